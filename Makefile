@@ -1,0 +1,48 @@
+# Every target does its own set-up: a bare machine needs a Python >= 3.11 (with venv) and nothing else.
+SHELL := /bin/bash
+VENV ?= .venv
+STAMP := $(VENV)/.installed
+BIN := $(VENV)/bin
+FIT := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
+PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python3.14; do \
+	$$python -c '$(FIT)' 2>/dev/null && { echo $$python; break; }; done)
+
+.DEFAULT_GOAL := help
+.PHONY: help venv lint test check demo bench clean
+
+help:
+	@echo 'make test   everything: lint, types, import contracts, all tests'
+	@echo 'make check  the quick everyday suite: the same without the slow tests'
+	@echo 'make demo   record and diagnose a training with a known bottleneck'
+	@echo 'make bench  accuracy and overhead, measured on this machine (long)'
+	@echo 'make clean  remove the virtual environment and all caches'
+
+venv: $(STAMP)
+
+$(STAMP): pyproject.toml
+	@test -n '$(PYTHON)' || { echo 'No Python >= 3.11 with venv was found. Install one, or name it: make PYTHON=/path/to/python3.' >&2; exit 1; }
+	@$(BIN)/python -c '$(FIT)' 2>/dev/null || $(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/python -m pip install --quiet -e '.[test]'
+	@touch $@
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: lint
+	$(BIN)/python -m pytest
+
+check: lint
+	$(BIN)/python -m pytest -m 'not slow'
+
+demo: $(STAMP)
+	$(BIN)/slowstep run examples/case_study/train.py --variant serial-loader
+
+bench: $(STAMP)
+	$(BIN)/python benchmarks/accuracy.py
+	$(BIN)/python benchmarks/overhead.py
+
+clean:
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

@@ -1,0 +1,95 @@
+"""What a diagnosis says: findings with their evidence, gain and fixes, what went unjudged, and the verdict."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+State = Literal["bottleneck", "healthy", "undetermined"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """One measured value behind a finding: its unit, the threshold it was held against, and where it was seen. None is unknown."""
+
+    name: str
+    value: float | int | str | None
+    unit: str
+    threshold: float | None = None
+    where: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """A gain that an experiment measured, as a factor of throughput, with its interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gain:
+    """What the first fix would gain: a factor of throughput (1.8 is 1.8 times) with its 90 % interval and its assumption. None is unknown."""
+
+    predicted: float | None
+    low: float | None
+    high: float | None
+    assumes: str
+    measured: Measured | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fix:
+    """One thing to do. `lever` names what can try it from outside; `changes_numerics` says that the model may train differently."""
+
+    text: str
+    lever: str | None = None
+    changes_numerics: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One problem of the training: the share of the window it costs (0 to 1), the ledger parts it claims, evidence, gain and fixes.
+
+    `also` names the rules folded into it; `names_cause` is True where it names a file, function, transform or callback.
+    Raises ValueError without evidence or without a fix: neither could be acted on.
+    """
+
+    rule: str
+    stage: str
+    title: str
+    share: float
+    share_low: float
+    share_high: float
+    claims: tuple[str, ...]
+    evidence: tuple[Evidence, ...]
+    gain: Gain
+    fixes: tuple[Fix, ...]
+    also: tuple[str, ...] = ()
+    names_cause: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.evidence:
+            raise ValueError(f"finding {self.rule!r} has no evidence")
+        if not self.fixes:
+            raise ValueError(f"finding {self.rule!r} has no fix")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotJudged:
+    """A rule that could not judge, and why: that is different from having looked and found nothing."""
+
+    rule: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """The answer in one sentence; `stage` is the first finding's, or the ledger's largest where there is no bottleneck."""
+
+    state: State
+    stage: str | None
+    healthy: bool | None
+    rule: str | None
+    summary: str

@@ -1,0 +1,46 @@
+"""Discovery: one file in a package is one plug-in (a rule, a hook, a monitor, a source)."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from typing import TYPE_CHECKING
+
+from slowstep.errors import DiscoveryError
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+
+def discover(package_name: str, attribute: str) -> dict[str, object]:
+    """The plug-ins of a package, sorted by name: each module's attribute (`RULE`, `HOOK`, ...) by its own `name`, else by the module's.
+
+    Modules whose name begins with an underscore are no plug-ins. Raises DiscoveryError, naming the file, for a module that
+    cannot be imported, one without the attribute, and two of the same name: a plug-in left out silently would look like one that found nothing.
+    """
+    found: dict[str, object] = {}
+    origin: dict[str, str] = {}
+    for module in _modules(package_name):
+        path = module.__file__ or module.__name__
+        if not hasattr(module, attribute):
+            raise DiscoveryError(f"{path} has no {attribute}. Define it, or begin the file's name with an underscore if it is no plug-in.")
+        plugin = getattr(module, attribute)
+        name = str(getattr(plugin, "name", module.__name__.rpartition(".")[2]))
+        if name in found:
+            raise DiscoveryError(f"{path} and {origin[name]} both define {attribute} {name!r}. Rename one of them.")
+        found[name], origin[name] = plugin, path
+    return dict(sorted(found.items()))
+
+
+def _modules(package_name: str) -> list[ModuleType]:
+    package = importlib.import_module(package_name)
+    names = sorted(info.name for info in pkgutil.iter_modules(package.__path__) if not info.name.startswith("_"))
+    return [_imported(package, name) for name in names]
+
+
+def _imported(package: ModuleType, name: str) -> ModuleType:
+    try:
+        return importlib.import_module(f"{package.__name__}.{name}")
+    except Exception as error:
+        where = f"{next(iter(package.__path__))}/{name}.py"
+        raise DiscoveryError(f"{where} cannot be imported: {type(error).__name__}: {error}. Repair or remove the file.") from error

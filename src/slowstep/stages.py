@@ -1,0 +1,24 @@
+"""The eight stages of a training step, in the order in which a batch passes through them."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+Stage = Literal["read", "preprocess", "h2d", "compute", "gradient_sharing", "d2h", "output", "store"]
+
+STAGES: Final[tuple[Stage, ...]] = ("read", "preprocess", "h2d", "compute", "gradient_sharing", "d2h", "output", "store")
+
+# Time that no span covers and no stack names. Not a stage: the last row of the ledger.
+UNATTRIBUTED: Final = "unattributed"
+
+STAGE_MEANING: Final[dict[str, str]] = {
+    "read": "waiting for input whose producer is blocked on storage or network",
+    "preprocess": "waiting for input whose producer computes, or queues for a core, thread or lock",
+    "h2d": "copies from host to device that the step waits for",
+    "compute": "forward, backward and optimizer, with the Python between them",
+    "gradient_sharing": "collectives that the step waits for, and waiting for other ranks inside them",
+    "d2h": "copies and read-backs from device to host that make the device run dry",
+    "output": "callbacks, metrics, validation, logging and plotting on the host",
+    "store": "writing checkpoints, event files and logs",
+    UNATTRIBUTED: "time that nothing recorded can name",
+}

@@ -1,0 +1,93 @@
+"""Numbers as people read them, and durations as people type them. What is not known prints as "not measured"."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Final
+
+UNKNOWN: Final = "not measured"
+
+_NS_PER_UNIT: Final = (("h", 3_600_000_000_000), ("min", 60_000_000_000), ("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000))
+_BYTE_UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+_SECONDS_PER_UNIT: Final = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_DURATION: Final = re.compile(r"(?P<number>\d+(?:\.\d*)?|\.\d+)\s*(?P<unit>[a-z]*)")
+
+
+def format_number(value: float | None) -> str:
+    """A number with three significant digits, thousands apart: "0.052", "12.3", "1,840"."""
+    if value is None:
+        return UNKNOWN
+    if not math.isfinite(value):
+        return str(value)
+    if value == 0:
+        return "0"
+    digits = max(0, 2 - math.floor(math.log10(abs(value))))
+    rounded = round(value, digits)
+    digits = max(0, 2 - math.floor(math.log10(abs(rounded)))) if rounded else 0
+    return f"{rounded:,.{digits}f}" if abs(value) < 1e15 else f"{value:.3g}"
+
+
+def format_duration(duration_ns: float | None) -> str:
+    """Nanoseconds as "850 ns", "12.3 ms", "1.50 s", "2.0 min" or "1.5 h"."""
+    if duration_ns is None:
+        return UNKNOWN
+    for unit, ns in _NS_PER_UNIT:
+        if abs(duration_ns) >= ns * 0.9995:
+            value = duration_ns / ns
+            return f"{value:.1f} {unit}" if unit in ("min", "h") else f"{format_number(value)} {unit}"
+    return f"{duration_ns:.0f} ns"
+
+
+def format_milliseconds(duration_ms: float | None) -> str:
+    """Milliseconds as a duration: 0.012 is "12.0 us", 1500 is "1.50 s"."""
+    return format_duration(None if duration_ms is None else duration_ms * 1e6)
+
+
+def format_ratio(value: float | None) -> str:
+    """A factor: "1.8x", "1.05x" where a tenth would hide it, "12x"."""
+    if value is None:
+        return UNKNOWN
+    if value >= 9.95:
+        return f"{value:,.0f}x"
+    return f"{value:.2f}x" if value < 1.2 else f"{value:.1f}x"
+
+
+def format_share(share: float | None) -> str:
+    """A share of one as a percentage: "43 %", "0.4 %" below one, "<0.1 %" for next to nothing."""
+    if share is None:
+        return UNKNOWN
+    percent = share * 100
+    if percent == 0:
+        return "0 %"
+    if 0 < percent < 0.05:
+        return "<0.1 %"
+    return f"{percent:.1f} %" if abs(percent) < 0.95 else f"{percent:.0f} %"
+
+
+def format_bytes(size_bytes: float | None) -> str:
+    """Bytes in powers of 1024: "512 B", "12.3 MiB"."""
+    if size_bytes is None:
+        return UNKNOWN
+    value, unit = float(size_bytes), 0
+    while abs(value) >= 999.5 and unit < len(_BYTE_UNITS) - 1:
+        value, unit = value / 1024, unit + 1
+    return f"{value:.0f} B" if unit == 0 else f"{format_number(value)} {_BYTE_UNITS[unit]}"
+
+
+def format_rate(per_s: float | None, what: str) -> str:
+    """So many of something a second: "1,840 samples/s"."""
+    return UNKNOWN if per_s is None else f"{format_number(per_s)} {what}/s"
+
+
+def parse_duration(text: str) -> float:
+    """Seconds from "60s", "2m", "1.5h", "500ms" or a bare number of seconds.
+
+    Raises ValueError, with a message for the user, where the text is no duration above zero.
+    """
+    match = _DURATION.fullmatch(text.strip().lower())
+    scale = _SECONDS_PER_UNIT.get(match["unit"]) if match else None
+    seconds = float(match["number"]) * scale if match and scale is not None else 0.0
+    if not 0.0 < seconds < math.inf:
+        raise ValueError(f"{text!r} is no duration. Expected a number above zero and a unit, such as 60s, 2m or 1.5h.")
+    return seconds
