@@ -30,7 +30,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gain:
-    """What the first fix would gain: a factor of throughput (1.8 is 1.8 times) with its 90 % interval and its assumption. None is unknown."""
+    """What the first fix would gain: a factor of throughput (1.8 is 1.8 times), its 90 % interval and its assumption. None is unknown."""
 
     predicted: float | None
     low: float | None

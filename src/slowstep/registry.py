@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 def discover(package_name: str, attribute: str) -> dict[str, object]:
     """The plug-ins of a package, sorted by name: each module's attribute (`RULE`, `HOOK`, ...) by its own `name`, else by the module's.
 
-    Modules whose name begins with an underscore are no plug-ins. Raises DiscoveryError, naming the file, for a module that
-    cannot be imported, one without the attribute, and two of the same name: a plug-in left out silently would look like one that found nothing.
+    Modules whose name begins with an underscore are no plug-ins. Raises DiscoveryError, naming the file, for a module that cannot be
+    imported, one without the attribute, and two of the same name: a plug-in left out silently would look like one that found nothing.
     """
     found: dict[str, object] = {}
     origin: dict[str, str] = {}
