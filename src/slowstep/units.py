@@ -15,17 +15,15 @@ _DURATION: Final = re.compile(r"(?P<number>\d+(?:\.\d*)?|\.\d+)\s*(?P<unit>[a-z]
 
 
 def format_number(value: float | None) -> str:
-    """A number with three significant digits, thousands apart: "0.052", "12.3", "1,840"."""
+    """A number with three significant digits, thousands apart: "0.052", "12.3", "1,840". Counts (int) are not rounded."""
     if value is None:
         return UNKNOWN
-    if not math.isfinite(value):
-        return str(value)
-    if value == 0:
-        return "0"
-    digits = max(0, 2 - math.floor(math.log10(abs(value))))
-    rounded = round(value, digits)
-    digits = max(0, 2 - math.floor(math.log10(abs(rounded)))) if rounded else 0
-    return f"{rounded:,.{digits}f}" if abs(value) < 1e15 else f"{value:.3g}"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if not math.isfinite(value) or value == 0 or not 1e-3 <= abs(value) < 1e15:
+        return f"{value:.3g}"
+    magnitude = math.floor(math.log10(float(f"{abs(value):.2e}")))
+    return f"{value:,.{max(0, 2 - magnitude)}f}"
 
 
 def format_duration(duration_ns: float | None) -> str:
@@ -46,11 +44,19 @@ def format_milliseconds(duration_ms: float | None) -> str:
 
 def format_ratio(value: float | None) -> str:
     """A factor: "1.8x", "1.05x" where a tenth would hide it, "12x"."""
-    if value is None:
-        return UNKNOWN
+    return UNKNOWN if value is None else f"{value:,.{_ratio_digits(value)}f}x"
+
+
+def format_ratio_interval(value: float, low: float, high: float) -> str:
+    """A factor with its interval, all as precise as the factor: "1.8x (1.6-2.0)"."""
+    digits = _ratio_digits(value)
+    return f"{format_ratio(value)} ({low:,.{digits}f}-{high:,.{digits}f})"
+
+
+def _ratio_digits(value: float) -> int:
     if value >= 9.95:
-        return f"{value:,.0f}x"
-    return f"{value:.2f}x" if value < 1.2 else f"{value:.1f}x"
+        return 0
+    return 2 if value < 1.5 else 1
 
 
 def format_share(share: float | None) -> str:
@@ -70,7 +76,7 @@ def format_bytes(size_bytes: float | None) -> str:
     if size_bytes is None:
         return UNKNOWN
     value, unit = float(size_bytes), 0
-    while abs(value) >= 999.5 and unit < len(_BYTE_UNITS) - 1:
+    while abs(value) >= 1023.5 and unit < len(_BYTE_UNITS) - 1:
         value, unit = value / 1024, unit + 1
     return f"{value:.0f} B" if unit == 0 else f"{format_number(value)} {_BYTE_UNITS[unit]}"
 

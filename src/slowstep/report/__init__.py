@@ -1,0 +1,1 @@
+"""Reports: they draw a document (`slowstep.report.document`), they compute nothing."""

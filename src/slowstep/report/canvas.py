@@ -1,0 +1,132 @@
+"""A page of fixed width: lines of styled text that are wrapped, aligned and cut where they do not fit."""
+
+from __future__ import annotations
+
+import io
+import re
+import textwrap
+import unicodedata
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.text import Text
+
+# Joins words that belong on one line.
+NBSP: Final = "\u00a0"
+# A number and its unit are one word: "42.1 ms" is never broken.
+_NUMBER_AND_UNIT: Final = re.compile(r"(?<=\d) (?=(?:ns|us|ms|s|min|h|%|x|B|[KMGTP]iB|cores?|steps?|samples?|batches|workers?)\b|%)")
+_ASCII_FOR: Final = str.maketrans(
+    {"…": "...", "·": "-", "\N{MULTIPLICATION SIGN}": "x", "\N{EN DASH}": "-", "\N{EM DASH}": "-", "\N{RIGHT SINGLE QUOTATION MARK}": "'"}
+    | {"→": "->", "±": "+-", "≥": ">=", "≤": "<=", "\N{MICRO SIGN}": "u"}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Glyphs:
+    """The characters that a terminal can show. `eighths` are the ends of a bar, thinnest first."""
+
+    ellipsis: str
+    separator: str
+    bar: str
+    eighths: tuple[str, ...]
+
+
+UNICODE: Final = Glyphs(ellipsis="…", separator=" · ", bar="█", eighths=("▏", "▎", "▍", "▌", "▋", "▊", "▉"))
+ASCII: Final = Glyphs(ellipsis="...", separator=" | ", bar="#", eighths=())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Canvas:
+    """A growing page, `width` cells wide."""
+
+    width: int
+    glyphs: Glyphs = UNICODE
+    lines: list[Text] = field(default_factory=list)
+
+    def line(self, *pieces: str | tuple[str, str]) -> None:
+        """Add a line of plain strings and (string, style) pairs, as it is."""
+        self.lines.append(Text.assemble(*pieces))
+
+    def blank(self) -> None:
+        """Add an empty line."""
+        self.lines.append(Text())
+
+    def prose(
+        self, text: str, *, label: str = "", label_style: str = "bold", style: str = "", indent: int = 0, hang: int | None = None
+    ) -> None:
+        """Add wrapped text behind an optional label; further lines begin `hang` cells in, where the text began if None."""
+        first = " " * indent + (f"{label} " if label else "")
+        rest = " " * (cell_len(first) if hang is None else hang)
+        for number, row in enumerate(self._wrapped(text, cell_len(first), len(rest))):
+            if number:
+                self.line(rest, (row, style))
+            else:
+                self.line(first[:indent], (first[indent:], label_style), (row, style))
+
+    def edges(self, left: list[tuple[str, str]], right: list[tuple[str, str]]) -> None:
+        """Add a line with text at both margins; the left text is cut where they would meet."""
+        room = self.width - sum(cell_len(text) for text, _ in right) - 2
+        pieces: list[tuple[str, str]] = []
+        for text, style in left:
+            pieces.append((self.cut(text, room), style))
+            room -= cell_len(pieces[-1][0])
+        self.line(*pieces, " " * (room + 2), *right)
+
+    def cut(self, text: str, room: int) -> str:
+        """The text in at most `room` cells, its middle left out: of a path, the end says most."""
+        if cell_len(text) <= room:
+            return text
+        kept = room - cell_len(self.glyphs.ellipsis)
+        if kept < 2:
+            return text[: max(room, 0)]
+        head = kept // 3
+        return _first_cells(text, head) + self.glyphs.ellipsis + _first_cells(text[::-1], kept - head)[::-1]
+
+    def text(self, *, color: bool) -> str:
+        """The page as a string, with ANSI colours or none."""
+        stream = io.StringIO()
+        console = Console(
+            file=stream,
+            width=self.width,
+            color_system="standard" if color else None,
+            force_terminal=color,
+            no_color=False,
+            legacy_windows=False,
+        )
+        for line in self.lines:
+            line.rstrip()
+            console.print(line, no_wrap=True, overflow="ignore", crop=False, highlight=False)
+        return stream.getvalue()
+
+    def _wrapped(self, text: str, first: int, rest: int) -> list[str]:
+        glued = _NUMBER_AND_UNIT.sub(NBSP, text)
+        rows = textwrap.wrap(glued, self.width, initial_indent="\0" * first, subsequent_indent="\0" * rest, break_on_hyphens=False)
+        return [row.lstrip("\0").replace(NBSP, " ") for row in rows] or [""]
+
+
+def _first_cells(text: str, room: int) -> str:
+    taken = ""
+    for character in text:
+        if cell_len(taken + character) > room:
+            break
+        taken += character
+    return taken
+
+
+def printable(value: Any, glyphs: Glyphs) -> Any:
+    """The document with every string safe to print: no control characters or lone surrogates, plain ASCII where asked for."""
+    if isinstance(value, str):
+        return _printable_text(value, ascii_only=glyphs is ASCII)
+    if isinstance(value, dict):
+        return {key: printable(item, glyphs) for key, item in value.items()}
+    if isinstance(value, list):
+        return [printable(item, glyphs) for item in value]
+    return value
+
+
+def _printable_text(text: str, *, ascii_only: bool) -> str:
+    spaced = " ".join(text.split())
+    safe = "".join("?" if unicodedata.category(character) in ("Cc", "Cs") else character for character in spaced)
+    return safe.translate(_ASCII_FOR).encode("ascii", "replace").decode() if ascii_only else safe

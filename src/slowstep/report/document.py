@@ -1,0 +1,203 @@
+"""The report as plain data: the types of report.json, `slowstep/report/1`. Terminal and JSON are drawn from the same dict."""
+
+from __future__ import annotations
+
+import json
+import math
+from importlib import resources
+from typing import Any, Final, Literal, NotRequired, TypedDict, cast
+
+SCHEMA: Final = "slowstep/report/1"
+# Shares may have been rounded on their way into a file.
+SUM_TOLERANCE: Final = 1e-4
+
+
+class Run(TypedDict):
+    """What ran. An open dict: further keys may follow. None is unknown."""
+
+    name: str
+    command: list[str]
+    framework: str | None
+    ranks: int
+    steps: int
+    step_boundary: str | None
+    batch_size: int | float | None
+    batch_size_from: str | None
+    device: str | None
+    started: str | None
+    duration_s: float | None
+    startup_s: float | None
+    warmup_steps: int | None
+    notes: NotRequired[list[str]]
+    """Sentences that the reader must see beside the numbers, e.g. that the machine was busy."""
+    next_command: NotRequired[str]
+    """The command that helps most now; without it the report names one by itself."""
+
+
+class Spread(TypedDict):
+    """Milliseconds of a step without periodic events."""
+
+    median: float | None
+    p05: float | None
+    p95: float | None
+
+
+class Throughput(TypedDict):
+    """How fast the training went."""
+
+    samples_per_s: float | None
+    steps_per_s: float | None
+    step_ms: Spread
+
+
+class Part(TypedDict):
+    """A named piece of a stage: its share of the window (0 to 1), not of the stage."""
+
+    name: str
+    share: float | None
+    ms_per_step: float | None
+
+
+class LedgerRow(TypedDict):
+    """One stage's account. A null share says that the stage could not be seen."""
+
+    stage: str
+    share: float | None
+    ms_per_step: float | None
+    parts: list[Part]
+
+
+class VerdictRow(TypedDict):
+    """The answer."""
+
+    state: Literal["bottleneck", "healthy", "undetermined"]
+    stage: str | None
+    healthy: bool | None
+    rule: str | None
+    summary: str
+
+
+class MeasuredRow(TypedDict):
+    """A gain that an experiment measured."""
+
+    value: float
+    low: float
+    high: float
+
+
+class GainRow(TypedDict):
+    """A factor of throughput: 1.8 means 1.8 times."""
+
+    predicted: float | None
+    low: float | None
+    high: float | None
+    assumes: str
+    measured: MeasuredRow | None
+
+
+class EvidenceRow(TypedDict):
+    """One measured value behind a finding."""
+
+    name: str
+    value: float | int | str | None
+    unit: str
+    threshold: float | None
+    where: str | None
+
+
+class FixRow(TypedDict):
+    """One thing to do."""
+
+    text: str
+    lever: str | None
+    changes_numerics: bool
+
+
+class FindingRow(TypedDict):
+    """One problem, the ledger parts it claims, and what fixing it would gain."""
+
+    rule: str
+    stage: str
+    title: str
+    share: float
+    claims: list[str]
+    also: list[str]
+    gain: GainRow
+    evidence: list[EvidenceRow]
+    fixes: list[FixRow]
+
+
+class Next(TypedDict):
+    """What binds once the top finding is fixed, and at which factor of today's throughput."""
+
+    stage: str | None
+    predicted: float | None
+
+
+class NotJudgedRow(TypedDict):
+    """A rule that could not judge."""
+
+    rule: str
+    reason: str
+
+
+class HealthRow(TypedDict):
+    """A counted loss or doubt."""
+
+    name: str
+    severity: Literal["info", "notice", "data_loss", "error"]
+    count: int
+    remedy: str
+
+
+class Overhead(TypedDict):
+    """What slowstep itself cost the training."""
+
+    us_per_step: float | None
+    share: float | None
+
+
+class Report(TypedDict):
+    """report.json."""
+
+    schema: str
+    run: Run
+    throughput: Throughput
+    ledger: list[LedgerRow]
+    verdict: VerdictRow
+    findings: list[FindingRow]
+    next: Next | None
+    not_judged: list[NotJudgedRow]
+    health: list[HealthRow]
+    overhead: Overhead
+    experiments: list[dict[str, Any]]
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of report.json, as shipped in the package."""
+    text = resources.files("slowstep.report").joinpath("report.schema.json").read_text(encoding="utf-8")
+    return cast("dict[str, Any]", json.loads(text))
+
+
+def validate(report: dict[str, Any] | Report) -> None:
+    """Hold a report against its schema and its accounts. Raises ValueError with every fault; needs the package jsonschema."""
+    import jsonschema
+
+    validator = jsonschema.Draft202012Validator(json_schema())
+    faults = [f"{error.json_path}: {error.message}" for error in validator.iter_errors(report)]
+    faults = faults or unbalanced(report["ledger"])
+    if faults:
+        raise ValueError("no valid report:\n" + "\n".join(sorted(faults)))
+
+
+def unbalanced(ledger: list[LedgerRow]) -> list[str]:
+    """The accounts of a ledger that do not add up: shares that are not 1 in all, parts that exceed their stage."""
+    faults = []
+    shares = [row["share"] for row in ledger if row["share"] is not None]
+    if shares and not math.isclose(sum(shares), 1.0, abs_tol=SUM_TOLERANCE):
+        faults.append(f"the ledger's shares sum to {sum(shares):.6f}, not 1")
+    for row in ledger:
+        parts = sum(part["share"] or 0.0 for part in row["parts"])
+        if parts > (row["share"] or 0.0) + SUM_TOLERANCE:
+            faults.append(f"the parts of {row['stage']} sum to {parts:.6f}, more than its {row['share']}")
+    return faults

@@ -1,0 +1,108 @@
+"""Findings as text: the first ones with evidence, gain and fixes, the others in a line each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from rich.cells import cell_len
+
+from slowstep.report.canvas import NBSP
+from slowstep.report.ledger_chart import STAGE_STYLE
+from slowstep.units import UNKNOWN, format_bytes, format_duration, format_number, format_ratio, format_ratio_interval, format_share
+
+if TYPE_CHECKING:
+    from slowstep.report.canvas import Canvas
+    from slowstep.report.document import EvidenceRow, FindingRow, GainRow
+
+_IN_FULL: Final = 2
+_IN_ALL: Final = 6
+_EVIDENCE_ROWS: Final = (3, 1)
+_FIXES: Final = (2, 1)
+_INDENT: Final = 3
+_SHORTEST_PLACE: Final = 10
+_LABEL_CELLS: Final = 9
+_NS_PER: Final = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
+
+
+def draw_findings(canvas: Canvas, findings: list[FindingRow]) -> None:
+    """Draw the findings, most gain first; how many are left out is said."""
+    for number, finding in enumerate(findings[:_IN_FULL]):
+        canvas.blank()
+        _draw_title(canvas, number, finding)
+        _draw_evidence(canvas, finding["evidence"], _EVIDENCE_ROWS[number])
+        _draw_gain(canvas, finding["gain"])
+        _draw_fixes(canvas, finding, _FIXES[number])
+    if len(findings) > _IN_FULL:
+        canvas.blank()
+    for number, finding in enumerate(findings[_IN_FULL:_IN_ALL], start=_IN_FULL):
+        _draw_title(canvas, number, finding)
+    if len(findings) > _IN_ALL:
+        canvas.line((f"   and {len(findings) - _IN_ALL} more in report.json", "dim"))
+
+
+def _draw_title(canvas: Canvas, number: int, finding: FindingRow) -> None:
+    style, predicted = STAGE_STYLE.get(finding["stage"], ""), finding["gain"]["predicted"]
+    label, title = f"{number + 1}.", finding["title"]
+    gain = "gain unknown" if predicted is None else f"gain {format_ratio(predicted)}"
+    if _INDENT + cell_len(title) + 2 + cell_len(gain) <= canvas.width:
+        canvas.edges([(label.ljust(_INDENT), "bold"), (title, f"bold {style}")], [(gain, "bold")])
+    else:
+        canvas.prose(f"{title}: {gain}", label=label, style=f"bold {style}")
+
+
+def _draw_evidence(canvas: Canvas, rows: list[EvidenceRow], limit: int) -> None:
+    shown, hidden = rows[:limit], len(rows[limit:])
+    names = min(max(cell_len(row["name"]) for row in shown), canvas.width // 3)
+    values = max(cell_len(_value(row)) for row in shown)
+    for number, row in enumerate(shown, start=1):
+        name = canvas.cut(row["name"], names)
+        value = " " * (values - cell_len(_value(row))) + _value(row)
+        start = f"{' ' * _INDENT}{name}{' ' * (names - cell_len(name))}  "
+        more = f"+{hidden} more" if hidden and number == limit else ""
+        canvas.line(start, (value, "bold"), "  ", (_beside(canvas, row, more, canvas.width - cell_len(start + value) - 2), "dim"))
+
+
+def _value(row: EvidenceRow) -> str:
+    value = row["value"]
+    return value if isinstance(value, str) else _with_unit(value, row["unit"])
+
+
+def _with_unit(value: float | None, unit: str) -> str:
+    if value is None:
+        return UNKNOWN
+    if unit in _NS_PER:
+        return format_duration(value * _NS_PER[unit])
+    if unit in ("share", "bytes", "x"):
+        return {"share": format_share, "bytes": format_bytes, "x": format_ratio}[unit](value)
+    return f"{format_number(value)} {unit}".rstrip()
+
+
+def _beside(canvas: Canvas, row: EvidenceRow, more: str, room: int) -> str:
+    """The threshold, the place and the count of rows left out; only the place is shortened or dropped, never a number."""
+    threshold = "" if row["threshold"] is None else f"threshold {_with_unit(row['threshold'], row['unit'])}"
+    taken = sum(cell_len(text) + 2 for text in (threshold, more) if text)
+    where = canvas.cut(row["where"] or "", room - taken) if room - taken >= _SHORTEST_PLACE else ""
+    return ", ".join(text for text in (threshold, where, more) if text)
+
+
+def _draw_gain(canvas: Canvas, gain: GainRow) -> None:
+    predicted, low, high = gain["predicted"], gain["low"], gain["high"]
+    if predicted is None or low is None or high is None:
+        text = f"not known; assumes {gain['assumes']}"
+    else:
+        text = f"{format_ratio_interval(predicted, low, high)} predicted, assuming {gain['assumes']}"
+    measured = gain["measured"]
+    if measured is not None:
+        text = f"{format_ratio_interval(measured['value'], measured['low'], measured['high'])} measured; {text}"
+    canvas.prose(text, label="Gain".ljust(_LABEL_CELLS), indent=_INDENT)
+
+
+def _draw_fixes(canvas: Canvas, finding: FindingRow, limit: int) -> None:
+    fixes = finding["fixes"]
+    for number, fix in enumerate(fixes[:limit], start=1):
+        warning = " (changes the numerics)" if fix["changes_numerics"] else ""
+        more = f" (+{len(fixes) - limit}{NBSP}more)" if number == limit < len(fixes) else ""
+        label, style = ("Fix", "bold") if number == 1 else ("or", "dim")
+        canvas.prose(fix["text"] + warning + more, label=label.ljust(_LABEL_CELLS), indent=_INDENT, label_style=style)
+    if finding["also"]:
+        canvas.prose(", ".join(finding["also"]), label="Also".ljust(_LABEL_CELLS), indent=_INDENT, label_style="dim", style="dim")

@@ -1,0 +1,94 @@
+"""The ledger as a bar chart: a row per stage, readable without colour."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from slowstep.units import UNKNOWN, format_share
+
+if TYPE_CHECKING:
+    from slowstep.report.canvas import Canvas
+    from slowstep.report.document import LedgerRow, Part
+
+STAGE_STYLE: Final = {
+    "read": "blue",
+    "preprocess": "cyan",
+    "h2d": "magenta",
+    "compute": "green",
+    "gradient_sharing": "yellow",
+    "d2h": "bright_magenta",
+    "output": "bright_blue",
+    "store": "red",
+    "unattributed": "bright_black",
+}
+_NAME_CELLS: Final = 17
+_SHARE_CELLS: Final = 7
+_TIME_CELLS: Final = 10
+_SMALL: Final = 0.005
+_PART_SHOWN: Final = 0.03
+
+
+def draw_ledger(canvas: Canvas, ledger: list[LedgerRow]) -> None:
+    """Draw the shares of the window; stages of no or next to no time, and those not measured, are named below."""
+    rows = [row for row in ledger if (row["share"] or 0.0) >= _SMALL]
+    if rows:
+        canvas.edges([("where a step's time goes", "bold")], [("share".rjust(_SHARE_CELLS) + "ms/step".rjust(_TIME_CELLS), "dim")])
+    whole = max((row["share"] or 0.0 for row in rows), default=1.0)
+    digits = _digits(rows)
+    for row in rows:
+        _draw_row(canvas, row, max(whole, 0.5), digits)
+        _draw_parts(canvas, row)
+    _draw_folded(canvas, ledger)
+
+
+def _digits(rows: list[LedgerRow]) -> int:
+    largest_ms = max((row["ms_per_step"] or 0.0 for row in rows), default=0.0)
+    return 1 if largest_ms >= 10 else 2 if largest_ms >= 1 else 3
+
+
+def _draw_row(canvas: Canvas, row: LedgerRow, whole: float, digits: int) -> None:
+    share, milliseconds = row["share"] or 0.0, row["ms_per_step"]
+    room = canvas.width - _NAME_CELLS - _SHARE_CELLS - _TIME_CELLS - 1
+    style = STAGE_STYLE.get(row["stage"], "")
+    canvas.line(
+        (row["stage"].ljust(_NAME_CELLS), style),
+        (_bar(canvas, share / whole, room).ljust(room), style),
+        " ",
+        (format_share(share).rjust(_SHARE_CELLS), "bold"),
+        ("unknown" if milliseconds is None else f"{milliseconds:,.{digits}f}").rjust(_TIME_CELLS),
+    )
+
+
+def _bar(canvas: Canvas, fraction: float, room: int) -> str:
+    """A bar of eighths of a cell; whatever is there shows as at least the thinnest."""
+    eighths = canvas.glyphs.eighths
+    if not eighths:
+        return canvas.glyphs.bar * max(1, round(fraction * room))
+    cells, rest = divmod(max(1, round(fraction * room * 8)), 8)
+    return canvas.glyphs.bar * cells + (eighths[rest - 1] if rest else "")
+
+
+def _draw_parts(canvas: Canvas, row: LedgerRow) -> None:
+    shown = [part for part in row["parts"] if (part["share"] or 0.0) >= _PART_SHOWN]
+    if not shown:
+        return
+    room = canvas.width - _NAME_CELLS
+    texts = [f"{canvas.cut(part['name'], room - 8)} {format_share(part['share'])}" for part in sorted(shown, key=_smallest_last)]
+    hidden = len(row["parts"]) - len(shown)
+    texts += [f"{hidden} smaller"] if hidden else []
+    canvas.prose(", ".join(texts), indent=2, style="dim", hang=2)
+
+
+def _smallest_last(part: Part) -> float:
+    return -(part["share"] or 0.0)
+
+
+def _draw_folded(canvas: Canvas, ledger: list[LedgerRow]) -> None:
+    folded = {
+        "under 0.5 %": [f"{row['stage']} {format_share(row['share'])}" for row in ledger if 0.0 < (row["share"] or 0.0) < _SMALL],
+        "0 %": [row["stage"] for row in ledger if row["share"] == 0.0],
+        UNKNOWN: [row["stage"] for row in ledger if row["share"] is None],
+    }
+    texts = [f"{label}: {', '.join(names)}" for label, names in folded.items() if names]
+    if texts:
+        canvas.prose(canvas.glyphs.separator.join(texts), style="dim", hang=2)

@@ -1,0 +1,163 @@
+"""The report on one screen of a terminal: throughput, where a step's time goes, the verdict, the gain, the next command."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from typing import TYPE_CHECKING, Any, Final, TextIO, cast
+
+from slowstep.report.canvas import ASCII, NBSP, UNICODE, Canvas, printable
+from slowstep.report.finding_blocks import draw_findings
+from slowstep.report.ledger_chart import STAGE_STYLE, draw_ledger
+from slowstep.units import UNKNOWN, format_duration, format_number, format_rate, format_ratio, format_share
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from slowstep.report.document import HealthRow, NotJudgedRow, Report
+
+_NARROWEST: Final = 40
+_WIDEST: Final = 120
+_REASONS_SHOWN: Final = 2
+_HEALTH_SHOWN: Final = 3
+_LABEL_CELLS: Final = 11
+_STATE_STYLE: Final = {"bottleneck": "bold red", "healthy": "bold green", "undetermined": "bold yellow"}
+_SEVERITY_STYLE: Final = {"notice": "yellow", "data_loss": "bold yellow", "error": "bold red"}
+
+
+def render(report: Mapping[str, Any], *, width: int, color: bool, unicode: bool = True) -> str:
+    """The report as text, `width` cells wide (40 to 120), with ANSI colours or none, in plain ASCII where `unicode` is False."""
+    glyphs = UNICODE if unicode else ASCII
+    canvas = Canvas(width=min(max(width, _NARROWEST), _WIDEST), glyphs=glyphs)
+    document = cast("Report", printable(dict(report), glyphs))
+    _draw_header(canvas, document)
+    canvas.blank()
+    draw_ledger(canvas, document["ledger"])
+    canvas.blank()
+    _draw_verdict(canvas, document)
+    draw_findings(canvas, document["findings"])
+    canvas.blank()
+    _draw_footer(canvas, document)
+    return canvas.text(color=color)
+
+
+def show(report: Mapping[str, Any], stream: TextIO) -> None:
+    """Print the report to a stream as it can take it: its width, colours (NO_COLOR and FORCE_COLOR count) and encoding."""
+    text = render(report, width=_width_of(stream), color=_takes_color(stream), unicode=_takes_unicode(stream))
+    stream.write(text)
+    stream.flush()
+
+
+def _width_of(stream: TextIO) -> int:
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdigit() and int(columns) > 0:
+        return int(columns)
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or 80
+    except (OSError, ValueError):
+        return 80
+
+
+def _takes_color(stream: TextIO) -> bool:
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR"):
+        return True
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def _takes_unicode(stream: TextIO) -> bool:
+    return (stream.encoding or "").lower().startswith("utf")
+
+
+def _draw_header(canvas: Canvas, report: Report) -> None:
+    run, separator = report["run"], canvas.glyphs.separator
+    batch = f"batch size {UNKNOWN if run['batch_size'] is None else format_number(run['batch_size'])}"
+    if run["batch_size"] is not None and run["batch_size_from"]:
+        batch += f" ({run['batch_size_from']})"
+    framework = run["framework"] or "framework unknown"
+    ranks = f" on {run['ranks']} ranks" if run["ranks"] > 1 else ""
+    duration = "" if run["duration_s"] is None else f" in {format_duration(run['duration_s'] * 1e9)}"
+    facts = [f"{framework}{ranks}, {run['device'] or 'device unknown'}", batch, f"{run['steps']:,} steps{duration}"]
+    canvas.prose(separator.join(facts), label=canvas.cut(run["name"], canvas.width // 3) + separator.rstrip(), hang=2)
+    canvas.prose(separator.join(_speed(report)), hang=2)
+    for note in run.get("notes", []):
+        canvas.prose(note, label="Note:", label_style="yellow", hang=2)
+
+
+def _speed(report: Report) -> list[str]:
+    speed = report["throughput"]
+    samples = "samples/s not measured" if speed["samples_per_s"] is None else format_rate(speed["samples_per_s"], "samples")
+    steps = "steps/s not measured" if speed["steps_per_s"] is None else format_rate(speed["steps_per_s"], "steps")
+    spread, median = speed["step_ms"], speed["step_ms"]["median"]
+    step = f"step {UNKNOWN}" if median is None else f"step {format_duration(median * 1e6)}"
+    if spread["p05"] is not None and spread["p95"] is not None:
+        step += f" (p05 {format_number(spread['p05'])}, p95 {format_number(spread['p95'])})"
+    return [samples, steps, step.replace(" ", NBSP)]
+
+
+def _draw_verdict(canvas: Canvas, report: Report) -> None:
+    verdict = report["verdict"]
+    stage, rule = verdict["stage"], verdict["rule"]
+    pieces = [(verdict["state"].upper(), _STATE_STYLE[verdict["state"]])]
+    if stage is not None:
+        pieces += [(" in " if verdict["state"] == "bottleneck" else ", most time in ", ""), (stage, f"bold {STAGE_STYLE.get(stage, '')}")]
+    if rule is not None:
+        pieces.append((f": {rule}", "bold"))
+    canvas.line(*pieces)
+    canvas.prose(verdict["summary"])
+
+
+def _draw_footer(canvas: Canvas, report: Report) -> None:
+    following = report["next"]
+    if following is not None and following["stage"] is not None and report["findings"]:
+        factor = "" if following["predicted"] is None else f", at {format_ratio(following['predicted'])} of today's throughput"
+        _labelled(canvas, "Then", f"{following['stage']} is what binds{factor}")
+    if report["not_judged"]:
+        _labelled(canvas, "Not judged", _not_judged(report["not_judged"]))
+    _draw_health(canvas, report["health"])
+    _labelled(canvas, "Own cost", _own_cost(report))
+    canvas.line(("Next".ljust(_LABEL_CELLS), "bold"), " ", (_next_command(report), "bold cyan"))
+
+
+def _labelled(canvas: Canvas, label: str, text: str, style: str = "dim") -> None:
+    canvas.prose(text, label=label.ljust(_LABEL_CELLS), label_style=style)
+
+
+def _not_judged(rows: list[NotJudgedRow]) -> str:
+    """The rules by their reasons: rules that share one are named together."""
+    rules_of: dict[str, list[str]] = {}
+    for row in rows:
+        rules_of.setdefault(row["reason"], []).append(row["rule"])
+    texts = [f"{', '.join(rules)} ({reason})" for reason, rules in list(rules_of.items())[:_REASONS_SHOWN]]
+    hidden = sum(len(rules) for rules in list(rules_of.values())[_REASONS_SHOWN:])
+    return "; ".join(texts) + (f"; and {hidden} more in report.json" if hidden else "")
+
+
+def _draw_health(canvas: Canvas, rows: list[HealthRow]) -> None:
+    order = {severity: rank for rank, severity in enumerate(("error", "data_loss", "notice"))}
+    doubts = sorted((row for row in rows if row["severity"] in order), key=lambda row: order[row["severity"]])
+    for row in doubts[:_HEALTH_SHOWN]:
+        label = row["severity"].replace("_", " ").capitalize()
+        times = f" x{row['count']:,}" if row["count"] > 1 else ""
+        _labelled(canvas, label, f"{row['name']}{times}: {row['remedy']}", _SEVERITY_STYLE[row["severity"]])
+    if len(doubts) > _HEALTH_SHOWN:
+        _labelled(canvas, "", f"and {len(doubts) - _HEALTH_SHOWN} more doubts in report.json")
+
+
+def _own_cost(report: Report) -> str:
+    cost = report["overhead"]
+    if cost["us_per_step"] is None:
+        return UNKNOWN
+    share = "" if cost["share"] is None else f" ({format_share(cost['share'])} of the step)"
+    return f"{format_duration(cost['us_per_step'] * 1e3)} a step{share}"
+
+
+def _next_command(report: Report) -> str:
+    given = report["run"].get("next_command")
+    if given:
+        return given
+    state, rule = report["verdict"]["state"], report["verdict"]["rule"]
+    if state == "undetermined":
+        return f"slowstep run --steps 200 {shlex.join(report['run']['command'])}"
+    return f"slowstep explain {rule}" if rule else "slowstep explain"
