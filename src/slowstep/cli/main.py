@@ -1,0 +1,55 @@
+"""The command `slowstep`: its subcommands, and the one place where errors become messages and exit codes."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import typer
+
+from slowstep.cli.run import RunCommand, run
+from slowstep.errors import SlowstepError
+
+app = typer.Typer(
+    name="slowstep",
+    help="Why is my training slow, and what would fixing it gain?",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command("run", cls=RunCommand)(run)
+
+
+def main() -> None:
+    """Run the command line with this process's arguments, and end the process with the exit code."""
+    _occupy_standard_streams()
+    _add_other_commands()
+    try:
+        app()
+    except SlowstepError as error:
+        print(f"slowstep: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
+
+
+def _add_other_commands() -> None:
+    # `run` starts somebody's training: it does not wait for what the other commands import.
+    if sys.argv[1:2] == ["run"]:
+        return
+    from slowstep.cli.explain import explain
+
+    app.command("explain")(explain)
+    try:
+        from slowstep.cli.analyze import analyze
+    except ModuleNotFoundError:
+        return
+    app.command("analyze")(analyze)
+
+
+def _occupy_standard_streams() -> None:
+    # A stream that came closed stays closed for the command (these are not inherited), but no file of ours may get its number.
+    while True:
+        handle = os.open(os.devnull, os.O_RDWR)
+        if handle > 2:
+            os.close(handle)
+            return

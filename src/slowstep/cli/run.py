@@ -1,0 +1,103 @@
+"""`slowstep run`: run a training command, record it, diagnose it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from slowstep.cli.durations import parse_duration
+from slowstep.cli.run_report import RunReport
+from slowstep.errors import BadUsage, CommandNotStarted, SlowstepError
+from slowstep.record import format as contract
+from slowstep.record.command import resolve_command
+from slowstep.record.launch import RunOptions, launch, run_plainly
+
+
+class RunCommand(TyperCommand):
+    """Reads options up to the user's command and not a word further: the rest is the user's, `--help` and `-m` included."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Split the words, and make a mistake in ours end with 125: every other code is the command's own."""
+        end = self._count_own_words(args)
+        rest = args[end + 1 :] if args[end : end + 1] == ["--"] else args[end:]
+        try:
+            return super().parse_args(ctx, [*args[:end], "--", *rest])
+        except Exception as error:
+            if hasattr(error, "exit_code") and hasattr(error, "show"):
+                error.exit_code = CommandNotStarted.OWN_FAILURE
+            raise
+
+    def _count_own_words(self, args: list[str]) -> int:
+        takes_value = {name: not getattr(option, "is_flag", False) for option in self.params for name in option.opts}
+        position = 0
+        while position < len(args) and args[position].startswith("-") and args[position] not in ("-m", "-", "--"):
+            word = args[position]
+            position += 2 if takes_value.get(word, False) else 1
+        return min(position, len(args))
+
+
+def run(
+    command: Annotated[
+        list[str], typer.Argument(metavar="CMD...", help="train.py ARGS, -m MODULE ARGS, or any command that starts Python.")
+    ],
+    steps: Annotated[int | None, typer.Option("--steps", min=1, metavar="N", help="End the recording after N steps.")] = None,
+    for_: Annotated[str | None, typer.Option("--for", metavar="TIME", help="End the recording after a time, such as 60s or 2m.")] = None,
+    stop: Annotated[bool, typer.Option("--stop", help="End the training with the recording, as Ctrl-C would.")] = False,
+    out: Annotated[str | None, typer.Option("--out", metavar="DIR", help="Folder for recordings (default: slowstep_runs).")] = None,
+    json: Annotated[str | None, typer.Option("--json", metavar="FILE", help="Write the report as JSON too; - is standard output.")] = None,
+    warmup: Annotated[
+        int | None, typer.Option("--warmup", min=0, metavar="N", help="Leave out the first N steps (default: found).")
+    ] = None,
+    level: Annotated[
+        int, typer.Option("--level", min=0, max=2, help="How much is recorded: 0 steps and waits, 1 causes, 2 everything.")
+    ] = 1,
+    status: Annotated[bool, typer.Option("--status", help="Tell the progress on standard error.")] = False,
+) -> None:
+    """Run a training command unchanged, record it, and say what makes it slow.
+
+    Options of slowstep stand before the command; the exit code is the command's own.
+    """
+    seconds = _checked(for_, steps=steps, stop=stop, json=json)
+    resolved = resolve_command(command, os.environ)
+    if os.environ.get(contract.ENV_DISABLE):
+        code = run_plainly(resolved, os.environ)
+        _say(f"slowstep: {contract.ENV_DISABLE} is set, so nothing was recorded. Unset it to record.")
+        raise typer.Exit(code)
+    options = RunOptions(steps=steps, seconds=seconds, stop=stop, parent=out, level=level, warmup=warmup, status=status)
+    report = RunReport(warmup=warmup, json_target=json)
+    outcome = launch(resolved, options, os.environ, on_recorded=report.show)
+    if not outcome.reported:
+        report.show(outcome.folder, seen=outcome.seen)
+    raise typer.Exit(outcome.exit_code)
+
+
+def _checked(for_: str | None, *, steps: int | None, stop: bool, json: str | None) -> float | None:
+    try:
+        seconds = None if for_ is None else parse_duration(for_)
+        if stop and steps is None and seconds is None:
+            raise BadUsage("--stop ends the training with the recording, so say when: add --steps N or --for 60s.")
+        _check_json_target(json)
+    except SlowstepError as error:
+        raise CommandNotStarted(str(error)) from error
+    return seconds
+
+
+def _check_json_target(json: str | None) -> None:
+    if json is None or json == "-":
+        return
+    if Path(json).is_dir():
+        raise BadUsage(f"--json {json} is a folder. Name a file in it: --json {json.rstrip('/')}/report.json.")
+    if not Path(json).absolute().parent.is_dir():
+        raise BadUsage(f"--json {json}: there is no folder {Path(json).absolute().parent}. Make it first, or name another.")
+
+
+def _say(text: str) -> None:
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except (OSError, ValueError):
+        pass

@@ -1,0 +1,92 @@
+"""The report at the end of `slowstep run`: whatever goes wrong in it, the exit code stays the command's."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from slowstep.errors import NothingRecorded, SlowstepError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from slowstep.record.witness import Seen
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunReport:
+    """Diagnoses a recording, and puts the report where it was asked for: standard error, report.json, `--json`."""
+
+    warmup: int | None
+    json_target: str | None
+
+    def show(self, folder: Path, seen: tuple[Seen, ...] = ()) -> None:
+        """Diagnose and print; a failure prints one line that says how to get the report later."""
+        later = f"The recording is kept: slowstep analyze {shlex.quote(_short(folder))}"
+        try:
+            self._show(folder, seen)
+        except BrokenPipeError:
+            _detach_closed_streams()
+        except KeyboardInterrupt:
+            _say(f"slowstep: the report was interrupted. {later}")
+        except SlowstepError as error:
+            _say(f"slowstep: {error} {later}")
+        except Exception as error:  # noqa: BLE001 - the border: the user's exit code matters more than our report
+            _say(f"slowstep: the diagnosis failed ({type(error).__name__}: {error}); please report it. {later}")
+
+    def _show(self, folder: Path, seen: tuple[Seen, ...]) -> None:
+        # Imported here, once the command has ended: these take a third of a second that a training would wait for.
+        from slowstep.workflow.diagnose import diagnose_recording
+
+        from slowstep.report.json import dumps, write
+        from slowstep.report.terminal import show
+
+        try:
+            report: dict[str, Any] = diagnose_recording(folder, warmup=self.warmup)
+        except NothingRecorded as error:
+            _say(f"slowstep: {error}{_describe(seen)}")
+            return
+        write(report, folder / "report.json")
+        if sys.stderr is not None:
+            show(report, sys.stderr)
+        if self.json_target == "-":
+            sys.stdout.write(dumps(report))
+            sys.stdout.flush()
+        elif self.json_target is not None:
+            write(report, self.json_target)
+
+
+def _describe(seen: tuple[Seen, ...]) -> str:
+    lines = ["", "Processes seen:"] if seen else []
+    for process in seen:
+        why = f"   <- {process.unreachable}" if process.unreachable else ""
+        lines.append(f"  {'  ' * process.depth}{shlex.join(process.argv)}{why}")
+    lines.append(
+        "If the training ran in a process that slowstep could not reach, make this the first line of its script: import slowstep.auto"
+    )
+    return "\n".join(lines)
+
+
+def _short(folder: Path) -> str:
+    relative = os.path.relpath(folder)
+    return str(folder) if relative.startswith("..") else relative
+
+
+def _detach_closed_streams() -> None:
+    # Python would complain about the closed pipe once more at its own end, and end with 120.
+    quiet = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError, AttributeError):
+            os.dup2(quiet, stream.fileno())
+
+
+def _say(text: str) -> None:
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except (OSError, ValueError):
+        pass

@@ -1,0 +1,84 @@
+"""The recording's folder: private, never over another one, invisible to git."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import time
+from typing import Final
+
+from slowstep.errors import CommandNotStarted
+
+DEFAULT_PARENT: Final = "slowstep_runs"
+LONGEST_STEM: Final = 64
+
+
+def create_folder(*, parent: str | None, stem: str, now_s: float | None = None) -> str:
+    """Create `<parent>/<YYYYmmdd-HHMMSS>-<stem>` with mode 0700 and return its absolute path; `-2`, `-3` ... when it is taken.
+
+    Raises CommandNotStarted when the folder cannot be made: nothing of the user's has run by then.
+    """
+    where = os.path.abspath(parent or DEFAULT_PARENT)
+    stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(now_s))
+    name = f"{stamp}-{_file_name(stem)}"
+    try:
+        ours = _create_parent(where)
+        folder = _create_unique(os.path.join(where, name))
+        _hide_from_git(where if ours else folder)
+    except OSError as error:
+        raise CommandNotStarted(
+            f"The recording cannot be written to {where}: {error.strerror or error}. "
+            "Choose a folder that you may write to: slowstep run --out DIR ... The command was not started."
+        ) from error
+    return folder
+
+
+def remove_folder(folder: str) -> None:
+    """Remove a recording of a command that could not be started; the folder of recordings too when it was made for this one."""
+    shutil.rmtree(folder, ignore_errors=True)
+    parent = os.path.dirname(folder)
+    try:
+        if os.listdir(parent) == [".gitignore"] and os.path.basename(parent) == DEFAULT_PARENT:
+            os.unlink(os.path.join(parent, ".gitignore"))
+            os.rmdir(parent)
+    except OSError:
+        pass
+
+
+def _create_parent(where: str) -> bool:
+    """Whether the parent is a folder of recordings only, and not one of the user's with something else in it."""
+    try:
+        os.makedirs(where, mode=0o700)
+    except FileExistsError:
+        return os.path.basename(where) == DEFAULT_PARENT
+    return True
+
+
+def _create_unique(path: str) -> str:
+    number = 1
+    while True:
+        candidate = path if number == 1 else f"{path}-{number}"
+        try:
+            os.mkdir(candidate, 0o700)
+        except FileExistsError:
+            number += 1
+            continue
+        # A umask may have taken more than intended, and a folder that its owner cannot enter is of no use.
+        os.chmod(candidate, 0o700)
+        return candidate
+
+
+def _hide_from_git(where: str) -> None:
+    try:
+        handle = os.open(os.path.join(where, ".gitignore"), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return
+    try:
+        os.write(handle, b"*\n")
+    finally:
+        os.close(handle)
+
+
+def _file_name(stem: str) -> str:
+    return re.sub(r"[^\w.\-]+", "_", stem).strip("._")[:LONGEST_STEM] or "run"

@@ -1,0 +1,92 @@
+"""The injected `sitecustomize`: how recording reaches every Python process of a command that nobody changed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from typing import TYPE_CHECKING, Final
+
+from slowstep.record import format as contract
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+INJECT_FOLDER: Final = "inject"
+PACKAGE_FOLDER: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+# Read by whatever Python the command starts, so it must be valid in all of them, Python 2 included; from 3.11 on it records.
+# It ends by importing the next `sitecustomize` on sys.path in its own place: without one that import fails as it does without slowstep,
+# and `site` passes over that in silence.
+_TEMPLATE: Final = """\
+# Written by slowstep for one run, and removed after it.
+import sys
+
+
+def _listen():
+    import os
+
+    if sys.version_info < (3, 11) or {recording!r} not in os.environ or os.environ.get({disable!r}):
+        return
+    path = {imports!r}
+    loader = type(__loader__)("_slowstep_imports", path)
+    module = type(sys)("_slowstep_imports")
+    module.__file__ = path
+    loader.exec_module(module)
+    module.listen({package!r})
+
+
+try:
+    _listen()
+except Exception:
+    pass  # a training is never harmed; that nothing was recorded is said at its end
+sys.path[:] = [entry for entry in sys.path if entry != {here!r}]
+sys.modules.pop("sitecustomize", None)
+import sitecustomize
+"""
+
+
+def write_injection(folder: str) -> str:
+    """Write `inject/sitecustomize.py` into a recording's folder and return the absolute path to put on PYTHONPATH."""
+    here = os.path.join(folder, INJECT_FOLDER)
+    os.mkdir(here, 0o700)
+    text = _TEMPLATE.format(
+        recording=contract.ENV_RECORDING,
+        disable=contract.ENV_DISABLE,
+        imports=os.path.join(PACKAGE_FOLDER, "record", "imports.py"),
+        package=PACKAGE_FOLDER,
+        here=here,
+    )
+    with open(os.path.join(here, "sitecustomize.py"), "w", encoding="utf-8") as file:
+        file.write(text)
+    return here
+
+
+def remove_injection(folder: str) -> None:
+    """Remove what only running processes need: the injected folder and the control page."""
+    shutil.rmtree(os.path.join(folder, INJECT_FOLDER), ignore_errors=True)
+    try:
+        os.unlink(os.path.join(folder, contract.CONTROL_FILE))
+    except OSError:
+        pass
+
+
+def injected_environment(
+    environ: Mapping[str, str], *, folder: str, inject: str, level: int, steps: int | None, seconds: float | None
+) -> dict[str, str]:
+    """The environment for the user's command: its own, with the recording in it. An existing PYTHONPATH is kept, behind."""
+    theirs = environ.get("PYTHONPATH")
+    added = {
+        "PYTHONPATH": f"{inject}{os.pathsep}{theirs}" if theirs else inject,
+        contract.ENV_RECORDING: folder,
+        contract.ENV_LEVEL: str(level),
+    }
+    if steps is not None:
+        added[contract.ENV_STEPS] = str(steps)
+    if seconds is not None:
+        added[contract.ENV_SECONDS] = repr(seconds)
+    # A recording around this one is none of the command's.
+    inherited = {name: value for name, value in environ.items() if name not in _SPOKEN}
+    return inherited | added
+
+
+_SPOKEN: Final = (contract.ENV_RECORDING, contract.ENV_LEVEL, contract.ENV_STEPS, contract.ENV_SECONDS)

@@ -1,0 +1,236 @@
+"""Run the user's command with recording on, and stay out of its way."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from slowstep.errors import CommandNotStarted
+from slowstep.record import child, inject, processes
+from slowstep.record import format as contract
+from slowstep.record.control import ControlPage
+from slowstep.record.folder import create_folder, remove_folder
+from slowstep.record.journal import Journal
+from slowstep.record.launch_notes import note_end, note_start
+from slowstep.record.signals import FORWARDED, Inbox
+from slowstep.record.status import Status
+from slowstep.record.stopping import StopLimits, Stopper
+from slowstep.record.watch import Watch
+from slowstep.record.witness import Seen, Witness
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from slowstep.record.command import Command
+    from slowstep.record.signals import Received
+
+_TICK_S: Final = 0.1
+KILLED: Final = 128 + 9
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """What `slowstep run` was asked for; `steps` and `seconds` end the recording, `stop` the training with it."""
+
+    steps: int | None = None
+    seconds: float | None = None
+    stop: bool = False
+    parent: str | None = None
+    level: int = 1
+    warmup: int | None = None
+    status: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunLimits:
+    """How long the launcher waits for others, in seconds."""
+
+    stop: StopLimits = field(default_factory=StopLimits)
+    recorder_s: float = 1.0
+    overdue_s: float = 1.0
+    leftovers_s: float = 0.3
+    report_s: float = 120.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """How a run ended: the command's exit code (128 + n for signal n), the recording, whether its report is out already, who was seen."""
+
+    exit_code: int
+    folder: Path
+    reported: bool
+    seen: tuple[Seen, ...]
+
+
+def launch(
+    command: Command,
+    options: RunOptions,
+    environ: Mapping[str, str],
+    *,
+    on_recorded: Callable[[Path], None],
+    limits: RunLimits | None = None,
+) -> Outcome:
+    """Run a command to its end with recording on.
+
+    `on_recorded` is called in a thread when the recording has ended and the command goes on without it. Raises CommandNotStarted
+    (125, 126, 127), and nothing once the command has started.
+    """
+    folder = create_folder(parent=options.parent, stem=command.stem)
+    try:
+        run = _Run(folder, command, options, limits or RunLimits(), on_recorded)
+        with Inbox() as inbox:
+            run.start(environ, inbox)
+            run.watch_over(inbox)
+        return run.finish()
+    except CommandNotStarted:
+        remove_folder(folder)
+        raise
+
+
+def run_plainly(command: Command, environ: Mapping[str, str]) -> int:
+    """Run a command to its end without recording; its exit code (128 + n for signal n). Raises CommandNotStarted."""
+    with Inbox() as inbox:
+        return _wait_plainly(child.start_command(command, environ, mask=inbox.mask_before), inbox)
+
+
+def _wait_plainly(pid: int, inbox: Inbox) -> int:
+    while not child.has_ended(pid):
+        received = inbox.receive(_TICK_S)
+        if received is not None:
+            _forward(received, pid)
+    return child.collect(pid)
+
+
+def _forward(received: Received, pid: int) -> None:
+    # What a terminal sent has reached the command by itself.
+    if received.by_kernel or received.number not in FORWARDED:
+        return
+    try:
+        os.kill(pid, received.number)
+    except (ProcessLookupError, PermissionError):
+        pass
+
+
+class _Run:
+    def __init__(self, folder: str, command: Command, options: RunOptions, limits: RunLimits, on_recorded: Callable[[Path], None]) -> None:
+        self._folder, self._command, self._options, self._limits = folder, command, options, limits
+        self._on_recorded = on_recorded
+        self._recorded_s: float | None = None
+        self._reporter: threading.Thread | None = None
+        self._stopper: Stopper | None = None
+        try:
+            self._page = ControlPage(folder)
+            self._inject = inject.write_injection(folder)
+            self._journal = Journal(folder)
+        except OSError as error:
+            raise CommandNotStarted(
+                f"The recording in {folder} cannot be begun: {error.strerror}. Choose another place: --out DIR."
+            ) from error
+
+    def start(self, environ: Mapping[str, str], inbox: Inbox) -> None:
+        options = self._options
+        environment = inject.injected_environment(
+            environ, folder=self._folder, inject=self._inject, level=options.level, steps=options.steps, seconds=options.seconds
+        )
+        note_start(self._journal, self._command, environ, level=options.level, warmup=options.warmup, stop=options.stop)
+        self._pid = child.start_command(self._command, environment, mask=inbox.mask_before)
+        self._witness = Witness(self._pid, self._command.argv)
+        self._watch = Watch(self._journal, self._pid)
+        self._status = Status(self._page, lines=options.status)
+
+    def watch_over(self, inbox: Inbox) -> None:
+        """Until the command has ended, and with --stop whatever it left behind."""
+        while True:
+            ended = child.has_ended(self._pid)
+            now_s = time.monotonic()
+            if not ended:
+                self._check_recording(now_s)
+            stopped = self._stopper is None or self._stopper.advance(now_s)
+            if stopped and (ended or self._stopper is not None):
+                return
+            received = inbox.receive(_TICK_S)
+            if received is not None:
+                _forward(received, self._pid)
+
+    def finish(self) -> Outcome:
+        """Leave nothing behind, and say how it ended."""
+        ended_ns = time.monotonic_ns()
+        self._status.stop()
+        self._watch.stop()
+        self._page.stop(contract.STOPPED_BY_END)
+        exit_code = child.collect(self._pid) if child.has_ended(self._pid) else KILLED
+        note_end(self._journal, exit_code=exit_code, ended_ns=ended_ns, sent=self._stopper.sent if self._stopper else None)
+        self._clean_up()
+        if self._reporter is not None:
+            self._reporter.join(self._limits.report_s)
+        return Outcome(exit_code=exit_code, folder=Path(self._folder), reported=self._reporter is not None, seen=self._witness.seen)
+
+    def _check_recording(self, now_s: float) -> None:
+        if self._recorded_s is None:
+            if self._page.pid is None:
+                self._witness.look(now_s)
+            self._stop_when_overdue()
+            if not self._page.recording:
+                self._recorded_s = now_s
+                self._watch.stop()
+                self._status.stop()
+        elif self._reporter is None and self._stopper is None and self._is_settled(now_s):
+            self._after_recording()
+
+    def _stop_when_overdue(self) -> None:
+        # The recorder looks at the time when it records an update; one that never comes must not keep the user waiting.
+        first_ns, seconds = self._page.first_update_ns, self._options.seconds
+        if first_ns is None or seconds is None:
+            return
+        if time.monotonic_ns() - first_ns > (seconds + self._limits.overdue_s) * 1e9:
+            self._page.stop(contract.STOPPED_BY_TIME)
+
+    def _is_settled(self, now_s: float) -> bool:
+        assert self._recorded_s is not None
+        return now_s - self._recorded_s > self._limits.recorder_s or recorder_has_ended(self._folder, self._page.pid)
+
+    def _after_recording(self) -> None:
+        if self._options.stop:
+            self._stopper = Stopper(root=self._pid, limits=self._limits.stop)
+            return
+        self._reporter = threading.Thread(target=self._report_beside, name="slowstep-report", daemon=True)
+        self._reporter.start()
+
+    def _report_beside(self) -> None:
+        # The training goes on beside the report, and goes first.
+        try:
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)
+        except (OSError, AttributeError):
+            pass
+        self._on_recorded(Path(self._folder))
+
+    def _clean_up(self) -> None:
+        self._page.close()
+        deadline = time.monotonic() + self._limits.leftovers_s
+        while left := processes.living_with(contract.ENV_RECORDING, self._folder):
+            if time.monotonic() >= deadline:
+                break
+            time.sleep(0.02)
+        if left:
+            remedy = f"Processes of the command outlive it; when they have ended, {inject.INJECT_FOLDER}/ in the recording can be removed."
+            self._journal.health("processes-left", "info", remedy, count=len(left))
+        else:
+            inject.remove_injection(self._folder)
+        self._journal.close()
+
+
+def recorder_has_ended(folder: str, pid: int | None) -> bool:
+    """Whether the recorder in the process that trains has written its last line."""
+    if pid is None:
+        return False
+    for name in os.listdir(folder):
+        if name.startswith(f"{pid}-") and name.endswith(".jsonl"):
+            with open(os.path.join(folder, name), "rb") as file:
+                file.seek(max(0, os.path.getsize(file.name) - 4096))
+                tail = file.read()
+            return b'"kind":"end"' in tail or b'"kind": "end"' in tail
+    return False

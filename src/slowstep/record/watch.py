@@ -1,0 +1,87 @@
+"""The thread beside the user's command that takes the monitors' readings."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Final
+
+from slowstep.errors import SlowstepError
+from slowstep.record.monitors import Absent, Monitor, Reader
+from slowstep.registry import discover
+
+if TYPE_CHECKING:
+    from slowstep.record.journal import Journal
+
+INTERVAL_S: Final = 0.1
+# A round may cost at most 0.2 % of a core; where it costs more (a /proc of hundreds of cores), rounds become rarer.
+_PAUSE_PER_COST: Final = 500
+_CLOCK_EVERY_S: Final = 60.0
+
+
+class Watch:
+    """Reads all monitors ten times a second until stopped; one that fails is left out, and a health note says so."""
+
+    def __init__(self, journal: Journal, root: int) -> None:
+        self._journal = journal
+        self._readers = _open_all(journal, root)
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="slowstep-monitors", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Take a last reading and end the thread."""
+        if self._stopped.is_set():
+            return
+        self._stopped.set()
+        self._thread.join(timeout=2.0)
+        self._round()
+        for _, reader in self._readers:
+            reader.close()
+        self._readers.clear()
+
+    def _run(self) -> None:
+        clock_due = 0.0
+        pause = 0.0
+        while not self._stopped.wait(pause):
+            before = time.thread_time()
+            if time.monotonic() >= clock_due:
+                self._journal.clock()
+                clock_due = time.monotonic() + _CLOCK_EVERY_S
+            self._round()
+            pause = max(INTERVAL_S, (time.thread_time() - before) * _PAUSE_PER_COST)
+
+    def _round(self) -> None:
+        for entry in list(self._readers):
+            monitor, reader = entry
+            now_ns = time.monotonic_ns()
+            try:
+                fields = reader.read(now_ns)
+            except Exception as error:
+                self._readers.remove(entry)
+                reader.close()
+                _report(self._journal, monitor.name, f"failed: {type(error).__name__}: {error}")
+                continue
+            self._journal.reading(monitor.kind, now_ns, *fields)
+
+
+def _open_all(journal: Journal, root: int) -> list[tuple[Monitor, Reader]]:
+    opened: list[tuple[Monitor, Reader]] = []
+    try:
+        found = discover("slowstep.record.monitors", "MONITOR")
+    except SlowstepError as error:
+        _report(journal, "all", str(error))
+        return opened
+    for monitor in found.values():
+        assert isinstance(monitor, Monitor)
+        try:
+            opened.append((monitor, monitor.open(root)))
+        except Absent as reason:
+            _report(journal, monitor.name, f"not measured: {reason}")
+    return opened
+
+
+def _report(journal: Journal, name: str, what: str) -> None:
+    journal.health(
+        f"monitor-{name}", "notice", f"Readings of the monitor {name!r} are missing ({what}): what they would show is not judged."
+    )
