@@ -12,12 +12,18 @@ from slowstep.errors import SlowstepError
 
 app = typer.Typer(
     name="slowstep",
-    help="Why is my training slow, and what would fixing it gain?",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+
+
+@app.callback()
+def slowstep() -> None:
+    """Why is my training slow, and what would fixing it gain?"""
+
+
 app.command("run", cls=RunCommand)(run)
 
 
