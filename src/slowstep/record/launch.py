@@ -85,7 +85,8 @@ def launch(
         with Inbox() as inbox:
             run.start(environ, inbox)
             run.watch_over(inbox)
-        return run.finish()
+            run.finish(inbox)
+        return run.outcome()
     except CommandNotStarted:
         remove_folder(folder)
         raise
@@ -122,6 +123,10 @@ class _Run:
         self._recorded_s: float | None = None
         self._reporter: threading.Thread | None = None
         self._stopper: Stopper | None = None
+        self._witness: Witness | None = None
+        self._watch: Watch | None = None
+        self._status: Status | None = None
+        self._exit_code = KILLED
         try:
             self._page = ControlPage(folder)
             self._inject = inject.write_injection(folder)
@@ -138,12 +143,41 @@ class _Run:
         )
         note_start(self._journal, self._command, environ, level=options.level, warmup=options.warmup, stop=options.stop)
         self._pid = child.start_command(self._command, environment, mask=inbox.mask_before)
-        self._witness = Witness(self._pid, self._command.argv)
-        self._watch = Watch(self._journal, self._pid)
-        self._status = Status(self._page, lines=options.status)
 
     def watch_over(self, inbox: Inbox) -> None:
-        """Until the command has ended, and with --stop whatever it left behind."""
+        """Until the command has ended, and with --stop whatever it left behind. A fault of ours ends only the watching."""
+        self._guarded(lambda: self._watch_over(inbox))
+
+    def finish(self, inbox: Inbox) -> None:
+        """Take the command's exit code and leave nothing behind."""
+        ended_ns = time.monotonic_ns()
+        self._guarded(self._end_watching)
+        gave_up = self._stopper is not None and self._stopper.gave_up
+        self._exit_code = KILLED if gave_up and not child.has_ended(self._pid) else _wait_plainly(self._pid, inbox)
+        self._guarded(lambda: self._close(ended_ns))
+        self._journal.close()
+
+    def outcome(self) -> Outcome:
+        """How it ended, once a report that is being made is out."""
+        if self._reporter is not None:
+            try:
+                self._reporter.join(self._limits.report_s)
+            except KeyboardInterrupt:
+                pass  # the user does not want to wait for it; `slowstep analyze` makes it again
+        seen = self._witness.seen if self._witness else ()
+        return Outcome(exit_code=self._exit_code, folder=Path(self._folder), reported=self._reporter is not None, seen=seen)
+
+    def _guarded(self, act: Callable[[], None]) -> None:
+        try:
+            act()
+        except Exception as error:  # the border: the command runs, and nothing of ours may end it or lose its exit code
+            remedy = f"A fault of slowstep, please report it ({type(error).__name__}: {error}); readings are missing."
+            self._journal.health("launcher-fault", "error", remedy)
+
+    def _watch_over(self, inbox: Inbox) -> None:
+        self._witness = Witness(self._pid, self._command.argv)
+        self._watch = Watch(self._journal, self._pid)
+        self._status = Status(self._page, lines=self._options.status)
         while True:
             ended = child.has_ended(self._pid)
             now_s = time.monotonic()
@@ -156,28 +190,24 @@ class _Run:
             if received is not None:
                 _forward(received, self._pid)
 
-    def finish(self) -> Outcome:
-        """Leave nothing behind, and say how it ended."""
-        ended_ns = time.monotonic_ns()
-        self._status.stop()
-        self._watch.stop()
+    def _close(self, ended_ns: int) -> None:
         self._page.stop(contract.STOPPED_BY_END)
-        exit_code = child.collect(self._pid) if child.has_ended(self._pid) else KILLED
-        note_end(self._journal, exit_code=exit_code, ended_ns=ended_ns, sent=self._stopper.sent if self._stopper else None)
+        note_end(self._journal, exit_code=self._exit_code, ended_ns=ended_ns, sent=self._stopper.sent if self._stopper else None)
         self._clean_up()
-        if self._reporter is not None:
-            self._reporter.join(self._limits.report_s)
-        return Outcome(exit_code=exit_code, folder=Path(self._folder), reported=self._reporter is not None, seen=self._witness.seen)
+
+    def _end_watching(self) -> None:
+        for thread in (self._status, self._watch):
+            if thread is not None:
+                thread.stop()
 
     def _check_recording(self, now_s: float) -> None:
         if self._recorded_s is None:
-            if self._page.pid is None:
+            if self._page.pid is None and self._witness is not None:
                 self._witness.look(now_s)
             self._stop_when_overdue()
             if not self._page.recording:
                 self._recorded_s = now_s
-                self._watch.stop()
-                self._status.stop()
+                self._end_watching()
         elif self._reporter is None and self._stopper is None and self._is_settled(now_s):
             self._after_recording()
 
@@ -220,7 +250,6 @@ class _Run:
             self._journal.health("processes-left", "info", remedy, count=len(left))
         else:
             inject.remove_injection(self._folder)
-        self._journal.close()
 
 
 def recorder_has_ended(folder: str, pid: int | None) -> bool:

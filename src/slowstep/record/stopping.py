@@ -32,6 +32,7 @@ class Stopper:
     root: int
     limits: StopLimits
     sent: list[str] = field(default_factory=list)
+    gave_up: bool = False
     _members: set[tuple[int, int]] = field(default_factory=set)
     _next_s: float | None = None
 
@@ -43,6 +44,7 @@ class Stopper:
             return True
         if self._next_s is None or now_s >= self._next_s:
             if len(self.sent) == len(_ESCALATION):
+                self.gave_up = True
                 return True
             self._send(alive, now_s)
         return False
