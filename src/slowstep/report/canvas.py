@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import re
-import textwrap
 import unicodedata
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -101,9 +100,24 @@ class Canvas:
         return stream.getvalue()
 
     def _wrapped(self, text: str, first: int, rest: int) -> list[str]:
-        glued = _NUMBER_AND_UNIT.sub(NBSP, text)
-        rows = textwrap.wrap(glued, self.width, initial_indent="\0" * first, subsequent_indent="\0" * rest, break_on_hyphens=False)
-        return [row.lstrip("\0").replace(NBSP, " ") for row in rows] or [""]
+        """Rows that fill the page, the first beginning `first` cells in and the others `rest`."""
+        rows = [""]
+        for word in _NUMBER_AND_UNIT.sub(NBSP, text).split(" "):
+            grown = f"{rows[-1]} {word}" if rows[-1] else word
+            if cell_len(grown) <= self.width - (first if len(rows) == 1 else rest):
+                rows[-1] = grown
+            else:
+                rows += _pieces(word, self.width - rest)
+        return [row.replace(NBSP, " ") for row in rows]
+
+
+def _pieces(word: str, room: int) -> list[str]:
+    """A word that is wider than a row, in pieces."""
+    pieces = []
+    while word:
+        pieces.append(_first_cells(word, room))
+        word = word[len(pieces[-1]) :]
+    return pieces
 
 
 def _first_cells(text: str, room: int) -> str:

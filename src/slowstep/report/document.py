@@ -128,10 +128,10 @@ class FindingRow(TypedDict):
 
 
 class Next(TypedDict):
-    """What binds once the top finding is fixed, and at which factor of today's throughput."""
+    """What binds once the top finding is fixed: its stage, and in words its demand."""
 
     stage: str | None
-    predicted: float | None
+    predicted: str | None
 
 
 class NotJudgedRow(TypedDict):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 from slowstep.report.canvas import ASCII, NBSP, UNICODE, Canvas, printable
 from slowstep.report.finding_blocks import draw_findings
 from slowstep.report.ledger_chart import STAGE_STYLE, draw_ledger
-from slowstep.units import UNKNOWN, format_duration, format_number, format_rate, format_ratio, format_share
+from slowstep.units import UNKNOWN, format_duration, format_number, format_rate, format_share
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -111,8 +111,7 @@ def _draw_verdict(canvas: Canvas, report: Report) -> None:
 def _draw_footer(canvas: Canvas, report: Report) -> None:
     following = report["next"]
     if following is not None and following["stage"] is not None and report["findings"]:
-        factor = "" if following["predicted"] is None else f", at {format_ratio(following['predicted'])} of today's throughput"
-        _labelled(canvas, "Then", f"{following['stage']} is what binds{factor}")
+        _labelled(canvas, "Then", f"what binds is {following['predicted'] or following['stage']}")
     if report["not_judged"]:
         _labelled(canvas, "Not judged", _not_judged(report["not_judged"]))
     _draw_health(canvas, report["health"])

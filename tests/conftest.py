@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+REPORTS = Path(__file__).parent / "data" / "reports"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--update-snapshots", action="store_true", help="Write the expected files anew; read the difference before you commit it."
+    )
+
+
+@pytest.fixture
+def snapshot(request: pytest.FixtureRequest) -> Callable[[Path, str], None]:
+    """Holds a text against a checked-in file; `--update-snapshots` writes that file."""
+
+    def check(path: Path, text: str) -> None:
+        if request.config.getoption("--update-snapshots"):
+            path.write_text(text, encoding="utf-8")
+        assert path.exists(), f"{path} is missing: run with --update-snapshots"
+        assert text == path.read_text(encoding="utf-8")
+
+    return check
+
+
+@pytest.fixture
+def sample_report() -> Callable[[str], dict[str, Any]]:
+    """A report of tests/data/reports by its name, fresh each time."""
+
+    def load(name: str) -> dict[str, Any]:
+        loaded: dict[str, Any] = json.loads((REPORTS / f"{name}.json").read_text(encoding="utf-8"))
+        return loaded
+
+    return load
+
+
+@pytest.fixture
+def bottleneck(sample_report: Callable[[str], dict[str, Any]]) -> dict[str, Any]:
+    return sample_report("bottleneck")

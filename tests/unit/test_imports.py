@@ -1,0 +1,85 @@
+"""What runs inside a training must stay light: a fresh interpreter imports it and looks at what came along."""
+
+from __future__ import annotations
+
+import json
+import os
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import slowstep
+
+HEAVY = [
+    "polars",
+    "numpy",
+    "torch",
+    "rich",
+    "typer",
+    "msgspec",
+    "slowstep.report",
+    "slowstep.timeline",
+    "slowstep.analyses",
+    "slowstep.cli",
+]
+INSIDE = ["slowstep.record", "slowstep.levers", "slowstep.integrations"]
+
+PROBE = """
+import importlib, json, sys
+names, heavy = json.loads(sys.argv[1])
+for name in names:
+    importlib.import_module(name)
+    print(json.dumps([name, [module for module in heavy if module in sys.modules]]))
+"""
+
+
+def _inside_the_training() -> list[str]:
+    root = Path(slowstep.__path__[0])
+    names = ["slowstep"]
+    for package in INSIDE:
+        folder = root / package.partition(".")[2]
+        if folder.is_dir():
+            names += [package, *(info.name for info in pkgutil.walk_packages([str(folder)], f"{package}."))]
+    return names + ["slowstep.auto"] * (root / "auto.py").exists()
+
+
+def _fresh(*arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("SLOWSTEP", "PYTHON"))}
+    environment["PYTHONPATH"] = str(Path(slowstep.__path__[0]).parent)
+    return subprocess.run([sys.executable, *arguments], env=environment, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_nothing_that_runs_inside_a_training_brings_anything_heavy_along():
+    names = _inside_the_training()
+
+    done = _fresh("-c", PROBE, json.dumps([names, HEAVY]))
+
+    assert done.returncode == 0, done.stderr
+    brought = dict(json.loads(line) for line in done.stdout.splitlines())
+    assert list(brought) == names
+    assert {name: modules for name, modules in brought.items() if modules} == {}
+
+
+def test_the_probe_sees_what_is_heavy():
+    done = _fresh("-c", PROBE, json.dumps([["slowstep.report.terminal"], HEAVY]))
+
+    assert json.loads(done.stdout) == ["slowstep.report.terminal", ["rich", "slowstep.report"]]
+
+
+def test_importing_slowstep_reads_no_other_module_of_it():
+    done = _fresh("-c", "import sys, slowstep; print([name for name in sys.modules if name.startswith('slowstep.')])")
+
+    assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_the_public_names_are_these_and_all_of_them_resolve():
+    assert sorted(slowstep.__all__) == ["__version__", "span", "steps"]
+    assert [name for name in slowstep.__all__ if not hasattr(slowstep, name)] == []
+
+
+def test_a_name_that_does_not_exist_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no_such_name"):
+        _ = slowstep.no_such_name

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import copy
+import math
+
+import pytest
+
+from slowstep.report import document, json
+from slowstep.stages import STAGES, UNATTRIBUTED
+
+NAMES = ["bottleneck", "healthy", "undetermined", "unknown", "nothing"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_sample_report_is_valid(sample_report, name):
+    document.validate(sample_report(name))
+
+
+def test_the_schema_has_the_keys_of_the_types():
+    schema = document.json_schema()
+    kinds = {"run": document.Run, "throughput": document.Throughput, "verdict": document.VerdictRow, "overhead": document.Overhead}
+
+    assert set(schema["properties"]) == set(document.Report.__annotations__)
+    for key, kind in kinds.items():
+        assert set(schema["properties"][key]["properties"]) == set(kind.__annotations__)
+    assert set(schema["properties"]["findings"]["items"]["properties"]) == set(document.FindingRow.__annotations__)
+    assert set(schema["$defs"]["row"]["properties"]) == set(document.LedgerRow.__annotations__)
+    assert [item["allOf"][1]["properties"]["stage"]["const"] for item in schema["properties"]["ledger"]["prefixItems"]] == [
+        *STAGES,
+        UNATTRIBUTED,
+    ]
+
+
+def _without_a_key(report):
+    del report["overhead"]
+
+
+def _with_a_foreign_key(report):
+    report["findings"][0]["confidence"] = 0.9
+
+
+def _stages_out_of_order(report):
+    report["ledger"][0], report["ledger"][1] = report["ledger"][1], report["ledger"][0]
+
+
+def _a_stage_missing(report):
+    report["ledger"].pop()
+
+
+def _no_evidence(report):
+    report["findings"][0]["evidence"] = []
+
+
+def _shares_over_one(report):
+    report["ledger"][3]["share"] += 0.01
+
+
+def _parts_over_their_stage(report):
+    report["ledger"][0]["parts"][0]["share"] += 0.01
+
+
+def _a_bottleneck_called_healthy(report):
+    report["verdict"]["healthy"] = True
+
+
+def _a_bottleneck_without_a_rule(report):
+    report["verdict"]["rule"] = None
+
+
+def _a_count_of_nothing(report):
+    report["health"][0]["count"] = 0
+
+
+@pytest.mark.parametrize(
+    ("spoil", "complaint"),
+    [
+        (_without_a_key, "'overhead' is a required property"),
+        (_with_a_foreign_key, "confidence"),
+        (_stages_out_of_order, "'read' was expected"),
+        (_a_stage_missing, "ledger"),
+        (_no_evidence, "evidence"),
+        (_shares_over_one, "sum to 1.01"),
+        (_parts_over_their_stage, "parts of read sum to"),
+        (_a_bottleneck_called_healthy, "verdict"),
+        (_a_bottleneck_without_a_rule, "verdict"),
+        (_a_count_of_nothing, "count"),
+    ],
+)
+def test_a_report_that_breaks_the_contract_is_refused(bottleneck, spoil, complaint):
+    spoil(bottleneck)
+
+    with pytest.raises(ValueError, match=complaint):
+        document.validate(bottleneck)
+
+
+def test_run_may_say_more_than_the_schema_knows(bottleneck):
+    bottleneck["run"]["exit_code"] = 1
+
+    document.validate(bottleneck)
+
+
+def test_a_report_survives_its_way_through_a_file(bottleneck, tmp_path):
+    before = copy.deepcopy(bottleneck)
+
+    json.write(bottleneck, tmp_path / "report.json")
+
+    assert bottleneck == before
+    assert __import__("json").loads((tmp_path / "report.json").read_text()) == before
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_what_json_does_not_have_is_refused(bottleneck, value):
+    bottleneck["overhead"]["share"] = value
+
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        json.dumps(bottleneck)

@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+import io
+import itertools
+import re
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+
+from slowstep.report.terminal import render, show
+
+REPORTS = Path(__file__).parents[1] / "data" / "reports"
+NAMES = ["bottleneck", "healthy", "undetermined", "unknown", "nothing"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_report_looks_as_it_was_last_looked_at(sample_report, snapshot, name):
+    snapshot(REPORTS / f"{name}.80.txt", render(sample_report(name), width=80, color=False))
+
+
+@pytest.mark.parametrize("width", [60, 80, 140])
+@pytest.mark.parametrize("name", NAMES)
+def test_no_line_is_wider_than_the_terminal_and_none_ends_in_blanks(sample_report, name, width):
+    lines = render(sample_report(name), width=width, color=False).splitlines()
+
+    assert [line for line in lines[:-1] if cell_len(line) > width or line != line.rstrip()] == []
+
+
+@pytest.mark.parametrize("name", ["healthy", "undetermined", "unknown", "nothing"])
+def test_an_ordinary_report_fits_one_screen(sample_report, name):
+    assert len(render(sample_report(name), width=80, color=False).splitlines()) <= 32
+
+
+@pytest.mark.parametrize("width", [60, 80, 140])
+@pytest.mark.parametrize("name", NAMES)
+def test_no_number_is_parted_from_its_unit(sample_report, name, width):
+    lines = render(sample_report(name), width=width, color=False).splitlines()
+
+    assert [line for line, after in itertools.pairwise(lines) if re.search(r"\d$", line) and re.match(r"\s+(ms|%|s|us)\b", after)] == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_colour_adds_nothing_but_colour(sample_report, name):
+    plain = render(sample_report(name), width=80, color=False)
+    coloured = render(sample_report(name), width=80, color=True)
+
+    assert "\x1b" not in plain
+    assert coloured != plain
+    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == plain
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_terminal_without_unicode_gets_plain_ascii(sample_report, name):
+    report = sample_report(name)
+    report["run"]["name"] = "entraînement→.py"
+
+    text = render(report, width=80, color=False, unicode=False)
+
+    assert text.isascii()
+    assert "entra?nement->.py" in text
+
+
+def test_the_last_line_is_the_next_command(sample_report):
+    last = {name: render(sample_report(name), width=80, color=False).splitlines()[-1].split(maxsplit=1)[1] for name in NAMES}
+
+    assert last == {
+        "bottleneck": "slowstep explain serial-loader",
+        "healthy": "slowstep explain",
+        "undetermined": "slowstep run --steps 200 train.py --variant serial-loader",
+        "unknown": "slowstep explain blocking-checkpoint",
+        "nothing": "slowstep run --steps 200 broken.py",
+    }
+
+
+def test_a_long_next_command_is_left_whole_to_be_copied(sample_report):
+    report = sample_report("undetermined")
+    report["run"]["next_command"] = "slowstep run " + "--option value " * 20 + "end"
+
+    assert render(report, width=80, color=False).splitlines()[-1].endswith("value end")
+
+
+def test_stages_without_time_are_named_apart_from_those_not_measured(sample_report):
+    text = " ".join(render(sample_report("unknown"), width=80, color=False).split())
+
+    assert "0 %: output" in text
+    assert "not measured: h2d, gradient_sharing, d2h" in text
+    assert "under 0.5 %: read 0.2 %, preprocess <0.1 %" in text
+
+
+def test_what_is_cut_is_said(bottleneck):
+    bottleneck["findings"] = [bottleneck["findings"][2]] * 9
+    bottleneck["not_judged"] = [{"rule": f"rule-{number}", "reason": f"reason {number}"} for number in range(5)]
+    bottleneck["health"] = [{"name": "lost", "severity": "error", "count": 1, "remedy": "none"}] * 5
+
+    text = render(bottleneck, width=80, color=False)
+
+    assert "and 3 more in report.json" in text
+    assert "reason 1" in text
+    assert "reason 2" not in text
+    assert "and 2 more doubts in report.json" in text
+
+
+def test_a_fault_comes_before_a_notice_and_mere_information_is_left_out(sample_report):
+    report = sample_report("healthy")
+    kinds = [("a", "info"), ("b", "notice"), ("c", "data_loss"), ("d", "error")]
+    report["health"] = [{"name": name, "severity": severity, "count": 1, "remedy": "none"} for name, severity in kinds]
+
+    text = render(report, width=80, color=False)
+
+    assert re.findall(r"(\w): none", text) == ["d", "c", "b"]
+
+
+def test_a_fix_that_changes_the_numerics_says_so(bottleneck):
+    bottleneck["findings"][0]["fixes"] = [{"text": "Double the batch", "lever": None, "changes_numerics": True}]
+
+    assert "Double the batch (changes the numerics)" in render(bottleneck, width=80, color=False)
+
+
+def test_control_characters_of_a_name_never_reach_the_terminal(bottleneck):
+    bottleneck["run"]["name"] = "a\x1b[31m\udce9\nb.py"
+
+    text = render(bottleneck, width=80, color=False)
+
+    assert "\x1b" not in text
+    text.encode("utf-8")
+    assert "a?[31m? b.py" in text
+
+
+def test_wide_characters_do_not_push_the_lines_out(bottleneck):
+    bottleneck["ledger"][1]["parts"][0]["name"] = "変換" * 60
+    bottleneck["findings"][0]["evidence"][0]["name"] = "待ち" * 20
+
+    lines = render(bottleneck, width=80, color=False).splitlines()
+
+    assert [line for line in lines if cell_len(line) > 80] == []
+
+
+def test_drawing_does_not_change_the_report(bottleneck, sample_report):
+    render(bottleneck, width=80, color=False)
+
+    assert bottleneck == sample_report("bottleneck")
+
+
+def test_a_stream_that_is_no_terminal_gets_80_columns_without_colour(bottleneck, monkeypatch):
+    for name in ("COLUMNS", "NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+
+    show(bottleneck, stream)
+
+    stream.seek(0)
+    assert stream.read() == render(bottleneck, width=80, color=False)
+
+
+def test_the_environment_can_ask_for_width_and_colour(bottleneck, monkeypatch):
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+
+    show(bottleneck, stream)
+
+    stream.seek(0)
+    assert stream.read() == render(bottleneck, width=100, color=True, unicode=False)

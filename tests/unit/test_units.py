@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from slowstep import units
+from slowstep.cli.durations import parse_duration
+from slowstep.errors import BadUsage
+
+
+@pytest.mark.parametrize(
+    "write",
+    [units.format_number, units.format_duration, units.format_milliseconds, units.format_ratio, units.format_share, units.format_bytes],
+)
+def test_unknown_is_said_and_never_printed_as_zero(write):
+    assert write(None) == "not measured"
+
+
+def test_an_unknown_rate_is_said_too():
+    assert units.format_rate(None, "samples") == "not measured"
+    assert units.format_rate(1839.6, "samples") == "1,840 samples/s"
+
+
+@pytest.mark.parametrize(
+    ("duration_ns", "text"),
+    [
+        (0, "0 ns"),
+        (999, "999 ns"),
+        (9_400, "9.40 us"),
+        (12_345_678, "12.3 ms"),
+        (999_600, "1.00 ms"),
+        (59.99e9, "1.0 min"),
+        (5.4e12, "1.5 h"),
+    ],
+)
+def test_durations_take_the_unit_that_keeps_them_short(duration_ns, text):
+    assert units.format_duration(duration_ns) == text
+
+
+@pytest.mark.parametrize(("value", "text"), [(1.0, "1.00x"), (1.052, "1.05x"), (1.84, "1.8x"), (9.96, "10x")])
+def test_a_factor_near_one_keeps_its_hundredths(value, text):
+    assert units.format_ratio(value) == text
+
+
+def test_an_interval_is_as_precise_as_its_factor():
+    assert units.format_ratio_interval(1.8, 1.62, 2.04) == "1.8x (1.6-2.0)"
+    assert units.format_ratio_interval(1.23, 1.14, 1.5) == "1.23x (1.14-1.50)"
+
+
+@pytest.mark.parametrize(("share", "text"), [(0, "0 %"), (0.0001, "<0.1 %"), (0.004, "0.4 %"), (0.43, "43 %"), (1.0, "100 %")])
+def test_a_share_above_zero_never_prints_as_zero(share, text):
+    assert units.format_share(share) == text
+
+
+@pytest.mark.parametrize(("size_bytes", "text"), [(0, "0 B"), (1023, "1023 B"), (1024, "1.00 KiB"), (12.3 * 2**20, "12.3 MiB")])
+def test_bytes_are_counted_in_powers_of_1024(size_bytes, text):
+    assert units.format_bytes(size_bytes) == text
+
+
+def test_a_count_is_not_rounded():
+    assert units.format_number(123_456) == "123,456"
+    assert units.format_number(123.456) == "123"
+
+
+@given(st.floats(min_value=1e-3, max_value=1e14))
+def test_a_number_keeps_three_digits(value):
+    shown = float(units.format_number(value).replace(",", ""))
+
+    assert shown == pytest.approx(value, rel=0.006)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("60s", 60), ("2m", 120), ("1.5h", 5400), ("500ms", 0.5), (" 3 ", 3), ("2 min", 120), (".5s", 0.5)]
+)
+def test_durations_are_read_as_people_type_them(text, seconds):
+    assert parse_duration(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "x", "0", "0s", "-1", "inf", "nan", "1e3", "3y", "1m30"])
+def test_what_is_no_duration_is_refused_with_an_example(text):
+    with pytest.raises(BadUsage, match=r"is no duration.*60s, 2m or 1\.5h"):
+        parse_duration(text)
