@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 
 import pytest
 import typer
@@ -14,20 +15,20 @@ from slowstep.registry import discover
 TEXTS = {"serial-loader": "The training makes its own batches.\n\n*What it sees* Waits.", "slow-collate": "Collating is slow."}
 DOCUMENTED = """The training makes its own batches.
 
-*What it sees*
-The wait for input.
+What it sees:
+    The wait for
+    input.
+Why it costs:
+    Nothing runs beside it.
 
-*Why it costs*
-Nothing runs beside it.
-
-*How the gain is predicted*
-T' = max(T - r, B).
-
-*When it is wrong*
-With one core.
-
-*What to try*
-num_workers=2
+    Nothing at all.
+How the gain is predicted:
+    T' = max(T - r, B).
+When it is wrong:
+    With one core.
+What to try:
+    - num_workers=2
+    - a smaller image
 """
 
 
@@ -45,6 +46,15 @@ def test_a_page_has_the_five_headings_in_order():
     assert page.startswith(
         "serial-loader\n=============\n\nThe training makes its own batches.\n\nWHAT IT SEES\nThe wait for input.\n\nWHY"
     )
+    assert "Nothing runs beside it.\n\nNothing at all.\n\nHOW THE GAIN IS PREDICTED\n" in page
+    assert page.endswith("WHAT TO TRY\n- num_workers=2\n- a smaller image\n")
+
+
+def test_headings_may_be_set_in_stars():
+    starred = re.sub(r"^(\w[\w ]+):$", r"*\1*", DOCUMENTED, flags=re.MULTILINE)
+
+    assert starred != DOCUMENTED
+    assert explain.page("serial-loader", starred) == explain.page("serial-loader", DOCUMENTED)
 
 
 @pytest.mark.parametrize("name", ["serial-loader", "serial_loader", " Serial-Loader "])

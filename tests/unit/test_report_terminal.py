@@ -163,3 +163,21 @@ def test_the_environment_can_ask_for_width_and_colour(bottleneck, monkeypatch):
 
     stream.seek(0)
     assert stream.read() == render(bottleneck, width=100, color=True, unicode=False)
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (0.605, "share of window", "60 % of window"),
+        (42.25, "ms per step", "42.2 ms per step"),
+        (0, "workers", "0 workers"),
+        (1536, "bytes", "1.50 KiB"),
+        (3, "", "3"),
+        ("decode", "", "decode"),
+        (None, "ms", "not measured"),
+    ],
+)
+def test_evidence_reads_in_its_unit(bottleneck, value, unit, text):
+    bottleneck["findings"][0]["evidence"] = [{"name": "what was seen", "value": value, "unit": unit, "threshold": None, "where": None}]
+
+    assert f"   what was seen  {text}\n" in render(bottleneck, width=80, color=False)

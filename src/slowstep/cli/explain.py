@@ -6,19 +6,22 @@ import difflib
 import inspect
 import re
 import sys
+import textwrap
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from slowstep.errors import BadUsage
 from slowstep.registry import discover
+from slowstep.report.canvas import Canvas
 
 if TYPE_CHECKING:
     from types import ModuleType
 
 RULES: Final = "slowstep.diagnosis.rules"
 HEADINGS: Final = ("What it sees", "Why it costs", "How the gain is predicted", "When it is wrong", "What to try")
-_HEADING: Final = re.compile(rf"^[*#\s]*({'|'.join(HEADINGS)})[*:.\s]*", re.MULTILINE)
+_HEADING: Final = re.compile(rf"^[*#\s]*({'|'.join(HEADINGS)})[*:.]*[ \t]*$\n?", re.MULTILINE)
+_LIST: Final = re.compile(r"[-*] ")
 
 
 def explain(name: Annotated[str | None, typer.Argument(help="A rule, such as serial-loader. Without it, all are listed.")] = None) -> None:
@@ -49,11 +52,26 @@ def chosen(name: str, texts: dict[str, str]) -> str:
     raise BadUsage(f"No rule is called {name!r}. {hint}")
 
 
-def page(name: str, text: str) -> str:
-    """A rule's docstring as a page: its name, its first sentence, and the five headed paragraphs."""
-    body = _HEADING.sub(lambda match: f"\n{match[1].upper()}\n", text.strip())
-    body = re.sub(r"\n{3,}", "\n\n", body)
-    return f"{name}\n{'=' * len(name)}\n\n{body}\n"
+def page(name: str, text: str, width: int = 88) -> str:
+    """A rule's docstring as a page: its name, its first sentences, and the five headed sections."""
+    opening, *rest = _HEADING.split(text.strip())
+    blocks = [f"{name}\n{'=' * len(name)}", *_paragraphs(opening, width)]
+    for heading, body in zip(rest[::2], rest[1::2], strict=True):
+        first, *others = _paragraphs(body, width) or ["-"]
+        blocks += [f"{heading.upper()}\n{first}", *others]
+    return "\n\n".join(blocks) + "\n"
+
+
+def _paragraphs(text: str, width: int) -> list[str]:
+    """The paragraphs of a text, filled to the width; a list keeps its lines."""
+    paragraphs = [textwrap.dedent(paragraph).strip() for paragraph in re.split(r"\n\s*\n", inspect.cleandoc(text))]
+    return [paragraph if _LIST.match(paragraph) else _filled(paragraph, width) for paragraph in paragraphs if paragraph]
+
+
+def _filled(paragraph: str, width: int) -> str:
+    canvas = Canvas(width=width)
+    canvas.prose(" ".join(paragraph.split()))
+    return canvas.text(color=False).rstrip()
 
 
 def _docstring(name: str, rule: object) -> str:

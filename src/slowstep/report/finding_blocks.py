@@ -11,6 +11,8 @@ from slowstep.report.ledger_chart import STAGE_STYLE
 from slowstep.units import UNKNOWN, format_bytes, format_duration, format_number, format_ratio, format_ratio_interval, format_share
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from slowstep.report.canvas import Canvas
     from slowstep.report.document import EvidenceRow, FindingRow, GainRow
 
@@ -21,6 +23,7 @@ _FIXES: Final = (2, 1)
 _INDENT: Final = 3
 _SHORTEST_PLACE: Final = 10
 _LABEL_CELLS: Final = 9
+_FORMATS: Final[dict[str, Callable[[float], str]]] = {"share": format_share, "bytes": format_bytes, "x": format_ratio}
 _NS_PER: Final = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 
 
@@ -68,13 +71,17 @@ def _value(row: EvidenceRow) -> str:
 
 
 def _with_unit(value: float | None, unit: str) -> str:
+    """A value in its unit's best form; what follows the unit stays: "ms per step", "share of window"."""
     if value is None:
         return UNKNOWN
-    if unit in _NS_PER:
-        return format_duration(value * _NS_PER[unit])
-    if unit in ("share", "bytes", "x"):
-        return {"share": format_share, "bytes": format_bytes, "x": format_ratio}[unit](value)
-    return f"{format_number(value)} {unit}".rstrip()
+    first, _, rest = unit.partition(" ")
+    if first in _NS_PER:
+        text = format_duration(value * _NS_PER[first])
+    elif first in _FORMATS:
+        text = _FORMATS[first](value)
+    else:
+        text = f"{format_number(value)} {first}"
+    return f"{text} {rest}".strip()
 
 
 def _beside(canvas: Canvas, row: EvidenceRow, more: str, room: int) -> str:
