@@ -1,0 +1,1 @@
+"""Timeline -> measurement tables. What a rule may know is measured here, and nowhere else."""

@@ -1,0 +1,101 @@
+"""The step's fixed cost: what a step takes however few samples it holds.
+
+Two sources. Where steps of different sizes were seen (the last batch of an epoch is usually smaller), a line is laid through them: Theil-Sen
+on the two groups, that is the difference of medians. Else bounds: the optimizer is fixed to the nanosecond, and the operations of forward
+and backward cost at least nothing and at most DISPATCH_NS each.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from slowstep.analyses.ledger import Ledger
+from slowstep.analyses.steps import Floats, Steps
+from slowstep.analyses.trainer import Trainer
+
+# A smaller batch tells something when it is at most 3/4 of the usual one, and seen at least this often.
+SMALL_SHARE = 0.75
+FEWEST_SMALL = 5
+# Upper bound of the fixed cost of one autograd node, forward and backward together. Measured by benchmarks/dispatch.py.
+DISPATCH_NS = 60_000.0
+RESAMPLES = 500
+SEED = 20200823
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FixedCost:
+    """Fixed cost per step in ns: `value` (None where only bounds are known), and its 90 % interval or bounds."""
+
+    value_ns: float | None
+    low_ns: float
+    high_ns: float | None
+    step_ns: float  # the usual step, of which this is a part
+    samples: float | None  # in the usual step
+    source: str
+
+
+def find_fixed_cost(trainer: Trainer, steps: Steps, ledger: Ledger) -> FixedCost:
+    """Estimate the fixed cost of the usual step, over what the training thread does itself (waits for producers left out)."""
+    work = ledger.of("compute") + ledger.of("preprocess", "transport")
+    usual, small = _groups(steps)
+    typical = float(np.median(work[usual])) if usual.any() else float(np.median(work))
+    optimizer = float(np.median(ledger.of("compute", "optimizer")))
+    if usual.any() and small.sum() >= FEWEST_SMALL:
+        return _by_line(work, steps.samples, usual, small, typical)
+    nodes = trainer.facts.graph_nodes
+    high = None if nodes is None else min(optimizer + nodes * _backwards_per_step(trainer) * DISPATCH_NS, typical)
+    samples = float(np.nanmedian(steps.samples)) if np.isfinite(steps.samples).any() else None
+    return FixedCost(
+        value_ns=None,
+        low_ns=optimizer,
+        high_ns=high,
+        step_ns=typical,
+        samples=samples,
+        source="bounds from the optimizer's time and the number of operations",
+    )
+
+
+def _groups(steps: Steps) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Steps of the usual size, and smaller ones."""
+    known = steps.samples[np.isfinite(steps.samples) & (steps.samples > 0)]
+    if not len(known):
+        nothing = np.zeros(steps.count, dtype=bool)
+        return nothing, nothing
+    size = float(np.median(known))
+    return steps.samples == size, (steps.samples > 0) & (steps.samples <= SMALL_SHARE * size)
+
+
+def _by_line(work: Floats, samples: Floats, usual: NDArray[np.bool_], small: NDArray[np.bool_], typical: float) -> FixedCost:
+    rng = np.random.default_rng(SEED)
+    big, few = work[usual], work[small]
+    n, m = float(samples[usual][0]), samples[small]
+    draws = [_intercept(rng.choice(big, len(big)), n, few[i := rng.integers(0, len(few), len(few))], m[i]) for _ in range(RESAMPLES)]
+    low, high = np.percentile(draws, [5, 95])
+    value = _intercept(big, n, few, m)
+
+    def within(ns: float) -> float:
+        return float(min(max(ns, 0.0), typical))
+
+    return FixedCost(
+        value_ns=within(value),
+        low_ns=within(float(low)),
+        high_ns=within(float(high)),
+        step_ns=typical,
+        samples=n,
+        source=f"{int(small.sum())} smaller batches against {int(usual.sum())} of the usual size",
+    )
+
+
+def _intercept(big: Floats, n: float, few: Floats, m: Floats) -> float:
+    """Cost at size 0 of the line through the two medians."""
+    high, low, size = float(np.median(big)), float(np.median(few)), float(np.median(m))
+    return high - (high - low) / (n - size) * n
+
+
+def _backwards_per_step(trainer: Trainer) -> float:
+    backwards = trainer.spans.filter(pl.col("kind") == "backward").height
+    return max(backwards / max(len(trainer.update_end_ns), 1), 1.0)

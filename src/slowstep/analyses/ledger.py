@@ -1,0 +1,191 @@
+"""The ledger: every instant of the window is charged to one part of one stage (no accelerator: the training thread's time).
+
+Each instant belongs to the innermost span open on the training thread. A body span is added per step, from the receipt of its input
+(or its first forward) to the end of its update; what no span covers is named by stacks, or is unattributed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from slowstep.analyses.functions import Stacks
+from slowstep.analyses.gaps import name_gaps
+from slowstep.analyses.producers import PART_STAGE, WaitParts
+from slowstep.analyses.steps import Floats, Steps
+from slowstep.analyses.trainer import Trainer
+from slowstep.stages import STAGES, UNATTRIBUTED
+from slowstep.timeline.intervals import Ints, innermost
+from slowstep.timeline.timeline import Timeline
+
+CORE = "waiting for a core"
+FORWARD = "forward and the rest"
+VALIDATION = "validation"
+Part = tuple[str, str]  # stage, part
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ledger:
+    """Row meaning: one row per part; `ns` has a column per step of the window. All rows and columns sum to the window exactly."""
+
+    parts: tuple[Part, ...]
+    ns: Floats
+    gap_stacks: dict[Part, int]  # parts that stacks named, and by how many
+
+    def of(self, stage: str, *names: str) -> Floats:
+        """Time per step of a stage, of some of its parts where named. Shape (steps,)."""
+        rows = [i for i, (s, name) in enumerate(self.parts) if s == stage and (not names or name in names)]
+        return np.asarray(self.ns[rows].sum(axis=0)) if rows else np.zeros(self.ns.shape[1])
+
+    def share(self, stage: str, *names: str) -> float:
+        """Share of the window, 0 to 1."""
+        return float(self.of(stage, *names).sum() / self.ns.sum())
+
+
+@dataclass(frozen=True, slots=True)
+class _Spans:
+    """Labelled spans of the training thread, to be charged."""
+
+    start: Ints
+    end: Ints
+    part: list[Part]
+
+
+def build_ledger(timeline: Timeline, trainer: Trainer, steps: Steps, waits: WaitParts, stacks: Stacks) -> Ledger:
+    """Divide the window of `steps` among parts, per step."""
+    spans = _labelled(trainer, steps, waits)
+    edges, owner = innermost(spans.start, spans.end, steps.edges_ns)
+    length = np.diff(edges).astype(np.float64)
+    step = np.clip(np.searchsorted(steps.edges_ns, edges[:-1], side="right") - 1, 0, steps.count - 1)
+    rows: dict[Part, Floats] = {}
+
+    def charge(part: Part, at: Ints, ns: Floats) -> None:
+        rows[part] = rows.get(part, np.zeros(steps.count)) + np.bincount(at, weights=ns, minlength=steps.count)
+
+    part_ids: dict[Part, int] = {}
+    ids = np.array([part_ids.setdefault(part, len(part_ids)) for part in spans.part] or [0])
+    held = owner >= 0
+    part_of = np.where(held, ids[owner], -1)
+    for part, number in part_ids.items():
+        mine = part_of == number
+        if part != _WAIT:
+            charge(part, step[mine], length[mine])
+    _charge_waits(waits, owner, step, length, charge)
+    gap = ~held
+    named, counts = name_gaps(trainer, stacks, edges[:-1][gap], edges[1:][gap], step[gap], steps.count)
+    for part, ns in named.items():
+        rows[part] = rows.get(part, np.zeros(steps.count)) + ns
+    _move_delay(timeline, trainer, steps, rows)
+    parts = tuple(sorted(rows, key=_order))
+    return Ledger(parts=parts, ns=np.vstack([rows[part] for part in parts]), gap_stacks=counts)
+
+
+_WAIT: Part = ("", "wait")
+
+
+def _order(part: Part) -> tuple[int, str]:
+    stages = (*STAGES, UNATTRIBUTED)
+    return stages.index(part[0]), part[1]
+
+
+def _labelled(trainer: Trainer, steps: Steps, waits: WaitParts) -> _Spans:
+    starts: list[Ints] = []
+    ends: list[Ints] = []
+    parts: list[Part] = []
+
+    def add(start: Ints, end: Ints, part: Part | list[Part]) -> None:
+        starts.append(np.asarray(start, dtype=np.int64))
+        ends.append(np.asarray(end, dtype=np.int64))
+        parts.extend(part if isinstance(part, list) else [part] * len(start))
+
+    # The order matters where two begin together: the later one here is not preferred, the shorter one is.
+    add(waits.start_ns, waits.end_ns, _WAIT)
+    over = trainer.waits.filter(pl.col("exhausted") | pl.col("failed"))
+    add(over["start_ns"].to_numpy(), over["end_ns"].to_numpy(), ("preprocess", "loader shut-down"))
+    add(trainer.starts["start_ns"].to_numpy(), trainer.starts["end_ns"].to_numpy(), ("preprocess", "loader start-up"))
+    spans = trainer.spans
+    add(*_edges(trainer.all_updates), ("compute", "optimizer"))
+    add(*_edges(spans.filter(pl.col("kind") == "backward")), ("compute", "backward"))
+    saves = spans.filter(pl.col("kind") == "save")
+    add(*_edges(saves), [("store", f"checkpoint by {name or 'torch.save'}") for name in saves["name"].to_list()])
+    named = spans.filter(pl.col("kind") == "span")
+    labels = zip(named["stage"].to_list(), named["name"].to_list(), strict=True)
+    add(*_edges(named), [(stage or "output", name or "span") for stage, name in labels])
+    body = _bodies(trainer, steps)
+    add(*body, ("compute", FORWARD))
+    add(*_validations(trainer), ("output", VALIDATION))
+    return _Spans(np.concatenate(starts), np.concatenate(ends), parts)
+
+
+def _edges(frame: pl.DataFrame) -> tuple[Ints, Ints]:
+    return frame["start_ns"].to_numpy(), frame["end_ns"].to_numpy()
+
+
+def _bodies(trainer: Trainer, steps: Steps) -> tuple[Ints, Ints]:
+    """Per step: from the receipt of its input, or its first forward where it has no loader, to the end of its update."""
+    got = trainer.waits.filter(~pl.col("exhausted"), ~pl.col("failed"))
+    receipts = got["end_ns"].to_numpy()
+    if steps.boundary != "request for input" or not len(receipts):
+        receipts = trainer.spans.filter(pl.col("kind") == "forward")["start_ns"].to_numpy()
+    ends = trainer.update_end_ns
+    before = np.append(-1, ends[:-1])
+    following = np.append(receipts, np.iinfo(np.int64).max)[np.searchsorted(receipts, before)]
+    has = following < ends
+    return following[has], ends[has]
+
+
+def _validations(trainer: Trainer) -> tuple[Ints, Ints]:
+    """Stretches between two updates in which another loader than the training's is read: from its first request to its last."""
+    starts = np.concatenate((trainer.other_waits["start_ns"].to_numpy(), trainer.other_starts["start_ns"].to_numpy()))
+    ends = np.concatenate((trainer.other_waits["end_ns"].to_numpy(), trainer.other_starts["end_ns"].to_numpy()))
+    if not len(starts):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    group = np.searchsorted(trainer.update_end_ns, starts)
+    groups = np.unique(group)
+    first = np.array([starts[group == g].min() for g in groups.tolist()])
+    last = np.array([ends[group == g].max() for g in groups.tolist()])
+    return first, last
+
+
+def _charge_waits(waits: WaitParts, owner: Ints, step: Ints, length: Floats, charge: Callable[[Part, Ints, Floats], None]) -> None:
+    """A wait's own time goes to its parts in proportion; inside a validation it has become that span's already."""
+    mine = np.flatnonzero((owner >= 0) & (owner < len(waits.start_ns)))
+    wait = owner[mine]
+    whole = np.maximum((waits.end_ns - waits.start_ns)[wait], 1)
+    for column, (name, stage) in enumerate(PART_STAGE.items()):
+        ns = waits.parts[wait, column] / whole * length[mine]
+        if ns.any():
+            charge((stage, name), step[mine], ns)
+
+
+def _move_delay(timeline: Timeline, trainer: Trainer, steps: Steps, rows: dict[Part, Floats]) -> None:
+    """Run-queue delay of the training thread stays in the stage where it happened, as a part of its own."""
+    marks = timeline.table("cpu_marks").filter(pl.col("process") == trainer.process, pl.col("thread") == trainer.thread).sort("time_ns")
+    if marks.height < 2:
+        return
+    time, delay = marks["time_ns"].to_numpy(), np.diff(marks["delay_ns"].to_numpy()).astype(np.float64)
+    update = np.searchsorted(trainer.update_end_ns, time, side="right")
+    step = np.searchsorted(steps.edges_ns, time[1:], side="right") - 1
+    usable = (step >= 0) & (step < steps.count)
+    # A stretch in which an update ended held a body; any other held the wait and what came before it.
+    body = usable & (np.diff(update) > 0)
+    rest = usable & ~body
+    _take(rows, np.bincount(step[body], weights=delay[body], minlength=steps.count).astype(np.float64), ("compute",))
+    _take(rows, np.bincount(step[rest], weights=delay[rest], minlength=steps.count).astype(np.float64), ("output", "store", UNATTRIBUTED))
+
+
+def _take(rows: dict[Part, Floats], delay: Floats, stages: tuple[str, ...]) -> None:
+    """Move `delay` per step out of the parts of some stages, in proportion, never more than they hold."""
+    mine = [part for part in rows if part[0] in stages and part[1] != CORE]
+    if not mine:
+        return
+    held = np.sum([rows[part] for part in mine], axis=0)
+    share = np.divide(np.minimum(delay, held), held, out=np.zeros_like(held), where=held > 0)
+    for part in mine:
+        moved = rows[part] * share
+        rows[part] = rows[part] - moved
+        target = (part[0], CORE)
+        rows[target] = rows.get(target, np.zeros_like(moved)) + moved

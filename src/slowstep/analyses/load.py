@@ -1,0 +1,41 @@
+"""Load: how much of the processors the training used, and how much everybody else did."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from slowstep.timeline.intervals import Ints
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Load:
+    """Busy cores on average over the window; None is unknown."""
+
+    tree_cores: float | None
+    foreign_cores: float | None
+    stolen_cores: float | None
+    cores: int | None
+
+    @property
+    def foreign_share(self) -> float | None:
+        """Busy cores of other processes / allowed cores."""
+        if self.foreign_cores is None or not self.cores:
+            return None
+        return self.foreign_cores / self.cores
+
+
+def find_load(readings: pl.DataFrame, edges_ns: Ints, cores: int | None) -> Load:
+    """The load over the window, from the first and last reading in it. Time stolen by the hypervisor counts as foreign."""
+    inside = readings.sort("time_ns").filter(pl.col("time_ns").is_between(int(edges_ns[0]), int(edges_ns[-1])))
+    if inside.height < 2:
+        return Load(tree_cores=None, foreign_cores=None, stolen_cores=None, cores=cores)
+    first, last = inside.row(0, named=True), inside.row(-1, named=True)
+    length = last["time_ns"] - first["time_ns"]
+
+    def cores_of(name: str) -> float:
+        return float((last[name] - first[name]) / length)
+
+    tree, busy, stolen = cores_of("tree_cpu_ns"), cores_of("busy_cpu_ns"), cores_of("stolen_cpu_ns")
+    return Load(tree_cores=tree, foreign_cores=max(busy - tree, 0.0) + max(stolen, 0.0), stolen_cores=stolen, cores=cores)

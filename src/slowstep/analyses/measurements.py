@@ -1,0 +1,175 @@
+"""Everything that rules may know, measured once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from slowstep.analyses.fixed_cost import FixedCost, find_fixed_cost
+from slowstep.analyses.functions import Function, above_fetch, dominant, inside, read_stacks, shown
+from slowstep.analyses.ledger import CORE, Ledger, build_ledger
+from slowstep.analyses.load import Load, find_load
+from slowstep.analyses.producers import Demand, Fetches, divide_waits, find_demand, find_fetches
+from slowstep.analyses.steps import Floats, Steps, find_steps
+from slowstep.analyses.trainer import Trainer, find_trainer
+from slowstep.stages import STAGES
+from slowstep.timeline.timeline import Timeline
+
+# A function is named as the one that matters when it holds at least half of the time of what it is a part of.
+DOMINANT_SHARE = 0.5
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Loader:
+    """The training's loader, as it was made. None is unknown."""
+
+    num_workers: int
+    prefetch_factor: int | None
+    batch_size: int | None
+    dataset: str | None
+    collate: str | None
+    collate_where: str | None
+    collate_is_default: bool | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Saves:
+    """Checkpoint writes inside the window."""
+
+    count: int
+    every_steps: float | None
+    bytes_each: float | None
+    function: str | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Measurements:
+    """One training as measured: steps, ledger, producers, functions, load. Rules read this and nothing else."""
+
+    steps: Steps
+    ledger: Ledger
+    loader: Loader | None
+    demand: Demand
+    ready: Floats  # batches that were ready at each request in the window, NaN unknown
+    wait_ns: Floats  # length of each of those requests
+    waits_matched: float  # share of the waits whose producer is known
+    fetch_function: Function | None  # that holds most of the producers' time outside collate
+    fetch_stacks: int
+    saves: Saves
+    fixed_cost: FixedCost
+    load: Load
+    trainer_cpu_ns: float | None  # CPU time of the training thread per step
+    delay_ns: Floats  # run-queue delay of the training thread per step
+    cores: int | None
+    has_stacks: bool
+    trainer: Trainer
+
+    @property
+    def step_ns(self) -> Floats:
+        """Length of each step."""
+        return self.steps.duration_ns.astype(np.float64)
+
+
+def measure(timeline: Timeline, warmup: int | None = None) -> Measurements:
+    """Measure a timeline. Raises NothingRecorded where nothing trained."""
+    trainer = find_trainer(timeline)
+    steps = find_steps(trainer, timeline.table("totals"), warmup)
+    fetches = find_fetches(timeline, trainer)
+    waits = divide_waits(timeline, trainer, fetches)
+    stacks = read_stacks(timeline, trainer.process, trainer.thread)
+    ledger = build_ledger(timeline, trainer, steps, waits, stacks)
+    function, seen = _fetch_function(timeline, trainer, fetches)
+    low, high = steps.edges_ns[0], steps.edges_ns[-1]
+    asked = (waits.start_ns >= low) & (waits.start_ns < high)
+    cores = trainer.facts.cores_allowed
+    return Measurements(
+        steps=_confirmed(steps, trainer, fetches),
+        ledger=ledger,
+        loader=_loader(timeline, trainer),
+        demand=find_demand(timeline, trainer, fetches, steps.edges_ns),
+        ready=waits.ready[asked],
+        wait_ns=(waits.end_ns - waits.start_ns)[asked].astype(np.float64),
+        waits_matched=float(waits.matched[asked].mean()) if asked.any() else 0.0,
+        fetch_function=function,
+        fetch_stacks=seen,
+        saves=_saves(trainer, steps),
+        fixed_cost=find_fixed_cost(trainer, steps, ledger),
+        load=find_load(timeline.table("readings"), steps.edges_ns, cores),
+        trainer_cpu_ns=_per_step(timeline, trainer, steps, "cpu_ns"),
+        delay_ns=sum((ledger.of(stage, CORE) for stage in STAGES), np.zeros(steps.count)),
+        cores=cores,
+        has_stacks=len(stacks.time_ns) > 0,
+        trainer=trainer,
+    )
+
+
+def _confirmed(steps: Steps, trainer: Trainer, fetches: Fetches) -> Steps:
+    """The batch size is confirmed where the producers were asked for as many samples as arrived."""
+    from dataclasses import replace
+
+    asked = fetches.samples[np.isfinite(fetches.samples)]
+    if steps.batch_size is None or not len(asked) or float(np.median(asked)) != steps.batch_size:
+        return steps
+    return replace(steps, batch_size_from="the loader's index counts")
+
+
+def _loader(timeline: Timeline, trainer: Trainer) -> Loader | None:
+    used = trainer.waits["iterator"].unique().to_list()
+    rows = timeline.table("iterators").filter(pl.col("process") == trainer.process, pl.col("iterator").is_in(used))
+    if rows.is_empty():
+        return None
+    row = rows.row(-1, named=True)
+    where = f"{shown(row['collate_file'], trainer.facts.script)}:{row['collate_line']}" if row["collate_file"] else None
+    return Loader(
+        num_workers=row["num_workers"] or 0,
+        prefetch_factor=row["prefetch_factor"],
+        batch_size=row["batch_size"],
+        dataset=row["dataset"],
+        collate=row["collate"],
+        collate_where=where,
+        collate_is_default=row["collate_is_default"],
+    )
+
+
+def _fetch_function(timeline: Timeline, trainer: Trainer, fetches: Fetches) -> tuple[Function | None, int]:
+    """The function that holds most of the producers' time outside collate, and on how many stacks that rests."""
+    paths = []
+    collates = timeline.table("collates")
+    for process in np.unique(fetches.process).tolist():
+        mine = fetches.process == process
+        thread = trainer.thread if process == trainer.process else None
+        stacks = read_stacks(timeline, process, thread)
+        rows = collates.filter(pl.col("process") == process).sort("start_ns")
+        collating = set(inside(stacks, rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy()).tolist())
+        taken = inside(stacks, fetches.start_ns[mine], fetches.end_ns[mine]).tolist()
+        paths += [(weight, above_fetch(path)) for weight, path in stacks.paths(i for i in taken if i not in collating)]
+    paths = [(weight, path) for weight, path in paths if path]
+    return dominant(paths, DOMINANT_SHARE), len(paths)
+
+
+def _saves(trainer: Trainer, steps: Steps) -> Saves:
+    low, high = int(steps.edges_ns[0]), int(steps.edges_ns[-1])
+    saves = trainer.spans.filter(pl.col("kind") == "save", pl.col("start_ns") >= low, pl.col("start_ns") < high)
+    size = saves["bytes"].drop_nulls()
+    return Saves(
+        count=saves.height,
+        every_steps=steps.count / saves.height if saves.height else None,
+        bytes_each=float(size.median()) if len(size) else None,  # type: ignore[arg-type]
+        function=saves["name"][0] if saves.height else None,
+    )
+
+
+def _per_step(timeline: Timeline, trainer: Trainer, steps: Steps, column: str) -> float | None:
+    marks = timeline.table("cpu_marks").filter(
+        pl.col("process") == trainer.process,
+        pl.col("thread") == trainer.thread,
+        pl.col("time_ns").is_between(int(steps.edges_ns[0]), int(steps.edges_ns[-1])),
+    )
+    if marks.height < 2:
+        return None
+    marks = marks.sort("time_ns")
+    length = int(steps.edges_ns[-1] - steps.edges_ns[0])
+    rate = (marks[column][-1] - marks[column][0]) / (marks["time_ns"][-1] - marks["time_ns"][0])
+    return float(rate * length / steps.count)

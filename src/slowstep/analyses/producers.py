@@ -1,0 +1,269 @@
+"""Producers: what making one batch took, whose fetch each wait waited for, and what producers ask for per step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from slowstep.analyses.steps import Floats
+from slowstep.analyses.trainer import Trainer
+from slowstep.timeline.intervals import Ints, covered_ns, overlap_ns
+from slowstep.timeline.timeline import Timeline
+
+# Parts of a wait, with the stage each is charged to (design: "read or preprocess").
+SAMPLES = "making samples"
+COLLATE = "collate"
+CORE = "waiting for a core (producer)"
+LOCK = "waiting for a thread or lock"
+STORAGE = "storage"
+UNSEEN = "blocked, cause unseen"
+TRANSPORT = "transport"
+STARTUP = "loader start-up"
+PART_STAGE = {
+    SAMPLES: "preprocess",
+    COLLATE: "preprocess",
+    CORE: "preprocess",
+    LOCK: "preprocess",
+    STORAGE: "read",
+    UNSEEN: "read",
+    TRANSPORT: "preprocess",
+    STARTUP: "preprocess",
+}
+ACCOUNT = (SAMPLES, COLLATE, CORE, LOCK, STORAGE, UNSEEN)
+REMOVABLE = ACCOUNT
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Fetches:
+    """The fetches that feed the training. `account` has a row per fetch, a column per name in ACCOUNT, ns; rows sum to the fetch's wall time."""
+
+    start_ns: Ints
+    end_ns: Ints
+    process: Ints
+    batch: Ints
+    account: Floats
+    cpu_ns: Floats
+    other_cpu_ns: Floats
+    collate_ns: Floats
+    batch_bytes: Floats
+    samples: Floats
+
+    @property
+    def wall_ns(self) -> Floats:
+        """Wall time of each fetch."""
+        return (self.end_ns - self.start_ns).astype(np.float64)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WaitParts:
+    """The division of each wait. `parts` has a row per wait, a column per name in PART_STAGE, ns; rows sum to the wait's length."""
+
+    start_ns: Ints
+    end_ns: Ints
+    ready: Floats  # NaN where unknown
+    parts: Floats
+    matched: NDArray[np.bool_]  # whether the fetch that it waited for is known
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Demand:
+    """What producers need per step. None is unknown."""
+
+    workers: int
+    wall_ns: float | None  # a producer's busy time per step, all producers added
+    cpu_ns: float | None  # their CPU time per step
+    collate_ns: float | None
+    batch_bytes: float | None
+    idle_share: float | None  # share of the workers' time with nothing to make
+    blocked_share: float | None  # share of the fetches' wall time that is neither CPU nor queueing
+
+
+def find_fetches(timeline: Timeline, trainer: Trainer) -> Fetches:
+    """The fetches of the training's loaders: its workers' and, without workers, the training thread's own."""
+    iterators = set(trainer.waits["iterator"].unique().to_list())
+    rows = timeline.table("iterators").filter(pl.col("process") == trainer.process, pl.col("iterator").is_in(list(iterators)))
+    pids = {int(pid) for pids in rows["workers"].to_list() for pid in pids}
+    workers = timeline.table("processes").filter(pl.col("pid").is_in(list(pids)), pl.col("role") == "worker")["process"].to_list()
+    own = (
+        (pl.col("process") == trainer.process)
+        & (pl.col("thread") == trainer.thread)
+        & (pl.col("iterator").is_in(list(iterators)) | pl.col("iterator").is_null())
+    )
+    fetches = timeline.table("fetches").filter(~pl.col("failed"), pl.col("process").is_in(workers) | own).sort("process", "start_ns")
+    collates = timeline.table("collates").filter(pl.col("process").is_in([*workers, trainer.process])).sort("process", "start_ns")
+    return _accounts(fetches, collates)
+
+
+def _accounts(fetches: pl.DataFrame, collates: pl.DataFrame) -> Fetches:
+    start, end = fetches["start_ns"].to_numpy(), fetches["end_ns"].to_numpy()
+    process = fetches["process"].to_numpy().astype(np.int64)
+    wall = (end - start).astype(np.float64)
+    cpu = np.minimum(fetches["cpu_ns"].to_numpy().astype(np.float64), wall)
+    delay = np.minimum(fetches["delay_ns"].fill_null(0).to_numpy().astype(np.float64), wall - cpu)
+    other = fetches["other_cpu_ns"].fill_null(0).to_numpy().astype(np.float64)
+    collate_wall, collate_cpu, batch_bytes = _collates(start, end, process, collates)
+    blocked = wall - cpu - delay
+    lock = np.minimum(blocked, other)
+    storage = np.where(fetches["storage_bytes"].fill_null(0).to_numpy() > 0, blocked - lock, 0.0)
+    collated = np.minimum(collate_cpu, cpu)
+    account = np.column_stack((cpu - collated, collated, delay, lock, storage, blocked - lock - storage))
+    return Fetches(
+        start_ns=start,
+        end_ns=end,
+        process=process,
+        batch=fetches["batch"].to_numpy(),
+        account=account,
+        cpu_ns=cpu,
+        other_cpu_ns=other,
+        collate_ns=collate_wall,
+        batch_bytes=batch_bytes,
+        samples=fetches["samples"].cast(pl.Float64).to_numpy(),
+    )
+
+
+def _collates(start: Ints, end: Ints, process: Ints, collates: pl.DataFrame) -> tuple[Floats, Floats, Floats]:
+    """Wall and CPU time of the collate inside each fetch, and the bytes that it made (NaN unknown)."""
+    wall, cpu, size = np.zeros(len(start)), np.zeros(len(start)), np.full(len(start), np.nan)
+    for p in np.unique(process).tolist():
+        own = np.flatnonzero(process == p)
+        rows = collates.filter(pl.col("process") == p)
+        at = np.searchsorted(start[own], rows["start_ns"].to_numpy(), side="right") - 1
+        inside = (at >= 0) & (rows["end_ns"].to_numpy() <= end[own][at])
+        to = own[at[inside]]
+        np.add.at(wall, to, (rows["end_ns"] - rows["start_ns"]).to_numpy()[inside])
+        np.add.at(cpu, to, rows["cpu_ns"].to_numpy()[inside])
+        size[to] = rows["bytes"].cast(pl.Float64).to_numpy()[inside]
+    return wall, cpu, size
+
+
+def divide_waits(timeline: Timeline, trainer: Trainer, fetches: Fetches) -> WaitParts:
+    """Divide each successful wait of the training by the account of the producer of its batch."""
+    waits = trainer.waits.filter(~pl.col("exhausted"), ~pl.col("failed"))
+    start, end = waits["start_ns"].to_numpy(), waits["end_ns"].to_numpy()
+    which = _fetch_of_wait(timeline, trainer, waits, fetches)
+    matched = which >= 0
+    parts = np.zeros((len(start), len(PART_STAGE)))
+    column = {name: i for i, name in enumerate(PART_STAGE)}
+    f0 = np.where(matched, fetches.start_ns[which] if len(fetches.start_ns) else start, start)
+    f1 = np.where(matched, fetches.end_ns[which] if len(fetches.end_ns) else start, start)
+    inside = overlap_ns(start, end, f0, f1)
+    before = np.maximum(np.minimum(f0, end) - start, 0)
+    busy = np.minimum(_busy_before(fetches, which, start, np.minimum(f0, end)), before)
+    mix = _mix(fetches)
+    if len(fetches.start_ns):
+        share = fetches.account[which] / np.maximum(fetches.wall_ns[which], 1)[:, None]
+        parts[:, : len(ACCOUNT)] = share * np.where(matched, inside, 0)[:, None] + mix[None, :] * busy[:, None]
+    first = _first_of_iterator(waits)
+    rest = (end - start) - parts.sum(axis=1)
+    parts[:, column[STARTUP]] = np.where(first, np.maximum(before - busy, 0), 0)
+    parts[:, column[TRANSPORT]] = np.maximum(rest - parts[:, column[STARTUP]], 0)
+    ready = waits["ready"].cast(pl.Float64).to_numpy()
+    return WaitParts(start_ns=start, end_ns=end, ready=ready, parts=parts, matched=matched)
+
+
+def _fetch_of_wait(timeline: Timeline, trainer: Trainer, waits: pl.DataFrame, fetches: Fetches) -> Ints:
+    """For each wait, the index of the fetch that made its batch; -1 where none is known."""
+    which = np.full(waits.height, -1, dtype=np.int64)
+    if not len(fetches.start_ns):
+        return which
+    pids = timeline.table("processes").filter(pl.col("role") == "worker")
+    by_pid = dict(zip(pids["pid"].to_list(), pids["process"].to_list(), strict=True))
+    rows = timeline.table("iterators").filter(pl.col("process") == trainer.process)
+    producers = {
+        i: [by_pid.get(pid, -1) for pid in ids] or [trainer.process]
+        for i, ids in zip(rows["iterator"].to_list(), rows["workers"].to_list(), strict=True)
+    }
+    iterator, batch, end = waits["iterator"].to_numpy(), waits["batch"].to_numpy(), waits["end_ns"].to_numpy()
+    for i in np.unique(iterator).tolist():
+        own = np.flatnonzero(iterator == i)
+        made = np.flatnonzero(np.isin(fetches.process, producers.get(i, [trainer.process])))
+        if len(made):
+            which[own] = _latest_match(batch[own], end[own], fetches, made, serial=producers.get(i) == [trainer.process])
+    return which
+
+
+def _latest_match(batch: Ints, end: Ints, fetches: Fetches, made: NDArray[Any], *, serial: bool) -> Ints:
+    """Of the fetches `made` of the same batch index, the latest that ended before the wait did (indices start anew each epoch)."""
+    made = made[np.argsort(fetches.end_ns[made], kind="stable")]
+    at = np.searchsorted(fetches.end_ns[made], end, side="right")
+    if serial:
+        return np.where(at > 0, made[np.maximum(at - 1, 0)], -1)
+    latest: dict[int, list[int]] = {}
+    for index in made.tolist():
+        latest.setdefault(int(fetches.batch[index]), []).append(index)
+    found = np.full(len(batch), -1, dtype=np.int64)
+    for k, (b, stop) in enumerate(zip(batch.tolist(), end.tolist(), strict=True)):
+        for index in reversed(latest.get(b, ())):
+            if fetches.end_ns[index] <= stop:
+                found[k] = index
+                break
+    return found
+
+
+def _busy_before(fetches: Fetches, which: Ints, start: Ints, until: Ints) -> Floats:
+    """How long the producer of each wait's batch was making other batches between `start` and `until`."""
+    busy = np.zeros(len(which))
+    for p in np.unique(fetches.process).tolist():
+        own = fetches.process == p
+        waits = np.flatnonzero((which >= 0) & (fetches.process[which] == p)) if len(which) else np.zeros(0, dtype=np.int64)
+        if len(waits):
+            starts, ends = fetches.start_ns[own], fetches.end_ns[own]
+            busy[waits] = covered_ns(starts, ends, until[waits]) - covered_ns(starts, ends, start[waits])
+    return np.maximum(busy, 0)
+
+
+def _mix(fetches: Fetches) -> Floats:
+    """The mean account of all fetches as shares of their wall time."""
+    total = fetches.account.sum(axis=0) if len(fetches.account) else np.zeros(len(ACCOUNT))
+    whole = total.sum()
+    return total / whole if whole > 0 else total
+
+
+def _first_of_iterator(waits: pl.DataFrame) -> NDArray[np.bool_]:
+    return waits.select((pl.col("batch") == 0) | ~pl.col("iterator").is_duplicated())["batch"].to_numpy()
+
+
+def find_demand(timeline: Timeline, trainer: Trainer, fetches: Fetches, edges_ns: Ints) -> Demand:
+    """Producers' needs per step, from the fetches inside the window."""
+    low, high, steps = int(edges_ns[0]), int(edges_ns[-1]), len(edges_ns) - 1
+    inside = (fetches.start_ns >= low) & (fetches.end_ns <= high)
+    iterators = timeline.table("iterators").filter(
+        pl.col("process") == trainer.process, pl.col("iterator").is_in(trainer.waits["iterator"].unique().to_list())
+    )
+    workers = int(iterators["num_workers"].max() or 0) if iterators.height else 0  # type: ignore[arg-type]
+    if not inside.any():
+        return Demand(workers=workers, wall_ns=None, cpu_ns=None, collate_ns=None, batch_bytes=None, idle_share=None, blocked_share=None)
+    batches = _batches_per_step(trainer, low, high, steps)
+    wall, cpu = (
+        float(fetches.wall_ns[inside].mean()),
+        float((fetches.cpu_ns + np.minimum(fetches.other_cpu_ns, fetches.wall_ns))[inside].mean()),
+    )
+    account = fetches.account[inside].sum(axis=0)
+    known = fetches.batch_bytes[inside]
+    return Demand(
+        workers=workers,
+        wall_ns=wall * batches,
+        cpu_ns=cpu * batches,
+        collate_ns=float(fetches.collate_ns[inside].mean()) * batches,
+        batch_bytes=float(np.nanmean(known)) if np.isfinite(known).any() else None,
+        idle_share=_idle_share(timeline, fetches, low, high, workers),
+        blocked_share=float(account[ACCOUNT.index(STORAGE) :].sum() / max(account.sum(), 1.0)),
+    )
+
+
+def _batches_per_step(trainer: Trainer, low: int, high: int, steps: int) -> float:
+    got = trainer.waits.filter(~pl.col("exhausted"), ~pl.col("failed"), pl.col("start_ns") >= low, pl.col("start_ns") < high)
+    return got.height / steps
+
+
+def _idle_share(timeline: Timeline, fetches: Fetches, low: int, high: int, workers: int) -> float | None:
+    """Share of the workers' time in the window that they waited to be told what to make; None without workers."""
+    if workers == 0:
+        return None
+    idles = timeline.table("idles").filter(pl.col("process").is_in(np.unique(fetches.process).tolist()))
+    idle = overlap_ns(idles["start_ns"].to_numpy(), idles["end_ns"].to_numpy(), np.int64(low), np.int64(high)).sum()  # type: ignore[arg-type]
+    return min(float(idle) / ((high - low) * workers), 1.0)

@@ -1,0 +1,172 @@
+"""Steps: where each begins and ends, which belong to the warm-up, and the window that the ledger divides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from slowstep.analyses.trainer import Trainer
+from slowstep.errors import NothingRecorded
+from slowstep.timeline.intervals import Ints
+
+# The design's definitions of boundary and warm-up.
+BOUNDARY_SHARE = 0.95
+WARMUP_MEDIAN_OF = 10
+WARMUP_WITHIN = 0.10
+WARMUP_AT_LEAST = 3
+WARMUP_AT_MOST_SHARE = 0.20
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Steps:
+    """The steps of the window. `edges_ns` has n + 1 instants; `samples` is per step, NaN where unknown."""
+
+    boundary: str  # "request for input" or "end of the optimizer call"
+    edges_ns: Ints
+    samples: Floats
+    batch_size: int | None
+    batch_size_from: str | None
+    warmup: int
+    total: int
+    eventful: NDArray[np.bool_]  # steps with a periodic event: epoch change, validation, checkpoint
+    period: int  # steps in the longest period seen, 1 where none is
+    whole_periods: bool  # the window was cut to whole periods (two or more were seen)
+    excluded: NDArray[np.bool_]  # steps of which only the number was kept (thinning): not in the ledger
+
+    @property
+    def duration_ns(self) -> Ints:
+        """Length of each step."""
+        return np.diff(self.edges_ns)
+
+    @property
+    def count(self) -> int:
+        """Steps in the window."""
+        return len(self.edges_ns) - 1
+
+
+def find_steps(trainer: Trainer, totals: pl.DataFrame, warmup: int | None = None) -> Steps:
+    """Cut the training into steps. Raises NothingRecorded with fewer than three updates, which make no step after the first."""
+    kind, edges = _boundaries(trainer)
+    if len(edges) < 3:
+        raise NothingRecorded(f"only {len(trainer.update_end_ns)} update(s) were recorded: let the training run longer, at least 40 steps.")
+    edges, thinned = _without_thinned(edges, totals)
+    samples, batch_size, origin = _samples(trainer, edges)
+    skip = find_warmup(np.diff(edges)[~thinned]) if warmup is None else min(warmup, len(edges) - 2)
+    skip = _index_of_kept(skip, thinned)
+    events = _events(trainer, edges)
+    first, last, period, whole = _whole_periods(events, skip, len(edges) - 1)
+    kept = slice(first, last)
+    eventful = np.zeros(len(edges) - 1, dtype=bool)
+    for steps in events:
+        eventful[steps] = True
+    return Steps(
+        boundary=kind,
+        edges_ns=edges[first : last + 1],
+        samples=samples[kept],
+        batch_size=batch_size,
+        batch_size_from=origin,
+        warmup=skip,
+        total=len(trainer.update_end_ns),
+        eventful=eventful[kept],
+        period=period,
+        whole_periods=whole,
+        excluded=thinned[kept],
+    )
+
+
+def _boundaries(trainer: Trainer) -> tuple[str, Ints]:
+    """The kind of boundary that holds for the run, and the boundaries."""
+    ends = trainer.update_end_ns
+    requests = trainer.waits["start_ns"].to_numpy()
+    following = np.append(requests, np.iinfo(np.int64).max)[np.searchsorted(requests, ends)]
+    limit = np.append(trainer.update_start_ns[1:], np.iinfo(np.int64).max - 1)
+    has = following <= limit
+    # After the last update there may be no request any more: it says nothing about the others.
+    if len(ends) > 1 and has[:-1].mean() >= BOUNDARY_SHARE:
+        return "request for input", np.where(has, following, ends)[: len(ends) if has[-1] else -1]
+    return "end of the optimizer call", ends
+
+
+def _without_thinned(edges: Ints, totals: pl.DataFrame) -> tuple[Ints, NDArray[np.bool_]]:
+    """Steps between two boundaries that the recorder only counted are one long stretch: mark it."""
+    thinned = np.zeros(len(edges) - 1, dtype=bool)
+    for start, end in totals.select("start_ns", "end_ns").iter_rows():
+        first = int(np.searchsorted(edges, start, side="right")) - 1
+        last = int(np.searchsorted(edges, end, side="left"))
+        thinned[max(first, 0) : last] = True
+    return edges, thinned
+
+
+def _index_of_kept(skip: int, thinned: NDArray[np.bool_]) -> int:
+    kept = np.flatnonzero(~thinned)
+    return int(kept[min(skip, len(kept) - 1)]) if len(kept) else skip
+
+
+def find_warmup(duration_ns: Ints) -> int:
+    """Steps to leave out at the start: until the median of 10 steps stays within 10 % of the median of the rest; 3 at least, 20 % at most."""
+    n = len(duration_ns)
+    most = max(int(n * WARMUP_AT_MOST_SHARE), 0)
+    if most <= WARMUP_AT_LEAST:
+        return min(WARMUP_AT_LEAST, max(n - 1, 0))
+    for first in range(WARMUP_AT_LEAST, most):
+        rest = float(np.median(duration_ns[first:]))
+        here = float(np.median(duration_ns[first : first + WARMUP_MEDIAN_OF]))
+        if abs(here / rest - 1) <= WARMUP_WITHIN:
+            return first
+    return most
+
+
+def _samples(trainer: Trainer, edges: Ints) -> tuple[Floats, int | None, str | None]:
+    """Samples per step, the usual batch size, and where it is known from."""
+    got = trainer.waits.filter(~pl.col("exhausted"), ~pl.col("failed"))
+    origin = "leading dimension of the batch (assumed)"
+    if got.is_empty():
+        # Without a loader the first forward of a step shows the batch; teachers and discriminators that follow see the same samples.
+        got = trainer.spans.filter(pl.col("kind") == "forward")
+        step = np.searchsorted(edges, got["start_ns"].to_numpy(), side="right")
+        got = got.filter(pl.Series(np.append(1, np.diff(step))[: got.height] != 0)) if got.height else got
+        origin = "leading dimension of the forward's input (assumed)"
+    known = got.filter(pl.col("samples").is_not_null())
+    if known.is_empty() or known.height < got.height:
+        return np.full(len(edges) - 1, np.nan), None, None
+    per_batch = known["samples"].to_numpy().astype(np.float64)
+    step = np.searchsorted(edges, known["start_ns"].to_numpy(), side="right") - 1
+    inside = (step >= 0) & (step < len(edges) - 1)
+    samples = np.bincount(step[inside], weights=per_batch[inside], minlength=len(edges) - 1).astype(np.float64)
+    return samples, int(np.bincount(known["samples"].to_numpy()).argmax()), origin
+
+
+def _events(trainer: Trainer, edges: Ints) -> list[Ints]:
+    """For each kind of event that is not in every step: the steps in which it happens."""
+    kinds = [
+        trainer.starts["start_ns"],
+        trainer.other_starts["start_ns"],
+        trainer.spans.filter(pl.col("kind") == "save")["start_ns"],
+    ]
+    found = []
+    for times in kinds:
+        step = np.unique(np.searchsorted(edges, times.to_numpy(), side="right") - 1)
+        step = step[(step >= 0) & (step < len(edges) - 1)]
+        if 0 < len(step) < 0.9 * (len(edges) - 1):
+            found.append(step)
+    return found
+
+
+def _whole_periods(events: list[Ints], first: int, last: int) -> tuple[int, int, int, bool]:
+    """First and last step of the window, the longest period in steps, and whether the window holds whole ones."""
+    period, whole, window = 1, True, (first, last)
+    for steps in events:
+        inside = steps[steps >= first]
+        if len(inside) == 0:
+            continue
+        usual = int(np.median(np.diff(inside))) if len(inside) > 1 else last - first
+        if usual <= period:
+            continue
+        period, whole = usual, len(inside) >= 3
+        window = (int(inside[0]), int(inside[-1])) if whole else (first, last)
+    return *window, period, whole

@@ -1,0 +1,125 @@
+"""Who trains: the process, the anchor optimizer, the training thread, and the loaders that feed it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from slowstep.errors import NothingRecorded
+from slowstep.timeline.intervals import Ints
+from slowstep.timeline.timeline import ProcessFacts, Timeline
+
+# A loader feeds the training when at least half of its batches are followed by a backward before the next one is asked for:
+# a validation loader's are not, except the last of each pass.
+FEEDS_SHARE = 0.5
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Trainer:
+    """One rank's training thread: its updates (outermost calls of the anchor optimizer) and its requests for input."""
+
+    process: int
+    thread: int
+    optimizer: int
+    facts: ProcessFacts
+    update_start_ns: Ints
+    update_end_ns: Ints
+    waits: pl.DataFrame  # the training thread's, of the training's loaders
+    other_waits: pl.DataFrame  # the training thread's, of other loaders (validation)
+    starts: pl.DataFrame  # of the training's loaders
+    other_starts: pl.DataFrame
+    spans: pl.DataFrame
+    all_updates: pl.DataFrame
+
+
+def find_trainer(timeline: Timeline) -> Trainer:
+    """The rank with most updates. Raises NothingRecorded where no process called an optimizer."""
+    updates = timeline.table("updates")
+    if updates.is_empty():
+        raise NothingRecorded(_nothing(timeline))
+    calls = (
+        updates.group_by("process", "optimizer", "thread")
+        .agg(pl.len().alias("calls"), pl.col("start_ns").min())
+        .sort(["calls", "start_ns"], descending=[True, False])
+    )
+    process, optimizer, thread = (calls[name][0] for name in ("process", "optimizer", "thread"))
+
+    def mine(name: str) -> pl.DataFrame:
+        return timeline.table(name).filter(pl.col("process") == process, pl.col("thread") == thread).sort("start_ns")
+
+    own = mine("updates")
+    anchor = _outermost(own.filter(pl.col("optimizer") == optimizer))
+    waits, starts, spans = mine("waits"), mine("starts"), mine("spans")
+    loaders = _loader_of(timeline, process)
+    training = _training_loaders(waits, spans, loaders)
+    feeds = waits["iterator"].replace_strict(loaders, default=-1, return_dtype=pl.Int64).is_in(list(training))
+    return Trainer(
+        process=process,
+        thread=thread,
+        optimizer=optimizer,
+        facts=timeline.processes[process],
+        update_start_ns=anchor["start_ns"].to_numpy(),
+        update_end_ns=anchor["end_ns"].to_numpy(),
+        waits=waits.filter(feeds & ~waits["validation"]),
+        other_waits=waits.filter(~feeds | waits["validation"]),
+        starts=starts.filter(pl.col("loader").is_in(list(training))),
+        other_starts=starts.filter(~pl.col("loader").is_in(list(training))),
+        spans=spans,
+        all_updates=own,
+    )
+
+
+def _nothing(timeline: Timeline) -> str:
+    seen = sum(1 for facts in timeline.processes if facts.role == "trainer")
+    waits = timeline.table("waits").height
+    if not seen:
+        return (
+            "no training was seen: no process that PyTorch was imported in called a loader, backward or an optimizer. "
+            "If the command does train, put `import slowstep.auto` as the first line of the training script and run it the same way."
+        )
+    return (
+        f"no update was seen: {seen} process(es) used PyTorch ({waits} batches asked for), but no torch.optim optimizer's step() was called. "
+        "Let it run until it trains, or, for an optimizer of your own, make it a torch.optim.Optimizer."
+    )
+
+
+def _outermost(updates: pl.DataFrame) -> pl.DataFrame:
+    """Without the calls that run inside an earlier one (a wrapper that calls step() of the same optimizer)."""
+    latest = updates["end_ns"].cum_max().shift(1, fill_value=0)
+    return updates.filter(updates["start_ns"] >= latest)
+
+
+def _loader_of(timeline: Timeline, process: int) -> dict[int, int]:
+    starts = timeline.table("starts").filter(pl.col("process") == process)
+    iterators = timeline.table("iterators").filter(pl.col("process") == process)
+    known = dict(zip(iterators["iterator"].to_list(), iterators["loader"].to_list(), strict=True))
+    return known | dict(zip(starts["iterator"].to_list(), starts["loader"].to_list(), strict=True))
+
+
+def _training_loaders(waits: pl.DataFrame, spans: pl.DataFrame, loaders: dict[int, int]) -> set[int]:
+    got = waits.filter(~pl.col("exhausted"), ~pl.col("failed"))
+    if got.is_empty():
+        return set()
+    loader: NDArray[Any] = got["iterator"].replace_strict(loaders, default=-1, return_dtype=pl.Int64).to_numpy()
+    backward = np.sort(spans.filter(pl.col("kind") == "backward")["start_ns"].to_numpy())
+    end, start = got["end_ns"].to_numpy(), got["start_ns"].to_numpy()
+    direct = _backward_between(backward, end, np.append(start[1:], np.iinfo(np.int64).max))
+    training: set[int] = {int(i) for i in np.unique(loader) if direct[loader == i].mean() >= FEEDS_SHARE}
+    most = max((int((loader == i).sum()) for i in training), default=0)
+    for i in set(np.unique(loader).tolist()) - training:
+        own = loader == i
+        between = _backward_between(backward, end[own], np.append(start[own][1:], np.iinfo(np.int64).max))
+        # The first of two loaders read one after the other (a GAN's) is not followed by a backward at once, but is read as often.
+        if between.mean() >= FEEDS_SHARE and own.sum() >= FEEDS_SHARE * most:
+            training.add(int(i))
+    return training
+
+
+def _backward_between(backward: Ints, after_ns: Ints, before_ns: Ints) -> NDArray[np.bool_]:
+    at = np.searchsorted(backward, after_ns)
+    following = np.append(backward, np.iinfo(np.int64).max)[at]
+    return following < before_ns

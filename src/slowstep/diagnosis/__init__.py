@@ -1,0 +1,1 @@
+"""Measurements -> findings with gains -> a verdict."""

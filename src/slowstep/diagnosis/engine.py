@@ -1,0 +1,157 @@
+"""Runs every rule, lets findings of one cause fold into one, and draws the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from slowstep.analyses.measurements import Measurements
+from slowstep.diagnosis.gain import BUSY_FROM, Case, Counterfactual, is_busy, predict
+from slowstep.diagnosis.rule import Judged, Rule
+from slowstep.findings import Finding, NotJudged, Verdict
+from slowstep.registry import discover
+from slowstep.stages import STAGES, UNATTRIBUTED
+
+# The design's verdict, and its law on what may be claimed.
+BOTTLENECK_PREDICTED = 1.10
+BOTTLENECK_LOW = 1.03
+HEALTHY_UNATTRIBUTED = 0.10
+UNJUDGED_STAGE = 0.10
+CLAIM_AT_LEAST = 0.03
+STEPS_AT_LEAST = 30
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Next:
+    """What binds once the first finding is fixed: a stage, and in words what its demand is."""
+
+    stage: str
+    predicted: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Diagnosis:
+    """What the rules made of the measurements."""
+
+    findings: tuple[Finding, ...]
+    not_judged: tuple[NotJudged, ...]
+    verdict: Verdict
+    next: Next | None
+
+
+def rules() -> dict[str, Rule]:
+    """All rules, by name."""
+    found = discover("slowstep.diagnosis.rules", "RULE")
+    return {rule.name: rule for rule in found.values() if isinstance(rule, Rule)}
+
+
+def diagnose(m: Measurements) -> Diagnosis:
+    """Judge the measurements by every rule and draw the verdict."""
+    judged: list[Judged] = []
+    unjudged: list[NotJudged] = []
+    for rule in rules().values():
+        answer = rule.judge(m)
+        if isinstance(answer, NotJudged):
+            unjudged.append(answer)
+        elif answer is not None and answer.finding.share_low >= CLAIM_AT_LEAST:
+            judged.append(answer)
+    leading = _fold(judged)
+    leading.sort(key=lambda j: -(j.finding.gain.predicted or 0.0))
+    verdict = _verdict(m, leading, unjudged)
+    return Diagnosis(
+        findings=tuple(j.finding for j in leading),
+        not_judged=tuple(unjudged),
+        verdict=verdict,
+        next=_next(m, leading[0]) if leading else None,
+    )
+
+
+def _fold(judged: Iterable[Judged]) -> list[Judged]:
+    """Of findings that claim the same part, the one that names the cause leads; the others are folded into it."""
+    leading: list[Judged] = []
+    ranked = sorted(judged, key=lambda j: (not j.finding.names_cause, -(j.finding.gain.predicted or 0.0)))
+    for candidate in ranked:
+        over = next((i for i, j in enumerate(leading) if set(j.finding.claims) & set(candidate.finding.claims)), None)
+        if over is None:
+            leading.append(candidate)
+        else:
+            finding = leading[over].finding
+            leading[over] = replace(leading[over], finding=replace(finding, also=(*finding.also, candidate.finding.rule)))
+    return leading
+
+
+def _verdict(m: Measurements, leading: list[Judged], unjudged: list[NotJudged]) -> Verdict:
+    largest = _largest_stage(m)
+    doubt = _doubt(m)
+    first = leading[0].finding if leading else None
+    if doubt is not None:
+        return Verdict(state="undetermined", stage=largest, healthy=None, rule=None, summary=doubt)
+    if first is not None and (first.gain.predicted or 0.0) >= BOTTLENECK_PREDICTED and (first.gain.low or 0.0) > BOTTLENECK_LOW:
+        return Verdict(state="bottleneck", stage=first.stage, healthy=False, rule=first.rule, summary=first.title)
+    why = _not_healthy(m, leading, unjudged)
+    if why is not None:
+        return Verdict(state="undetermined", stage=largest, healthy=None, rule=None, summary=why)
+    share = m.ledger.share(largest)
+    summary = f"no rule found anything worth 10 %: {share:.0%} of the time is {largest}, the training's own work"
+    return Verdict(state="healthy", stage=largest, healthy=True, rule=None, summary=summary)
+
+
+def _doubt(m: Measurements) -> str | None:
+    if m.steps.count < STEPS_AT_LEAST:
+        return f"undetermined, because only {m.steps.count} steps were recorded after warm-up; let it run for at least {STEPS_AT_LEAST + 10} steps"
+    return None
+
+
+def _not_healthy(m: Measurements, leading: list[Judged], unjudged: list[NotJudged]) -> str | None:
+    """Why the training cannot be called healthy though no single finding is a bottleneck; None where it can."""
+    unattributed = m.ledger.share(UNATTRIBUTED)
+    if unattributed >= HEALTHY_UNATTRIBUTED:
+        return f"undetermined, because {unattributed:.0%} of the time could not be attributed; wrap the loop's input in slowstep.steps() or name stretches by slowstep.span()"
+    together = combined_gain(m, leading)
+    if together >= BOTTLENECK_PREDICTED:
+        if leading and (leading[0].finding.gain.predicted or 0.0) >= BOTTLENECK_PREDICTED:
+            return f"undetermined, because the gain of the first finding ({leading[0].finding.gain.predicted:.2f}x) may be nothing; record more steps, on a quieter machine"
+        return f"undetermined, because no finding alone reaches 10 %, but all together predict {together:.2f}x; see the findings"
+    for skipped in unjudged:
+        stages = rules()[skipped.rule].stages
+        if max(m.ledger.share(stage) for stage in stages) >= UNJUDGED_STAGE:
+            return f"undetermined, because {skipped.rule} could not be judged: {skipped.reason}"
+    return None
+
+
+def combined_gain(m: Measurements, leading: list[Judged]) -> float:
+    """The gain of all findings together; their claims do not overlap, so what they remove adds up."""
+    plain = [j.counterfactual for j in leading if j.counterfactual.samples_ratio == 1.0]
+    resized = [predict(m, j.counterfactual).predicted or 1.0 for j in leading if j.counterfactual.samples_ratio != 1.0]
+    if not plain:
+        return max(resized, default=1.0)
+    removed = np.sum([c.expected.removed_ns for c in plain], axis=0)
+    case = Case(removed_ns=removed, beside_ns=min(c.expected.beside_ns for c in plain))
+    everything = Counterfactual(assumes="all findings fixed", expected=case, worse=case, better=case)
+    return max([predict(m, everything).predicted or 1.0, *resized])
+
+
+def _largest_stage(m: Measurements) -> str:
+    return max(STAGES, key=m.ledger.share)
+
+
+def _next(m: Measurements, first: Judged) -> Next:
+    """The stage whose demand is B; the training thread's largest remaining stage where that is larger."""
+    case = first.counterfactual.expected
+    rest = float(m.step_ns.mean() - case.removed_ns.mean())
+    if case.beside_ns > rest:
+        return Next(stage="preprocess", predicted=f"making batches, {case.beside_ns / 1e6:.1f} ms per step")
+    left: dict[str, float] = {stage: float(m.ledger.of(stage).mean()) for stage in STAGES}
+    claimed = float(case.removed_ns.mean())
+    left[first.finding.stage] = max(left[first.finding.stage] - claimed, 0.0)
+    stage = max(left, key=lambda s: left[s])
+    return Next(stage=stage, predicted=f"{stage}, {left[stage] / 1e6:.1f} of {rest / 1e6:.1f} ms per step")
+
+
+def busy_note(m: Measurements) -> str | None:
+    """What is said where others use the machine; None on a quiet one."""
+    if not is_busy(m):
+        return None
+    return f"other processes keep {m.load.foreign_cores:.1f} of {m.load.cores} cores busy (from {BUSY_FROM:.0%} on, times are doubtful): repeat on a quieter machine"

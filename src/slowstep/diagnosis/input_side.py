@@ -1,0 +1,85 @@
+"""What the rules about input have in common: the waits that could be removed, and what producers would need with other workers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.producers import REMOVABLE
+from slowstep.analyses.steps import Floats
+
+# From this share of the window on, waiting for input is worth a finding: XProf's "moderately input-bound", and the Kineto plugin's.
+WAIT_SHARE = 0.05
+# Producers that are busy more than this share of the training thread's time per step stall it now and then: queues smooth, but not wholly.
+COMFORTABLE = 0.90
+# Receiving a batch from a worker that had it ready (design: the floor is 1 to 2 ms, measured at 0.3 ms on an idle machine).
+RECEIVE_NS = 1_000_000.0
+RECEIVE_LOW_NS = 300_000.0
+RECEIVE_HIGH_NS = 2_000_000.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Side:
+    """Input seen from the training thread, ns per step."""
+
+    removable_ns: Floats  # waits less transport and start-up
+    rest_ns: float  # the step without them
+    wall_ns: float  # producers' time
+    cpu_ns: float  # their CPU time
+    trainer_cpu_ns: float
+    cores: int
+
+
+def find_side(m: Measurements) -> Side | str:
+    """The measurements that every input rule needs, or why they are missing."""
+    if m.loader is None:
+        return "no DataLoader feeds this training"
+    if m.demand.wall_ns is None or m.demand.cpu_ns is None:
+        return "what the loader's workers did was not recorded"
+    if m.cores is None:
+        return "how many cores the training may use is unknown"
+    removable = removable_waits(m)
+    rest = float(m.step_ns.mean() - removable.mean())
+    trainer_cpu = m.trainer_cpu_ns if m.trainer_cpu_ns is not None else rest
+    own = m.demand.cpu_ns if m.loader.num_workers == 0 else 0.0
+    return Side(
+        removable_ns=removable,
+        rest_ns=rest,
+        wall_ns=m.demand.wall_ns,
+        cpu_ns=m.demand.cpu_ns,
+        trainer_cpu_ns=max(trainer_cpu - own, 0.0),
+        cores=m.cores,
+    )
+
+
+def removable_waits(m: Measurements, *names: str) -> Floats:
+    """Waits per step that another producer set-up could remove; of some parts of it where named."""
+    wanted = names or REMOVABLE
+    return np.asarray(m.ledger.of("read", *wanted) + m.ledger.of("preprocess", *wanted))
+
+
+def claims(m: Measurements, *names: str) -> tuple[str, ...]:
+    """The ledger parts of the waits, those that are there."""
+    wanted = names or REMOVABLE
+    return tuple(name for stage, name in m.ledger.parts if stage in ("read", "preprocess") and name in wanted)
+
+
+def wait_stage(m: Measurements, *names: str) -> str:
+    """read or preprocess, whichever holds more of the waits."""
+    wanted = names or REMOVABLE
+    return "read" if m.ledger.of("read", *wanted).sum() > m.ledger.of("preprocess", *wanted).sum() else "preprocess"
+
+
+def workers_needed(side: Side, now: int) -> int:
+    """The least number of workers that keeps up with the training thread, never fewer than one more than now."""
+    return max(math.ceil(side.wall_ns / (COMFORTABLE * side.rest_ns)), now + 1)
+
+
+def beside_ns(side: Side, workers: int, *, spared_wall_ns: float = 0.0, spared_cpu_ns: float = 0.0) -> float:
+    """B: producers' time / workers, not below what all need of the cores."""
+    wall = (side.wall_ns - spared_wall_ns) / max(workers, 1)
+    cores = (side.trainer_cpu_ns + side.cpu_ns - spared_cpu_ns) / side.cores
+    return max(wall, cores)

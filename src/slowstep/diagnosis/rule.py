@@ -1,0 +1,30 @@
+"""What a rule is: a pure function of the measurements that answers with a finding, None (looked, and clean), or why it cannot judge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from slowstep.analyses.measurements import Measurements
+from slowstep.diagnosis.gain import Counterfactual
+from slowstep.findings import Finding, NotJudged
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Judged:
+    """A finding, with the counterfactual that its gain was predicted from."""
+
+    finding: Finding
+    counterfactual: Counterfactual
+
+
+Answer = Judged | NotJudged | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rule:
+    """One rule: named for its problem, never for the cure. `stages` are those that it may blame."""
+
+    name: str
+    stages: tuple[str, ...]
+    judge: Callable[[Measurements], Answer]

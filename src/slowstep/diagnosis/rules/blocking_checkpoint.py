@@ -1,0 +1,73 @@
+"""The training stands still while checkpoints are written.
+
+What it sees:
+    Checkpoint writes (torch.save, safetensors) on the training thread hold at least 3 % of the window.
+Why it costs:
+    Serialising and writing a model on the training thread is time in which nothing is trained, and it grows with the model and its optimizer.
+How the gain is predicted:
+    r is the time of the writes, spread over the steps between them. B is what the loader's workers need per step, not below the CPU time of
+    what is left divided by the cores.
+When it is wrong:
+    With fewer than two writes in the window the share depends on how long was recorded: the interval says so. A write that returns
+    before the disk has the data may slow later ones.
+What to try:
+    Write less often, or copy the state to memory and write it from a background thread (torch.distributed.checkpoint.async_save).
+"""
+
+from __future__ import annotations
+
+from slowstep.analyses.measurements import Measurements
+from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
+from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.diagnosis.trainer_side import producers_beside_ns, with_core_delay
+from slowstep.findings import Evidence, Finding, Fix
+
+NAME = "blocking-checkpoint"
+# The least that a finding may claim (design).
+CLAIM = 0.03
+
+
+def judge(m: Measurements) -> Answer:
+    """Whether checkpoint writes hold the training thread."""
+    parts = [part for part in m.ledger.parts if part[0] == "store" and part[1].startswith("checkpoint by ")]
+    if not parts:
+        return None
+    removed = sum((with_core_delay(m, part) for part in parts), 0.0 * m.step_ns)
+    share, low, high = share_interval(m, removed)
+    if share < CLAIM:
+        return None
+    case = Case(removed_ns=removed, beside_ns=producers_beside_ns(m, spared_cpu_ns=float(removed.mean())))
+    # At worse a write leaves a tenth of its time on the training thread: copying the state to memory.
+    worse = Case(removed_ns=0.9 * removed, beside_ns=case.beside_ns)
+    counterfactual = Counterfactual(
+        assumes="writing checkpoints takes no time on the training thread", expected=case, worse=worse, better=case
+    )
+    each = float(removed.sum()) / max(m.saves.count, 1)
+    evidence = (
+        Evidence(name="writes in the window", value=m.saves.count, unit="writes", where=m.saves.function),
+        Evidence(name="steps between writes", value=m.saves.every_steps, unit="steps"),
+        Evidence(name="one write", value=each / 1e6, unit="ms"),
+        Evidence(name="size of one", value=None if m.saves.bytes_each is None else m.saves.bytes_each / 1e6, unit="MB"),
+        Evidence(name="writing", value=share, unit="share of window", threshold=CLAIM),
+        Evidence(name="removed per step", value=float(removed.mean()) / 1e6, unit="ms"),
+    )
+    finding = Finding(
+        rule=NAME,
+        stage="store",
+        title=f"the training stands still for {each / 1e6:.0f} ms at each of {m.saves.count} checkpoints, {share:.0%} of the time",
+        share=share,
+        share_low=low,
+        share_high=high,
+        claims=tuple(name for _, name in parts),
+        evidence=evidence,
+        gain=predict(m, counterfactual),
+        fixes=(
+            Fix(text="write checkpoints less often, or from a background thread on a copy of the state", lever="checkpoint-off"),
+            Fix(text="leave out of the checkpoint what can be made again"),
+        ),
+        names_cause=True,
+    )
+    return Judged(finding=finding, counterfactual=counterfactual)
+
+
+RULE = Rule(name=NAME, stages=("store",), judge=judge)

@@ -1,0 +1,81 @@
+"""Batches are made by the training thread itself, one after the other with the training.
+
+What it sees:
+    A DataLoader with num_workers=0 feeds the training, and making batches takes at least 5 % of the window.
+Why it costs:
+    While a batch is made the model waits, and while the model computes no batch is made. A worker process makes the next batch meanwhile.
+How the gain is predicted:
+    r is the time in which the training thread makes batches, less the receipt of a batch from a worker (1 ms assumed, 0.3 to 2 ms).
+    B is the producers' time divided by the workers proposed, not below the CPU time of training and producers divided by the cores that
+    the process may use.
+When it is wrong:
+    With few cores a worker takes them from the training's own threads: B counts CPU time, but not caches and memory that are shared.
+    Very large batches cost more to receive than assumed. A dataset that cannot be pickled or forked needs work first.
+What to try:
+    DataLoader(..., num_workers=N), with persistent_workers=True where epochs are short.
+"""
+
+from __future__ import annotations
+
+from slowstep.analyses.measurements import Measurements
+from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
+from slowstep.diagnosis.input_side import (
+    RECEIVE_HIGH_NS,
+    RECEIVE_LOW_NS,
+    RECEIVE_NS,
+    WAIT_SHARE,
+    Side,
+    beside_ns,
+    claims,
+    find_side,
+    wait_stage,
+    workers_needed,
+)
+from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.findings import Evidence, Finding, Fix, NotJudged
+
+NAME = "serial-loader"
+
+
+def judge(m: Measurements) -> Answer:
+    """Whether the training thread makes its own batches, and what workers would gain."""
+    if m.loader is None or m.loader.num_workers > 0:
+        return None
+    side = find_side(m)
+    if isinstance(side, str):
+        return NotJudged(rule=NAME, reason=side)
+    share, low, high = share_interval(m, side.removable_ns)
+    if share < WAIT_SHARE:
+        return None
+    workers = workers_needed(side, 0)
+    counterfactual = _counterfactual(side, workers)
+    evidence = (
+        Evidence(name="num_workers", value=0, unit="workers", threshold=1, where=m.loader.dataset),
+        Evidence(name="making batches", value=share, unit="share of window", threshold=WAIT_SHARE),
+        Evidence(name="removed per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
+        Evidence(name="largest demand beside it", value=counterfactual.expected.beside_ns / 1e6, unit="ms per step"),
+    )
+    finding = Finding(
+        rule=NAME,
+        stage=wait_stage(m),
+        title="the training thread makes its own batches (num_workers=0): nothing overlaps",
+        share=share,
+        share_low=low,
+        share_high=high,
+        claims=claims(m),
+        evidence=evidence,
+        gain=predict(m, counterfactual),
+        fixes=(Fix(text=f"DataLoader(..., num_workers={workers}, persistent_workers=True)", lever="workers"),),
+    )
+    return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _counterfactual(side: Side, workers: int) -> Counterfactual:
+    def case(receive_ns: float) -> Case:
+        return Case(removed_ns=side.removable_ns - receive_ns, beside_ns=beside_ns(side, workers))
+
+    words = f"{workers} worker(s) make batches beside the training; receiving one takes 1 ms"
+    return Counterfactual(assumes=words, expected=case(RECEIVE_NS), worse=case(RECEIVE_HIGH_NS), better=case(RECEIVE_LOW_NS))
+
+
+RULE = Rule(name=NAME, stages=("read", "preprocess"), judge=judge)

@@ -1,0 +1,106 @@
+"""A function that runs on the training thread after the update keeps the next step waiting.
+
+What it sees:
+    Stacks of the training thread between the end of an update and the next request for input name a function of the user's (or a line
+    of the training loop) that holds at least 3 % of the window.
+Why it costs:
+    Whatever is done with results on the training thread - plots, images, metrics, logging - is done instead of training.
+How the gain is predicted:
+    r is the time of that function on the training thread. B is what the loader's workers need per step, not below the CPU time of what is
+    left divided by the cores.
+When it is wrong:
+    The gap's length is exact, what ran in it is sampled: a share of few stacks is uncertain, and the interval says so. If the function
+    only waits for something that would be waited for anyway, removing it moves the wait.
+What to try:
+    Call it every k steps, give the work to a background thread or process, or do less in it.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from slowstep.analyses.ledger import CORE, VALIDATION, Part
+from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.steps import Floats
+from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
+from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.diagnosis.trainer_side import producers_beside_ns, with_core_delay
+from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.stages import UNATTRIBUTED
+
+NAME = "slow-callback"
+# The least that a finding may claim (design); below it neither function nor gain is worth a line.
+CLAIM = 0.03
+UNNAMED = 0.10
+
+
+def judge(m: Measurements) -> Answer:
+    """Whether one function after the update holds the training thread."""
+    named = {part: n for part, n in m.ledger.gap_stacks.items() if part[0] in ("output", "store")}
+    spans = [part for part in m.ledger.parts if part[0] == "output" and part not in named and part[1] not in (CORE, VALIDATION)]
+    candidates = [*named, *spans]
+    if not candidates:
+        if m.ledger.share(UNATTRIBUTED) >= UNNAMED:
+            return NotJudged(rule=NAME, reason="no stacks were taken of the time after the updates; record longer, at --level 1 or more")
+        return None
+    part = max(candidates, key=lambda p: m.ledger.of(*p).sum())
+    removed = with_core_delay(m, part)
+    share, low, high = share_interval(m, removed)
+    if share < CLAIM:
+        return None
+    stacks = named.get(part)
+    spread = _spread(stacks, sum(named.values())) if stacks else 0.0
+    counterfactual = _counterfactual(m, part, removed, spread)
+    evidence = (
+        Evidence(name="function", value=_name(part), unit="", where=_where(part)),
+        Evidence(name="after the update", value=share, unit="share of window", threshold=CLAIM),
+        Evidence(name="stacks in it", value=stacks, unit="stacks", where=f"of {sum(named.values())} after updates"),
+        Evidence(name="removed per step", value=float(removed.mean()) / 1e6, unit="ms"),
+    )
+    finding = Finding(
+        rule=NAME,
+        stage=part[0],
+        title=f"{part[1]} runs on the training thread after the update and takes {share:.0%} of the time",
+        share=share,
+        share_low=low * (1 - spread),
+        share_high=min(high * (1 + spread), 1.0),
+        claims=(part[1],),
+        evidence=evidence,
+        gain=predict(m, counterfactual),
+        fixes=(
+            Fix(text=f"call {_name(part)} every k steps, or hand its work to a background thread or process", lever="callbacks-off"),
+            Fix(text=f"do less in {_name(part)}: fewer images, smaller arrays, no read-back"),
+        ),
+        names_cause=True,
+    )
+    return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _counterfactual(m: Measurements, part: Part, removed: Floats, spread: float) -> Counterfactual:
+    beside = producers_beside_ns(m, spared_cpu_ns=float(removed.mean()))
+    gap = m.ledger.of("output") + m.ledger.of("store")
+    return Counterfactual(
+        assumes=f"{_name(part)} takes no time on the training thread",
+        expected=Case(removed_ns=removed, beside_ns=beside),
+        worse=Case(removed_ns=removed * (1 - spread), beside_ns=beside),
+        better=Case(removed_ns=np.minimum(removed * (1 + spread), np.maximum(gap, removed)), beside_ns=beside),
+    )
+
+
+def _spread(stacks: int, of: int) -> float:
+    """Half width of the 90 % interval of a share of stacks, relative to it (normal approximation of the binomial)."""
+    share = stacks / of
+    return 1.645 * math.sqrt(share * (1 - share) / of) / share
+
+
+def _name(part: Part) -> str:
+    return part[1].partition(" (")[0]
+
+
+def _where(part: Part) -> str | None:
+    return part[1].partition(" (")[2].rstrip(")") or None
+
+
+RULE = Rule(name=NAME, stages=("output",), judge=judge)

@@ -1,0 +1,86 @@
+"""Putting samples together into a batch takes longer than making the samples.
+
+What it sees:
+    The training waits for input at least 5 % of the window, and the collate function takes at least half of the producers' time.
+Why it costs:
+    Collating is a copy: a gigabyte takes a fraction of a second. A collate function that loops in Python, pads element by element or
+    converts types takes many times that, for every batch, in the process that should make the next one.
+How the gain is predicted:
+    r is the wait for batches; B is what producers need when collating costs no more than copying the batch at 1 GB/s, divided by the
+    workers, not below the CPU time of training and producers divided by the cores.
+When it is wrong:
+    A collate function that does work which other code would have to do instead (tokenizing whole batches, for instance).
+What to try:
+    torch.stack, the default collate function, padding to the longest by one tensor operation; move per-sample work into the dataset.
+"""
+
+from __future__ import annotations
+
+from slowstep.analyses.measurements import Measurements
+from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
+from slowstep.diagnosis.input_side import WAIT_SHARE, Side, beside_ns, claims, find_side, removable_waits
+from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.findings import Evidence, Finding, Fix, NotJudged
+
+NAME = "slow-collate"
+DOMINATES = 0.5
+# Copying a batch together: a memory-bound copy with its allocation runs at 1 GB/s at least on any machine of the last ten years.
+COPY_BYTES_PER_NS = 1.0
+
+
+def judge(m: Measurements) -> Answer:
+    """Whether collating holds most of the producers' time."""
+    if m.loader is None:
+        return None
+    side = find_side(m)
+    if isinstance(side, str):
+        return NotJudged(rule=NAME, reason=side)
+    if m.demand.collate_ns is None:
+        return NotJudged(rule=NAME, reason="the time in the collate function was not recorded")
+    held = m.demand.collate_ns / max(side.wall_ns, 1.0)
+    waits = removable_waits(m)
+    share, low, high = share_interval(m, waits)
+    if share < WAIT_SHARE or held < DOMINATES:
+        return None
+    counterfactual = _counterfactual(m, side)
+    name = m.loader.collate or "collate_fn"
+    evidence = (
+        Evidence(name="collate function", value=name, unit="", where=m.loader.collate_where),
+        Evidence(name="collating", value=held, unit="share of making a batch", threshold=DOMINATES),
+        Evidence(name="collate time per step", value=m.demand.collate_ns / 1e6, unit="ms"),
+        Evidence(name="waiting for batches", value=share, unit="share of window", threshold=WAIT_SHARE),
+        Evidence(name="removed per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
+    )
+    finding = Finding(
+        rule=NAME,
+        stage="preprocess",
+        title=f"{name} takes {held:.0%} of the time in which a batch is made",
+        share=share,
+        share_low=low,
+        share_high=high,
+        claims=claims(m),
+        evidence=evidence,
+        gain=predict(m, counterfactual),
+        fixes=(Fix(text=f"let {name} only stack tensors (torch.stack, or the default collate function)"),),
+        names_cause=True,
+    )
+    return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _counterfactual(m: Measurements, side: Side) -> Counterfactual:
+    collate = m.demand.collate_ns or 0.0
+    floor = min((m.demand.batch_bytes or 0.0) / COPY_BYTES_PER_NS, collate)
+    workers = m.loader.num_workers if m.loader is not None else 0
+
+    def case(left: float) -> Case:
+        spared = collate - left
+        if workers == 0:
+            return Case(removed_ns=side.removable_ns * spared / max(side.wall_ns, 1.0))
+        spared_cpu = spared * min(side.cpu_ns / max(side.wall_ns, 1.0), 1.0)
+        return Case(removed_ns=side.removable_ns, beside_ns=beside_ns(side, workers, spared_wall_ns=spared, spared_cpu_ns=spared_cpu))
+
+    words = "collating takes no longer than copying the batch"
+    return Counterfactual(assumes=words, expected=case(floor), worse=case(min(3 * floor, collate)), better=case(0.0))
+
+
+RULE = Rule(name=NAME, stages=("preprocess",), judge=judge)

@@ -1,0 +1,108 @@
+"""One function of the dataset holds most of the time in which batches are made, and no number of workers can hide it.
+
+What it sees:
+    The training waits for input at least 5 % of the window, one function of the user's holds at least half of the producers' time outside
+    collate (by stacks), and workers alone could not hide the waits: the cores are used up.
+Why it costs:
+    Work that is done for every sample is paid on every core. Python loops over pixels or tokens take a hundred times what vectorised code takes.
+How the gain is predicted:
+    r is the wait for batches; B is what producers need without that function (a tenth of its time is left at worse, nothing at better), divided
+    by the workers, not below the CPU time of training and producers divided by the cores.
+When it is wrong:
+    The function may do work that must be done, and be as fast as it can be. Stacks say where a thread was, not why; few stacks say little.
+What to try:
+    Vectorise it, do it once and store the result, do it on whole batches or on the accelerator.
+"""
+
+from __future__ import annotations
+
+from slowstep.analyses.functions import Function, shown
+from slowstep.analyses.measurements import DOMINANT_SHARE, Measurements
+from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
+from slowstep.diagnosis.input_side import COMFORTABLE, RECEIVE_NS, WAIT_SHARE, Side, beside_ns, claims, find_side
+from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.findings import Evidence, Finding, Fix, NotJudged
+
+NAME = "slow-transform"
+# The 90 % interval of a share of one half is +- 0.16 with 30 stacks (normal approximation): enough to say "about half".
+FEWEST_STACKS = 30
+# What the function still takes after the fix: vectorised code is rarely better than ten times as fast on a first try.
+LEFT = 0.05
+LEFT_AT_WORSE = 0.20
+
+
+def judge(m: Measurements) -> Answer:
+    """Whether one function keeps the producers busy beyond what workers can hide."""
+    if m.loader is None:
+        return None
+    side = find_side(m)
+    if isinstance(side, str):
+        return NotJudged(rule=NAME, reason=side)
+    share, low, high = share_interval(m, side.removable_ns)
+    if share < WAIT_SHARE or _hidden_by_workers(side):
+        return None
+    if m.fetch_stacks < FEWEST_STACKS:
+        return NotJudged(
+            rule=NAME, reason=f"only {m.fetch_stacks} stacks were taken of the producers; record longer, or at --level 1 or more"
+        )
+    function = m.fetch_function
+    if function is None or len(function.path) < 2:
+        return None
+    where = f"{shown(function.file, m.trainer.facts.script)}:{function.line}"
+    counterfactual = _counterfactual(m, side, function)
+    evidence = (
+        Evidence(name="function", value=function.name, unit="", where=where),
+        Evidence(
+            name="its share of making samples",
+            value=function.share,
+            unit="share of stacks",
+            threshold=DOMINANT_SHARE,
+            where=" > ".join(function.path),
+        ),
+        Evidence(name="waiting for batches", value=share, unit="share of window", threshold=WAIT_SHARE),
+        Evidence(
+            name="CPU time needed", value=beside_ns(side, 1_000_000) / 1e6, unit="ms per step on all cores", threshold=side.rest_ns / 1e6
+        ),
+        Evidence(name="removed per step", value=float(side.removable_ns.mean()) / 1e6, unit="ms"),
+    )
+    finding = Finding(
+        rule=NAME,
+        stage="preprocess",
+        title=f"{function.name} ({where}) takes {function.share:.0%} of the time in which samples are made, and the cores are used up",
+        share=share,
+        share_low=low,
+        share_high=high,
+        claims=claims(m),
+        evidence=evidence,
+        gain=predict(m, counterfactual),
+        fixes=(
+            Fix(text=f"vectorise {function.name}, or do it on whole batches"),
+            Fix(text=f"do {function.name} once before training and store its result"),
+        ),
+        names_cause=True,
+    )
+    return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _hidden_by_workers(side: Side) -> bool:
+    """Whether enough workers would hide the producers behind the training: then their number is the cause."""
+    return beside_ns(side, 1_000_000) <= side.rest_ns / COMFORTABLE
+
+
+def _counterfactual(m: Measurements, side: Side, function: Function) -> Counterfactual:
+    collate = m.demand.collate_ns or 0.0
+    held = function.share * (side.wall_ns - collate)
+    cpu = held * side.cpu_ns / max(side.wall_ns, 1.0)
+    workers = m.loader.num_workers if m.loader is not None else 0
+
+    def case(left: float) -> Case:
+        spared_wall, spared_cpu = held * (1 - left), cpu * (1 - left)
+        if workers == 0:
+            return Case(removed_ns=side.removable_ns * (1 - left) * held / side.wall_ns, beside_ns=RECEIVE_NS)
+        return Case(removed_ns=side.removable_ns, beside_ns=beside_ns(side, workers, spared_wall_ns=spared_wall, spared_cpu_ns=spared_cpu))
+
+    words = f"{function.name} takes a twentieth of its time"
+    return Counterfactual(assumes=words, expected=case(LEFT), worse=case(LEFT_AT_WORSE), better=case(0.0))
+
+
+RULE = Rule(name=NAME, stages=("preprocess",), judge=judge)

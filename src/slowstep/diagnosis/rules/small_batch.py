@@ -1,0 +1,122 @@
+"""Most of a step is its fixed cost: what it takes however few samples it holds.
+
+What it sees:
+    The fixed cost of the training thread's own work is at least half of the step. It is measured where steps of different sizes were seen (the
+    last batch of an epoch), by the line through their durations; else it is known only between bounds: the optimizer's time, and that plus
+    an upper bound for dispatching every operation of forward and backward.
+Why it costs:
+    Optimizer, dispatching operations, receiving a batch and Python between them cost the same for two samples as for twenty.
+How the gain is predicted:
+    Per sample: with a batch k times as large the fixed cost is paid once per k batches. k is the smallest power of two that brings it under
+    a fifth of the step, at most 8. B is what the loader's workers need for as many samples.
+When it is wrong:
+    The cost per sample is assumed to stay the same; caches make it larger and vector units smaller. A larger batch needs more memory, and
+    may need another learning rate: it changes the numerics.
+What to try:
+    A larger batch size; a fused or foreach optimizer; torch.compile.
+"""
+
+from __future__ import annotations
+
+from slowstep.analyses.fixed_cost import FixedCost
+from slowstep.analyses.measurements import Measurements
+from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
+from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.diagnosis.trainer_side import producers_beside_ns
+from slowstep.findings import Evidence, Finding, Fix, NotJudged
+
+NAME = "small-batch"
+DOMINATES = 0.5
+# The step is no longer dominated when the fixed cost is this share; beyond 8 times the size the line is trusted no further.
+ENOUGH = 0.20
+LARGEST_FACTOR = 8
+# What the cost per sample may change with the batch size, either way: measured on convolutions of this size (docs/accuracy.md).
+PER_SAMPLE_CHANGE = 0.10
+
+
+def judge(m: Measurements) -> Answer:
+    """Whether the fixed cost dominates the step."""
+    cost = m.fixed_cost
+    step = float(m.step_ns.mean())
+    if cost.high_ns is not None and cost.high_ns < DOMINATES * step:
+        return None
+    if cost.low_ns < DOMINATES * step and cost.value_ns is None:
+        return NotJudged(rule=NAME, reason=_reason(cost, step))
+    fixed = cost.value_ns if cost.value_ns is not None else cost.low_ns
+    if fixed < DOMINATES * step:
+        return None
+    if cost.samples is None:
+        return NotJudged(
+            rule=NAME, reason="the fixed cost dominates the step, but how many samples a step holds is unknown; use slowstep.steps()"
+        )
+    return _judged(m, cost, fixed, step)
+
+
+def _reason(cost: FixedCost, step: float) -> str:
+    if cost.high_ns is None:
+        return "all steps had the same size, and how many operations a step has was not recorded"
+    low, high = cost.low_ns / step, cost.high_ns / step
+    return f"all steps had the same size; the fixed cost is only known to be {low:.0%} to {high:.0%} of the step; try another batch size"
+
+
+def _judged(m: Measurements, cost: FixedCost, fixed: float, step: float) -> Judged:
+    factor = _factor(fixed, step)
+    size = round((cost.samples or 0.0) * factor)
+    share, low, high = share_interval(m, 0.0 * m.step_ns + fixed)
+    counterfactual = _counterfactual(m, cost, fixed, factor, size)
+    evidence = (
+        Evidence(name="fixed cost of a step", value=fixed / 1e6, unit="ms", threshold=DOMINATES * step / 1e6, where=cost.source),
+        Evidence(name="its share of the step", value=fixed / step, unit="share of step", threshold=DOMINATES),
+        Evidence(name="batch size", value=round(cost.samples or 0.0), unit="samples"),
+        Evidence(name="batch size assumed", value=size, unit="samples"),
+        Evidence(name="removed per step", value=fixed * (1 - 1 / factor) / 1e6, unit="ms"),
+    )
+    finding = Finding(
+        rule=NAME,
+        stage="compute",
+        title=f"{fixed / step:.0%} of a step is paid however small the batch is, and it holds only {round(cost.samples or 0.0)} samples",
+        share=share,
+        share_low=min(low, cost.low_ns / step),
+        share_high=max(high, (cost.high_ns or fixed) / step),
+        claims=tuple(name for stage, name in m.ledger.parts if stage == "compute"),
+        evidence=evidence,
+        gain=predict(m, counterfactual),
+        fixes=(
+            Fix(
+                text=f"batch size {size} instead of {round(cost.samples or 0.0)} (memory permitting; scale the learning rate)",
+                lever="batch-size",
+                changes_numerics=True,
+            ),
+            Fix(text="a fused or foreach optimizer, torch.compile: both lower the fixed cost itself"),
+        ),
+    )
+    return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _factor(fixed: float, step: float) -> int:
+    """The smallest power of two by which the batch must grow for the fixed cost to be a fifth of the step."""
+    variable = max(step - fixed, 0.0)
+    factor = 2
+    while factor < LARGEST_FACTOR and fixed > ENOUGH * (fixed + factor * variable):
+        factor *= 2
+    return factor
+
+
+def _counterfactual(m: Measurements, cost: FixedCost, fixed: float, factor: int, size: int) -> Counterfactual:
+    """In terms of a step that is `factor` times as large: removed_ns is negative, because it takes longer."""
+    step = m.step_ns
+
+    def case(fixed_ns: float, change: float) -> Case:
+        variable = (step - fixed_ns).clip(min=0.0) * (1 + change)
+        return Case(removed_ns=step - (fixed_ns + factor * variable), beside_ns=factor * producers_beside_ns(m) * (1 + change))
+
+    return Counterfactual(
+        assumes=f"batch size {size}, and as much time per sample beyond the fixed cost as now",
+        expected=case(fixed, 0.0),
+        worse=case(min(cost.low_ns, fixed), PER_SAMPLE_CHANGE),
+        better=case(max(cost.high_ns or fixed, fixed) if cost.value_ns is not None else fixed, -PER_SAMPLE_CHANGE),
+        samples_ratio=float(factor),
+    )
+
+
+RULE = Rule(name=NAME, stages=("compute",), judge=judge)

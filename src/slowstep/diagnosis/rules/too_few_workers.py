@@ -1,0 +1,78 @@
+"""The loader's workers cannot keep up with the training, though more of them could.
+
+What it sees:
+    A DataLoader with workers feeds the training, the training waits for them at least 5 % of the window beyond the receipt of batches
+    that were ready, and more workers would be held up neither by the cores nor by anything else that was measured.
+Why it costs:
+    The training consumes batches faster than the workers together make them, so it waits at every step for the difference.
+How the gain is predicted:
+    r is the part of the waits in which the batch was still being made. B is the producers' time divided by the workers proposed, not
+    below the CPU time of training and producers divided by the cores that the process may use.
+When it is wrong:
+    If what the workers wait for is itself at its limit (a saturated disk or network), more workers wait longer. Each worker needs memory.
+What to try:
+    DataLoader(..., num_workers=N); a larger prefetch_factor only helps where the time per batch varies a lot.
+"""
+
+from __future__ import annotations
+
+from slowstep.analyses.measurements import Measurements
+from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
+from slowstep.diagnosis.input_side import WAIT_SHARE, Side, beside_ns, claims, find_side, wait_stage, workers_needed
+from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.findings import Evidence, Finding, Fix, NotJudged
+
+NAME = "too-few-workers"
+# If more workers would save less than this share of the step, the cores are the limit and not the number of workers.
+SAVES_AT_LEAST = 0.05
+# One more worker may slow those that are there: at worse they share what they wait for by a tenth.
+WORSE_SHARING = 1.10
+
+
+def judge(m: Measurements) -> Answer:
+    """Whether more workers would shorten the waits."""
+    if m.loader is None or m.loader.num_workers == 0:
+        return None
+    side = find_side(m)
+    if isinstance(side, str):
+        return NotJudged(rule=NAME, reason=side)
+    share, low, high = share_interval(m, side.removable_ns)
+    if share < WAIT_SHARE:
+        return None
+    now = m.loader.num_workers
+    workers = workers_needed(side, now)
+    counterfactual = _counterfactual(side, workers)
+    after = max(side.rest_ns, counterfactual.expected.beside_ns)
+    if after > (1 - SAVES_AT_LEAST) * m.step_ns.mean():
+        return None
+    evidence = (
+        Evidence(name="num_workers", value=now, unit="workers", threshold=workers, where=m.loader.dataset),
+        Evidence(name="waiting for workers", value=share, unit="share of window", threshold=WAIT_SHARE),
+        Evidence(name="worker time per step", value=side.wall_ns / 1e6, unit="ms", threshold=side.rest_ns * now / 1e6),
+        Evidence(name="workers idle", value=m.demand.idle_share, unit="share of their time"),
+        Evidence(name="removed per step", value=float(side.removable_ns.mean()) / 1e6, unit="ms"),
+    )
+    finding = Finding(
+        rule=NAME,
+        stage=wait_stage(m),
+        title=f"{now} worker(s) cannot keep up: a batch takes {side.wall_ns / 1e6:.0f} ms to make, the training needs one every {side.rest_ns / 1e6:.0f} ms",
+        share=share,
+        share_low=low,
+        share_high=high,
+        claims=claims(m),
+        evidence=evidence,
+        gain=predict(m, counterfactual),
+        fixes=(Fix(text=f"DataLoader(..., num_workers={workers})", lever="workers"),),
+    )
+    return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _counterfactual(side: Side, workers: int) -> Counterfactual:
+    beside = beside_ns(side, workers)
+    words = f"{workers} workers share the work evenly and do not slow each other"
+    expected = Case(removed_ns=side.removable_ns, beside_ns=beside)
+    worse = Case(removed_ns=side.removable_ns, beside_ns=max(beside * WORSE_SHARING, side.rest_ns * WORSE_SHARING))
+    return Counterfactual(assumes=words, expected=expected, worse=worse, better=expected)
+
+
+RULE = Rule(name=NAME, stages=("read", "preprocess"), judge=judge)

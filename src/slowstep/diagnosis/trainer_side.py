@@ -1,0 +1,25 @@
+"""What the rules about the training thread's own work have in common."""
+
+from __future__ import annotations
+
+from slowstep.analyses.ledger import CORE, Part
+from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.steps import Floats
+
+
+def with_core_delay(m: Measurements, part: Part) -> Floats:
+    """Time per step of a part, with its share of what its stage waited for a core: that delay goes with it."""
+    stage, name = part
+    own = m.ledger.of(stage, name)
+    delay = m.ledger.of(stage, CORE)
+    others = float(m.ledger.of(stage).sum() - delay.sum())
+    return own + delay * (float(own.sum()) / others if others > 0 else 0.0)
+
+
+def producers_beside_ns(m: Measurements, *, spared_cpu_ns: float = 0.0) -> float:
+    """B where the training thread gets faster: what the loader's workers need per step, and what all need of the cores."""
+    if m.loader is None or m.loader.num_workers == 0 or m.demand.wall_ns is None or m.demand.cpu_ns is None:
+        return 0.0
+    trainer = max((m.trainer_cpu_ns or 0.0) - spared_cpu_ns, 0.0)
+    cores = (trainer + m.demand.cpu_ns) / m.cores if m.cores else 0.0
+    return max(m.demand.wall_ns / m.loader.num_workers, cores)

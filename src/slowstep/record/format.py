@@ -1,0 +1,77 @@
+"""The recording: what a file of records looks like, for the one who writes and the one who reads.
+
+A recording is a folder. Every recorded process owns two files in it, `<pid>-<start>.rec` and `<pid>-<start>.jsonl`:
+
+* `.rec` holds fixed records of 48 bytes, no header. Files are reserved ahead, so a file ends in zero bytes; a record
+  whose `kind` byte is zero was never finished (torn), because `kind` is the last byte written. Records of one thread are in time order.
+* `.jsonl` holds what has no fixed size, one JSON object a line: the process, texts, frames, stacks, iterators, hooks, health.
+
+The file `control` is one shared page through which the launcher and the recorded processes agree on when to stop.
+All times are nanoseconds of CLOCK_MONOTONIC, which all processes of a machine share.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+# Version 1: the first.
+FORMAT_VERSION: Final = 1
+
+# t0, t1 (ns), a, b, c (meaning by kind), thread (native id), flags, extra, kind - kind last, see above.
+RECORD: Final = struct.Struct("<QQqqqIHBB")
+RECORD_BYTES: Final = RECORD.size
+assert RECORD_BYTES == 48
+FIELDS: Final = ("t0", "t1", "a", "b", "c", "thread", "flags", "extra", "kind")
+
+FIRST_RESERVE_BYTES: Final = 256 * 1024
+LARGEST_RESERVE_BYTES: Final = 4 * 1024 * 1024
+LIMIT_BYTES: Final = 256 * 1024 * 1024
+
+# Kinds. Spans have t0 <= t1; readings and marks have t0 == t1.
+WAIT: Final = 1  # request for the next batch. a iterator, b batch index, c samples in it (-1 unknown), extra ready batches (255 unknown)
+START: Final = 2  # DataLoader.__iter__. a iterator, b loader, c num_workers
+UPDATE: Final = 3  # optimizer.step. a optimizer, flags SKIPPED when GradScaler left it out
+BACKWARD: Final = 4  # torch.autograd.backward
+SAVE: Final = 5  # a checkpoint write. a bytes (-1 unknown), b text id of the function's name
+FETCH: Final = 6  # making one batch. a batch index, b samples (-1 unknown), c CPU ns of this thread, flags FAILED
+FETCH_DELAY: Final = 7  # same t0, t1 as its FETCH. a CPU ns of other threads of the process, b run-queue delay ns, c iterator (-1 in workers)
+FETCH_IO: Final = 8  # same t0, t1 as its FETCH. a bytes read by read calls, b bytes from storage, c read calls
+COLLATE: Final = 9  # inside a FETCH. a CPU ns of this thread, b bytes of the batch made (-1 unknown)
+IDLE: Final = 10  # a worker waiting to be told what to fetch
+CPU: Final = 11  # mark: this thread's cumulative a CPU ns, b run-queue delay ns (from schedstat)
+STACK: Final = 12  # mark: a stack of `thread`. a stack id, b weight ns (since the last one), c lateness ns of the sampler
+SPAN: Final = 13  # a named span. a text id of its name, b stage's index in slowstep.stages.STAGES
+FORWARD: Final = 14  # a root module's forward. a samples (leading dimension of its first tensor, -1 unknown)
+TOTALS: Final = 15  # thinned steps between t0 and t1. a steps, b samples (-1 unknown)
+CLOCK: Final = 16  # mark: a CLOCK_REALTIME ns
+# Kinds from 32 on are the launcher's readings.
+READING_CPU: Final = 32  # a CPU ns of the process tree, b busy CPU ns of the machine, c stolen CPU ns; cumulative
+READING_COST: Final = 33  # a CPU ns that the launcher itself has used, cumulative
+
+END: Final = 1  # WAIT: the iterator was exhausted (StopIteration)
+FAILED: Final = 2  # the call raised
+SKIPPED: Final = 4  # UPDATE: GradScaler found inf or nan and left the update out
+VALIDATION: Final = 8  # WAIT, START: marked by a framework or the user as not the training's
+READY_UNKNOWN: Final = 255
+
+# The control page: offset of each field. Single bytes and aligned 8-byte words only: both sides read without a lock.
+CONTROL_FILE: Final = "control"
+CONTROL_BYTES: Final = 4096
+CONTROL_RECORDING: Final = 0  # u8: 1 while recording, 0 tells everybody to stop
+CONTROL_REASON: Final = 1  # u8: why it stopped, below
+CONTROL_UPDATES: Final = 8  # u64: updates of the busiest optimizer so far
+CONTROL_FIRST_UPDATE: Final = 16  # u64: when the first update ended, ns
+CONTROL_PID: Final = 24  # u64: the process that updates
+
+STOPPED_BY_STEPS: Final = 1
+STOPPED_BY_TIME: Final = 2
+STOPPED_BY_END: Final = 3
+STOPPED_BY_LAUNCHER: Final = 4
+
+# How the launcher speaks to the processes that it starts.
+ENV_RECORDING: Final = "SLOWSTEP_RECORDING"  # the folder, absolute
+ENV_LEVEL: Final = "SLOWSTEP_LEVEL"  # 0, 1 or 2
+ENV_STEPS: Final = "SLOWSTEP_STEPS"  # stop recording after so many updates
+ENV_SECONDS: Final = "SLOWSTEP_SECONDS"  # stop recording so many seconds after the first update
+ENV_DISABLE: Final = "SLOWSTEP_DISABLE"

@@ -1,0 +1,1 @@
+"""A file or folder, in whatever format, becomes a Timeline."""

@@ -1,0 +1,151 @@
+"""The notes of a recorded process: what its .jsonl file says, line by line."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from slowstep.health import SEVERITIES, Health
+from slowstep.record.format import FORMAT_VERSION
+from slowstep.timeline.timeline import Frame, ProcessFacts, RunFacts
+
+Note = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Notes:
+    """All lines of one file, by kind."""
+
+    lines: dict[str, list[Note]]
+    texts: dict[int, str]
+    health: tuple[Health, ...]
+
+    def of(self, kind: str) -> list[Note]:
+        """The lines of a kind, in order."""
+        return self.lines.get(kind, [])
+
+    def last(self, kind: str) -> Note:
+        """The last line of a kind; empty where there is none."""
+        return self.of(kind)[-1] if self.of(kind) else {}
+
+    @property
+    def process(self) -> Note:
+        """What the process said of itself; a later line completes an earlier one (a trainer that turns out to be a worker)."""
+        return {key: value for line in self.of("process") for key, value in line.items() if value is not None}
+
+    @property
+    def role(self) -> str:
+        """trainer, worker or launcher."""
+        return str(self.process.get("role", "trainer"))
+
+    @property
+    def pid(self) -> int:
+        """Process id; -1 where the first line is lost."""
+        return int(self.process.get("pid", -1))
+
+    @property
+    def started_ns(self) -> int:
+        """When recording began in it; 0 where the first line is lost."""
+        return int(self.process.get("started_ns", 0))
+
+    @property
+    def ended(self) -> bool:
+        """Whether it closed its recording itself."""
+        return bool(self.of("end") or self.of("exit"))
+
+
+def read_notes(path: Path) -> Notes:
+    """Read a .jsonl file; lines that are torn or malformed are counted, not raised. Raises OSError where it cannot be read."""
+    lines: dict[str, list[Note]] = {}
+    bad = 0
+    for raw in path.read_bytes().split(b"\n"):
+        note = _parsed(raw)
+        if note is not None:
+            lines.setdefault(str(note.get("kind")), []).append(note)
+        elif raw.strip(b"\0 \r"):
+            bad += 1
+    health = [_health(row) for row in lines.get("health", [])]
+    if bad:
+        health.append(Health(name="torn-notes", severity="notice", count=bad, remedy="lines that a process did not finish writing"))
+    version = max((int(note.get("format", FORMAT_VERSION)) for note in lines.get("process", [])), default=FORMAT_VERSION)
+    if version > FORMAT_VERSION:
+        remedy = f"written by a newer slowstep (format {version}, this one reads {FORMAT_VERSION}): upgrade slowstep"
+        health.append(Health(name="newer-format", severity="error", count=1, remedy=remedy))
+    health += [_off(row) for row in lines.get("hook", []) if row.get("state") == "off"]
+    texts = {int(row["id"]): str(row["text"]) for row in lines.get("text", [])}
+    return Notes(lines=lines, texts=texts, health=tuple(health))
+
+
+def _parsed(raw: bytes) -> Note | None:
+    try:
+        note = json.loads(raw)
+    except ValueError:
+        return None
+    return note if isinstance(note, dict) else None
+
+
+def _health(row: Note) -> Health:
+    return Health(
+        name=str(row.get("name")),
+        severity=row["severity"] if row.get("severity") in SEVERITIES else "notice",
+        count=max(int(row.get("count") or 1), 1),
+        remedy=str(row.get("remedy", "")),
+    )
+
+
+def _off(row: Note) -> Health:
+    return Health(
+        name=f"hook-off:{row.get('name')}",
+        severity="notice",
+        count=1,
+        remedy=str(row.get("reason") or "does not fit the installed version"),
+    )
+
+
+def process_facts(notes: Notes) -> ProcessFacts:
+    """What the notes of one process say of it."""
+    process, facts, cost = notes.process, notes.last("facts"), notes.last("cost")
+    return ProcessFacts(
+        pid=notes.pid,
+        role=notes.role,
+        script=process.get("script"),
+        cwd=process.get("cwd"),
+        python=process.get("python"),
+        torch=process.get("torch"),
+        cores_allowed=process.get("cores_allowed"),
+        cpu_quota=process.get("cpu_quota"),
+        threads=facts.get("threads"),
+        training_frame=_frame(notes.last("training_frame")),
+        forward_frame=_frame(notes.last("forward_frame")),
+        graph_nodes=notes.last("graph").get("nodes"),
+        event_cost_ns=cost.get("event_ns"),
+        events=cost.get("events"),
+        sampler_cpu_ns=cost.get("sampler_cpu_ns"),
+        notes={"facts": facts, "optimizers": notes.of("optimizer"), "training_frames": notes.of("training_frame")},
+    )
+
+
+def _frame(note: Note) -> Frame | None:
+    if not note:
+        return None
+    return Frame(file=note["file"], function=note["function"], first_line=note.get("first_line", 0), line=note.get("line", 0))
+
+
+def run_facts(folder: str, launchers: list[Notes], launcher_cpu_ns: int | None) -> RunFacts:
+    """What the launcher said of the run; a folder without its notes gets its own name and nothing else."""
+    notes = launchers[0] if launchers else Notes(lines={}, texts={}, health=())
+    run, ending = notes.last("run"), notes.last("exit")
+    command = run.get("command")
+    return RunFacts(
+        name=str(run.get("name") or folder),
+        command=tuple(str(word) for word in command or ()),
+        started=run.get("started"),
+        started_ns=run.get("started_ns"),
+        ended_ns=ending.get("ended_ns"),
+        exit_code=ending.get("code"),
+        ended_by=ending.get("by"),
+        warmup=run.get("warmup"),
+        launcher_cpu_ns=launcher_cpu_ns,
+    )

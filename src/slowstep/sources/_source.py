@@ -1,0 +1,18 @@
+"""What a source is: it recognises its own format by content, and reads it into a Timeline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from slowstep.timeline.timeline import Timeline
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Source:
+    """One format. `sniff(head, path)` sees the first bytes (empty for a folder); `read(path)` raises UnreadableInput where nothing can be had."""
+
+    name: str
+    sniff: Callable[[bytes, Path], bool]
+    read: Callable[[Path], Timeline]

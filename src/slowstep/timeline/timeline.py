@@ -1,0 +1,75 @@
+"""A timeline: the declared tables, the facts that they cannot hold, and what is doubtful about them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from slowstep.health import Health
+from slowstep.timeline.schema import TABLE
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Frame:
+    """A place in somebody's code: file, function, and the line that was executed."""
+
+    file: str
+    function: str
+    first_line: int
+    line: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ProcessFacts:
+    """What one process said of itself; None is unknown."""
+
+    pid: int
+    role: str
+    script: str | None
+    cwd: str | None
+    python: str | None
+    torch: str | None
+    cores_allowed: int | None
+    cpu_quota: float | None
+    threads: int | None
+    training_frame: Frame | None
+    forward_frame: Frame | None
+    graph_nodes: int | None
+    event_cost_ns: float | None
+    events: int | None
+    sampler_cpu_ns: int | None
+    notes: Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunFacts:
+    """What the launcher said of the run; None is unknown."""
+
+    name: str
+    command: tuple[str, ...]
+    started: str | None
+    started_ns: int | None
+    ended_ns: int | None
+    exit_code: int | None
+    ended_by: str | None
+    warmup: int | None
+    launcher_cpu_ns: int | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Timeline:
+    """Everything that a source could read: `tables` by the names in `schema`, processes' facts by their index there."""
+
+    source: str
+    tables: Mapping[str, pl.DataFrame]
+    processes: tuple[ProcessFacts, ...]
+    run: RunFacts
+    health: tuple[Health, ...]
+
+    def table(self, name: str) -> pl.DataFrame:
+        """A table by name; empty where the source saw none of its rows. Raises KeyError for a name that is not declared."""
+        declared = TABLE[name]
+        return self.tables.get(name, declared.empty())

@@ -1,0 +1,1 @@
+"""One act per file: what the command line, notebooks and clusters call."""

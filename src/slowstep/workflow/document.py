@@ -1,0 +1,174 @@
+"""Fills the report document from what was measured and judged."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from slowstep.analyses.ledger import Ledger
+from slowstep.analyses.measurements import Measurements
+from slowstep.diagnosis.engine import Diagnosis, busy_note
+from slowstep.findings import Finding
+from slowstep.health import Health
+from slowstep.report.document import SCHEMA, FindingRow, HealthRow, LedgerRow, Overhead, Part, Report, Run, Throughput
+from slowstep.stages import STAGES, UNATTRIBUTED
+from slowstep.timeline.timeline import Timeline
+
+# Below this a part is numerical dust and is not listed.
+SMALLEST_SHARE = 1e-6
+# Stacks that come later than this (two periods of 20 Hz) say where the interpreter was free again, not where it had been.
+LATE_NS = 100_000_000
+LATE_SHARE = 0.05
+
+
+def fill(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosis) -> Report:
+    """The report of one training."""
+    return {
+        "schema": SCHEMA,
+        "run": _run(folder, timeline, m),
+        "throughput": _throughput(m),
+        "ledger": _ledger(m.ledger),
+        "verdict": cast(Any, asdict(diagnosis.verdict)),
+        "findings": [_finding(finding) for finding in diagnosis.findings],
+        "next": {"stage": diagnosis.next.stage, "predicted": diagnosis.next.predicted} if diagnosis.next else None,
+        "not_judged": [{"rule": row.rule, "reason": row.reason} for row in diagnosis.not_judged],
+        "health": [_health_row(row) for row in (*timeline.health, *_doubts(timeline, m))],
+        "overhead": _overhead(timeline, m),
+        "experiments": [],
+    }
+
+
+def _run(folder: Path, timeline: Timeline, m: Measurements) -> Run:
+    run, facts, steps = timeline.run, m.trainer.facts, m.steps
+    first = int(m.trainer.update_end_ns[0])
+    notes = [note for note in (busy_note(m), _ending(timeline)) if note]
+    row: dict[str, Any] = {
+        "name": run.name,
+        "command": list(run.command),
+        "framework": f"torch {facts.torch}" if facts.torch else "torch",
+        "ranks": 1,
+        "steps": steps.count,
+        "step_boundary": steps.boundary,
+        "batch_size": steps.batch_size,
+        "batch_size_from": steps.batch_size_from,
+        "device": "cpu",
+        "started": run.started,
+        "duration_s": (run.ended_ns - run.started_ns) / 1e9 if run.ended_ns and run.started_ns else None,
+        "startup_s": (first - run.started_ns) / 1e9 if run.started_ns else None,
+        "warmup_steps": steps.warmup,
+        "recording": str(folder),
+        "recorded_steps": steps.total,
+        "whole_periods": steps.whole_periods,
+        "period_steps": steps.period,
+        "cores": m.cores,
+        "threads": facts.threads,
+        "num_workers": m.loader.num_workers if m.loader else None,
+        "exit_code": run.exit_code,
+    }
+    if notes:
+        row["notes"] = notes
+    return cast(Run, row)
+
+
+def _ending(timeline: Timeline) -> str | None:
+    return timeline.run.ended_by if timeline.run.ended_by and "stop" in timeline.run.ended_by else None
+
+
+def _throughput(m: Measurements) -> Throughput:
+    usual = m.step_ns[~m.steps.eventful & ~m.steps.excluded]
+    usual = usual if len(usual) else m.step_ns
+    seconds = float(m.step_ns.sum()) / 1e9
+    samples = float(m.steps.samples.sum())
+    p05, median, p95 = np.percentile(usual, [5, 50, 95]) / 1e6
+    return {
+        "samples_per_s": samples / seconds if math.isfinite(samples) and samples > 0 else None,
+        "steps_per_s": m.steps.count / seconds,
+        "step_ms": {"median": float(median), "p05": float(p05), "p95": float(p95)},
+    }
+
+
+def _ledger(ledger: Ledger) -> list[LedgerRow]:
+    whole = float(ledger.ns.sum())
+    steps = ledger.ns.shape[1]
+    rows: list[LedgerRow] = []
+    for stage in (*STAGES, UNATTRIBUTED):
+        ns = float(ledger.of(stage).sum())
+        parts: list[Part] = []
+        for s, name in ledger.parts:
+            own = float(ledger.of(s, name).sum())
+            if s == stage and s != UNATTRIBUTED and own / whole >= SMALLEST_SHARE:
+                parts.append({"name": name, "share": own / whole, "ms_per_step": own / steps / 1e6})
+        parts.sort(key=lambda part: -(part["share"] or 0.0))
+        rows.append({"stage": stage, "share": ns / whole, "ms_per_step": ns / steps / 1e6, "parts": parts})
+    return rows
+
+
+def _finding(finding: Finding) -> FindingRow:
+    row = asdict(finding)
+    for internal in ("share_low", "share_high", "names_cause"):
+        del row[internal]
+    for name in ("claims", "also", "evidence", "fixes"):
+        row[name] = list(row[name])
+    return cast(FindingRow, row)
+
+
+def _health_row(row: Health) -> HealthRow:
+    return {"name": row.name, "severity": row.severity, "count": row.count, "remedy": row.remedy}
+
+
+def _doubts(timeline: Timeline, m: Measurements) -> list[Health]:
+    """What is doubtful about the measurements themselves."""
+    rows = []
+    late = timeline.table("stacks")["lateness_ns"]
+    if len(late) and float((late > LATE_NS).mean()) > LATE_SHARE:  # type: ignore[arg-type]
+        count = int((late > LATE_NS).sum())
+        rows.append(
+            Health(
+                name="late-stacks",
+                severity="notice",
+                count=count,
+                remedy="code that holds the GIL delayed the stack sampler: shares of functions are less certain",
+            )
+        )
+    if not m.has_stacks:
+        rows.append(
+            Health(name="no-stacks", severity="notice", count=1, remedy="functions cannot be named: record longer, at --level 1 or more")
+        )
+    if not m.steps.whole_periods:
+        rows.append(
+            Health(
+                name="one-period",
+                severity="info",
+                count=1,
+                remedy="fewer than two whole periods (epochs, checkpoints) were recorded: record longer for a sharper gain",
+            )
+        )
+    if m.steps.excluded.any():
+        kept, all_steps = int((~m.steps.excluded).sum()), m.steps.count
+        rows.append(
+            Health(
+                name="thinned",
+                severity="info",
+                count=all_steps - kept,
+                remedy="the recording reached its size limit: details are kept for part of the steps",
+            )
+        )
+    return rows
+
+
+def _overhead(timeline: Timeline, m: Measurements) -> Overhead:
+    """What recording cost: events at their calibrated cost, and the CPU time of the sampler and the launcher."""
+    known = [facts for facts in timeline.processes if facts.events is not None and facts.event_cost_ns is not None]
+    if not known or m.steps.total == 0:
+        return {"us_per_step": None, "share": None}
+    own = [facts for facts in known if facts.pid == m.trainer.facts.pid]
+    in_training = sum((f.events or 0) * (f.event_cost_ns or 0.0) + (f.sampler_cpu_ns or 0) for f in own)
+    everywhere = sum((f.events or 0) * (f.event_cost_ns or 0.0) + (f.sampler_cpu_ns or 0) for f in known) + (
+        timeline.run.launcher_cpu_ns or 0
+    )
+    length = float(m.trainer.update_end_ns[-1] - m.trainer.update_end_ns[0])
+    return {"us_per_step": in_training / m.steps.total / 1e3, "share": everywhere / length if length > 0 else None}
