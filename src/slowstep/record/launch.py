@@ -141,7 +141,7 @@ class _Run:
         environment = inject.injected_environment(
             environ, folder=self._folder, inject=self._inject, level=options.level, steps=options.steps, seconds=options.seconds
         )
-        note_start(self._journal, self._command, environ, level=options.level, warmup=options.warmup, stop=options.stop)
+        note_start(self._journal, self._command, level=options.level, warmup=options.warmup, stop=options.stop)
         self._pid = child.start_command(self._command, environment, mask=inbox.mask_before)
 
     def watch_over(self, inbox: Inbox) -> None:

@@ -62,8 +62,8 @@ _SECRET_OPTION = re.compile(rf"-[\w.\-]*{_REST_OF_NAME}\Z", re.IGNORECASE)
 # The rest of the argument goes with the value: where a secret ends (quotes, spaces, a second word) is not to be guessed at.
 _SECRET_VALUE = re.compile(rf"""({_REST_OF_NAME}["']?\s*[=:]\s*)(\S.*)""", re.IGNORECASE | re.DOTALL)
 _SECRET_OPTION_INSIDE = re.compile(rf"((?:\s|\A)-[\w.\-]*{_REST_OF_NAME}\s+)(\S.*)", re.IGNORECASE | re.DOTALL)
-_USER_INFO = re.compile(r"([a-z][a-z0-9+.\-]*://)(?:[^\s/?#]*@|[^\s/@]*:[^\s]*@)", re.IGNORECASE)
-_QUERY = re.compile(r"([a-z][a-z0-9+.\-]*://[^\s?#]*[?#])[^\s]+", re.IGNORECASE)
+_USER_INFO = re.compile(r"(://)(?:[^\s/?#]*@|[^\s/@]*:[^\s]*@)")
+_QUERY = re.compile(r"(://[^\s?#]*[?#])[^\s]+")
 
 
 def redact_command(argv: Iterable[str]) -> list[str]:

@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from slowstep.record import format as contract
+from slowstep.record import watch
+from slowstep.record.journal import Journal
+from slowstep.record.monitors import Absent, Monitor, Reader, cpu
+from slowstep.record.watch import Watch
+from slowstep.registry import discover
+
+needs_proc = pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="needs /proc")
+BURN = "import time\nwhile time.process_time() < 0.3: pass\nprint('burnt', flush=True)\ninput()"
+
+
+def records(folder: Path) -> list[tuple[int, ...]]:
+    return list(contract.RECORD.iter_unpack((folder / "launcher.rec").read_bytes()))
+
+
+def notes(folder: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in (folder / "launcher.jsonl").read_text().splitlines()]
+
+
+def test_all_monitors_are_found() -> None:
+    found = discover("slowstep.record.monitors", "MONITOR")
+
+    assert list(found) == ["cost", "cpu"]
+    assert all(isinstance(monitor, Monitor) for monitor in found.values())
+
+
+@needs_proc
+def test_the_time_of_a_child_that_has_ended_is_kept() -> None:
+    shell = f"{sys.executable} -c 'import time\nwhile time.process_time() < 0.3: pass'; echo burnt; read _"
+    with subprocess.Popen(["sh", "-c", shell], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        reader = cpu.open_cpu(child.pid)
+        assert child.stdout.readline() == b"burnt\n"
+
+        tree_ns, busy_ns, _ = reader.read(time.monotonic_ns())
+
+        reader.close()
+        child.stdin.close()
+    assert tree_ns >= 250_000_000
+    assert busy_ns >= tree_ns
+
+
+@needs_proc
+def test_readings_never_fall() -> None:
+    with subprocess.Popen([sys.executable, "-c", BURN], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        reader = cpu.open_cpu(child.pid)
+        child.stdout.readline()
+        before = reader.read(time.monotonic_ns())
+        child.stdin.close()
+        child.wait(timeout=20)
+
+        after = reader.read(time.monotonic_ns())
+
+        reader.close()
+    assert all(new >= old for old, new in zip(before, after, strict=True))
+
+
+def test_the_heading_of_the_machines_line_is_understood() -> None:
+    assert cpu._machine_ticks(b"cpu  100 10 20 5000 70 3 4 9 50 0\ncpu0 1 2") == (137, 9)
+
+
+@needs_proc
+def test_a_watch_writes_readings_and_clocks(tmp_path: Path) -> None:
+    journal = Journal(str(tmp_path))
+
+    Watch(journal, os.getpid()).stop()
+
+    kinds = {record[-1] for record in records(tmp_path)}
+    assert {contract.READING_CPU, contract.READING_COST} <= kinds
+    assert notes(tmp_path) == []
+    journal.close()
+
+
+class Broken:
+    def read(self, now_ns: int) -> tuple[int, int, int]:
+        raise ZeroDivisionError("broken")
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_monitor_that_fails_is_left_out_and_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(root: int) -> Reader:
+        raise Absent("no such file")
+
+    found = {"a": Monitor(name="a", kind=40, open=lambda root: Broken()), "b": Monitor(name="b", kind=41, open=absent)}
+    monkeypatch.setattr(watch, "discover", lambda package, attribute: found)
+    journal = Journal(str(tmp_path))
+
+    Watch(journal, os.getpid()).stop()
+    journal.close()
+
+    assert {record[-1] for record in records(tmp_path)} <= {contract.CLOCK}
+    assert sorted((note["name"], note["severity"]) for note in notes(tmp_path)) == [("monitor-a", "notice"), ("monitor-b", "notice")]
+    assert "ZeroDivisionError" in str(notes(tmp_path))
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_a_full_disk_is_counted_and_stops_nothing(tmp_path: Path) -> None:
+    journal = Journal(str(tmp_path))
+    full = os.open("/dev/full", os.O_WRONLY)
+    os.dup2(full, journal._notes)
+    os.dup2(full, journal._records)
+    os.close(full)
+
+    journal.note("run", name="x")
+    journal.clock()
+    journal.clock()
+
+    assert journal.lost == 3
+    journal.close()
