@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import math
 import itertools
 import re
 from pathlib import Path
@@ -171,6 +172,8 @@ def test_the_environment_can_ask_for_width_and_colour(bottleneck, monkeypatch):
         (0.605, "share of window", "60 % of window"),
         (42.25, "ms per step", "42.2 ms per step"),
         (0, "workers", "0 workers"),
+        (2.0, "workers", "2 workers"),
+        (math.nan, "workers", "nan workers"),
         (1536, "bytes", "1.50 KiB"),
         (3, "", "3"),
         ("decode", "", "decode"),
@@ -181,3 +184,10 @@ def test_evidence_reads_in_its_unit(bottleneck, value, unit, text):
     bottleneck["findings"][0]["evidence"] = [{"name": "what was seen", "value": value, "unit": unit, "threshold": None, "where": None}]
 
     assert f"   what was seen  {text}\n" in render(bottleneck, width=80, color=False)
+
+
+@pytest.mark.parametrize(("size", "text"), [(16, "16"), (16.0, "16"), (15.5, "15.5"), (None, "not measured")])
+def test_a_batch_size_is_as_whole_as_it_is(bottleneck, size, text):
+    bottleneck["run"].update(batch_size=size, batch_size_from=None)
+
+    assert f"batch size {text} ·" in render(bottleneck, width=80, color=False)

@@ -80,7 +80,7 @@ def _with_unit(value: float | None, unit: str) -> str:
     elif first in _FORMATS:
         text = _FORMATS[first](value)
     else:
-        text = f"{format_number(value)} {first}"
+        text = f"{format_number(int(value) if float(value).is_integer() else value)} {first}"
     return f"{text} {rest}".strip()
 
 

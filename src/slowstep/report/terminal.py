@@ -72,8 +72,9 @@ def _takes_unicode(stream: TextIO) -> bool:
 
 def _draw_header(canvas: Canvas, report: Report) -> None:
     run, separator = report["run"], canvas.glyphs.separator
-    batch = f"batch size {UNKNOWN if run['batch_size'] is None else format_number(run['batch_size'])}"
-    if run["batch_size"] is not None and run["batch_size_from"]:
+    size = run["batch_size"]
+    batch = f"batch size {UNKNOWN if size is None else format_number(int(size) if float(size).is_integer() else size)}"
+    if size is not None and run["batch_size_from"]:
         batch += f" ({run['batch_size_from']})"
     framework = run["framework"] or "framework unknown"
     ranks = f" on {run['ranks']} ranks" if run["ranks"] > 1 else ""

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = ["CONTRIBUTING.md", "docs/architecture.md"]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_path_that_a_page_names_exists(page):
+    text = re.sub(r"```.*?```", "", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL)
+    named = re.findall(r"`((?:src|tests|docs)/[\w/.]+)`", text)
+    invented = {
+        "src/slowstep/diagnosis/rules/slow_thing.py",
+        "src/slowstep/record/hooks/framework_thing.py",
+        "src/slowstep/record/monitors/thing.py",
+    }
+
+    assert named
+    assert [path for path in named if path not in invented and not (ROOT / path).exists()] == []
+
+
+def test_the_architecture_knows_every_package():
+    text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    packages = [folder.name for folder in (ROOT / "src/slowstep").iterdir() if (folder / "__init__.py").exists()]
+
+    assert [name for name in packages if f"src/slowstep/{name}/" not in text] == []
+
+
+def test_the_skeletons_import_only_names_that_exist():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    missing = []
+    for block in re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL):
+        for node in ast.walk(ast.parse(block)):
+            if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("slowstep."):
+                module = __import__(node.module, fromlist=["*"])
+                missing += [f"{node.module}.{alias.name}" for alias in node.names if not hasattr(module, alias.name)]
+
+    assert missing == ["slowstep.record.format.READING_THING"]
