@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import io
-import math
 import itertools
+import math
 import re
 from pathlib import Path
 
