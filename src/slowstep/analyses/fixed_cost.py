@@ -1,8 +1,8 @@
 """The step's fixed cost: what a step takes however few samples it holds.
 
-Two sources. Where steps of different sizes were seen (the last batch of an epoch is usually smaller), a line is laid through them: Theil-Sen
-on the two groups, that is the difference of medians. Else bounds: the optimizer is fixed to the nanosecond, and the operations of forward
-and backward cost at least nothing and at most DISPATCH_NS each.
+Two sources. Where steps of different sizes were seen (the last batch of an epoch is usually smaller), a line is laid through the medians of
+the two groups. Else bounds: the optimizer's time does not depend on the batch, and the operations of forward and backward cost at least
+nothing and at most DISPATCH_NS each.
 """
 
 from __future__ import annotations

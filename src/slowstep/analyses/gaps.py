@@ -11,7 +11,7 @@ from collections import defaultdict
 import numpy as np
 from numpy.typing import NDArray
 
-from slowstep.analyses.functions import Path, Stacks, above, callee, inside, shown, writes
+from slowstep.analyses.functions import Path, Stacks, above, called_framework, callee, inside, shown, writes
 from slowstep.analyses.steps import Floats
 from slowstep.analyses.trainer import Trainer
 from slowstep.stages import UNATTRIBUTED
@@ -75,7 +75,10 @@ def _part(path: Path, trainer: Trainer) -> Part:
     label = f"{name} ({shown(file, trainer.facts.script)}:{line})"
     if _before_forward(path, base, trainer.facts.forward_frame, trainer):
         return "preprocess", label
-    return ("store" if writes(path) else "output"), label
+    if writes(path):
+        return "store", label
+    # The framework's own code called by the loop itself (an average of weights, a scheduler, a read-back) is part of training.
+    return ("compute" if called_framework(path, base) else "output"), label
 
 
 def _before_forward(path: Path, base: Frame, forward: Frame | None, trainer: Trainer) -> bool:

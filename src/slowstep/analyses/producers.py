@@ -39,7 +39,10 @@ REMOVABLE = ACCOUNT
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Fetches:
-    """The fetches that feed the training. `account` has a row per fetch, a column per name in ACCOUNT, ns; rows sum to the fetch's wall time."""
+    """The fetches that feed the training.
+
+    `account` has a row per fetch and a column per name in ACCOUNT, in ns; rows sum to the fetch's wall time.
+    """
 
     start_ns: Ints
     end_ns: Ints

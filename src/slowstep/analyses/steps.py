@@ -108,7 +108,7 @@ def _index_of_kept(skip: int, thinned: NDArray[np.bool_]) -> int:
 
 
 def find_warmup(duration_ns: Ints) -> int:
-    """Steps to leave out at the start: until the median of 10 steps stays within 10 % of the median of the rest; 3 at least, 20 % at most."""
+    """Steps to leave out at the start: until the median of 10 is within 10 % of the median of the rest; 3 at least, 20 % at most."""
     n = len(duration_ns)
     most = max(int(n * WARMUP_AT_MOST_SHARE), 0)
     if most <= WARMUP_AT_LEAST:

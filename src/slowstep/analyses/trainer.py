@@ -82,8 +82,8 @@ def _nothing(timeline: Timeline) -> str:
             "If the command does train, put `import slowstep.auto` as the first line of the training script and run it the same way."
         )
     return (
-        f"no update was seen: {seen} process(es) used PyTorch ({waits} batches asked for), but no torch.optim optimizer's step() was called. "
-        "Let it run until it trains, or, for an optimizer of your own, make it a torch.optim.Optimizer."
+        f"no update was seen: {seen} process(es) used PyTorch ({waits} batches asked for), "
+        "but no torch.optim optimizer's step() was called. Let it run until it trains, or, for an optimizer of your own, make it a torch.optim.Optimizer."
     )
 
 

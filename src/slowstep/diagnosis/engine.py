@@ -100,7 +100,8 @@ def _verdict(m: Measurements, leading: list[Judged], unjudged: list[NotJudged]) 
 
 def _doubt(m: Measurements) -> str | None:
     if m.steps.count < STEPS_AT_LEAST:
-        return f"undetermined, because only {m.steps.count} steps were recorded after warm-up; let it run for at least {STEPS_AT_LEAST + 10} steps"
+        enough = STEPS_AT_LEAST + 10
+        return f"undetermined, because only {m.steps.count} steps were recorded after warm-up; let it run for at least {enough} steps"
     return None
 
 
@@ -108,11 +109,13 @@ def _not_healthy(m: Measurements, leading: list[Judged], unjudged: list[NotJudge
     """Why the training cannot be called healthy though no single finding is a bottleneck; None where it can."""
     unattributed = m.ledger.share(UNATTRIBUTED)
     if unattributed >= HEALTHY_UNATTRIBUTED:
-        return f"undetermined, because {unattributed:.0%} of the time could not be attributed; wrap the loop's input in slowstep.steps() or name stretches by slowstep.span()"
+        remedy = "wrap the loop's input in slowstep.steps(), or name stretches by slowstep.span()"
+        return f"undetermined, because {unattributed:.0%} of the time could not be attributed; {remedy}"
     together = combined_gain(m, leading)
     if together >= BOTTLENECK_PREDICTED:
         if leading and (leading[0].finding.gain.predicted or 0.0) >= BOTTLENECK_PREDICTED:
-            return f"undetermined, because the gain of the first finding ({leading[0].finding.gain.predicted:.2f}x) may be nothing; record more steps, on a quieter machine"
+            gain = leading[0].finding.gain.predicted
+            return f"undetermined, because the first finding's gain ({gain:.2f}x) may be nothing; record more steps, on a quieter machine"
         return f"undetermined, because no finding alone reaches 10 %, but all together predict {together:.2f}x; see the findings"
     for skipped in unjudged:
         stages = rules()[skipped.rule].stages
@@ -154,4 +157,5 @@ def busy_note(m: Measurements) -> str | None:
     """What is said where others use the machine; None on a quiet one."""
     if not is_busy(m):
         return None
-    return f"other processes keep {m.load.foreign_cores:.1f} of {m.load.cores} cores busy (from {BUSY_FROM:.0%} on, times are doubtful): repeat on a quieter machine"
+    taken = f"{m.load.foreign_cores:.1f} of {m.load.cores} cores"
+    return f"the machine is busy: others use {taken} (times are doubtful from {BUSY_FROM:.0%} on); repeat on a quieter machine"

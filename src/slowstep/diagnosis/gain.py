@@ -1,7 +1,7 @@
 """Predicted gains: T / max(T - r, B), with a 90 % interval.
 
-r is what a fix removes from a step, B the largest demand per step of what then runs beside it. The interval comes from a block bootstrap over
-blocks of steps (at least a period long), widened by the worse and the better case of what the counterfactual assumes.
+r is what a fix removes from a step, B the largest demand per step of what then runs beside it. The interval comes from a block bootstrap
+over blocks of steps (at least a period long), widened by the worse and the better case of what the counterfactual assumes.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 What it sees:
     Checkpoint writes (torch.save, safetensors) on the training thread hold at least 3 % of the window.
 Why it costs:
-    Serialising and writing a model on the training thread is time in which nothing is trained, and it grows with the model and its optimizer.
+    Serialising and writing a model on the training thread is time in which nothing is trained, and it grows with the model.
 How the gain is predicted:
     r is the time of the writes, spread over the steps between them. B is what the loader's workers need per step, not below the CPU time of
     what is left divided by the cores.

@@ -4,10 +4,11 @@ What it sees:
     The training waits for input at least 5 % of the window, one function of the user's holds at least half of the producers' time outside
     collate (by stacks), and workers alone could not hide the waits: the cores are used up.
 Why it costs:
-    Work that is done for every sample is paid on every core. Python loops over pixels or tokens take a hundred times what vectorised code takes.
+    Work that is done for every sample is paid on every core, and a Python loop over pixels or tokens takes many times what vectorised
+    code takes.
 How the gain is predicted:
-    r is the wait for batches; B is what producers need without that function (a tenth of its time is left at worse, nothing at better), divided
-    by the workers, not below the CPU time of training and producers divided by the cores.
+    r is the wait for batches; B is what producers need when that function takes a twentieth of its time (a fifth at worse, nothing at
+    better), divided by the workers, not below the CPU time of training and producers divided by the cores.
 When it is wrong:
     The function may do work that must be done, and be as fast as it can be. Stacks say where a thread was, not why; few stacks say little.
 What to try:

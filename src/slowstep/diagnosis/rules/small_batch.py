@@ -1,9 +1,9 @@
 """Most of a step is its fixed cost: what it takes however few samples it holds.
 
 What it sees:
-    The fixed cost of the training thread's own work is at least half of the step. It is measured where steps of different sizes were seen (the
-    last batch of an epoch), by the line through their durations; else it is known only between bounds: the optimizer's time, and that plus
-    an upper bound for dispatching every operation of forward and backward.
+    The fixed cost of the training thread's own work is at least half of the step. It is measured where steps of different sizes were seen
+    (the last batch of an epoch), by the line through their durations; else it is known only between bounds: the optimizer's time, and
+    that plus an upper bound for dispatching every operation of forward and backward.
 Why it costs:
     Optimizer, dispatching operations, receiving a batch and Python between them cost the same for two samples as for twenty.
 How the gain is predicted:

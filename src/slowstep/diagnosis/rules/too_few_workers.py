@@ -55,7 +55,7 @@ def judge(m: Measurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage=wait_stage(m),
-        title=f"{now} worker(s) cannot keep up: a batch takes {side.wall_ns / 1e6:.0f} ms to make, the training needs one every {side.rest_ns / 1e6:.0f} ms",
+        title=f"{now} worker(s) cannot keep up: {side.wall_ns / 1e6:.0f} ms to make a batch, one needed every {side.rest_ns / 1e6:.0f} ms",
         share=share,
         share_low=low,
         share_high=high,
