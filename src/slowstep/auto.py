@@ -1,0 +1,9 @@
+"""`import slowstep.auto` as a script's first line: recording for a process that `slowstep run` could not reach by itself."""
+
+from __future__ import annotations
+
+from slowstep.record import activate
+from slowstep.record.ancestry import find_recording
+
+find_recording()
+activate()

@@ -1,0 +1,33 @@
+"""Recording, inside the training process: standard library only, and never an exception into the training."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from slowstep.record.recorder import Recorder
+
+_active: list[Recorder] = []
+
+
+def activate(just_imported: str | None = None) -> None:
+    """Start recording in this process when it was started by `slowstep run`; does nothing otherwise, or when done before.
+
+    `just_imported` names a module that is complete although Python does not say so yet.
+    """
+    if _active:
+        return
+    try:
+        from slowstep.record.activation import activated
+
+        recorder = activated(just_imported)
+    except Exception:
+        # The training goes on; that nothing was recorded is said by the launcher.
+        return
+    if recorder is not None:
+        _active.append(recorder)
+
+
+def active() -> Recorder | None:
+    """This process's recorder; None when it is not being recorded."""
+    return _active[0] if _active and _active[0].live[0] else None

@@ -1,0 +1,30 @@
+"""Finds the line of the user's own code that called into a framework."""
+
+from __future__ import annotations
+
+import os
+from types import FrameType
+from typing import Any, Final
+
+from slowstep.record.tracebacks import PACKAGE
+
+_FRAMEWORKS: Final = tuple(
+    f"{os.sep}{name}{os.sep}" for name in ("torch", "lightning", "pytorch_lightning", "lightning_fabric", "accelerate", "transformers")
+)
+
+
+def training_frame(frame: FrameType | None) -> dict[str, Any] | None:
+    """The innermost frame outside torch, slowstep and the frameworks on top of torch: file, function, line and first line."""
+    while frame is not None:
+        code = frame.f_code
+        if not _is_framework(code.co_filename):
+            return {"file": code.co_filename, "function": code.co_qualname, "line": frame.f_lineno, "first_line": code.co_firstlineno}
+        frame = frame.f_back
+    return None
+
+
+def _is_framework(file: str) -> bool:
+    if file.startswith((PACKAGE, "<frozen ")):
+        return True
+    # Only installed packages: a script of the user's may live in a folder named torch.
+    return "-packages" in file and any(name in file for name in _FRAMEWORKS)

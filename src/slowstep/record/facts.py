@@ -1,0 +1,127 @@
+"""Facts about this process and what it may use, recorded so that an analysis never asks the machine it runs on itself."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import time
+from typing import Any
+
+from slowstep.record.format import FORMAT_VERSION
+from slowstep.record.redact import known_variables, redact_command
+
+
+def process_line(role: dict[str, Any], *, level: int, started_ns: int) -> dict[str, Any]:
+    """The first line of a process's notes."""
+    return {
+        "kind": "process",
+        "format": FORMAT_VERSION,
+        "pid": os.getpid(),
+        "ppid": os.getppid(),
+        "started_ns": started_ns,
+        "realtime_ns": time.time_ns(),
+        "boot_id": boot_id(),
+        **role,
+        "argv": redact_command(getattr(sys, "orig_argv", sys.argv)),
+        "executable": sys.executable,
+        "python": platform.python_version(),
+        "torch": version_of("torch"),
+        "script": script(),
+        "cwd": _cwd(),
+        "cores_allowed": cores_allowed(),
+        "cpu_quota": cpu_quota(),
+        "level": level,
+        "env": known_variables(os.environ),
+    }
+
+
+def torch_facts() -> dict[str, Any]:
+    """What torch would use. Never initialises CUDA: a process that forks afterwards could not use it."""
+    torch = sys.modules.get("torch")
+    line: dict[str, Any] = {"kind": "facts", "threads": None, "interop": None, "cuda_available": None, "world_size": None}
+    if torch is None:
+        return line
+    line["threads"] = torch.get_num_threads()
+    line["interop"] = torch.get_num_interop_threads()
+    if not torch.backends.cuda.is_built():
+        line["cuda_available"] = False
+    elif torch.cuda.is_initialized():
+        line["cuda_available"] = True
+    distributed = torch.distributed
+    if distributed.is_available() and distributed.is_initialized():
+        line["world_size"] = distributed.get_world_size()
+        line["rank"] = distributed.get_rank()
+    return line
+
+
+def boot_id() -> str | None:
+    """This machine's boot: clocks of processes with another one cannot be compared. None where the kernel does not say."""
+    return _first_line("/proc/sys/kernel/random/boot_id")
+
+
+def version_of(module: str) -> str | None:
+    """The version of a module that is already imported; None where it is not, or does not say."""
+    version = getattr(sys.modules.get(module), "__version__", None)
+    return None if version is None else str(version)
+
+
+def script() -> str | None:
+    """The file that Python was started with; None for `-c`, an interactive session or an embedded Python."""
+    path = getattr(sys.modules.get("__main__"), "__file__", None)
+    return os.path.abspath(path) if isinstance(path, str) else None
+
+
+def cores_allowed() -> int | None:
+    """Cores that this process may run on; None where the system does not say."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count()
+
+
+def cpu_quota() -> float | None:
+    """Cores' worth of CPU time that the control group allows; None where it sets no limit."""
+    quotas = [quota for folder in _cgroup_folders() if (quota := _quota(folder)) is not None]
+    return min(quotas, default=None)
+
+
+def _quota(folder: str) -> float | None:
+    unified = _first_line(folder + "/cpu.max")
+    quota, period = unified.split() if unified else (_first_line(folder + "/cpu.cfs_quota_us"), _first_line(folder + "/cpu.cfs_period_us"))
+    if quota is None or period is None or not quota.isdigit() or not period.isdigit():
+        return None
+    return int(quota) / int(period)
+
+
+def _cgroup_folders() -> list[str]:
+    """Folders of this process's control group and of all above it, both versions, where they may say something about CPU time."""
+    folders = []
+    for line in (_text("/proc/self/cgroup") or "").splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controllers and "cpu" not in controllers.split(","):
+            continue
+        roots = ("/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct") if controllers else ("/sys/fs/cgroup", "/sys/fs/cgroup/unified")
+        parts = [part for part in path.split("/") if part and part != ".."]
+        for root in roots:
+            folders += ["/".join([root, *parts[:depth]]) for depth in range(len(parts) + 1)]
+    return folders
+
+
+def _cwd() -> str | None:
+    try:
+        return os.getcwd()
+    except OSError:
+        return None
+
+
+def _first_line(path: str) -> str | None:
+    lines = (_text(path) or "").splitlines()
+    return lines[0].strip() if lines else None
+
+
+def _text(path: str) -> str | None:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return None

@@ -1,0 +1,106 @@
+"""Waits for a module to be imported, without importing anything itself.
+
+The injected `sitecustomize` loads this file by its place, in every Python process of a command: it must stay small, import nothing,
+and work without its package.
+"""
+
+from __future__ import annotations
+
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+    from typing import Any
+
+
+class Finder:
+    """A meta path finder that finds nothing itself: it asks the others, and calls back once the module has been executed."""
+
+    def __init__(self) -> None:
+        self.waiting: dict[str, list[Callable[[], Any]]] = {}
+        self.package_folder: str | None = None
+
+    def find_spec(self, name: str, path: Any = None, target: ModuleType | None = None) -> ModuleSpec | None:
+        """Called by Python for every import."""
+        if name == "slowstep" and self.package_folder is not None:
+            return _package_spec(self.package_folder)
+        if name not in self.waiting:
+            return None
+        callbacks = self.waiting.pop(name)
+        spec = _found_by_others(self, name, path, target)
+        if spec is None or spec.loader is None:
+            self.waiting[name] = callbacks
+            return spec
+        try:
+            _call_after_execution(spec.loader, callbacks)
+        except Exception:
+            pass  # a loader that takes no attributes: what waits for this module stays off
+        return spec
+
+
+def _found_by_others(finder: Finder, name: str, path: Any, target: ModuleType | None) -> ModuleSpec | None:
+    for other in list(sys.meta_path):
+        find_spec = None if other is finder else getattr(other, "find_spec", None)
+        spec = None if find_spec is None else find_spec(name, path, target)
+        if spec is not None:
+            return spec  # type: ignore[no-any-return]
+    return None
+
+
+def _call_after_execution(loader: Any, callbacks: list[Callable[[], Any]]) -> None:
+    """Replace `exec_module` of this one loader object, for one call: no wrapper stays behind."""
+    original = loader.exec_module
+
+    def exec_module(module: ModuleType) -> None:
+        del loader.exec_module
+        original(module)
+        for callback in callbacks:
+            try:
+                callback()
+            except Exception:
+                pass  # the import itself succeeded
+
+    loader.exec_module = exec_module
+
+
+def _package_spec(folder: str) -> ModuleSpec | None:
+    from importlib.util import spec_from_file_location
+
+    return spec_from_file_location("slowstep", folder + "/__init__.py", submodule_search_locations=[folder])
+
+
+_FINDER = Finder()
+
+
+def when_imported(name: str, callback: Callable[[], Any]) -> None:
+    """Call back once a module has been imported by somebody. Exceptions of the callback are dropped."""
+    _FINDER.waiting.setdefault(name, []).append(callback)
+    if _FINDER not in sys.meta_path:
+        sys.meta_path.insert(0, _FINDER)
+
+
+def forget(names: list[str]) -> None:
+    """Wait for these modules no more."""
+    for name in names:
+        _FINDER.waiting.pop(name, None)
+    if not _FINDER.waiting and _FINDER.package_folder is None and _FINDER in sys.meta_path:
+        sys.meta_path.remove(_FINDER)
+
+
+def listen(package_folder: str, modules: tuple[str, ...] = ("torch",)) -> None:
+    """Start recording once one of these modules is imported; slowstep itself is then loaded from `package_folder`."""
+    _FINDER.package_folder = package_folder
+    for name in modules:
+        _activate_after(name)
+
+
+def _activate_after(name: str) -> None:
+    def activated() -> None:
+        from slowstep.record import activate
+
+        activate(name)
+
+    when_imported(name, activated)

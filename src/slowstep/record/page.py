@@ -1,0 +1,54 @@
+"""The recorded process's side of the control page: is recording on, and when does it end."""
+
+from __future__ import annotations
+
+import mmap
+import os
+
+from slowstep.record import format as contract
+
+_UPDATES = contract.CONTROL_UPDATES // 8
+_FIRST_UPDATE = contract.CONTROL_FIRST_UPDATE // 8
+_PID = contract.CONTROL_PID // 8
+
+
+class Page:
+    """The shared page, mapped. It stays mapped for the life of the process, and a forked child goes on using it.
+
+    Raises OSError or ValueError where the folder has no such page.
+    """
+
+    def __init__(self, folder: str) -> None:
+        handle = os.open(os.path.join(folder, contract.CONTROL_FILE), os.O_RDWR | os.O_CLOEXEC)
+        try:
+            page = mmap.mmap(handle, contract.CONTROL_BYTES)
+        finally:
+            os.close(handle)
+        # Views for speed: one index operation a look.
+        self.bytes = memoryview(page)
+        self._words = self.bytes.cast("Q")
+
+    @property
+    def recording(self) -> bool:
+        """Whether the recording goes on."""
+        return self.bytes[contract.CONTROL_RECORDING] != 0
+
+    def publish(self, updates: int, ended_ns: int) -> None:
+        """Tell the launcher how far the busiest optimizer is."""
+        words = self._words
+        if updates > words[_UPDATES]:
+            if not words[_FIRST_UPDATE]:
+                words[_FIRST_UPDATE] = ended_ns
+                words[_PID] = os.getpid()
+            words[_UPDATES] = updates
+
+    @property
+    def first_update_ns(self) -> int:
+        """When the first update of the run ended (ns); 0 before it."""
+        return self._words[_FIRST_UPDATE]
+
+    def stop(self, reason: int) -> None:
+        """End the recording in every process. Whoever stopped it first has given the reason."""
+        if self.recording:
+            self.bytes[contract.CONTROL_REASON] = reason
+            self.bytes[contract.CONTROL_RECORDING] = 0

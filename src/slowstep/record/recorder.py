@@ -1,0 +1,279 @@
+"""The recorder of one process: what hooks speak to. It never raises into the training."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from slowstep.record import cost, facts
+from slowstep.record.format import CLOCK, CONTROL_REASON, LIMIT_BYTES, STOPPED_BY_LAUNCHER, STOPPED_BY_STEPS, STOPPED_BY_TIME
+from slowstep.record.hook import Undo
+from slowstep.record.notes import Notes
+from slowstep.record.page import Page
+from slowstep.record.stacks import Sampler
+from slowstep.record.storage import AppendFile, MappedFile, Reserve, is_mappable
+from slowstep.record.threads import PerThread
+from slowstep.record.tracebacks import innermost_frame, is_foreign
+from slowstep.record.writer import Writer
+
+now: Final = time.monotonic_ns
+
+COST_EVERY_NS: Final = 5_000_000_000
+CLOCK_EVERY_NS: Final = 60_000_000_000
+FLUSH_EVERY_NS: Final = 500_000_000
+MOST_WATCHED: Final = 8
+_REASONS: Final = {STOPPED_BY_STEPS: "steps", STOPPED_BY_TIME: "time", STOPPED_BY_LAUNCHER: "launcher"}
+_TRAINER: Final[dict[str, Any]] = {"role": "trainer"}
+
+
+class Recorder:
+    """Writes what this process does into a recording's folder; files appear with the first event. Raises OSError or ValueError
+    when the folder has no control page; afterwards nothing is raised, faults are counted in the recording's health.
+
+    `steps` and `seconds` end the recording of all processes after so many updates, or so long after the first one.
+    """
+
+    def __init__(
+        self,
+        folder: str,
+        *,
+        level: int = 1,
+        steps: int | None = None,
+        seconds: float | None = None,
+        limit_bytes: int = LIMIT_BYTES,
+        reserve: Reserve | None = None,
+    ) -> None:
+        self.folder, self.level = folder, level
+        self._steps, self._seconds_ns = steps, None if seconds is None else int(seconds * 1e9)
+        self._limit_bytes, self._reserve = limit_bytes, reserve or os.posix_fallocate
+        self.page = Page(folder)
+        # Looked at by hooks together with the page's first byte: is there anything to record for?
+        self.live: list[bool] = [True]
+        self.local = PerThread()
+        self.undos: list[Undo] = []
+        self._introductions: list[dict[str, Any]] = []
+        self.forgetters: list[Callable[[], None]] = []
+        self._writer = Writer(self.local, self.fault, limit_bytes=limit_bytes)
+        self._writer.open_files = self._open
+        self.event = self._writer.event
+        self.step = self._writer.step
+        self._forget()
+
+    def _forget(self) -> None:
+        self.role: dict[str, Any] = _TRAINER
+        self.watched: dict[int, int] = {}
+        # Idents of threads that called an optimizer: its hooks may be taken away only by the one that does.
+        self.updaters: set[int] = set()
+        self._notes: Notes | None = None
+        self._sampler: Sampler | None = None
+        self._event_cost_ns: int | None = None
+        self._last = {"cost": 0, "clock": 0, "flush": 0}
+        self._stop_lock = threading.Lock()
+
+    def forget(self) -> None:
+        """Start anew in a forked child: nothing of the parent's recording is touched, and files appear with the child's first event."""
+        notes = self._notes
+        self._forget()
+        if notes is not None:
+            notes.close()
+        self._writer.forget()
+        self.local.forget()
+        for forgetter in self.forgetters:
+            forgetter()
+
+    def note(self, note: dict[str, Any]) -> None:
+        """Write one JSON line, once something is being recorded."""
+        try:
+            if self._notes is not None:
+                self._notes.write(note)
+        except Exception as error:
+            self.fault(error)
+
+    def introduce(self, note: dict[str, Any]) -> None:
+        """Write a line that every process of this recording begins with, also those forked from it later."""
+        self._introductions.append(note)
+        self.note(note)
+
+    def text_id(self, text: str) -> int:
+        """A number that stands for a text in this process's records; 0 when nothing is being recorded."""
+        try:
+            if self.ensure_open() and self._notes is not None:
+                return self._notes.text_id(text)
+        except Exception as error:
+            self.fault(error)
+        return 0
+
+    def health(self, name: str, severity: str = "notice", remedy: str = "", count: int = 1) -> None:
+        """Count something lost or doubtful."""
+        try:
+            if self._notes is not None:
+                self._notes.count(name, severity, remedy, count)
+        except OSError as error:
+            self.fault(error)
+
+    def watch(self) -> None:
+        """Take stacks of the calling thread from now on."""
+        ident = threading.get_ident()
+        if ident not in self.watched and len(self.watched) < MOST_WATCHED:
+            self.watched[ident] = self.local.thread
+
+    def updated(self, updates: int, ended_ns: int) -> None:
+        """An optimizer has made so many updates: tell the launcher, and end the recording when it was to last so long."""
+        self.page.publish(updates, ended_ns)
+        if self._steps is not None and updates >= self._steps:
+            self.end_all(STOPPED_BY_STEPS)
+        elif self._seconds_ns is not None and ended_ns - self.page.first_update_ns >= self._seconds_ns:
+            self.end_all(STOPPED_BY_TIME)
+
+    def end_all(self, reason: int) -> None:
+        """End the recording of every process, for one of format.STOPPED_BY_..."""
+        self.page.stop(reason)
+        self.stop(_REASONS.get(reason, "end"))
+
+    def leave(self) -> None:
+        """Called by hooks that find the recording ended: end it here too, and take the hooks away if this thread may."""
+        self.stop(_REASONS.get(self.page.bytes[CONTROL_REASON], "launcher"))
+        ident = threading.get_ident()
+        # An optimizer's hooks must not be taken away while their list is being walked, which only its own thread can know.
+        if not self.local.begun and self.updaters <= {ident}:
+            undos, self.undos = self.undos, []
+            for undo in reversed(undos):
+                try:
+                    undo()
+                except Exception as error:
+                    self.fault(error)
+
+    def stop(self, reason: str) -> None:
+        """End the recording of this process; its files are complete afterwards."""
+        with self._stop_lock:
+            if not self.live[0]:
+                return
+            self.live[0] = False
+        sampler = self._sampler
+        if sampler is not None:
+            sampler.stop()
+        try:
+            self._say_losses()
+            self._write_cost()
+            self._writer.close()
+            if self._notes is not None:
+                self._notes.flush_health()
+                self._notes.write({"kind": "end", "reason": reason, "ended_ns": now()})
+        except Exception as error:
+            self._last_words(error)
+        if self._notes is not None:
+            self._notes.close()
+
+    def fault(self, error: Exception) -> None:
+        """Count a fault of our own; a full disk ends the recording. Raises only what a signal handler of the user's raised inside us."""
+        innermost = innermost_frame(error)
+        if innermost is not None and is_foreign(error):
+            raise error
+        if not self.live[0]:
+            return
+        if isinstance(error, OSError):
+            self._last_words(error)
+            return
+        where = "" if innermost is None else f"{os.path.basename(innermost.tb_frame.f_code.co_filename)}:{innermost.tb_lineno}"
+        self.health(
+            "recorder_fault", "error", f"report it as a bug of slowstep: {type(error).__name__} at {where}; what it concerns is missing"
+        )
+
+    def _open(self) -> bool:
+        """Open this process's files; False, for good, where that fails or nothing is to be recorded."""
+        if not self.live[0] or not self.page.recording:
+            return False
+        started_ns = now()
+        stem = os.path.join(self.folder, f"{os.getpid()}-{started_ns:x}")
+        notes = self._notes = Notes(stem + ".jsonl")
+        notes.write(facts.process_line(self.role, level=self.level, started_ns=started_ns))
+        for line in self._introductions:
+            notes.write(line)
+        self._open_records(stem + ".rec")
+        self._event_cost_ns = cost.event_ns(self.local)
+        self._sampler = Sampler(
+            event=self.event,
+            note=self.note,
+            watched=self.watched,
+            chores=self._chores,
+            fault=self.fault,
+            takes_stacks=self.level >= 1,
+        )
+        self._sampler.start()
+        return True
+
+    def _open_records(self, path: str) -> None:
+        if is_mappable(self.folder):
+            try:
+                self._writer.use_mapped(MappedFile(path, limit_bytes=self._limit_bytes, reserve=self._reserve))
+                return
+            except OSError as error:
+                if error.errno == 28:
+                    raise
+        self._writer.use_appended(AppendFile(path))
+
+    def ensure_open(self) -> bool:
+        """Open this process's files now, and not with the first event. Returns whether they are open."""
+        if self._notes is None:
+            # The first event opens the files; a text that comes before it must not be lost.
+            self.clock()
+        return self._notes is not None
+
+    def clock(self) -> None:
+        """Record what the clock of the day says now."""
+        at_ns = now()
+        self.event(CLOCK, at_ns, at_ns, time.time_ns())
+
+    def _chores(self) -> None:
+        """What is due now and then, on the sampler's thread."""
+        if not self.page.recording:
+            self.leave()
+            return
+        at_ns = now()
+        if self._is_due("flush", FLUSH_EVERY_NS, at_ns):
+            self._writer.flush()
+        if self._is_due("clock", CLOCK_EVERY_NS, at_ns):
+            self.clock()
+        if self._is_due("cost", COST_EVERY_NS, at_ns):
+            self._write_cost()
+            if self._notes is not None:
+                self._notes.flush_health()
+
+    def _is_due(self, what: str, every_ns: int, at_ns: int) -> bool:
+        if at_ns - self._last[what] < every_ns:
+            return False
+        self._last[what] = at_ns
+        return True
+
+    def _write_cost(self) -> None:
+        if self._notes is not None:
+            sampler_cpu_ns = self._sampler.cpu_ns if self._sampler is not None else 0
+            line = {"event_ns": self._event_cost_ns, "sampler_cpu_ns": sampler_cpu_ns, "events": self._writer.events}
+            self._notes.write({"kind": "cost", **line})
+
+    def _say_losses(self) -> None:
+        writer = self._writer
+        if writer.thinned:
+            self.health("thinned", "info", "the recording grew big: most steps are only counted; nothing to do", writer.thinned)
+        if writer.lost:
+            self.health(
+                "lost_events", "data_loss", "they came from a signal handler in the middle of our own work; nothing to do", writer.lost
+            )
+
+    def _last_words(self, error: Exception) -> None:
+        """The disk is full, or the folder is gone: give back what was reserved, and say so in the space that this frees."""
+        self.live[0] = False
+        try:
+            self._writer.close()
+        except Exception:
+            pass
+        if self._notes is not None:
+            remedy = f"the recording of this process ended early ({error}): free some space, or record into another folder with --out"
+            self._notes.last_words({"kind": "health", "name": "disk_full", "severity": "data_loss", "count": 1, "remedy": remedy})
+            self._notes.last_words({"kind": "end", "reason": "disk full", "ended_ns": now()})
+        sampler = self._sampler
+        if sampler is not None:
+            sampler.stop()

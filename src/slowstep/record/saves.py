@@ -1,0 +1,70 @@
+"""Times functions that write checkpoints."""
+
+from __future__ import annotations
+
+import functools
+import io
+import os
+from typing import TYPE_CHECKING, Any, Final
+
+from slowstep.record.format import FAILED, SAVE
+from slowstep.record.recorder import now
+from slowstep.record.tracebacks import hide_own_frames
+
+if TYPE_CHECKING:
+    from slowstep.record.recorder import Recorder
+
+_UNKNOWN: Final = -1
+# Only these are asked where they stand: asking a file object of the script's own could do anything.
+_PLAIN_FILES: Final = (io.BytesIO, io.BufferedWriter, io.BufferedRandom, io.FileIO)
+
+
+def timed_save(recorder: Recorder, original: Any, name: str, *, position: int, keyword: str) -> Any:
+    """`original`, recorded as a checkpoint write; its target is the argument at `position`, or named `keyword`."""
+    event, fault, local = recorder.event, recorder.fault, recorder.local
+
+    @functools.wraps(original)
+    def save(*args: Any, **kwargs: Any) -> Any:
+        if local.saving:
+            return original(*args, **kwargs)
+        target = args[position] if len(args) > position else kwargs.get(keyword)
+        begin, flags = _position(target), FAILED
+        local.saving = True
+        t0 = now()
+        try:
+            result = original(*args, **kwargs)
+            flags = 0
+            return result
+        except BaseException:
+            hide_own_frames()
+            raise
+        finally:
+            t1 = now()
+            local.saving = False
+            try:
+                if recorder.live[0]:
+                    event(SAVE, t0, t1, _UNKNOWN if flags else _written(target, begin), recorder.text_id(name), 0, flags)
+            except Exception as error:
+                fault(error)
+
+    return save
+
+
+def _position(target: Any) -> int:
+    if type(target) in _PLAIN_FILES:
+        try:
+            return int(target.tell())
+        except (OSError, ValueError):
+            pass
+    return _UNKNOWN
+
+
+def _written(target: Any, begin: int) -> int:
+    """Bytes that were written to a path or a plain file; -1 where that cannot be told."""
+    if isinstance(target, (str, bytes, os.PathLike)):
+        try:
+            return os.stat(target).st_size
+        except OSError:
+            return _UNKNOWN
+    end = _position(target)
+    return _UNKNOWN if begin < 0 or end < begin else end - begin

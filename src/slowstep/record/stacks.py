@@ -1,0 +1,157 @@
+"""The stack sampler: twenty times a second, where the training thread stands."""
+
+from __future__ import annotations
+
+import random
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from types import CodeType, FrameType
+from typing import Any, Final
+
+from slowstep.record.format import STACK
+from slowstep.record.tracebacks import PACKAGE
+from slowstep.record.writer import Event
+
+PERIOD_NS: Final = 50_000_000
+# Without stacks the thread only does chores.
+CHORES_PERIOD_NS: Final = 500_000_000
+LARGEST_DEPTH: Final = 128
+MOST_STACKS: Final = 50_000
+
+Note = Callable[[dict[str, Any]], None]
+
+
+class StackTable:
+    """Numbers for stacks and frames; each is written down once. Keeps code objects alive, never frames or what they hold."""
+
+    def __init__(self, note: Note) -> None:
+        self._note = note
+        self._frames: dict[tuple[int, int], int] = {}
+        self._lines: dict[tuple[int, int], int] = {}
+        self._stacks: dict[tuple[int, ...], int] = {}
+        self._codes: dict[int, CodeType] = {}
+
+    def stack_id(self, frame: FrameType | None) -> int | None:
+        """The number of the stack whose leaf is `frame`; None for an empty one, or when too many different ones were seen."""
+        known, found, depth = self._frames, [], 0
+        while frame is not None and depth < LARGEST_DEPTH:
+            # By instruction, not by line: a line's number is slow to ask for.
+            number = known.get((id(frame.f_code), frame.f_lasti))
+            if number is None:
+                number = self._new_frame(frame)
+            # Frames of slowstep itself have the number 0.
+            if number:
+                found.append(number)
+            depth += 1
+            frame = frame.f_back
+        if not found:
+            return None
+        found.reverse()
+        key = tuple(found)
+        number = self._stacks.get(key)
+        return self._new_stack(key) if number is None else number
+
+    def _new_stack(self, key: tuple[int, ...]) -> int | None:
+        if len(self._stacks) >= MOST_STACKS:
+            return None
+        number = self._stacks[key] = len(self._stacks) + 1
+        self._note({"kind": "stack", "id": number, "frames": list(key)})
+        return number
+
+    def _new_frame(self, frame: FrameType) -> int:
+        code, line = frame.f_code, frame.f_lineno or 0
+        # Held, so that its id() stays its own.
+        self._codes[id(code)] = code
+        number = 0
+        if not code.co_filename.startswith(PACKAGE):
+            number = self._lines.get((id(code), line), 0)
+            if not number:
+                number = self._lines[id(code), line] = len(self._lines) + 1
+                self._note(frame_note(number, code, line))
+        self._frames[id(code), frame.f_lasti] = number
+        return number
+
+
+def frame_note(number: int, code: CodeType, line: int) -> dict[str, Any]:
+    """The line that describes a frame."""
+    return {
+        "kind": "frame",
+        "id": number,
+        "file": code.co_filename,
+        "line": line,
+        "function": code.co_qualname,
+        "first_line": code.co_firstlineno,
+    }
+
+
+class Sampler:
+    """A daemon thread that takes stacks of the watched threads and calls `chores` after each round.
+
+    `watched` maps threading idents to native ids. Times are injected: `wait(seconds)` returns True when it is time to end.
+    """
+
+    def __init__(
+        self,
+        *,
+        event: Event,
+        note: Note,
+        watched: dict[int, int],
+        chores: Callable[[], None],
+        fault: Callable[[Exception], None],
+        takes_stacks: bool,
+    ) -> None:
+        self._event, self._watched, self._chores, self._fault = event, watched, chores, fault
+        self._table = StackTable(note)
+        self._takes_stacks = takes_stacks
+        self._last_ns: dict[int, int] = {}
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+        self.cpu_ns = 0
+
+    def start(self) -> None:
+        """Start the thread. Raises RuntimeError where the system refuses one."""
+        self._thread = threading.Thread(target=self._run, name="slowstep-stacks", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread; waits for it for at most a fifth of a second, and not when called by the thread itself."""
+        self._ended.set()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(0.2)
+
+    def take(self, planned_ns: int) -> None:
+        """One round: a stack of every watched thread that still runs."""
+        at_ns = time.monotonic_ns()
+        frames = sys._current_frames()
+        for ident, thread in list(self._watched.items()):
+            frame = frames.get(ident)
+            if frame is None:
+                self._watched.pop(ident, None)
+                continue
+            number = self._table.stack_id(frame)
+            weight_ns = at_ns - self._last_ns.get(thread, at_ns)
+            self._last_ns[thread] = at_ns
+            if number is not None and weight_ns > 0:
+                self._event(STACK, at_ns, at_ns, number, weight_ns, max(at_ns - planned_ns, 0), thread=thread)
+
+    def _run(self) -> None:
+        # A signal must interrupt the training's own waiting, as it does without this thread.
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        period_ns = PERIOD_NS if self._takes_stacks else CHORES_PERIOD_NS
+        # Its own generator: the training's random numbers are its own.
+        jitter = random.Random()
+        planned_ns = time.monotonic_ns()
+        while True:
+            planned_ns = max(planned_ns + int(period_ns * jitter.uniform(0.9, 1.1)), time.monotonic_ns())
+            if self._ended.wait((planned_ns - time.monotonic_ns()) / 1e9):
+                return
+            try:
+                if self._takes_stacks:
+                    self.take(planned_ns)
+                self._chores()
+            except Exception as error:
+                self._fault(error)
+            self.cpu_ns = time.thread_time_ns()

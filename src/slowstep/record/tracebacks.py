@@ -1,0 +1,65 @@
+"""Keeps slowstep out of the training's tracebacks, and tells its own faults from what a signal handler raised inside it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import TracebackType
+from typing import Any, Final
+
+PACKAGE: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_STANDARD_LIBRARY: Final = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
+
+
+def innermost_frame(error: BaseException) -> TracebackType | None:
+    """Where an exception was raised; None for one that never was."""
+    found = error.__traceback__
+    while found is not None and found.tb_next is not None:
+        found = found.tb_next
+    return found
+
+
+def is_foreign(error: BaseException) -> bool:
+    """Whether code that is neither ours nor the standard library's took part: a signal handler ran while we worked."""
+    entry = error.__traceback__
+    while entry is not None:
+        file = entry.tb_frame.f_code.co_filename
+        if not file.startswith((PACKAGE, "<frozen ")) and not (file.startswith(_STANDARD_LIBRARY) and "-packages" not in file):
+            return True
+        entry = entry.tb_next
+    return False
+
+
+def without_own_frames(traceback: TracebackType | None) -> TracebackType | None:
+    """A traceback without the frames of slowstep that the exception passed through."""
+    kept = []
+    while traceback is not None:
+        if not traceback.tb_frame.f_code.co_filename.startswith(PACKAGE):
+            kept.append(traceback)
+        traceback = traceback.tb_next
+    result = None
+    for entry in reversed(kept):
+        result = TracebackType(result, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return result
+
+
+def hide_own_frames() -> None:
+    """Print an uncaught exception without our frames. Called when one has passed through us; a script's own hook is left alone."""
+    if sys.excepthook is sys.__excepthook__:
+        sys.excepthook = _print_without_own_frames
+
+
+def show_own_frames() -> None:
+    """Put Python's own way of printing an uncaught exception back."""
+    if sys.excepthook is _print_without_own_frames:
+        sys.excepthook = sys.__excepthook__
+
+
+def _print_without_own_frames(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> Any:
+    seen: set[int] = set()
+    link: BaseException | None = error
+    while link is not None and id(link) not in seen:
+        seen.add(id(link))
+        link.__traceback__ = without_own_frames(link.__traceback__)
+        link = link.__cause__ or link.__context__
+    return sys.__excepthook__(kind, error, error.__traceback__)

@@ -1,0 +1,255 @@
+"""The records of one process: claims a slot, packs the record into it, and keeps the whole below its limit."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+from slowstep.record.format import CLOCK, END, RECORD, RECORD_BYTES, TOTALS, WAIT
+from slowstep.record.storage import FLUSH_RECORDS, AppendFile, MappedFile
+from slowstep.record.thinning import BLOCK_STEPS, Totals, one_in
+from slowstep.record.threads import PerThread
+
+now: Final = time.monotonic_ns
+
+# An offset that lies beyond every chunk: whoever gets it asks the slow path.
+_ASK: Final = 1 << 62
+_NEVER: Final = 1 << 62
+
+# A counter of slots, where it ends, and the memory it counts in: only ever exchanged together.
+State = tuple[Callable[[], int], int, Any]
+# A record in the order of format.RECORD.
+Fields = tuple[int, int, int, int, int, int, int, int, int]
+_KIND, _SAMPLES, _FLAGS = 8, 4, 6
+
+ASKING: Final[State] = (itertools.repeat(_ASK).__next__, 0, bytearray())
+
+
+class Event(Protocol):
+    """Writes one record; the fast path of every hook. `thread` is a native id, 0 for the calling thread."""
+
+    def __call__(
+        self, kind: int, t0: int, t1: int, a: int = 0, b: int = 0, c: int = 0, flags: int = 0, extra: int = 0, thread: int = 0
+    ) -> None: ...
+
+
+def build_event(
+    local: PerThread, place: Callable[[Fields], None], fault: Callable[[Exception], None], state: State = ASKING
+) -> tuple[Event, Callable[[State], State]]:
+    """The event function, and the one that gives it another place to write to (and returns the last one)."""
+    pack = RECORD.pack_into
+
+    def event(kind: int, t0: int, t1: int, a: int = 0, b: int = 0, c: int = 0, flags: int = 0, extra: int = 0, thread: int = 0) -> None:
+        try:
+            # Taken at once: a chunk, its end and its counter belong together whatever other threads do.
+            claim, end, buffer = state
+            offset = claim()
+            if offset < end:
+                pack(buffer, offset, t0, t1, a, b, c, thread or local.thread, flags, extra, kind)
+            else:
+                place((t0, t1, a, b, c, thread or local.thread, flags, extra, kind))
+        except Exception as error:
+            fault(error)
+
+    def bind(new: State) -> State:
+        nonlocal state
+        old, state = state, new
+        return old
+
+    return event, bind
+
+
+class Writer:
+    """Takes records from any thread. Idle until `open_files` gives it a file; closed for good by `close`.
+
+    `mapped` is where records go if the folder allows it, else `appended`. Raises OSError where the disk is full, from the slow path only.
+    """
+
+    def __init__(self, local: PerThread, fault: Callable[[Exception], None], *, limit_bytes: int) -> None:
+        self._local, self._fault, self._limit_bytes = local, fault, limit_bytes
+        self.event, self._bind = build_event(local, self.place, fault)
+        self.open_files: Callable[[], bool] = lambda: False
+        self.forget()
+
+    def forget(self) -> None:
+        """Let go of everything without touching any file: this process is a fork of the one that wrote."""
+        self._bind(ASKING)
+        self._state = ASKING
+        # Reentrant, and guarded by `_placing`: a signal handler may save a checkpoint in the middle of our slow path.
+        self._lock = threading.RLock()
+        self._placing = False
+        self._counter: Any = None
+        self._mapped: MappedFile | None = None
+        self._appended: AppendFile | None = None
+        self._buffer: list[bytes] = []
+        self._appended_bytes = 0
+        self._totals: Totals | None = None
+        self._totals_slot: tuple[Any, int] | None = None
+        self._steps, self._block_end, self._details_from = 0, BLOCK_STEPS, 0
+        self.closed = False
+        self.thinned = self.lost = self.counted = 0
+
+    def use_mapped(self, file: MappedFile) -> None:
+        """Write into a reserved, mapped file from now on. Raises OSError where not even its first chunk can be had."""
+        if not self._next_chunk(file):
+            raise OSError(28, "no room for a first chunk", file.path)
+        self._mapped = file
+
+    def use_appended(self, file: AppendFile) -> None:
+        """Write through a small buffer from now on."""
+        self._appended = file
+
+    def place(self, fields: Fields) -> None:
+        """Write one record by the slow path: the first one, the one after a full chunk, or one while details are left out."""
+        with self._lock:
+            if self.closed or self._placing:
+                self.lost += not self.closed
+                return
+            self._placing = True
+            try:
+                if self._mapped is None and self._appended is None and not self.open_files():
+                    return
+                if self._totals is not None and fields[_KIND] != CLOCK:
+                    self._count(self._totals, fields)
+                else:
+                    self._write(fields)
+            finally:
+                self._placing = False
+
+    def step(self) -> None:
+        """One step has ended: details are kept or left out by whole blocks of steps."""
+        self._steps += 1
+        if self._steps >= self._block_end:
+            with self._lock:
+                if not self.closed and (self._mapped is not None or self._appended is not None):
+                    self._end_block()
+
+    def flush(self) -> None:
+        """Write what is buffered. Raises OSError where the disk is full."""
+        with self._lock:
+            if self._buffer and self._appended is not None:
+                data = b"".join(self._buffer)
+                self._buffer.clear()
+                self._appended.write(data)
+                self._appended_bytes += len(data)
+
+    def close(self) -> None:
+        """Write what is left, give back what was reserved. Records that come later are dropped. Raises OSError where the disk is full."""
+        with self._lock:
+            if self.closed:
+                return
+            self._write_totals(now())
+            self.closed = True
+            self._bind(ASKING)
+            if self._mapped is not None:
+                used_bytes = self.used_bytes
+                # Unmapped first: a thread that still holds the chunk then gets an error, not the signal of a page that is gone.
+                self._state[2].close()
+                self._mapped.trim(used_bytes)
+            if self._appended is not None:
+                self.flush()
+                self._appended.close()
+
+    @property
+    def used_bytes(self) -> int:
+        """Bytes of records written so far."""
+        if self._mapped is not None:
+            return self._mapped.base + min(_peek(self._counter), self._mapped.end - self._mapped.base)
+        return self._appended_bytes + len(self._buffer) * RECORD_BYTES
+
+    @property
+    def events(self) -> int:
+        """How many events hooks have sent, those that were only counted included."""
+        return self.used_bytes // RECORD_BYTES + self.counted + self.lost
+
+    def _write(self, fields: Fields) -> None:
+        slot = self._claim()
+        if slot is not None:
+            RECORD.pack_into(*slot, *fields)
+        elif self._appended is not None and self.used_bytes < self._limit_bytes:
+            self._buffer.append(RECORD.pack(*fields))
+            if len(self._buffer) >= FLUSH_RECORDS:
+                self.flush()
+        else:
+            self._leave_out(_NEVER)
+            assert self._totals is not None
+            self._count(self._totals, fields)
+
+    def _claim(self) -> tuple[Any, int] | None:
+        """A slot in the mapped file; None where there is no such file or it has reached its limit."""
+        if self._mapped is None:
+            return None
+        while True:
+            claim, end, buffer = self._state
+            offset = claim()
+            if offset < end:
+                return buffer, offset
+            if not self._next_chunk(self._mapped):
+                return None
+
+    def _next_chunk(self, file: MappedFile) -> bool:
+        chunk = file.chunk()
+        if chunk is None:
+            return False
+        self._counter = itertools.count(0, RECORD_BYTES)
+        self._state = (self._counter.__next__, file.end - file.base, chunk)
+        if self._totals is None:
+            self._bind(self._state)
+        return True
+
+    def _count(self, totals: Totals, fields: Fields) -> None:
+        self.counted += 1
+        if fields[_KIND] == WAIT and not fields[_FLAGS] & END:
+            totals.add_batch(fields[_SAMPLES])
+
+    def _end_block(self) -> None:
+        at_ns = now()
+        self._block_end = self._steps + BLOCK_STEPS
+        if self._totals is None:
+            keep_one_in = one_in(self.used_bytes, self._limit_bytes)
+            if keep_one_in > 1:
+                self._leave_out(self._steps + (keep_one_in - 1) * BLOCK_STEPS)
+            return
+        if self._steps < self._details_from:
+            self._update_totals(at_ns)
+            return
+        self._write_totals(at_ns)
+        if self._mapped is not None:
+            self._bind(self._state)
+
+    def _leave_out(self, details_from: int) -> None:
+        self._bind(ASKING)
+        self.thinned += 1
+        # Claimed at once and rewritten at every block: a killed process then loses at most one block's count.
+        self._totals_slot = self._claim()
+        if self._totals_slot is None and self._mapped is not None:
+            _, end, buffer = self._state
+            self._totals_slot = (buffer, end - RECORD_BYTES)
+        self._totals = Totals(now(), self._steps)
+        self._details_from = details_from
+
+    def _totals_record(self, totals: Totals, at_ns: int) -> Fields:
+        steps = self._steps - totals.first_step
+        return (totals.begin_ns, at_ns, steps, totals.samples_or_unknown, 0, self._local.thread, 0, 0, TOTALS)
+
+    def _update_totals(self, at_ns: int) -> None:
+        if self._totals is not None and self._totals_slot is not None:
+            RECORD.pack_into(*self._totals_slot, *self._totals_record(self._totals, at_ns))
+
+    def _write_totals(self, at_ns: int) -> None:
+        """End a stretch of steps that were only counted."""
+        if self._totals is None:
+            return
+        if self._totals_slot is not None:
+            self._update_totals(at_ns)
+        else:
+            self._buffer.append(RECORD.pack(*self._totals_record(self._totals, at_ns)))
+        self._totals = self._totals_slot = None
+
+
+def _peek(counter: Any) -> int:
+    # itertools.count tells its next value only in its repr: "count(96, 48)".
+    return int(repr(counter)[6:].split(",", 1)[0].rstrip(")"))
