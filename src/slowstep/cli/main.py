@@ -42,14 +42,11 @@ def _add_other_commands() -> None:
     # `run` starts somebody's training: it does not wait for what the other commands import.
     if sys.argv[1:2] == ["run"]:
         return
+    from slowstep.cli.analyze import analyze
     from slowstep.cli.explain import explain
 
-    app.command("explain")(explain)
-    try:
-        from slowstep.cli.analyze import analyze
-    except ModuleNotFoundError:
-        return
     app.command("analyze")(analyze)
+    app.command("explain")(explain)
 
 
 def _occupy_standard_streams() -> None:

@@ -39,10 +39,9 @@ class RunReport:
 
     def _show(self, folder: Path, seen: tuple[Seen, ...]) -> None:
         # Imported here, once the command has ended: these take a third of a second that a training would wait for.
-        from slowstep.workflow.diagnose import diagnose_recording
-
         from slowstep.report.json import dumps, write
         from slowstep.report.terminal import show
+        from slowstep.workflow.diagnose import diagnose_recording
 
         try:
             report: dict[str, Any] = diagnose_recording(folder, warmup=self.warmup)

@@ -19,8 +19,9 @@ FRAMEWORKS: Final = ("torch", "tensorflow", "jax")
 
 @dataclass(frozen=True, kw_only=True)
 class Command:
-    """A command ready to start: `path` is what is executed, `argv` what it is told, `stem` the short name of the run."""
+    """A command ready to start: `words` as typed, `path` what is executed, `argv` what it is told, `stem` the short name of the run."""
 
+    words: tuple[str, ...]
     path: str
     argv: tuple[str, ...]
     stem: str
@@ -38,7 +39,7 @@ def resolve_command(words: Sequence[str], environ: Mapping[str, str]) -> Command
         argv = (find_python(environ), *words)
     else:
         argv = tuple(words)
-    return Command(path=_find_executable(argv[0], environ), argv=argv, stem=run_stem(argv))
+    return Command(words=tuple(words), path=_find_executable(argv[0], environ), argv=argv, stem=run_stem(argv))
 
 
 def find_python(environ: Mapping[str, str]) -> str:

@@ -15,34 +15,38 @@ INJECT_FOLDER: Final = "inject"
 PACKAGE_FOLDER: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 # Read by whatever Python the command starts, so it must be valid in all of them, Python 2 included; from 3.11 on it records.
+# Until a framework is imported it does next to nothing: most Python processes are no training.
 # It ends by importing the next `sitecustomize` on sys.path in its own place: without one that import fails as it does without slowstep,
 # and `site` passes over that in silence.
 _TEMPLATE: Final = """\
 # Written by slowstep for one run, and removed after it.
+import os
 import sys
 
 
-def _listen():
-    import os
+class _Door(object):
+    def find_spec(self, name, path=None, target=None):
+        if name not in {modules!r}:
+            return None
+        try:
+            sys.meta_path.remove(self)
+            listener = type(sys)("_slowstep_imports")
+            listener.__file__ = {imports!r}
+            type(__loader__)("_slowstep_imports", listener.__file__).exec_module(listener)
+            listener.listen({package!r})
+            return sys.meta_path[0].find_spec(name, path, target)
+        except Exception:
+            return None  # a training is never harmed; that nothing was recorded is said at its end
 
-    if sys.version_info < (3, 11) or {recording!r} not in os.environ or os.environ.get({disable!r}):
-        return
-    path = {imports!r}
-    loader = type(__loader__)("_slowstep_imports", path)
-    module = type(sys)("_slowstep_imports")
-    module.__file__ = path
-    loader.exec_module(module)
-    module.listen({package!r})
 
-
-try:
-    _listen()
-except Exception:
-    pass  # a training is never harmed; that nothing was recorded is said at its end
+if sys.version_info >= (3, 11) and {recording!r} in os.environ and not os.environ.get({disable!r}):
+    sys.meta_path.insert(0, _Door())
 sys.path[:] = [entry for entry in sys.path if entry != {here!r}]
 sys.modules.pop("sitecustomize", None)
 import sitecustomize
 """
+# What opens the door: a framework, and slowstep itself, which a spawned worker asks for first.
+_MODULES: Final = ("torch", "slowstep")
 
 
 def write_injection(folder: str) -> str:
@@ -50,6 +54,7 @@ def write_injection(folder: str) -> str:
     here = os.path.join(folder, INJECT_FOLDER)
     os.mkdir(here, 0o700)
     text = _TEMPLATE.format(
+        modules=_MODULES,
         recording=contract.ENV_RECORDING,
         disable=contract.ENV_DISABLE,
         imports=os.path.join(PACKAGE_FOLDER, "record", "imports.py"),

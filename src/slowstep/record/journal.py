@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import os
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slowstep.record import format as contract
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class Journal:
@@ -30,16 +33,16 @@ class Journal:
         """Append one health note."""
         self.note("health", name=name, severity=severity, count=count, remedy=remedy)
 
-    def reading(self, kind: int, at_ns: int, a: int, b: int, c: int) -> None:
-        """Append one reading as a record."""
-        record = contract.RECORD.pack(at_ns, at_ns, a, b, c, 0, 0, 0, kind)
+    def readings(self, taken: Sequence[tuple[int, int, int, int, int]]) -> None:
+        """Append readings (kind, moment in ns, a, b, c) as records, with one write."""
+        records = b"".join(contract.RECORD.pack(at_ns, at_ns, a, b, c, 0, 0, 0, kind) for kind, at_ns, a, b, c in taken)
         # Behind a record cut short all others would be misread.
-        self._torn = self._torn or not _append(self._records, record)
-        self.lost += self._torn
+        self._torn = self._torn or not _append(self._records, records)
+        self.lost += len(taken) if self._torn else 0
 
     def clock(self) -> None:
         """Append the pair of clocks, by which other machines' times are compared."""
-        self.reading(contract.CLOCK, time.monotonic_ns(), time.time_ns(), 0, 0)
+        self.readings([(contract.CLOCK, time.monotonic_ns(), time.time_ns(), 0, 0)])
 
     def close(self) -> None:
         """Close both files."""

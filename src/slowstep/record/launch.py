@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 import time
 from dataclasses import dataclass, field
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from slowstep.record.signals import Received
 
 _TICK_S: Final = 0.1
+# While nothing is to be decided; what happens wakes the waiting by a signal.
+_IDLE_TICK_S: Final = 1.0
 KILLED: Final = 128 + 9
 
 
@@ -100,7 +103,7 @@ def run_plainly(command: Command, environ: Mapping[str, str]) -> int:
 
 def _wait_plainly(pid: int, inbox: Inbox) -> int:
     while not child.has_ended(pid):
-        received = inbox.receive(_TICK_S)
+        received = inbox.receive(_IDLE_TICK_S)
         if received is not None:
             _forward(received, pid)
     return child.collect(pid)
@@ -176,7 +179,7 @@ class _Run:
 
     def _watch_over(self, inbox: Inbox) -> None:
         self._witness = Witness(self._pid, self._command.argv)
-        self._watch = Watch(self._journal, self._pid)
+        self._watch = Watch(self._journal, self._pid, self._look)
         self._status = Status(self._page, lines=self._options.status)
         while True:
             ended = child.has_ended(self._pid)
@@ -186,9 +189,16 @@ class _Run:
             stopped = self._stopper is None or self._stopper.advance(now_s)
             if stopped and (ended or self._stopper is not None):
                 return
-            received = inbox.receive(_TICK_S)
+            received = inbox.receive(_IDLE_TICK_S if self._recorded_s is None else _TICK_S)
             if received is not None:
                 _forward(received, self._pid)
+
+    def _look(self) -> None:
+        # In the watch's thread.
+        if self._page.pid is None and self._witness is not None:
+            self._witness.look(time.monotonic())
+        if not self._page.recording:
+            os.kill(os.getpid(), signal.SIGCHLD)
 
     def _close(self, ended_ns: int) -> None:
         self._page.stop(contract.STOPPED_BY_END)
@@ -202,8 +212,6 @@ class _Run:
 
     def _check_recording(self, now_s: float) -> None:
         if self._recorded_s is None:
-            if self._page.pid is None and self._witness is not None:
-                self._witness.look(now_s)
             self._stop_when_overdue()
             if not self._page.recording:
                 self._recorded_s = now_s

@@ -21,7 +21,7 @@ def note_start(journal: Journal, command: Command, *, level: int, warmup: int | 
     now_ns = time.monotonic_ns()
     journal.note(**process_line({"role": "launcher"}, level=level, started_ns=now_ns))
     started = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
-    words = redact_command(command.argv)
+    words = redact_command(command.words)
     journal.note("run", name=command.stem, command=words, started=started, started_ns=now_ns, warmup=warmup, stop=stop)
 
 

@@ -1,4 +1,7 @@
-"""The thread beside the user's command that takes the monitors' readings."""
+"""The thread beside the user's command that takes the monitors' readings.
+
+It is the only one that wakes up ten times a second: waking costs more than all readings together (measured: 90 us against 20).
+"""
 
 from __future__ import annotations
 
@@ -11,19 +14,25 @@ from slowstep.record.monitors import Absent, Monitor, Reader
 from slowstep.registry import discover
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from slowstep.record.journal import Journal
 
 INTERVAL_S: Final = 0.1
-# A round may cost at most 0.2 % of a core; where it costs more (a /proc of hundreds of cores), rounds become rarer.
+# Waking and reading may cost at most 0.2 % of a core; where a round costs more (a /proc of hundreds of cores), rounds become rarer.
 _PAUSE_PER_COST: Final = 500
 _CLOCK_EVERY_S: Final = 60.0
 
 
 class Watch:
-    """Reads all monitors ten times a second until stopped; one that fails is left out, and a health note says so."""
+    """Reads all monitors ten times a second until stopped; one that fails is left out, and a health note says so.
 
-    def __init__(self, journal: Journal, root: int) -> None:
+    `also` is called after every round, in the thread.
+    """
+
+    def __init__(self, journal: Journal, root: int, also: Callable[[], None] = lambda: None) -> None:
         self._journal = journal
+        self._also = also
         self._readers = _open_all(journal, root)
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="slowstep-monitors", daemon=True)
@@ -42,16 +51,18 @@ class Watch:
 
     def _run(self) -> None:
         clock_due = 0.0
-        pause = 0.0
+        pause = spent = 0.0
         while not self._stopped.wait(pause):
-            before = time.thread_time()
             if time.monotonic() >= clock_due:
                 self._journal.clock()
                 clock_due = time.monotonic() + _CLOCK_EVERY_S
             self._round()
-            pause = max(INTERVAL_S, (time.thread_time() - before) * _PAUSE_PER_COST)
+            self._also()
+            before, spent = spent, time.thread_time()
+            pause = max(INTERVAL_S, (spent - before) * _PAUSE_PER_COST)
 
     def _round(self) -> None:
+        taken: list[tuple[int, int, int, int, int]] = []
         for entry in list(self._readers):
             monitor, reader = entry
             now_ns = time.monotonic_ns()
@@ -62,7 +73,8 @@ class Watch:
                 reader.close()
                 _report(self._journal, monitor.name, f"failed: {type(error).__name__}: {error}")
                 continue
-            self._journal.reading(monitor.kind, now_ns, *fields)
+            taken.append((monitor.kind, now_ns, *fields))
+        self._journal.readings(taken)
 
 
 def _open_all(journal: Journal, root: int) -> list[tuple[Monitor, Reader]]:

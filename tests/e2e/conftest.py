@@ -1,0 +1,17 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from launching import Workplace
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Iterator[Workplace]:
+    """A folder to run commands in; no process may be left at the end."""
+    place = Workplace(tmp_path)
+    yield place
+    left = place.left()
+    place.kill_left()
+    assert left == []
