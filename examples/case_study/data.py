@@ -13,7 +13,7 @@ from torch.utils.data import Dataset
 
 PAIRS = 505  # odd, so that the last batch of an epoch is a partial one whatever the batch size
 FILE_SIZE = 288
-INPUT_SIZE = 48
+INPUT_SIZE = 56
 CLASSES = 4  # background, disc, square, triangle
 
 
@@ -62,7 +62,7 @@ def draw_shape(draw: ImageDraw.ImageDraw, shape: int, x: int, y: int, radius: in
 
 
 class ShapesDataset(Dataset):
-    """(image, mask) as float32 [3, 48, 48] and int64 [48, 48] arrays, augmented."""
+    """(image, mask) as float32 [3, 56, 56] and int64 [56, 56] arrays, augmented."""
 
     def __init__(self, folder: Path, augment, read_latency_ms: float = 0.0) -> None:
         self.images = sorted(folder.glob("*.jpg"))
@@ -104,21 +104,20 @@ def random_flip(pixels: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.
 
 
 def darken_corners(pixels: np.ndarray, strength: float) -> np.ndarray:
-    half = INPUT_SIZE / 2
-    square = ((np.arange(INPUT_SIZE) - half) / half) ** 2
-    light = 1 - strength * (square[:, None] + square[None, :]) / 2
+    square = np.linspace(-1, 1, INPUT_SIZE) ** 2
+    light = 1 - strength * np.minimum(square[:, None] + square[None, :], 1)
     return pixels * light.astype(np.float32)
 
 
 def darken_corners_pixel_by_pixel(pixels: np.ndarray, strength: float) -> np.ndarray:
     """The same as `darken_corners`, as it is often written first."""
-    half = INPUT_SIZE / 2
+    square = (np.linspace(-1, 1, INPUT_SIZE) ** 2).tolist()
     darkened = np.empty_like(pixels)
     for y in range(INPUT_SIZE):
-        vertical = ((y - half) / half) ** 2
         for x in range(INPUT_SIZE):
-            light = 1 - strength * (vertical + ((x - half) / half) ** 2) / 2
-            darkened[:, y, x] = pixels[:, y, x] * light
+            light = 1 - strength * min(square[y] + square[x], 1)
+            for channel in range(3):
+                darkened[channel, y, x] = pixels[channel, y, x] * light
     return darkened
 
 

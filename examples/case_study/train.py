@@ -41,7 +41,7 @@ VARIANTS = {
     "slow-transform": replace(BASE, augment="slow", steps=120),
     "small-batch": replace(BASE, batch_size=4, steps=900),
     "slow-callback": replace(BASE, post_process="on", steps=130),
-    "blocking-checkpoint": replace(BASE, checkpoint_every=3, steps=180),
+    "blocking-checkpoint": replace(BASE, checkpoint_every=2, steps=180),
 }
 
 
