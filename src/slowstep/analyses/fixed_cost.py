@@ -2,7 +2,7 @@
 
 Two sources. Where steps of different sizes were seen (the last batch of an epoch is usually smaller), a line is laid through the medians of
 the two groups. Else bounds: the optimizer's time does not depend on the batch, and the operations of forward and backward cost at least
-nothing and at most DISPATCH_NS each.
+nothing and at most DISPATCH_NS each and WEIGHT_NS per weight.
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ from slowstep.analyses.trainer import Trainer
 # A smaller batch tells something when it is at most 3/4 of the usual one, and seen at least this often.
 SMALL_SHARE = 0.75
 FEWEST_SMALL = 5
-# Upper bound of the fixed cost of one autograd node, forward and backward together. Measured by benchmarks/dispatch.py.
+# Upper bounds of the fixed cost of forward and backward together, per autograd node and per weight (laid out anew, and its gradient
+# written, once per step). Measured by benchmarks/dispatch.py on one core: 7 to 28 us a node, up to 3.9 ns a weight; twice that here.
 DISPATCH_NS = 60_000.0
+WEIGHT_NS = 8.0
 RESAMPLES = 500
 SEED = 20200823
 
@@ -46,8 +48,9 @@ def find_fixed_cost(trainer: Trainer, steps: Steps, ledger: Ledger) -> FixedCost
     optimizer = float(np.median(ledger.of("compute", "optimizer")))
     if usual.any() and small.sum() >= FEWEST_SMALL:
         return _by_line(work, steps.samples, usual, small, typical)
-    nodes = trainer.facts.graph_nodes
-    high = None if nodes is None else min(optimizer + nodes * _backwards_per_step(trainer) * DISPATCH_NS, typical)
+    nodes, weights = trainer.facts.graph_nodes, trainer.facts.graph_elements or 0
+    dispatch = None if nodes is None else (nodes * DISPATCH_NS + weights * WEIGHT_NS) * _backwards_per_step(trainer)
+    high = None if dispatch is None else min(optimizer + dispatch, typical)
     samples = float(np.nanmedian(steps.samples)) if np.isfinite(steps.samples).any() else None
     return FixedCost(
         value_ns=None,

@@ -62,7 +62,7 @@ def read_stacks(timeline: Timeline, process: int, thread: int | None = None) -> 
         frames[stack].append(Frame(file=file, function=function, first_line=first, line=line))
     return Stacks(
         time_ns=rows["time_ns"].to_numpy(),
-        weight_ns=rows["weight_ns"].cast(pl.Float64).to_numpy(),
+        weight_ns=rows["weight_ns"].cast(pl.Float64).clip(lower_bound=0).to_numpy(),
         stack=rows["stack"].to_numpy(),
         frames={stack: tuple(path) for stack, path in frames.items()},
     )

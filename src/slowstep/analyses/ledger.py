@@ -125,7 +125,7 @@ def _edges(frame: pl.DataFrame) -> tuple[Ints, Ints]:
 
 
 def _bodies(trainer: Trainer, steps: Steps) -> tuple[Ints, Ints]:
-    """Per step: from the receipt of its input, or its first forward where it has no loader, to the end of its update."""
+    """Per step: from the receipt of its input, or its first forward where it has no loader, to the end of its last update or backward."""
     got = trainer.waits.filter(~pl.col("exhausted"), ~pl.col("failed"))
     receipts = got["end_ns"].to_numpy()
     if steps.boundary != "request for input" or not len(receipts):
@@ -134,7 +134,20 @@ def _bodies(trainer: Trainer, steps: Steps) -> tuple[Ints, Ints]:
     before = np.append(-1, ends[:-1])
     following = np.append(receipts, np.iinfo(np.int64).max)[np.searchsorted(receipts, before)]
     has = following < ends
-    return following[has], ends[has]
+    return following[has], _last_work(trainer, steps)[has]
+
+
+def _last_work(trainer: Trainer, steps: Steps) -> Ints:
+    """For each update, the end of what belongs to its step: second optimizers' backwards and updates before the next request for input."""
+    ends = trainer.update_end_ns
+    requests = trainer.waits["start_ns"].to_numpy()
+    if steps.boundary != "request for input" or not len(requests):
+        return ends
+    backwards = trainer.spans.filter(pl.col("kind") == "backward")
+    work = np.sort(np.concatenate((trainer.all_updates["end_ns"].to_numpy(), backwards["end_ns"].to_numpy())))
+    following = np.append(requests, np.iinfo(np.int64).max)[np.searchsorted(requests, ends)]
+    limit = np.minimum(following, np.append(trainer.update_start_ns[1:], np.iinfo(np.int64).max))
+    return np.maximum(ends, work[np.maximum(np.searchsorted(work, limit, side="right") - 1, 0)])
 
 
 def _validations(trainer: Trainer) -> tuple[Ints, Ints]:
@@ -166,7 +179,7 @@ def _move_delay(timeline: Timeline, trainer: Trainer, steps: Steps, rows: dict[P
     marks = timeline.table("cpu_marks").filter(pl.col("process") == trainer.process, pl.col("thread") == trainer.thread).sort("time_ns")
     if marks.height < 2:
         return
-    time, delay = marks["time_ns"].to_numpy(), np.diff(marks["delay_ns"].to_numpy()).astype(np.float64)
+    time, delay = marks["time_ns"].to_numpy(), np.maximum(np.diff(marks["delay_ns"].to_numpy()).astype(np.float64), 0)
     update = np.searchsorted(trainer.update_end_ns, time, side="right")
     step = np.searchsorted(steps.edges_ns, time[1:], side="right") - 1
     usable = (step >= 0) & (step < steps.count)

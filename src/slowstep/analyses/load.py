@@ -29,7 +29,7 @@ class Load:
 def find_load(readings: pl.DataFrame, edges_ns: Ints, cores: int | None) -> Load:
     """The load over the window, from the first and last reading in it. Time stolen by the hypervisor counts as foreign."""
     inside = readings.sort("time_ns").filter(pl.col("time_ns").is_between(int(edges_ns[0]), int(edges_ns[-1])))
-    if inside.height < 2:
+    if inside.height < 2 or inside["time_ns"][0] == inside["time_ns"][-1]:
         return Load(tree_cores=None, foreign_cores=None, stolen_cores=None, cores=cores)
     first, last = inside.row(0, named=True), inside.row(-1, named=True)
     length = last["time_ns"] - first["time_ns"]

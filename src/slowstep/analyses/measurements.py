@@ -54,7 +54,7 @@ class Measurements:
     demand: Demand
     ready: Floats  # batches that were ready at each request in the window, NaN unknown
     wait_ns: Floats  # length of each of those requests
-    waits_matched: float  # share of the waits whose producer is known
+    unmatched_share: float  # of the window, in waits for batches whose producer is unknown
     fetch_function: Function | None  # that holds most of the producers' time outside collate
     fetch_stacks: int
     saves: Saves
@@ -91,7 +91,7 @@ def measure(timeline: Timeline, warmup: int | None = None) -> Measurements:
         demand=find_demand(timeline, trainer, fetches, steps.edges_ns),
         ready=waits.ready[asked],
         wait_ns=(waits.end_ns - waits.start_ns)[asked].astype(np.float64),
-        waits_matched=float(waits.matched[asked].mean()) if asked.any() else 0.0,
+        unmatched_share=float((waits.end_ns - waits.start_ns)[asked & ~waits.matched].sum() / (high - low)),
         fetch_function=function,
         fetch_stacks=seen,
         saves=_saves(trainer, steps),
@@ -167,9 +167,9 @@ def _per_step(timeline: Timeline, trainer: Trainer, steps: Steps, column: str) -
         pl.col("thread") == trainer.thread,
         pl.col("time_ns").is_between(int(steps.edges_ns[0]), int(steps.edges_ns[-1])),
     )
-    if marks.height < 2:
-        return None
     marks = marks.sort("time_ns")
+    if marks.height < 2 or marks["time_ns"][0] == marks["time_ns"][-1]:
+        return None
     length = int(steps.edges_ns[-1] - steps.edges_ns[0])
     rate = (marks[column][-1] - marks[column][0]) / (marks["time_ns"][-1] - marks["time_ns"][0])
     return float(rate * length / steps.count)

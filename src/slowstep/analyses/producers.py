@@ -105,14 +105,14 @@ def _accounts(fetches: pl.DataFrame, collates: pl.DataFrame) -> Fetches:
     start, end = fetches["start_ns"].to_numpy(), fetches["end_ns"].to_numpy()
     process = fetches["process"].to_numpy().astype(np.int64)
     wall = (end - start).astype(np.float64)
-    cpu = np.minimum(fetches["cpu_ns"].to_numpy().astype(np.float64), wall)
-    delay = np.minimum(fetches["delay_ns"].fill_null(0).to_numpy().astype(np.float64), wall - cpu)
-    other = fetches["other_cpu_ns"].fill_null(0).to_numpy().astype(np.float64)
+    cpu = np.clip(fetches["cpu_ns"].to_numpy().astype(np.float64), 0, wall)
+    delay = np.clip(fetches["delay_ns"].fill_null(0).to_numpy().astype(np.float64), 0, wall - cpu)
+    other = np.maximum(fetches["other_cpu_ns"].fill_null(0).to_numpy().astype(np.float64), 0)
     collate_wall, collate_cpu, batch_bytes = _collates(start, end, process, collates)
     blocked = wall - cpu - delay
     lock = np.minimum(blocked, other)
     storage = np.where(fetches["storage_bytes"].fill_null(0).to_numpy() > 0, blocked - lock, 0.0)
-    collated = np.minimum(collate_cpu, cpu)
+    collated = np.clip(collate_cpu, 0, cpu)
     account = np.column_stack((cpu - collated, collated, delay, lock, storage, blocked - lock - storage))
     return Fetches(
         start_ns=start,

@@ -116,7 +116,7 @@ def find_warmup(duration_ns: Ints) -> int:
     for first in range(WARMUP_AT_LEAST, most):
         rest = float(np.median(duration_ns[first:]))
         here = float(np.median(duration_ns[first : first + WARMUP_MEDIAN_OF]))
-        if abs(here / rest - 1) <= WARMUP_WITHIN:
+        if abs(here - rest) <= WARMUP_WITHIN * rest:
             return first
     return most
 
@@ -138,7 +138,8 @@ def _samples(trainer: Trainer, edges: Ints) -> tuple[Floats, int | None, str | N
     step = np.searchsorted(edges, known["start_ns"].to_numpy(), side="right") - 1
     inside = (step >= 0) & (step < len(edges) - 1)
     samples = np.bincount(step[inside], weights=per_batch[inside], minlength=len(edges) - 1).astype(np.float64)
-    return samples, int(np.bincount(known["samples"].to_numpy()).argmax()), origin
+    sizes, times = np.unique(known["samples"].to_numpy(), return_counts=True)
+    return samples, int(sizes[times.argmax()]), origin
 
 
 def _events(trainer: Trainer, edges: Ints) -> list[Ints]:

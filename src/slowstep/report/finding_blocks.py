@@ -27,11 +27,13 @@ _FORMATS: Final[dict[str, Callable[[float], str]]] = {"share": format_share, "by
 _NS_PER: Final = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 
 
-def draw_findings(canvas: Canvas, findings: list[FindingRow]) -> None:
-    """Draw the findings, most gain first; how many are left out is said."""
+def draw_findings(canvas: Canvas, findings: list[FindingRow], *, said: str) -> None:
+    """Draw the findings, most gain first; how many are left out is said. A title that was `said` above is not repeated."""
     for number, finding in enumerate(findings[:_IN_FULL]):
         canvas.blank()
         _draw_title(canvas, number, finding)
+        if finding["title"] != said:
+            canvas.prose(finding["title"], indent=_INDENT)
         _draw_evidence(canvas, finding["evidence"], _EVIDENCE_ROWS[number])
         _draw_gain(canvas, finding["gain"])
         _draw_fixes(canvas, finding, _FIXES[number])
@@ -45,12 +47,9 @@ def draw_findings(canvas: Canvas, findings: list[FindingRow]) -> None:
 
 def _draw_title(canvas: Canvas, number: int, finding: FindingRow) -> None:
     style, predicted = STAGE_STYLE.get(finding["stage"], ""), finding["gain"]["predicted"]
-    label, title = f"{number + 1}.", finding["title"]
     gain = "gain unknown" if predicted is None else f"gain {format_ratio(predicted)}"
-    if _INDENT + cell_len(title) + 2 + cell_len(gain) <= canvas.width:
-        canvas.edges([(label.ljust(_INDENT), "bold"), (title, f"bold {style}")], [(gain, "bold")])
-    else:
-        canvas.prose(f"{title}: {gain}", label=label, style=f"bold {style}")
+    label = f"{number + 1}.".ljust(_INDENT)
+    canvas.edges([(label, "bold"), (finding["rule"], f"bold {style}"), (f" in {finding['stage']}", "")], [(gain, "bold")])
 
 
 def _draw_evidence(canvas: Canvas, rows: list[EvidenceRow], limit: int) -> None:

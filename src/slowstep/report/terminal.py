@@ -35,7 +35,7 @@ def render(report: Mapping[str, Any], *, width: int, color: bool, unicode: bool 
     draw_ledger(canvas, document["ledger"])
     canvas.blank()
     _draw_verdict(canvas, document)
-    draw_findings(canvas, document["findings"])
+    draw_findings(canvas, document["findings"], said=document["verdict"]["summary"])
     canvas.blank()
     _draw_footer(canvas, document)
     return canvas.text(color=color)

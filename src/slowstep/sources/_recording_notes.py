@@ -62,7 +62,7 @@ def read_notes(path: Path) -> Notes:
     bad = 0
     for raw in path.read_bytes().split(b"\n"):
         note = _parsed(raw)
-        if note is not None:
+        if note is not None and _fits(note):
             lines.setdefault(str(note.get("kind")), []).append(note)
         elif raw.strip(b"\0 \r"):
             bad += 1
@@ -84,6 +84,43 @@ def _parsed(raw: bytes) -> Note | None:
     except ValueError:
         return None
     return note if isinstance(note, dict) else None
+
+
+def _fits(note: Note) -> bool:
+    """Whether what is read from a line of its kind is there and of its type."""
+    kind = str(note.get("kind"))
+    needed = all(_is(note.get(key), kinds) for key, kinds in _NEEDED.get(kind, {}).items())
+    return needed and all(note.get(key) is None or _is(note[key], kinds) for key, kinds in _OPTIONAL.get(kind, {}).items())
+
+
+def _is(value: Any, kind: type) -> bool:
+    if kind is list:
+        return isinstance(value, list) and all(isinstance(item, (int, str)) for item in value)
+    if kind is float:
+        return isinstance(value, (int, float))
+    return isinstance(value, kind) and (kind is not int or abs(value) < 2**63)
+
+
+_FRAME: dict[str, type] = {"file": str, "function": str, "line": int, "first_line": int}
+_NEEDED: dict[str, dict[str, type]] = {
+    "text": {"id": int, "text": str},
+    "frame": {"id": int, **_FRAME},
+    "stack": {"id": int, "frames": list},
+    "iterator": {"id": int, "num_workers": int},
+    "training_frame": _FRAME,
+    "forward_frame": _FRAME,
+}
+_OPTIONAL: dict[str, dict[str, type]] = {
+    "process": {"pid": int, "ppid": int, "started_ns": int, "format": int, "cores_allowed": int, "script": str, "torch": str},
+    "iterator": {"loader": int, "prefetch_factor": int, "batch_size": int, "workers": list, "dataset": str, "collate": str}
+    | {"collate_file": str, "collate_line": int, "is_default_collate": bool},
+    "facts": {"threads": int},
+    "graph": {"nodes": int, "elements": int},
+    "cost": {"event_ns": float, "events": int, "sampler_cpu_ns": int},
+    "health": {"count": int},
+    "run": {"name": str, "command": list, "started": str, "started_ns": int, "warmup": int},
+    "exit": {"ended_ns": int, "code": int, "by": str},
+}
 
 
 def _health(row: Note) -> Health:
@@ -120,6 +157,7 @@ def process_facts(notes: Notes) -> ProcessFacts:
         training_frame=_frame(notes.last("training_frame")),
         forward_frame=_frame(notes.last("forward_frame")),
         graph_nodes=notes.last("graph").get("nodes"),
+        graph_elements=notes.last("graph").get("elements"),
         event_cost_ns=cost.get("event_ns"),
         events=cost.get("events"),
         sampler_cpu_ns=cost.get("sampler_cpu_ns"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,12 @@ DTYPE = np.dtype(
 )
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Lost:
+    torn: int
+    malformed: int
+
+
 def sniff(head: bytes, path: Path) -> bool:
     """A recording is a folder that holds a launcher's notes or any process's records."""
     return path.is_dir() and ((path / "launcher.jsonl").exists() or any(path.glob("*.rec")))
@@ -49,7 +56,7 @@ def read(path: Path) -> Timeline:
     parts.sort(key=lambda part: part[0].started_ns)
     launcher = [part for part in parts if part[0].role == "launcher"]
     recorded = [part for part in parts if part[0].role != "launcher"]
-    health = [row for notes, _, torn in parts for row in (*notes.health, *_torn_health(notes, torn))]
+    health = [row for notes, _, lost in parts for row in (*notes.health, *_losses(lost))]
     columns: dict[str, list[pl.DataFrame]] = {table.name: [] for table in TABLES}
     for index, (notes, records, _) in enumerate(recorded):
         for name, frame in _process_tables(index, notes, records).items():
@@ -62,36 +69,45 @@ def read(path: Path) -> Timeline:
         source="recording",
         tables=tables,
         processes=tuple(process_facts(notes) for notes, _, _ in recorded),
-        run=run_facts(path.name, [notes for notes, _, _ in launcher], _last(cost[cost["kind"] == fmt.READING_COST]["a"])),
+        run=run_facts(path.name, [notes for notes, _, _ in launcher], _grown(cost[cost["kind"] == fmt.READING_COST]["a"])),
         health=tuple(_merged(health)),
     )
 
 
-def _read_records(path: Path) -> tuple[Records, int]:
-    """The finished records of a file, and how many were torn."""
+def _read_records(path: Path) -> tuple[Records, _Lost]:
+    """The finished records of a file, and what of it cannot be used."""
     if not path.exists():
-        return np.zeros(0, DTYPE), 0
+        return np.zeros(0, DTYPE), _Lost(torn=0, malformed=0)
     raw = np.fromfile(path, dtype=np.uint8)
     records = raw[: len(raw) // fmt.RECORD_BYTES * fmt.RECORD_BYTES].view(DTYPE)
     finished = records["kind"] != 0
     used = int(np.flatnonzero(finished)[-1]) + 1 if finished.any() else 0
     tail = records[used : used + 1]
     torn = int((~finished[:used]).sum()) + int(len(tail) and tail.tobytes() != bytes(fmt.RECORD_BYTES))
-    return records[:used][finished[:used]], torn
+    sane = (records["t0"] <= records["t1"]) & (records["t1"] <= np.iinfo(np.int64).max)
+    return records[finished & sane], _Lost(torn=torn, malformed=int((finished & ~sane).sum()))
 
 
-def _torn_health(notes: Notes, torn: int) -> Iterable[Health]:
-    if torn:
+def _losses(lost: _Lost) -> Iterable[Health]:
+    if lost.torn:
         yield Health(
             name="torn-records",
             severity="notice",
-            count=torn,
+            count=lost.torn,
             remedy="the process was ended in the middle of writing them; all others are whole",
+        )
+    if lost.malformed:
+        yield Health(
+            name="malformed-records",
+            severity="data_loss",
+            count=lost.malformed,
+            remedy="they end before they begin: something else has written into the file; record again",
         )
 
 
-def _last(values: NDArray[np.int64]) -> int | None:
-    return int(values[-1]) if len(values) else None
+def _grown(values: NDArray[np.int64]) -> int | None:
+    """What a cumulative reading grew by while it was read: what the launcher used before the command began is not the training's."""
+    return int(values[-1] - values[0]) if len(values) else None
 
 
 def _merged(rows: Iterable[Health]) -> Iterable[Health]:

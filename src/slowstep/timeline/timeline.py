@@ -38,6 +38,7 @@ class ProcessFacts:
     training_frame: Frame | None
     forward_frame: Frame | None
     graph_nodes: int | None
+    graph_elements: int | None
     event_cost_ns: float | None
     events: int | None
     sampler_cpu_ns: int | None
