@@ -110,8 +110,7 @@ def _wait_plainly(pid: int, inbox: Inbox) -> int:
 
 
 def _forward(received: Received, pid: int) -> None:
-    # What a terminal sent has reached the command by itself.
-    if received.by_kernel or received.number not in FORWARDED:
+    if received.for_all or received.number not in FORWARDED:
         return
     try:
         os.kill(pid, received.number)

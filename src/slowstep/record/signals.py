@@ -8,6 +8,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
+from slowstep.record.probe import GroupProbe
+
 if TYPE_CHECKING:
     from types import TracebackType
 
@@ -21,17 +23,16 @@ _POLL_S: Final = 0.02
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Received:
-    """A signal; `by_kernel` when a terminal sent it to the whole group, so that the command has it already."""
+    """A signal; `for_all` when it was sent to the whole group, so that the command has it already."""
 
     number: int
-    by_kernel: bool
+    for_all: bool
 
 
 class Inbox:
     """Holds back the signals of this process (all threads) while in use, and hands them out one by one.
 
-    Blocked, not handled: so the command inherits exactly what slowstep was started with, and who sent a signal is known.
-    Limit: one sent by somebody to the whole process group is passed on too, so the command sees it twice.
+    Blocked, not handled: so the command inherits exactly what slowstep was started with, and whom a signal was meant for can be told.
     """
 
     def __enter__(self) -> Self:
@@ -39,10 +40,12 @@ class Inbox:
         self.mask_before = signal.pthread_sigmask(signal.SIG_BLOCK, self._waited)
         # Under a parent that ignores SIGCHLD no exit code could ever be read.
         self._child_before = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        self._probe = GroupProbe(self._waited)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        while self.receive(0.0):
+        self._probe.close()
+        while self._take(0.0):
             pass
         if self._child_before is not None:
             signal.signal(signal.SIGCHLD, self._child_before)
@@ -50,9 +53,16 @@ class Inbox:
 
     def receive(self, timeout_s: float) -> Received | None:
         """The next signal, waiting at most that long."""
+        taken = self._take(timeout_s)
+        if taken is None or taken.for_all or taken.number not in FORWARDED:
+            return taken
+        return Received(number=taken.number, for_all=self._probe.has_also(taken.number))
+
+    def _take(self, timeout_s: float) -> Received | None:
         if hasattr(signal, "sigtimedwait"):
             info = signal.sigtimedwait(self._waited, timeout_s)
-            return None if info is None else Received(number=info.si_signo, by_kernel=info.si_code > 0)
+            # A terminal's signal comes from the kernel, and goes to the whole group.
+            return None if info is None else Received(number=info.si_signo, for_all=info.si_code > 0)
         return self._poll(timeout_s)
 
     def _poll(self, timeout_s: float) -> Received | None:
@@ -63,4 +73,4 @@ class Inbox:
                 return None
             time.sleep(_POLL_S)
         number = signal.sigwait(pending)
-        return Received(number=number, by_kernel=number == signal.SIGCHLD or (number in _FROM_TERMINAL and os.isatty(0)))
+        return Received(number=number, for_all=number == signal.SIGCHLD or (number in _FROM_TERMINAL and os.isatty(0)))
