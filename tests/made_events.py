@@ -1,0 +1,103 @@
+"""Recordings written event by event, for what no simulation makes: times are ms since the start of the recording."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from made_recordings import DATA, LOOP, MS, SCRIPT, START_NS, TRAINER_PID, TRAINER_THREAD, Writer
+
+from slowstep.record import format as fmt
+from slowstep.sources.recording import SOURCE
+from slowstep.timeline.timeline import Timeline
+
+
+def at(ms: float) -> int:
+    """An instant of the recording in ns."""
+    return START_NS + round(ms * MS)
+
+
+class Events:
+    """One training process, its loader's workers and the launcher."""
+
+    def __init__(self, folder: Path, *, cores: int = 4) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        self.trainer = Writer(folder, "100-1")
+        self.launcher = Writer(folder, "launcher")
+        self.workers: dict[int, Writer] = {}
+        self.trainer.lines += [
+            {**_process(TRAINER_PID, "trainer"), "script": SCRIPT, "cores_allowed": cores},
+            {"kind": "training_frame", "optimizer": 0, **dict(zip(("file", "function", "first_line", "line"), LOOP, strict=True))},
+        ]
+        self.launcher.lines += [_process(50, "launcher"), {"kind": "run", "name": "train.py", "command": ["train.py"]}]
+
+    def loader(self, *, iterator: int = 0, loader: int = 0, workers: int = 0, begin: float = 0.0, end: float = 0.0) -> None:
+        pids = [200 + i for i in range(workers)]
+        self.trainer.lines.append({"kind": "iterator", "id": iterator, "loader": loader, "num_workers": workers, "workers": pids})
+        self._event(fmt.START, begin, end, iterator, loader, workers)
+
+    def wait(self, begin: float, end: float, batch: int = 0, *, iterator: int = 0, samples: int = 16, flags: int = 0) -> None:
+        self._event(fmt.WAIT, begin, end, iterator, batch, samples, flags=flags, extra=fmt.READY_UNKNOWN)
+
+    def update(self, begin: float, end: float, optimizer: int = 0, *, thread: int = TRAINER_THREAD) -> None:
+        self._event(fmt.UPDATE, begin, end, optimizer, thread=thread)
+
+    def backward(self, begin: float, end: float) -> None:
+        self._event(fmt.BACKWARD, begin, end)
+
+    def forward(self, begin: float, end: float, samples: int = 16) -> None:
+        self._event(fmt.FORWARD, begin, end, samples)
+
+    def save(self, begin: float, end: float) -> None:
+        self._event(fmt.SAVE, begin, end, 1000, 1)
+
+    def mark(self, when: float, cpu_ms: float, delay_ms: float) -> None:
+        self._event(fmt.CPU, when, when, cpu_ms * MS, delay_ms * MS)
+
+    def reading(self, when: float, tree_ms: float, busy_ms: float) -> None:
+        self.launcher.event(fmt.READING_CPU, at(when), at(when), tree_ms * MS, busy_ms * MS, thread=1)
+
+    def step(self, begin: float, *, batch: int = 0, iterator: int = 0, wait: float = 1.0, length: float = 10.0) -> float:
+        """A plain step: a wait, then a body whose last tenth is the optimizer. Returns when it ended."""
+        end = begin + length
+        self.wait(begin, begin + wait, batch, iterator=iterator)
+        self.backward(begin + wait + 1, end - length / 10)
+        self.update(end - length / 10, end)
+        return end
+
+    def fetch(
+        self, begin: float, end: float, batch: int, *, worker: int | None = None, cpu: float, other: float = 0.0, delay: float = 0.0,
+        storage: int = 0, collate: float = 0.0, iterator: int = 0
+    ) -> None:  # fmt: skip
+        """A batch made by a worker, or by the training thread itself. Times in ms; `collate` is CPU time at its end."""
+        writer, thread = (self.trainer, TRAINER_THREAD) if worker is None else (self._worker(worker), 200 + worker)
+        t0, t1 = at(begin), at(end)
+        writer.event(fmt.FETCH, t0, t1, batch, 16, cpu * MS, thread=thread)
+        writer.event(fmt.FETCH_DELAY, t0, t1, other * MS, delay * MS, iterator if worker is None else -1, thread=thread)
+        writer.event(fmt.FETCH_IO, t0, t1, 1000, storage, 1, thread=thread)
+        if collate:
+            writer.event(fmt.COLLATE, at(end - collate), t1, collate * MS, 1000, thread=thread)
+
+    def _worker(self, number: int) -> Writer:
+        if number not in self.workers:
+            self.workers[number] = Writer(self.folder, f"{200 + number}-1")
+            self.workers[number].lines.append({**_process(200 + number, "worker"), "worker": number})
+        return self.workers[number]
+
+    def _event(self, kind: int, begin: float, end: float, *values: float, thread: int = TRAINER_THREAD, **more: Any) -> None:
+        self.trainer.event(kind, at(begin), at(end), *values, thread=thread, **more)
+
+    def close(self) -> Path:
+        """Write the files."""
+        for writer in (self.trainer, self.launcher, *self.workers.values()):
+            writer.close()
+        return self.folder
+
+    def timeline(self) -> Timeline:
+        """Write the files and read them again."""
+        return SOURCE.read(self.close())
+
+
+def _process(pid: int, role: str) -> dict[str, Any]:
+    return {"kind": "process", "format": 1, "pid": pid, "ppid": 1, "started_ns": START_NS, "role": role, "cwd": str(Path(DATA).parent)}

@@ -1,0 +1,358 @@
+"""Recordings made by hand: a training simulated on a clock of its own, written byte by byte as the recorder would.
+
+Simulates one training thread and the loader's workers with a queue of prefetched batches, so that waits, fetches and idle times
+belong together.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from slowstep.record import format as fmt
+
+MS = 1_000_000
+START_NS = 1_000_000_000
+READING_PERIOD_NS = 100 * MS
+TRAINER_PID, TRAINER_THREAD = 100, 100
+SCRIPT = "/home/user/project/train.py"
+DATA = "/home/user/project/data.py"
+LIBRARY = "/usr/lib/python3.11/site-packages/torch"
+FETCH_FRAME = (f"{LIBRARY}/utils/data/_utils/fetch.py", "fetch", 40, 52)
+LOOP = (SCRIPT, "main", 10, 30)
+INPUT_LINE, FORWARD_LINE = 24, 26
+
+
+@dataclass(kw_only=True)
+class Training:
+    """One training, in ms. `after_ms` is spent after every update in the function `after`; `saves` is (every k steps, ms)."""
+
+    steps: int = 200
+    workers: int = 1
+    prefetch: int = 2
+    batch_size: int = 16
+    epoch_steps: int | None = 25
+    last_batch: int | None = None  # samples in the last batch of an epoch, smaller than the others
+    fixed_ms: float = 2.0  # of forward and backward
+    per_sample_ms: float = 1.0
+    optimizer_ms: float = 1.0
+    getitem_ms: float = 6.0
+    collate_ms: float = 0.5
+    blocked_ms: float = 0.0  # of each fetch, neither CPU nor queueing
+    storage: bool = False
+    receive_ms: float = 0.5
+    after_ms: float = 0.0
+    after: str = "save_mask_images"
+    saves: tuple[int, float] | None = None
+    validation: tuple[int, float] | None = None  # every k steps, ms
+    transform: tuple[str, float] | None = None  # a function that holds this share of getitem
+    cores: int = 4
+    nodes: int | None = 20
+    foreign_cores: float = 0.0
+    stack_period_ms: float = 50.0
+    drop_training_frame: bool = False
+    collate: str = "default_collate"
+    persistent: bool = False  # workers outlive the epoch: only the first start takes long
+    missing_workers: tuple[int, ...] = ()  # workers that wrote no files
+    other_ms: float = 0.0  # of each fetch in which other threads of the producer's process work, and it waits for them
+    delay_ms: float = 0.0  # of each body that the training thread waits for a core
+    micro_batches: int = 1  # batches per update
+    nested: bool = False  # forward and backward inside the optimizer's span, as closures do
+    critics: int = 0  # calls of a second optimizer after each of the first
+    loader: bool = True  # False: a loop that makes its own batches, in `input_ms`, at line INPUT_LINE of the loop
+    input_ms: float = 0.0
+    jitter: float = 0.0  # every duration varies by this share, either way
+    seed: int = 0
+
+
+@dataclass
+class Writer:
+    """The two files of one process."""
+
+    folder: Path
+    name: str
+    records: list[bytes] = field(default_factory=list)
+    lines: list[dict[str, Any]] = field(default_factory=list)
+    _frames: dict[tuple[Any, ...], int] = field(default_factory=dict)
+    _stacks: dict[tuple[int, ...], int] = field(default_factory=dict)
+
+    def event(
+        self, kind: int, t0: float, t1: float, a: float = 0, b: float = 0, c: float = 0, *, thread: int, flags: int = 0, extra: int = 0
+    ) -> None:
+        self.records.append(fmt.RECORD.pack(int(t0), int(t1), int(a), int(b), int(c), thread, flags, extra, kind))
+
+    def stack(self, frames: Iterable[tuple[str, str, int, int]]) -> int:
+        ids = []
+        for frame in frames:
+            if frame not in self._frames:
+                self._frames[frame] = len(self._frames)
+                file, function, first, line = frame
+                self.lines.append(
+                    {"kind": "frame", "id": self._frames[frame], "file": file, "function": function, "first_line": first, "line": line}
+                )
+            ids.append(self._frames[frame])
+        key = tuple(ids)
+        if key not in self._stacks:
+            self._stacks[key] = len(self._stacks)
+            self.lines.append({"kind": "stack", "id": self._stacks[key], "frames": ids})
+        return self._stacks[key]
+
+    def close(self) -> None:
+        self.records.sort(key=lambda record: fmt.RECORD.unpack(record)[1])
+        (self.folder / f"{self.name}.rec").write_bytes(b"".join(self.records) + bytes(fmt.RECORD_BYTES * 10))
+        (self.folder / f"{self.name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in self.lines))
+
+
+def make_recording(folder: Path, training: Training) -> Path:
+    """Simulate a training and write its recording into `folder`, which is made."""
+    folder.mkdir(parents=True, exist_ok=True)
+    simulation = _Simulation(folder, training)
+    simulation.run()
+    return folder
+
+
+class _Simulation:
+    def __init__(self, folder: Path, training: Training) -> None:
+        self.t = training
+        self.now = float(START_NS)
+        self.trainer = Writer(folder, "100-1")
+        self.workers = [Writer(folder, f"{200 + i}-1") for i in range(training.workers)]
+        self.launcher = Writer(folder, "launcher")
+        self.free = [self.now] * max(training.workers, 1)  # when each worker is free for its next batch
+        self.cpu = 0.0
+        self.delay = 0.0
+        self.next_reading = self.now
+        self.random = random.Random(training.seed)
+        self.worker_cpu = 0.0
+        self.next_stack = self.now + training.stack_period_ms * MS
+        self.gaps: list[tuple[float, float, str]] = []
+
+    def run(self) -> None:
+        self._headers()
+        epoch = self.t.epoch_steps or self.t.steps
+        done = 0
+        iterator = 0
+        while done < self.t.steps:
+            length = min(epoch, self.t.steps - done)
+            if self.t.loader:
+                self._epoch(iterator, length, done)
+            else:
+                self._loop(length, done)
+            done += length
+            iterator += 1
+        self.launcher.event(fmt.READING_CPU, self.now, self.now, *self._cpu_reading(), thread=1)
+        self.trainer.lines.append({"kind": "cost", "event_ns": 400.0, "events": len(self.trainer.records), "sampler_cpu_ns": 1000})
+        self.trainer.lines.append({"kind": "end", "reason": "exit"})
+        self.launcher.lines.append({"kind": "exit", "code": 0, "ended_ns": int(self.now)})
+        kept = [worker for i, worker in enumerate(self.workers) if i not in self.t.missing_workers]
+        for writer in (self.trainer, *kept, self.launcher):
+            writer.close()
+
+    def _vary(self, ms: float) -> float:
+        """A duration in ns, with its jitter."""
+        return ms * MS * self.random.uniform(1 - self.t.jitter, 1 + self.t.jitter) if self.t.jitter else ms * MS
+
+    def _headers(self) -> None:
+        process = {
+            "kind": "process",
+            "format": 1,
+            "started_ns": START_NS,
+            "realtime_ns": 0,
+            "boot_id": "x",
+            "python": "3.11.7",
+            "torch": "2.13.0",
+        }
+        self.trainer.lines += [
+            {
+                **process,
+                "pid": TRAINER_PID,
+                "ppid": 1,
+                "role": "trainer",
+                "script": SCRIPT,
+                "cwd": "/home/user/project",
+                "cores_allowed": self.t.cores,
+            },
+            {"kind": "facts", "threads": 1},
+            {"kind": "optimizer", "id": 0, "type": "SGD", "params": 10},
+        ]
+        if not self.t.drop_training_frame:
+            self.trainer.lines.append({"kind": "training_frame", "optimizer": 0, **_frame(LOOP)})
+            self.trainer.lines.append({"kind": "forward_frame", **_frame((*LOOP[:3], FORWARD_LINE))})
+        if self.t.nodes is not None:
+            self.trainer.lines.append({"kind": "graph", "nodes": self.t.nodes})
+        for i, worker in enumerate(self.workers):
+            worker.lines.append({**process, "pid": 200 + i, "ppid": TRAINER_PID, "role": "worker", "worker": i})
+        self.launcher.lines += [
+            {**process, "pid": 50, "ppid": 1, "role": "launcher", "torch": None},
+            {
+                "kind": "run",
+                "name": "train.py",
+                "command": ["train.py"],
+                "started": "2026-11-20T10:00:00",
+                "started_ns": START_NS - 2_000 * MS,
+            },
+        ]
+        self.launcher.event(fmt.READING_CPU, self.now, self.now, *self._cpu_reading(), thread=1)
+
+    def _cpu_reading(self) -> tuple[float, float, float]:
+        tree = self.cpu + self.worker_cpu
+        return tree, tree + self.t.foreign_cores * (self.now - START_NS), 0
+
+    def _epoch(self, iterator: int, length: int, done: int) -> None:
+        t, start = self.t, self.now
+        restarts = t.workers and not (t.persistent and iterator)
+        self.now += 10 * MS if restarts else 0.01 * MS
+        self.trainer.event(fmt.START, start, self.now, iterator, 0, t.workers, thread=TRAINER_THREAD)
+        self.trainer.lines.append(_iterator(iterator, t))
+        self.free = [self.now] * max(t.workers, 1)
+        put: list[float] = []
+        received: list[float] = []
+        length *= t.micro_batches
+        for batch in range(length):
+            size = t.last_batch if t.last_batch and batch == length - 1 else t.batch_size
+            asked = self.now
+            if t.workers:
+                # A worker is told of batch k once batch k - workers * prefetch was received.
+                while len(put) < length and len(put) < len(received) + t.workers * t.prefetch:
+                    told = received[len(put) - t.workers * t.prefetch] if len(put) >= t.workers * t.prefetch else start
+                    put.append(self._fetch(self.workers[len(put) % t.workers], iterator, len(put), told, size))
+                self.now = max(asked, put[batch]) + t.receive_ms * MS
+            else:
+                self.now = self._fetch(self.trainer, iterator, batch, asked, size) + 0.02 * MS
+            received.append(asked)
+            self.trainer.event(
+                fmt.WAIT, asked, self.now, iterator, batch, size, thread=TRAINER_THREAD, extra=int(sum(p <= asked for p in put[batch:]))
+            )
+            self._mark()
+            self._body(size, done + batch // t.micro_batches, update=(batch + 1) % t.micro_batches == 0)
+        self.trainer.event(fmt.WAIT, self.now, self.now + 0.1 * MS, iterator, length, -1, thread=TRAINER_THREAD, flags=fmt.END)
+        self.now += 0.1 * MS
+
+    def _loop(self, length: int, done: int) -> None:
+        """An epoch without a loader: batches are made in the loop's body, and the root module's forward is recorded."""
+        t = self.t
+        for step in range(length):
+            begin, self.now = self.now, self.now + self._vary(t.input_ms)
+            self.cpu += self.now - begin
+            self._stacks(begin, self.now, [(*LOOP[:3], INPUT_LINE), (f"{LIBRARY}/functional.py", "stack", 1, 2)])
+            forward = (t.fixed_ms + t.per_sample_ms * t.batch_size) / 3 * MS
+            self.trainer.event(fmt.FORWARD, self.now, self.now + forward, t.batch_size, thread=TRAINER_THREAD)
+            self._body(t.batch_size, done + step)
+
+    def _fetch(self, writer: Writer, iterator: int, batch: int, told: float, size: int) -> float:
+        t = self.t
+        serial = writer is self.trainer
+        which = 0 if serial else batch % t.workers
+        begin = max(told, self.free[which]) if not serial else told
+        thread = TRAINER_THREAD if serial else 200 + which
+        scale = size / t.batch_size
+        getitem, collate = self._vary(t.getitem_ms) * scale, self._vary(t.collate_ms) * scale
+        blocked, other = self._vary(t.blocked_ms) * scale, self._vary(t.other_ms) * scale
+        end = begin + getitem + collate + blocked + other
+        if not serial and begin > self.free[which]:
+            writer.event(fmt.IDLE, self.free[which], begin, thread=thread)
+        cpu = getitem + collate
+        writer.event(fmt.FETCH, begin, end, batch, size, cpu, thread=thread)
+        writer.event(fmt.FETCH_DELAY, begin, end, other, 0, iterator if serial else -1, thread=thread)
+        writer.event(fmt.FETCH_IO, begin, end, 1000, 1000 if t.storage else 0, 1, thread=thread)
+        writer.event(fmt.COLLATE, end - collate, end, collate, 4_000_000, thread=thread)
+        self._fetch_stacks(writer, thread, begin, end - collate)
+        if serial:
+            self.cpu += cpu + other
+        else:
+            self.worker_cpu += cpu + other
+        self.free[which] = end
+        return end
+
+    def _fetch_stacks(self, writer: Writer, thread: int, begin: float, end: float) -> None:
+        """Stacks at a fixed period of the fetches' own time; the transform's share of them stands in that function."""
+        period = self.t.stack_period_ms * MS
+        k = int(begin // period) + 1
+        while k * period < end:
+            frames = [FETCH_FRAME, (DATA, "__getitem__", 20, 24)]
+            if self.t.transform and (k * 7 % 100) / 100 < self.t.transform[1]:
+                frames.append((DATA, self.t.transform[0], 40, 44))
+            else:
+                frames.append((DATA, ("load", "resize", "flip")[k % 3], 60, 61))
+            writer.event(fmt.STACK, k * period, k * period, writer.stack(frames), period, 0, thread=thread)
+            k += 1
+
+    def _mark(self) -> None:
+        if self.now >= self.next_reading:
+            self.launcher.event(fmt.READING_CPU, self.now, self.now, *self._cpu_reading(), thread=1)
+            self.next_reading = self.now + READING_PERIOD_NS
+        self.trainer.event(fmt.CPU, self.now, self.now, self.cpu, self.delay, thread=TRAINER_THREAD)
+
+    def _body(self, size: int, step: int, *, update: bool = True) -> None:
+        t = self.t
+        begin = self.now
+        work = self._vary(t.fixed_ms + t.per_sample_ms * size)
+        delay = self._vary(t.delay_ms)
+        self._backward(work, delay)
+        if update:
+            self._update(0, begin if t.nested else self.now)
+            for _ in range(t.critics):
+                self._backward(work / 2, 0)
+                self._update(1, self.now)
+            self._mark()
+            self._after(step)
+
+    def _backward(self, work: float, delay: float) -> None:
+        forward, backward = work / 3, work * 2 / 3 + delay
+        called = (f"{LIBRARY}/nn/modules/module.py", "_call_impl", 1, 2)
+        self._stacks(self.now, self.now + forward, [(*LOOP[:3], FORWARD_LINE), called, (SCRIPT, "forward", 50, 52)])
+        self.trainer.event(fmt.BACKWARD, self.now + forward, self.now + forward + backward, thread=TRAINER_THREAD)
+        self.now += forward + backward
+        self.cpu += work
+        self.delay += delay
+
+    def _update(self, optimizer: int, begin: float) -> None:
+        length = self._vary(self.t.optimizer_ms)
+        self.now += length
+        self.cpu += length
+        self.trainer.event(fmt.UPDATE, begin, self.now, optimizer, thread=TRAINER_THREAD)
+
+    def _after(self, step: int) -> None:
+        t = self.t
+        if t.saves and (step + 1) % t.saves[0] == 0:
+            begin, self.now = self.now, self.now + self._vary(t.saves[1])
+            self.trainer.lines.append({"kind": "text", "id": 1, "text": "torch.save"})
+            self.trainer.event(fmt.SAVE, begin, self.now, 8_000_000, 1, thread=TRAINER_THREAD)
+        if t.validation and (step + 1) % t.validation[0] == 0:
+            self._validate(t.validation[1])
+        if t.after_ms:
+            begin, self.now = self.now, self.now + self._vary(t.after_ms)
+            self.cpu += self.now - begin
+            self._stacks(begin, self.now, [LOOP, (SCRIPT, t.after, 80, 85), (f"{LIBRARY}/../PIL/Image.py", "save", 1, 2)])
+
+    def _validate(self, length_ms: float) -> None:
+        iterator = 10_000 + int(self.now % 1000)
+        self.trainer.event(fmt.START, self.now, self.now + MS, iterator, 1, 0, thread=TRAINER_THREAD)
+        begin = self.now + MS
+        for batch in range(4):
+            at = begin + batch * length_ms * MS / 4
+            self.trainer.event(fmt.WAIT, at, at + MS, iterator, batch, 16, thread=TRAINER_THREAD, extra=fmt.READY_UNKNOWN)
+        self.now = begin + length_ms * MS
+        self.trainer.event(fmt.WAIT, self.now - MS, self.now, iterator, 4, -1, thread=TRAINER_THREAD, flags=fmt.END)
+
+    def _stacks(self, begin: float, end: float, frames: list[tuple[str, str, int, int]]) -> None:
+        period = self.t.stack_period_ms * MS
+        k = int(begin // period) + 1
+        while k * period < end:
+            self.trainer.event(fmt.STACK, k * period, k * period, self.trainer.stack(frames), period, 0, thread=TRAINER_THREAD)
+            k += 1
+
+
+def _frame(frame: tuple[str, str, int, int]) -> dict[str, Any]:
+    file, function, first, line = frame
+    return {"file": file, "function": function, "first_line": first, "line": line}
+
+
+def _iterator(number: int, t: Training) -> dict[str, Any]:
+    loader = {"loader": 0, "num_workers": t.workers, "prefetch_factor": t.prefetch, "batch_size": t.batch_size, "dataset": "MaskFolder"}
+    collate = {"collate": t.collate, "collate_file": DATA, "collate_line": 70, "is_default_collate": t.collate == "default_collate"}
+    return {"kind": "iterator", "id": number, "workers": [200 + i for i in range(t.workers)], **loader, **collate}
