@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from made_recordings import DATA, LOOP, MS, SCRIPT, START_NS, TRAINER_PID, TRAINER_THREAD, Writer
-
 from slowstep.record import format as fmt
 from slowstep.sources.recording import SOURCE
 from slowstep.timeline.timeline import Timeline

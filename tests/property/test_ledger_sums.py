@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_recordings import Training, make_recording
 
+from made_recordings import Training, make_recording
 from slowstep.analyses.measurements import Measurements, measure
 from slowstep.record import format as fmt
 from slowstep.report.document import validate

@@ -1,0 +1,182 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from made_events import Events
+from made_recordings import MS, Training, make_recording
+from slowstep.analyses.ledger import CORE, Ledger
+from slowstep.analyses.measurements import Measurements, measure
+from slowstep.record.format import VALIDATION
+from slowstep.sources.recording import SOURCE
+
+
+def _measured(folder: Path, **changes: Any) -> Measurements:
+    return measure(SOURCE.read(make_recording(folder, Training(**changes))))
+
+
+def _ms(ledger: Ledger) -> dict[tuple[str, str], float]:
+    return {part: float(ns.sum()) / MS for part, ns in zip(ledger.parts, ledger.ns, strict=True) if ns.sum() > 1}
+
+
+def _ledger(events: Events) -> dict[tuple[str, str], float]:
+    return _ms(measure(events.timeline(), warmup=0).ledger)
+
+
+def test_a_body_is_forward_backward_and_optimizer_and_the_wait_before_it_transport(tmp_path):
+    events = Events(tmp_path)
+    events.loader()
+    for k in range(4):
+        events.wait(10 * k, 10 * k + 2, k)
+        events.backward(10 * k + 5, 10 * k + 8)
+        events.update(10 * k + 8, 10 * k + 10)
+
+    assert _ledger(events) == pytest.approx(
+        {
+            ("preprocess", "transport"): 4,
+            ("compute", "forward and the rest"): 6,
+            ("compute", "backward"): 6,
+            ("compute", "optimizer"): 4,
+        }
+    )
+
+
+def test_a_backward_inside_the_optimizer_is_backward_and_not_counted_twice(tmp_path):
+    events = Events(tmp_path)
+    events.loader()
+    for k in range(4):
+        events.wait(10 * k, 10 * k + 2, k)
+        events.update(10 * k + 2, 10 * k + 10)
+        events.backward(10 * k + 4, 10 * k + 8)
+
+    assert _ledger(events) == pytest.approx({("preprocess", "transport"): 4, ("compute", "backward"): 8, ("compute", "optimizer"): 8})
+
+
+def test_a_second_optimizers_forward_after_the_first_ones_update_is_compute(tmp_path):
+    ledger = _measured(tmp_path, critics=1).ledger
+
+    assert ledger.share("unattributed") == 0
+    assert ledger.share("output") == 0
+    assert ledger.share("compute") > 0.9
+
+
+def test_a_gap_that_nothing_names_is_unattributed(tmp_path):
+    events = Events(tmp_path)
+    events.loader()
+    for k in range(4):
+        events.step(20 * k, batch=k, length=10)
+
+    assert _ledger(events)["unattributed", "unattributed"] == pytest.approx(20)
+
+
+def test_a_few_stacks_name_nothing(tmp_path):
+    ledger = _measured(tmp_path, steps=60, epoch_steps=None, after_ms=5, stack_period_ms=400).ledger
+
+    assert ledger.share("output") == 0
+    assert ledger.share("unattributed") > 0.1
+
+
+def test_waits_and_work_of_a_validation_are_output(tmp_path):
+    m = _measured(tmp_path, validation=(20, 100))
+
+    assert m.ledger.share("output", "validation") == pytest.approx(m.ledger.share("output"))
+    assert m.ledger.of("output").sum() / m.ledger.of("output").astype(bool).sum() == pytest.approx(101 * MS, rel=0.01)
+
+
+def test_a_wait_that_is_marked_as_validation_is_output_though_a_backward_follows_it(tmp_path):
+    events = Events(tmp_path)
+    events.loader()
+    for k in range(4):
+        events.step(20 * k, batch=k, length=10)
+        events.wait(20 * k + 10, 20 * k + 20, k, flags=VALIDATION)
+
+    assert _ledger(events)["output", "validation"] == pytest.approx(20)
+
+
+def test_a_checkpoint_inside_a_validation_is_store(tmp_path):
+    events = Events(tmp_path)
+    events.loader(iterator=0, loader=0)
+    events.loader(iterator=1, loader=1)
+    now = 0.0
+    for k in range(8):
+        now = events.step(now, batch=k)
+        if k == 3:
+            events.wait(now, now + 2, 0, iterator=1)
+            events.save(now + 10, now + 15)
+            events.wait(now + 28, now + 30, 1, iterator=1)
+            now += 30
+
+    ledger = _ledger(events)
+
+    assert ledger["store", "checkpoint by torch.save"] == pytest.approx(5)
+    assert ledger["output", "validation"] == pytest.approx(25)
+
+
+def test_a_loader_shut_down_and_started_between_epochs_is_preprocess(tmp_path):
+    ledger = _measured(tmp_path, epoch_steps=20).ledger
+
+    assert ledger.of("preprocess", "loader start-up").sum() / MS == pytest.approx(10 * ledger.ns.shape[1] / 20)
+
+
+def test_waiting_for_a_core_is_a_part_of_its_stage_and_does_not_change_the_stages_total(tmp_path):
+    events, quiet = Events(tmp_path / "delayed"), Events(tmp_path / "quiet")
+    for made in (events, quiet):
+        made.loader()
+        for k in range(6):
+            made.step(20 * k, batch=k, length=12)
+    for k in range(6):
+        events.mark(20 * k + 1, cpu_ms=9 * k, delay_ms=5 * k)
+        events.mark(20 * k + 12, cpu_ms=9 * k + 9, delay_ms=5 * k + 3)
+
+    delayed, plain = (measure(made.timeline(), warmup=0).ledger for made in (events, quiet))
+
+    assert delayed.of("compute", CORE).sum() == pytest.approx(3 * MS * 5, rel=0.35)
+    assert delayed.of("unattributed", CORE).sum() > 0
+    for stage in ("preprocess", "compute", "output", "store", "unattributed"):
+        assert delayed.of(stage).tolist() == pytest.approx(plain.of(stage).tolist())
+
+
+def test_no_more_delay_is_moved_than_its_stage_holds(tmp_path):
+    events = Events(tmp_path)
+    events.loader()
+    for k in range(6):
+        events.step(10 * k, batch=k)
+        events.mark(10 * k + 1, cpu_ms=0, delay_ms=1000 * k)
+        events.mark(10 * k + 10, cpu_ms=0, delay_ms=1000 * k + 900)
+
+    ledger = measure(events.timeline(), warmup=0).ledger
+
+    assert (ledger.ns >= 0).all()
+    np.testing.assert_allclose(ledger.ns.sum(axis=0), 10 * MS)
+
+
+def test_simulated_delay_is_found_again(tmp_path):
+    m = _measured(tmp_path, delay_ms=4, epoch_steps=None)
+
+    assert m.delay_ns.mean() == pytest.approx(4 * MS, rel=0.02)
+
+
+@pytest.mark.parametrize(("storage", "part"), [(True, "storage"), (False, "blocked, cause unseen")])
+def test_waiting_for_a_blocked_producer_is_read(tmp_path, storage, part):
+    ledger = _measured(tmp_path, blocked_ms=40, storage=storage).ledger
+
+    assert ledger.share("read", part) == pytest.approx(ledger.share("read"))
+    assert ledger.share("read") > 0.3
+
+
+def test_waiting_for_a_thread_pool_is_preprocess_and_not_read(tmp_path):
+    ledger = _measured(tmp_path, other_ms=40, storage=True).ledger
+
+    assert ledger.share("read") == 0
+    assert ledger.share("preprocess", "waiting for a thread or lock") > 0.3
+
+
+def test_making_batches_in_a_loop_without_a_loader_is_preprocess_and_what_follows_the_update_output(tmp_path):
+    m = _measured(tmp_path, loader=False, input_ms=10, after_ms=20)
+
+    per_step = {stage: float(m.ledger.of(stage).mean()) / MS for stage in ("preprocess", "compute", "output")}
+
+    assert per_step == pytest.approx({"preprocess": 10, "compute": 19, "output": 20}, rel=0.1)

@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import pytest
+
+from made_events import Events
+from made_recordings import TRAINER_THREAD
+from slowstep.analyses.trainer import find_trainer
+from slowstep.errors import NothingRecorded
+from slowstep.sources.recording import SOURCE
+
+
+def test_without_any_process_the_remedy_is_to_import_slowstep_in_the_script(tmp_path):
+    events = Events(tmp_path)
+    for file in (events.trainer, events.launcher):
+        file.lines.clear()
+    events.launcher.lines.append({"kind": "process", "role": "launcher"})
+    (events.close() / "100-1.jsonl").unlink()
+
+    with pytest.raises(NothingRecorded, match=r"import slowstep\.auto"):
+        find_trainer(SOURCE.read(events.folder))
+
+
+def test_batches_without_an_update_say_that_no_optimizer_was_called(tmp_path):
+    events = Events(tmp_path)
+    events.wait(0, 1)
+
+    with pytest.raises(NothingRecorded, match=r"1 batches asked for.*step\(\)"):
+        find_trainer(events.timeline())
+
+
+def test_the_anchor_is_the_optimizer_with_most_calls(tmp_path):
+    events = Events(tmp_path)
+    for k in range(4):
+        events.update(10 * k, 10 * k + 1, optimizer=7)
+        events.update(10 * k + 4, 10 * k + 5, optimizer=8)
+        events.update(10 * k + 7, 10 * k + 8, optimizer=8)
+
+    trainer = find_trainer(events.timeline())
+
+    assert trainer.optimizer == 8
+    assert len(trainer.update_end_ns) == 8
+    assert trainer.all_updates.height == 12
+
+
+@pytest.mark.parametrize(("first", "second"), [(3, 9), (9, 3)])
+def test_of_two_optimizers_called_as_often_the_first_called_is_the_anchor(tmp_path, first, second):
+    events = Events(tmp_path)
+    for k in range(5):
+        events.update(10 * k, 10 * k + 1, optimizer=first)
+        events.update(10 * k + 5, 10 * k + 6, optimizer=second)
+
+    assert find_trainer(events.timeline()).optimizer == first
+
+
+def test_a_call_inside_a_call_of_the_same_optimizer_is_one_update(tmp_path):
+    events = Events(tmp_path)
+    for k in range(3):
+        events.update(10 * k, 10 * k + 5)
+        events.update(10 * k + 1, 10 * k + 4)
+
+    assert len(find_trainer(events.timeline()).update_end_ns) == 3
+
+
+def test_the_training_thread_is_the_one_that_updates(tmp_path):
+    events = Events(tmp_path)
+    for k in range(3):
+        events.update(10 * k, 10 * k + 1, thread=777)
+        events.wait(10 * k + 2, 10 * k + 3)
+
+    trainer = find_trainer(events.timeline())
+
+    assert trainer.thread == 777
+    assert trainer.waits.is_empty()
+    assert TRAINER_THREAD != 777
+
+
+def test_a_loader_that_no_backward_follows_is_validation(tmp_path):
+    events = Events(tmp_path)
+    events.loader(iterator=1, loader=1)
+    events.loader(iterator=2, loader=2)
+    now = 0.0
+    for k in range(6):
+        now = events.step(now, batch=k, iterator=1)
+    for k in range(4):
+        events.wait(now + k, now + k + 0.5, k, iterator=2)
+    events.step(now + 10, batch=6, iterator=1)
+
+    trainer = find_trainer(events.timeline())
+
+    assert trainer.waits["iterator"].unique().to_list() == [1]
+    assert trainer.other_waits.height == 4
+
+
+def test_two_loaders_read_one_after_the_other_before_the_backward_both_feed_the_training(tmp_path):
+    events = Events(tmp_path)
+    events.loader(iterator=1, loader=1)
+    events.loader(iterator=2, loader=2)
+    for k in range(8):
+        events.wait(20 * k, 20 * k + 1, k, iterator=1)
+        events.step(20 * k + 2, batch=k, iterator=2)
+
+    trainer = find_trainer(events.timeline())
+
+    assert trainer.waits.height == 16
+    assert trainer.other_waits.is_empty()
