@@ -116,8 +116,7 @@ def darken_corners_pixel_by_pixel(pixels: np.ndarray, strength: float) -> np.nda
     for y in range(INPUT_SIZE):
         for x in range(INPUT_SIZE):
             light = 1 - strength * min(square[y] + square[x], 1)
-            for channel in range(3):
-                darkened[channel, y, x] = pixels[channel, y, x] * light
+            darkened[:, y, x] = pixels[:, y, x] * light
     return darkened
 
 

@@ -1,5 +1,7 @@
 """A small encoder-decoder that gives a class to every pixel."""
 
+from itertools import pairwise
+
 import torch
 from torch import nn
 
@@ -18,8 +20,8 @@ class SegmentationNet(nn.Module):
     def __init__(self, classes: int, widths: tuple[int, ...] = (8, 16, 32, 64, 160)) -> None:
         super().__init__()
         self.stem = conv(3, widths[0], stride=2)
-        self.down = nn.ModuleList(nn.Sequential(conv(a, b, stride=2), conv(b, b)) for a, b in zip(widths, widths[1:], strict=False))
-        self.up = nn.ModuleList(conv(a + b, a) for a, b in zip(widths, widths[1:], strict=False))
+        self.down = nn.ModuleList(nn.Sequential(conv(a, b, stride=2), conv(b, b)) for a, b in pairwise(widths))
+        self.up = nn.ModuleList(conv(a + b, a) for a, b in pairwise(widths))
         self.head = nn.Conv2d(widths[0], classes, kernel_size=1)
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:

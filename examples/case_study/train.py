@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
-from data import CLASSES, FILE_SIZE, ShapesDataset, augment_default, augment_slow, collate_slow, make_files
-from model import SegmentationNet
 from PIL import Image
 from torch import nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from torch.utils.data import DataLoader
+
+from data import CLASSES, FILE_SIZE, ShapesDataset, augment_default, augment_slow, collate_slow, make_files
+from model import SegmentationNet
 
 WARMUP_STEPS = 20
 
@@ -29,19 +30,19 @@ class Settings:
     post_process: str = "off"
     checkpoint_every: int = 0
     read_latency_ms: float = 0.0
-    steps: int = 240
+    steps: int = 220
 
 
 BASE = Settings()
 VARIANTS = {
     "healthy": BASE,
-    "serial-loader": replace(BASE, workers=0, steps=150),
-    "too-few-workers": replace(BASE, read_latency_ms=0.9, steps=150),
-    "slow-collate": replace(BASE, collate="slow", steps=150),
-    "slow-transform": replace(BASE, augment="slow", steps=120),
-    "small-batch": replace(BASE, batch_size=4, steps=900),
-    "slow-callback": replace(BASE, post_process="on", steps=130),
-    "blocking-checkpoint": replace(BASE, checkpoint_every=2, steps=180),
+    "serial-loader": replace(BASE, workers=0, steps=140),
+    "too-few-workers": replace(BASE, read_latency_ms=0.9, steps=140),
+    "slow-collate": replace(BASE, collate="slow", steps=140),
+    "slow-transform": replace(BASE, augment="slow", steps=100),
+    "small-batch": replace(BASE, batch_size=4, steps=760),
+    "slow-callback": replace(BASE, post_process="on", steps=140),
+    "blocking-checkpoint": replace(BASE, checkpoint_every=2, steps=200),
 }
 
 

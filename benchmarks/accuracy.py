@@ -1,0 +1,174 @@
+"""The accuracy gate: every variant of the case study with and without its problem, interleaved, beside what `slowstep run` predicted.
+
+Exit code 1 if the gate is missed, 2 if a run failed. See benchmarks/README.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import machine
+from accuracy_page import draw
+from accuracy_score import to_score
+from case_study import BASE, VARIANTS, ChildFailed, Variant, run_recorded, says
+
+HERE = Path(__file__).resolve().parent
+PAGE = HERE.parent / "docs" / "accuracy.md"
+# Fixed forms that are not the base itself; everything else takes the example's own number of steps, about 7 s on two cores of 2024.
+FIXED_STEPS = {"too-few-workers": 220}
+SMALL_BATCH_SAMPLES = 3300
+FIRST_BATCH_SIZE_ASSUMED = 32
+
+
+class Rounds:
+    """Runs the arms one after the other and keeps every report."""
+
+    def __init__(self, *, variants: list[Variant], steps: int | None, limit_s: float, seed: int, data: Path | None) -> None:
+        self.variants = variants
+        self.steps = steps
+        self.limit_s = limit_s
+        self.data = data
+        self.random = random.Random(seed)
+        self.batch_size_assumed = FIRST_BATCH_SIZE_ASSUMED
+        self.problems: list[dict[str, Any]] = []
+        self.fixed: list[dict[str, Any]] = []
+
+    def round(self, index: int) -> None:
+        """One run of every problem, its fixed runs around it, in random order."""
+        chained = [variant for variant in self.variants if variant.fixed_is_base]
+        self.random.shuffle(chained)
+        groups = [[variant] for variant in self.variants if not variant.fixed_is_base] + ([chained] if chained else [])
+        self.random.shuffle(groups)
+        for group in groups:
+            self._group(index, group)
+
+    def _group(self, index: int, group: list[Variant]) -> None:
+        """F P F for one variant, F P F P F ... for those that share the healthy base as their fixed form."""
+        before = self._run_fixed(index, group[0], base=group[0].fixed_is_base)
+        for variant in group:
+            problem = self._run(variant.name)
+            self._note(index, variant.name, problem)
+            self.batch_size_assumed = batch_size_assumed(problem) or self.batch_size_assumed
+            after = self._run_fixed(index, variant, base=False)
+            beside = [row for row in (before, after) if row["flags"] == after["flags"]]
+            self.problems.append(
+                {
+                    "round": index,
+                    "variant": variant.name,
+                    "problem": problem,
+                    "fixed_samples_per_s": [row["report"]["throughput"]["samples_per_s"] for row in beside],
+                }
+            )
+            before = after
+
+    def _run_fixed(self, index: int, variant: Variant, *, base: bool) -> dict[str, Any]:
+        if variant.name == "small-batch":
+            size = self.batch_size_assumed
+            run = self._run(variant.name, "--batch-size", str(size), steps=SMALL_BATCH_SAMPLES // size)
+        elif variant.fixed_is_base:
+            run = self._run(BASE)
+        else:
+            run = self._run(variant.name, *variant.fix, steps=FIXED_STEPS[variant.name])
+        of = BASE if variant.fixed_is_base else variant.name
+        self._note(index, f"  fixed {of}", run)
+        self.fixed.append({"round": index, "of": of, "base_of_round": base, "run": run})
+        return run
+
+    def _run(self, name: str, *flags: str, steps: int | None = None) -> dict[str, Any]:
+        wanted = self.steps or steps
+        run = run_recorded(name, *flags, *(("--steps", str(wanted)) if wanted else ()), data=self.data, limit_s=self.limit_s)
+        return run | {"load": os.getloadavg()[0]}
+
+    def _note(self, index: int, label: str, run: dict[str, Any]) -> None:
+        report = run["report"]
+        gain = report["findings"][0]["gain"]["predicted"] if report["findings"] else None
+        speed = report["throughput"]["samples_per_s"]
+        print(
+            f"round {index} {label:30} {says(report):20} {speed or float('nan'):6.0f} samples/s  predicted {gain and round(gain, 2)}"
+            f"  {run['took_s']} s",
+            flush=True,
+        )
+
+
+def batch_size_assumed(run: dict[str, Any]) -> int | None:
+    """The batch size that the first finding of a small-batch run predicts its gain for."""
+    for row in run["report"]["findings"][0]["evidence"] if run["report"]["findings"] else ():
+        if row["name"] == "batch size assumed":
+            return int(row["value"])
+    return None
+
+
+def foreign_share(before: tuple[int, int], after: tuple[int, int], own_s: float, cores: int, wall_s: float) -> float:
+    """Share of the allowed cores that other processes kept busy."""
+    busy = (after[0] - before[0]) / max(after[1] - before[1], 1) * (os.cpu_count() or cores)
+    return max(0.0, busy - own_s / wall_s) / cores
+
+
+def measure(arguments: argparse.Namespace) -> dict[str, Any]:
+    chosen = [variant for variant in VARIANTS if not arguments.variants or variant.name in arguments.variants]
+    rounds = Rounds(variants=chosen, steps=arguments.steps, limit_s=arguments.limit, seed=arguments.seed, data=arguments.data)
+    facts = machine.describe()
+    started, ticks, own = time.perf_counter(), machine.busy_ticks(), os.times()
+    try:
+        for index in range(1 if arguments.quick else arguments.rounds):
+            rounds.round(index)
+    finally:
+        ended = os.times()
+        own_s = sum(ended[:4]) - sum(own[:4])
+        wall_s = time.perf_counter() - started
+        raw = {
+            "date": datetime.now(UTC).date().isoformat(),
+            "rounds": 1 if arguments.quick else arguments.rounds,
+            "seed": arguments.seed,
+            "machine": facts,
+            "foreign_share": foreign_share(ticks, machine.busy_ticks(), own_s, facts["cores"], wall_s),
+            "problems": rounds.problems,
+            "fixed": rounds.fixed,
+        }
+        arguments.results.parent.mkdir(parents=True, exist_ok=True)
+        arguments.results.write_text(json.dumps(raw, indent=1) + "\n")
+    return raw
+
+
+def read_command_line() -> argparse.Namespace:
+    today = datetime.now(UTC).date().isoformat()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--variants", nargs="*", choices=[variant.name for variant in VARIANTS], help="default: all")
+    parser.add_argument("--steps", type=int, help="in every run (default: what takes about 7 s)")
+    parser.add_argument("--quick", action="store_true", help="one round: does it work at all?")
+    parser.add_argument("--seed", type=int, default=int(time.time()) % 100_000)
+    parser.add_argument("--limit", type=float, default=180.0, help="seconds that one run may take")
+    parser.add_argument("--data", type=Path, help="where the pictures are kept (default: beside the example)")
+    parser.add_argument("--results", type=Path, default=HERE / "results" / f"accuracy-{today}.json")
+    parser.add_argument("--page", type=Path, help=f"default: {PAGE.name} in docs, for a complete run only")
+    parser.add_argument("--draw", action="store_true", help="draw the page again from --results, without measuring")
+    return parser.parse_args()
+
+
+def main() -> int:
+    arguments = read_command_line()
+    try:
+        raw = json.loads(arguments.results.read_text()) if arguments.draw else measure(arguments)
+    except ChildFailed as error:
+        print(error, file=sys.stderr)
+        return 2
+    complete = arguments.draw or not (arguments.quick or arguments.variants)
+    page = arguments.page or (PAGE if complete else None)
+    text = draw(raw, arguments.results.name)
+    print(text)
+    if page:
+        page.write_text(text)
+    return 1 if to_score(raw).misses() else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

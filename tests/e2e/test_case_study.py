@@ -1,0 +1,75 @@
+"""Every variant of the case study, from the unmodified script to the right answer."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from launching import Workplace
+
+from slowstep.report.document import validate
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+TRAIN = EXAMPLES / "case_study" / "train.py"
+
+slow = pytest.mark.slow
+
+
+@pytest.fixture(scope="session")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the example keeps what it makes for itself: made once."""
+    return tmp_path_factory.mktemp("pictures")
+
+
+def report_of(work: Workplace, script: Path, *flags: str) -> dict[str, Any]:
+    target = work.runs.parent / "report.json"
+    ended = work.run(str(script), *flags, options=("--json", str(target)))
+    assert ended.code == 0, ended.err
+    report: dict[str, Any] = json.loads(target.read_text())
+    validate(report)
+    return report
+
+
+@pytest.mark.parametrize(
+    ("variant", "stage", "function"),
+    [
+        ("serial-loader", "preprocess", None),
+        pytest.param("too-few-workers", "read", None, marks=slow),
+        pytest.param("slow-collate", "preprocess", "collate_slow", marks=slow),
+        pytest.param("slow-transform", "preprocess", "darken_corners_pixel_by_pixel", marks=slow),
+        pytest.param("small-batch", "compute", None, marks=slow),
+        ("slow-callback", "output", "save_mask_images"),
+        pytest.param("blocking-checkpoint", "store", None, marks=slow),
+    ],
+)
+def test_planted_problem_is_the_verdict(work: Workplace, pictures: Path, variant: str, stage: str, function: str | None) -> None:
+    report = report_of(work, TRAIN, "--variant", variant, "--data", str(pictures))
+
+    verdict, finding = report["verdict"], report["findings"][0]
+    assert (verdict["state"], verdict["rule"], verdict["stage"]) == ("bottleneck", variant, stage)
+    assert 1.03 < finding["gain"]["low"] <= finding["gain"]["predicted"] <= finding["gain"]["high"]
+    assert function is None or function in finding["title"]
+
+
+@slow
+def test_healthy_base_is_called_healthy(work: Workplace, pictures: Path) -> None:
+    report = report_of(work, TRAIN, "--data", str(pictures))
+
+    assert (report["verdict"]["state"], report["verdict"]["stage"]) == ("healthy", "compute")
+
+
+@slow
+def test_plain_loop_without_a_loader_is_called_healthy(work: Workplace) -> None:
+    report = report_of(work, EXAMPLES / "in_memory.py")
+
+    assert (report["verdict"]["state"], report["verdict"]["stage"]) == ("healthy", "compute")
+
+
+@slow
+def test_evaluation_after_every_step_of_a_plain_loop_is_named(work: Workplace) -> None:
+    report = report_of(work, EXAMPLES / "in_memory.py", "--log-every-step")
+
+    assert (report["verdict"]["rule"], report["verdict"]["stage"]) == ("slow-callback", "output")
+    assert "evaluate_histograms" in report["findings"][0]["title"]
