@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from launching import Workplace
 
+from launching import Workplace
 from slowstep.report.document import validate
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
