@@ -39,6 +39,7 @@ class Training:
     last_batch: int | None = None  # samples in the last batch of an epoch, smaller than the others
     fixed_ms: float = 2.0  # of forward and backward
     per_sample_ms: float = 1.0
+    forward_share: float = 1 / 3  # of them
     optimizer_ms: float = 1.0
     getitem_ms: float = 6.0
     collate_ms: float = 0.5
@@ -239,7 +240,7 @@ class _Simulation:
             begin, self.now = self.now, self.now + self._vary(t.input_ms)
             self.cpu += self.now - begin
             self._stacks(begin, self.now, [(*LOOP[:3], INPUT_LINE), (f"{LIBRARY}/functional.py", "stack", 1, 2)])
-            forward = (t.fixed_ms + t.per_sample_ms * t.batch_size) / 3 * MS
+            forward = (t.fixed_ms + t.per_sample_ms * t.batch_size) * t.forward_share * MS
             self.trainer.event(fmt.FORWARD, self.now, self.now + forward, t.batch_size, thread=TRAINER_THREAD)
             self._body(t.batch_size, done + step)
 
@@ -294,7 +295,7 @@ class _Simulation:
         delay = self._vary(t.delay_ms)
         self._backward(work, delay)
         if update:
-            self._update(0, begin if t.nested else self.now)
+            self._update(0, begin + 0.05 * MS if t.nested else self.now)
             for _ in range(t.critics):
                 self._backward(work / 2, 0)
                 self._update(1, self.now)
@@ -302,7 +303,7 @@ class _Simulation:
             self._after(step)
 
     def _backward(self, work: float, delay: float) -> None:
-        forward, backward = work / 3, work * 2 / 3 + delay
+        forward, backward = work * self.t.forward_share, work * (1 - self.t.forward_share) + delay
         called = (f"{LIBRARY}/nn/modules/module.py", "_call_impl", 1, 2)
         self._stacks(self.now, self.now + forward, [(*LOOP[:3], FORWARD_LINE), called, (SCRIPT, "forward", 50, 52)])
         self.trainer.event(fmt.BACKWARD, self.now + forward, self.now + forward + backward, thread=TRAINER_THREAD)

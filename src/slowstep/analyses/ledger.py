@@ -107,7 +107,9 @@ def _labelled(trainer: Trainer, steps: Steps, waits: WaitParts) -> _Spans:
     add(over["start_ns"].to_numpy(), over["end_ns"].to_numpy(), ("preprocess", "loader shut-down"))
     add(trainer.starts["start_ns"].to_numpy(), trainer.starts["end_ns"].to_numpy(), ("preprocess", "loader start-up"))
     spans = trainer.spans
-    add(*_edges(trainer.all_updates), ("compute", "optimizer"))
+    called, closed, ended = _optimizer_calls(trainer)
+    add(called, closed, ("compute", FORWARD))
+    add(closed, ended, ("compute", "optimizer"))
     add(*_edges(spans.filter(pl.col("kind") == "backward")), ("compute", "backward"))
     saves = spans.filter(pl.col("kind") == "save")
     add(*_edges(saves), [("store", f"checkpoint by {name or 'torch.save'}") for name in saves["name"].to_list()])
@@ -118,6 +120,14 @@ def _labelled(trainer: Trainer, steps: Steps, waits: WaitParts) -> _Spans:
     add(*body, ("compute", FORWARD))
     add(*_validations(trainer), ("output", VALIDATION))
     return _Spans(np.concatenate(starts), np.concatenate(ends), parts)
+
+
+def _optimizer_calls(trainer: Trainer) -> tuple[Ints, Ints, Ints]:
+    """Begin of each optimizer call, end of the closure that runs in it (the last backward inside; else the begin), and its end."""
+    start, end = _edges(trainer.all_updates)
+    backward = np.sort(trainer.spans.filter(pl.col("kind") == "backward")["end_ns"].to_numpy())
+    last = np.append(backward, -1)[np.searchsorted(backward, end, side="right") - 1]
+    return start, np.maximum(start, last), end
 
 
 def _edges(frame: pl.DataFrame) -> tuple[Ints, Ints]:
@@ -147,7 +157,8 @@ def _last_work(trainer: Trainer, steps: Steps) -> Ints:
     work = np.sort(np.concatenate((trainer.all_updates["end_ns"].to_numpy(), backwards["end_ns"].to_numpy())))
     following = np.append(requests, np.iinfo(np.int64).max)[np.searchsorted(requests, ends)]
     limit = np.minimum(following, np.append(trainer.update_start_ns[1:], np.iinfo(np.int64).max))
-    return np.maximum(ends, work[np.maximum(np.searchsorted(work, limit, side="right") - 1, 0)])
+    last: Ints = work[np.maximum(np.searchsorted(work, limit, side="right") - 1, 0)]
+    return np.maximum(ends, last)
 
 
 def _validations(trainer: Trainer) -> tuple[Ints, Ints]:
@@ -156,7 +167,7 @@ def _validations(trainer: Trainer) -> tuple[Ints, Ints]:
     ends = np.concatenate((trainer.other_waits["end_ns"].to_numpy(), trainer.other_starts["end_ns"].to_numpy()))
     if not len(starts):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    group = np.searchsorted(trainer.update_end_ns, starts)
+    group = np.searchsorted(trainer.update_end_ns, starts, side="right")
     groups = np.unique(group)
     first = np.array([starts[group == g].min() for g in groups.tolist()])
     last = np.array([ends[group == g].max() for g in groups.tolist()])

@@ -50,16 +50,17 @@ def rules() -> dict[str, Rule]:
 def diagnose(m: Measurements) -> Diagnosis:
     """Judge the measurements by every rule and draw the verdict."""
     judged: list[Judged] = []
+    uncertain: list[Judged] = []
     unjudged: list[NotJudged] = []
     for rule in rules().values():
         answer = rule.judge(m)
         if isinstance(answer, NotJudged):
             unjudged.append(answer)
-        elif answer is not None and answer.finding.share_low >= CLAIM_AT_LEAST:
-            judged.append(answer)
+        elif answer is not None:
+            (judged if answer.finding.share_low >= CLAIM_AT_LEAST else uncertain).append(answer)
     leading = _fold(judged)
     leading.sort(key=lambda j: -(j.finding.gain.predicted or 0.0))
-    verdict = _verdict(m, leading, unjudged)
+    verdict = _verdict(m, leading, uncertain, unjudged)
     return Diagnosis(
         findings=tuple(j.finding for j in leading),
         not_judged=tuple(unjudged),
@@ -82,20 +83,24 @@ def _fold(judged: Iterable[Judged]) -> list[Judged]:
     return leading
 
 
-def _verdict(m: Measurements, leading: list[Judged], unjudged: list[NotJudged]) -> Verdict:
+def _verdict(m: Measurements, leading: list[Judged], uncertain: list[Judged], unjudged: list[NotJudged]) -> Verdict:
     largest = _largest_stage(m)
     doubt = _doubt(m)
-    first = leading[0].finding if leading else None
+    first = next((j.finding for j in leading if _is_bottleneck(j.finding)), None)
     if doubt is not None:
         return Verdict(state="undetermined", stage=largest, healthy=None, rule=None, summary=doubt)
-    if first is not None and (first.gain.predicted or 0.0) >= BOTTLENECK_PREDICTED and (first.gain.low or 0.0) > BOTTLENECK_LOW:
+    if first is not None:
         return Verdict(state="bottleneck", stage=first.stage, healthy=False, rule=first.rule, summary=first.title)
-    why = _not_healthy(m, leading, unjudged)
+    why = _not_healthy(m, leading, uncertain, unjudged)
     if why is not None:
         return Verdict(state="undetermined", stage=largest, healthy=None, rule=None, summary=why)
     share = m.ledger.share(largest)
     summary = f"no rule found anything worth 10 %: {share:.0%} of the time is {largest}, the training's own work"
     return Verdict(state="healthy", stage=largest, healthy=True, rule=None, summary=summary)
+
+
+def _is_bottleneck(finding: Finding) -> bool:
+    return (finding.gain.predicted or 0.0) >= BOTTLENECK_PREDICTED and (finding.gain.low or 0.0) > BOTTLENECK_LOW
 
 
 def _doubt(m: Measurements) -> str | None:
@@ -105,7 +110,7 @@ def _doubt(m: Measurements) -> str | None:
     return None
 
 
-def _not_healthy(m: Measurements, leading: list[Judged], unjudged: list[NotJudged]) -> str | None:
+def _not_healthy(m: Measurements, leading: list[Judged], uncertain: list[Judged], unjudged: list[NotJudged]) -> str | None:
     """Why the training cannot be called healthy though no single finding is a bottleneck; None where it can."""
     unattributed = m.ledger.share(UNATTRIBUTED)
     if unattributed >= HEALTHY_UNATTRIBUTED:
@@ -117,6 +122,9 @@ def _not_healthy(m: Measurements, leading: list[Judged], unjudged: list[NotJudge
             gain = leading[0].finding.gain.predicted
             return f"undetermined, because the first finding's gain ({gain:.2f}x) may be nothing; record more steps, on a quieter machine"
         return f"undetermined, because no finding alone reaches 10 %, but all together predict {together:.2f}x; see the findings"
+    for doubtful in (j.finding for j in uncertain if (j.finding.gain.predicted or 0.0) >= BOTTLENECK_PREDICTED):
+        spread = f"{doubtful.share_low:.0%} to {doubtful.share_high:.0%} of the time"
+        return f"undetermined, because {doubtful.rule} may concern {spread}; record more of it: several epochs or checkpoints"
     for skipped in unjudged:
         stages = rules()[skipped.rule].stages
         if max(m.ledger.share(stage) for stage in stages) >= UNJUDGED_STAGE:
@@ -147,8 +155,10 @@ def _next(m: Measurements, first: Judged) -> Next:
     if case.beside_ns > rest:
         return Next(stage="preprocess", predicted=f"making batches, {case.beside_ns / 1e6:.1f} ms per step")
     left: dict[str, float] = {stage: float(m.ledger.of(stage).mean()) for stage in STAGES}
-    claimed = float(case.removed_ns.mean())
-    left[first.finding.stage] = max(left[first.finding.stage] - claimed, 0.0)
+    removed = float(case.removed_ns.mean())
+    held: dict[str, float] = {stage: float(m.ledger.of(stage, *first.finding.claims).mean()) for stage in STAGES}
+    for name, share in held.items():
+        left[name] = max(left[name] - removed * share / max(sum(held.values()), 1.0), 0.0)
     stage = max(left, key=lambda s: left[s])
     return Next(stage=stage, predicted=f"{stage}, {left[stage] / 1e6:.1f} of {rest / 1e6:.1f} ms per step")
 

@@ -20,6 +20,8 @@ RECEIVE_NS = 1_000_000.0
 RECEIVE_LOW_NS = 300_000.0
 RECEIVE_HIGH_NS = 2_000_000.0
 
+UNRECORDED = "what the loader's workers did was not recorded"
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Side:
@@ -38,7 +40,9 @@ def find_side(m: Measurements) -> Side | str:
     if m.loader is None:
         return "no DataLoader feeds this training"
     if m.demand.wall_ns is None or m.demand.cpu_ns is None:
-        return "what the loader's workers did was not recorded"
+        return UNRECORDED
+    if m.unmatched_share >= WAIT_SHARE:
+        return f"{UNRECORDED}: for {m.unmatched_share:.0%} of the time it is unknown who made the batch waited for"
     if m.cores is None:
         return "how many cores the training may use is unknown"
     removable = removable_waits(m)

@@ -94,11 +94,12 @@ def _fits(note: Note) -> bool:
 
 
 def _is(value: Any, kind: type) -> bool:
+    """Whether a value is of a type; a list holds numbers or texts, and a number fits into 64 bits."""
     if kind is list:
         return isinstance(value, list) and all(isinstance(item, (int, str)) for item in value)
     if kind is float:
         return isinstance(value, (int, float))
-    return isinstance(value, kind) and (kind is not int or abs(value) < 2**63)
+    return isinstance(value, kind) and not (isinstance(value, int) and abs(value) >= 2**63)
 
 
 _FRAME: dict[str, type] = {"file": str, "function": str, "line": int, "first_line": int}

@@ -23,7 +23,7 @@ def innermost(start_ns: Ints, end_ns: Ints, cuts_ns: Ints) -> tuple[Ints, Ints]:
     starts, ends = np.clip(start_ns[index], low, high), np.clip(end_ns[index], low, high)
     edges = np.unique(np.concatenate((starts, ends, cuts_ns)))
     owner = np.full(len(edges) - 1, -1, dtype=np.int64)
-    order = np.lexsort((-ends, starts))
+    order = np.lexsort((-end_ns[index], start_ns[index]))
     first, last = np.searchsorted(edges, starts[order]), np.searchsorted(edges, ends[order])
     for begin, stop, span in zip(first.tolist(), last.tolist(), index[order].tolist(), strict=True):
         owner[begin:stop] = span

@@ -39,6 +39,8 @@ NAME = "serial-loader"
 
 def judge(m: Measurements) -> Answer:
     """Whether the training thread makes its own batches, and what workers would gain."""
+    if m.loader is None and m.ledger.share("preprocess") >= WAIT_SHARE:
+        return NotJudged(rule=NAME, reason="the loop makes its batches itself, without a DataLoader: what workers would gain is unknown")
     if m.loader is None or m.loader.num_workers > 0:
         return None
     side = find_side(m)
