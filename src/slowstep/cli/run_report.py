@@ -48,14 +48,15 @@ class RunReport:
         except NothingRecorded as error:
             _say(f"slowstep: {error}{_describe(seen)}")
             return
+        # What others read comes first: a terminal may have gone away.
         write(report, folder / "report.json")
-        if sys.stderr is not None:
-            show(report, sys.stderr)
-        if self.json_target == "-":
+        if self.json_target == "-" and sys.stdout is not None:
             sys.stdout.write(dumps(report))
             sys.stdout.flush()
-        elif self.json_target is not None:
+        elif self.json_target not in (None, "-"):
             write(report, self.json_target)
+        if sys.stderr is not None:
+            show(report, sys.stderr)
 
 
 def _describe(seen: tuple[Seen, ...]) -> str:
@@ -63,14 +64,14 @@ def _describe(seen: tuple[Seen, ...]) -> str:
     for process in seen:
         why = f"   <- {process.unreachable}" if process.unreachable else ""
         lines.append(f"  {'  ' * process.depth}{shlex.join(process.argv)}{why}")
-    lines.append(
-        "If the training ran in a process that slowstep could not reach, make this the first line of its script: import slowstep.auto"
-    )
     return "\n".join(lines)
 
 
 def _short(folder: Path) -> str:
-    relative = os.path.relpath(folder)
+    try:
+        relative = os.path.relpath(folder)
+    except OSError:  # the current folder is gone
+        return str(folder)
     return str(folder) if relative.startswith("..") else relative
 
 
