@@ -65,7 +65,7 @@ def _divide(named: dict[Part, Floats], parts: list[Part], weight: Floats, step: 
 
 def _part(path: Path, trainer: Trainer) -> Part:
     """Stage and name of what a stack in a gap was doing."""
-    base = trainer.facts.training_frame
+    base = trainer.frame
     if base is None or not path:
         return UNATTRIBUTED, UNATTRIBUTED
     called = callee(path, base)

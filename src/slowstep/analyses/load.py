@@ -16,7 +16,7 @@ class Load:
     tree_cores: float | None
     foreign_cores: float | None
     stolen_cores: float | None
-    cores: int | None
+    cores: float | None
 
     @property
     def foreign_share(self) -> float | None:
@@ -26,7 +26,7 @@ class Load:
         return self.foreign_cores / self.cores
 
 
-def find_load(readings: pl.DataFrame, edges_ns: Ints, cores: int | None) -> Load:
+def find_load(readings: pl.DataFrame, edges_ns: Ints, cores: float | None) -> Load:
     """The load over the window, from the first and last reading in it. Time stolen by the hypervisor counts as foreign."""
     inside = readings.sort("time_ns").filter(pl.col("time_ns").is_between(int(edges_ns[0]), int(edges_ns[-1])))
     if inside.height < 2 or inside["time_ns"][0] == inside["time_ns"][-1]:

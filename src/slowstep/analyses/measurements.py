@@ -11,7 +11,7 @@ from slowstep.analyses.fixed_cost import FixedCost, find_fixed_cost
 from slowstep.analyses.functions import Function, above_fetch, dominant, inside, read_stacks, shown
 from slowstep.analyses.ledger import CORE, Ledger, build_ledger
 from slowstep.analyses.load import Load, find_load
-from slowstep.analyses.producers import Demand, Fetches, divide_waits, find_demand, find_fetches
+from slowstep.analyses.producers import ACCOUNT, Demand, Fetches, WaitParts, divide_waits, find_demand, find_fetches
 from slowstep.analyses.steps import Floats, Steps, find_steps
 from slowstep.analyses.trainer import Trainer, find_trainer
 from slowstep.stages import STAGES
@@ -55,6 +55,7 @@ class Measurements:
     ready: Floats  # batches that were ready at each request in the window, NaN unknown
     wait_ns: Floats  # length of each of those requests
     unmatched_share: float  # of the window, in waits for batches whose producer is unknown
+    filling_ns: Floats  # waits per step for the making of an iterator's first batch: no number of workers makes it ahead
     fetch_function: Function | None  # that holds most of the producers' time outside collate
     fetch_stacks: int
     saves: Saves
@@ -62,7 +63,8 @@ class Measurements:
     load: Load
     trainer_cpu_ns: float | None  # CPU time of the training thread per step
     delay_ns: Floats  # run-queue delay of the training thread per step
-    cores: int | None
+    cores: float | None  # that the training may use: affinity and quota
+    device: str  # where the anchor optimizer's parameters are
     has_stacks: bool
     trainer: Trainer
 
@@ -83,7 +85,7 @@ def measure(timeline: Timeline, warmup: int | None = None) -> Measurements:
     function, seen = _fetch_function(timeline, trainer, fetches)
     low, high = steps.edges_ns[0], steps.edges_ns[-1]
     asked = (waits.start_ns >= low) & (waits.start_ns < high)
-    cores = trainer.facts.cores_allowed
+    cores = _cores(trainer)
     return Measurements(
         steps=_confirmed(steps, trainer, fetches),
         ledger=ledger,
@@ -92,6 +94,7 @@ def measure(timeline: Timeline, warmup: int | None = None) -> Measurements:
         ready=waits.ready[asked],
         wait_ns=(waits.end_ns - waits.start_ns)[asked].astype(np.float64),
         unmatched_share=float((waits.end_ns - waits.start_ns)[asked & ~waits.matched].sum() / (high - low)),
+        filling_ns=_filling(waits, steps),
         fetch_function=function,
         fetch_stacks=seen,
         saves=_saves(trainer, steps),
@@ -100,9 +103,30 @@ def measure(timeline: Timeline, warmup: int | None = None) -> Measurements:
         trainer_cpu_ns=_per_step(timeline, trainer, steps, "cpu_ns"),
         delay_ns=sum((ledger.of(stage, CORE) for stage in STAGES), np.zeros(steps.count)),
         cores=cores,
+        device=_device(trainer),
         has_stacks=len(stacks.time_ns) > 0,
         trainer=trainer,
     )
+
+
+def _filling(waits: WaitParts, steps: Steps) -> Floats:
+    step = np.searchsorted(steps.edges_ns, waits.start_ns, side="right") - 1
+    mine = waits.first & (step >= 0) & (step < steps.count)
+    made = waits.parts[mine, : len(ACCOUNT)].sum(axis=1)
+    return np.bincount(step[mine], weights=made, minlength=steps.count).astype(np.float64)
+
+
+def _cores(trainer: Trainer) -> float | None:
+    allowed, quota = trainer.facts.cores_allowed, trainer.facts.cpu_quota
+    known = [float(limit) for limit in (allowed, quota) if limit]
+    return min(known) if known else None
+
+
+def _device(trainer: Trainer) -> str:
+    """Where the parameters are; the processor where nothing says otherwise."""
+    notes = trainer.facts.notes
+    own = next((note.get("device") for note in notes["optimizers"] if note.get("id") == trainer.optimizer), None)
+    return str(own or ("cuda" if notes["facts"].get("cuda_available") else "cpu"))
 
 
 def _confirmed(steps: Steps, trainer: Trainer, fetches: Fetches) -> Steps:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from slowstep.errors import NothingRecorded
 from slowstep.timeline.intervals import Ints
-from slowstep.timeline.timeline import ProcessFacts, Timeline
+from slowstep.timeline.timeline import Frame, ProcessFacts, Timeline
 
 # A loader feeds the training when at least half of its batches are followed by a backward before the next one is asked for:
 # a validation loader's are not, except the last of each pass.
@@ -34,6 +34,11 @@ class Trainer:
     other_starts: pl.DataFrame
     spans: pl.DataFrame
     all_updates: pl.DataFrame
+
+    @property
+    def frame(self) -> Frame | None:
+        """The user's function that calls the anchor optimizer: the training loop."""
+        return self.facts.training_frames.get(self.optimizer)
 
 
 def find_trainer(timeline: Timeline) -> Trainer:

@@ -104,6 +104,9 @@ def _is_bottleneck(finding: Finding) -> bool:
 
 
 def _doubt(m: Measurements) -> str | None:
+    if m.device != "cpu":
+        where = f"the model trains on {m.device}, whose work this version cannot see: it charges the training thread only"
+        return f"undetermined, because {where}; look at the waits for input, which are right, and trace the rest with torch.profiler"
     if m.steps.count < STEPS_AT_LEAST:
         enough = STEPS_AT_LEAST + 10
         return f"undetermined, because only {m.steps.count} steps were recorded after warm-up; let it run for at least {enough} steps"

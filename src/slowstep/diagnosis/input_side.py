@@ -27,12 +27,13 @@ UNRECORDED = "what the loader's workers did was not recorded"
 class Side:
     """Input seen from the training thread, ns per step."""
 
-    removable_ns: Floats  # waits less transport and start-up
+    removable_ns: Floats  # waits less transport, start-up and the making of each iterator's first batch
+    filling_ns: Floats  # the making of each iterator's first batch: shorter only where making is
     rest_ns: float  # the step without them
     wall_ns: float  # producers' time
     cpu_ns: float  # their CPU time
     trainer_cpu_ns: float
-    cores: int
+    cores: float
 
 
 def find_side(m: Measurements) -> Side | str:
@@ -45,12 +46,13 @@ def find_side(m: Measurements) -> Side | str:
         return f"{UNRECORDED}: for {m.unmatched_share:.0%} of the time it is unknown who made the batch waited for"
     if m.cores is None:
         return "how many cores the training may use is unknown"
-    removable = removable_waits(m)
+    removable = np.maximum(removable_waits(m) - m.filling_ns, 0.0)
     rest = float(m.step_ns.mean() - removable.mean())
     trainer_cpu = m.trainer_cpu_ns if m.trainer_cpu_ns is not None else rest
     own = m.demand.cpu_ns if m.loader.num_workers == 0 else 0.0
     return Side(
         removable_ns=removable,
+        filling_ns=m.filling_ns,
         rest_ns=rest,
         wall_ns=m.demand.wall_ns,
         cpu_ns=m.demand.cpu_ns,

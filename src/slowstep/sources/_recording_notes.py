@@ -155,14 +155,14 @@ def process_facts(notes: Notes) -> ProcessFacts:
         cores_allowed=process.get("cores_allowed"),
         cpu_quota=process.get("cpu_quota"),
         threads=facts.get("threads"),
-        training_frame=_frame(notes.last("training_frame")),
+        training_frames={int(note.get("optimizer", 0)): frame for note in notes.of("training_frame") if (frame := _frame(note))},
         forward_frame=_frame(notes.last("forward_frame")),
         graph_nodes=notes.last("graph").get("nodes"),
         graph_elements=notes.last("graph").get("elements"),
         event_cost_ns=cost.get("event_ns"),
         events=cost.get("events"),
         sampler_cpu_ns=cost.get("sampler_cpu_ns"),
-        notes={"facts": facts, "optimizers": notes.of("optimizer"), "training_frames": notes.of("training_frame")},
+        notes={"facts": facts, "optimizers": notes.of("optimizer")},
     )
 
 

@@ -35,7 +35,7 @@ class ProcessFacts:
     cores_allowed: int | None
     cpu_quota: float | None
     threads: int | None
-    training_frame: Frame | None
+    training_frames: Mapping[int, Frame]  # by optimizer
     forward_frame: Frame | None
     graph_nodes: int | None
     graph_elements: int | None

@@ -31,7 +31,7 @@ def fill(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosis
         "schema": SCHEMA,
         "run": _run(folder, timeline, m),
         "throughput": _throughput(m),
-        "ledger": _ledger(m.ledger),
+        "ledger": _ledger(m.ledger, _unseen(m)),
         "verdict": cast(Any, asdict(diagnosis.verdict)),
         "findings": [_finding(finding) for finding in diagnosis.findings],
         "next": {"stage": diagnosis.next.stage, "predicted": diagnosis.next.predicted} if diagnosis.next else None,
@@ -50,12 +50,12 @@ def _run(folder: Path, timeline: Timeline, m: Measurements) -> Run:
         "name": run.name,
         "command": list(run.command),
         "framework": f"torch {facts.torch}" if facts.torch else "torch",
-        "ranks": 1,
+        "ranks": int(facts.notes["facts"].get("world_size") or 1),
         "steps": steps.count,
         "step_boundary": steps.boundary,
         "batch_size": steps.batch_size,
         "batch_size_from": steps.batch_size_from,
-        "device": "cpu",
+        "device": m.device,
         "started": run.started,
         "duration_s": (run.ended_ns - run.started_ns) / 1e9 if run.ended_ns and run.started_ns else None,
         "startup_s": (first - run.started_ns) / 1e9 if run.started_ns else None,
@@ -91,11 +91,21 @@ def _throughput(m: Measurements) -> Throughput:
     }
 
 
-def _ledger(ledger: Ledger) -> list[LedgerRow]:
+def _unseen(m: Measurements) -> tuple[str, ...]:
+    """Stages that nothing was recorded of: with an accelerator its copies, with other ranks what is shared with them."""
+    copies = ("h2d", "d2h") if m.device != "cpu" else ()
+    ranks = int(m.trainer.facts.notes["facts"].get("world_size") or 1)
+    return (*copies, "gradient_sharing") if ranks > 1 else copies
+
+
+def _ledger(ledger: Ledger, unseen: tuple[str, ...]) -> list[LedgerRow]:
     whole = float(ledger.ns.sum())
     steps = ledger.ns.shape[1]
     rows: list[LedgerRow] = []
     for stage in (*STAGES, UNATTRIBUTED):
+        if stage in unseen:
+            rows.append({"stage": stage, "share": None, "ms_per_step": None, "parts": []})
+            continue
         ns = float(ledger.of(stage).sum())
         parts: list[Part] = []
         for s, name in ledger.parts:

@@ -75,9 +75,10 @@ def _counterfactual(m: Measurements, side: Side) -> Counterfactual:
     def case(left: float) -> Case:
         spared = collate - left
         if workers == 0:
-            return Case(removed_ns=side.removable_ns * spared / max(side.wall_ns, 1.0))
+            return Case(removed_ns=(side.removable_ns + side.filling_ns) * spared / max(side.wall_ns, 1.0))
         spared_cpu = spared * min(side.cpu_ns / max(side.wall_ns, 1.0), 1.0)
-        return Case(removed_ns=side.removable_ns, beside_ns=beside_ns(side, workers, spared_wall_ns=spared, spared_cpu_ns=spared_cpu))
+        removed = side.removable_ns + side.filling_ns * spared / max(side.wall_ns, 1.0)
+        return Case(removed_ns=removed, beside_ns=beside_ns(side, workers, spared_wall_ns=spared, spared_cpu_ns=spared_cpu))
 
     words = "collating takes no longer than copying the batch"
     return Counterfactual(assumes=words, expected=case(floor), worse=case(min(3 * floor, collate)), better=case(0.0))

@@ -99,8 +99,9 @@ def _counterfactual(m: Measurements, side: Side, function: Function) -> Counterf
     def case(left: float) -> Case:
         spared_wall, spared_cpu = held * (1 - left), cpu * (1 - left)
         if workers == 0:
-            return Case(removed_ns=side.removable_ns * (1 - left) * held / side.wall_ns, beside_ns=RECEIVE_NS)
-        return Case(removed_ns=side.removable_ns, beside_ns=beside_ns(side, workers, spared_wall_ns=spared_wall, spared_cpu_ns=spared_cpu))
+            return Case(removed_ns=(side.removable_ns + side.filling_ns) * spared_wall / side.wall_ns, beside_ns=RECEIVE_NS)
+        removed = side.removable_ns + side.filling_ns * spared_wall / side.wall_ns
+        return Case(removed_ns=removed, beside_ns=beside_ns(side, workers, spared_wall_ns=spared_wall, spared_cpu_ns=spared_cpu))
 
     words = f"{function.name} takes a twentieth of its time"
     return Counterfactual(assumes=words, expected=case(LEFT), worse=case(LEFT_AT_WORSE), better=case(0.0))

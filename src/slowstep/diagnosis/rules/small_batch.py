@@ -108,7 +108,10 @@ def _counterfactual(m: Measurements, cost: FixedCost, fixed: float, factor: int,
 
     def case(fixed_ns: float, change: float) -> Case:
         variable = (step - fixed_ns).clip(min=0.0) * (1 + change)
-        return Case(removed_ns=step - (fixed_ns + factor * variable), beside_ns=factor * producers_beside_ns(m) * (1 + change))
+        after = fixed_ns + factor * variable
+        # The training thread's CPU time grows with its step, not with the samples.
+        spared = (m.trainer_cpu_ns or 0.0) * float(1 - after.mean() / (factor * step.mean()))
+        return Case(removed_ns=step - after, beside_ns=factor * producers_beside_ns(m, spared_cpu_ns=spared) * (1 + change))
 
     return Counterfactual(
         assumes=f"batch size {size}, and as much time per sample beyond the fixed cost as now",

@@ -17,6 +17,7 @@ What to try:
 from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.producers import STARTUP
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.input_side import WAIT_SHARE, Side, beside_ns, claims, find_side, wait_stage, workers_needed
 from slowstep.diagnosis.rule import Answer, Judged, Rule
@@ -27,6 +28,8 @@ NAME = "too-few-workers"
 SAVES_AT_LEAST = 0.05
 # One more worker may slow those that are there: at worse they share what they wait for by a tenth.
 WORSE_SHARING = 1.10
+# From this share of the window on, the restarts of the loader forbid a healthy verdict (design: a stage of 10 % that went unjudged).
+RESTARTS = 0.10
 
 
 def judge(m: Measurements) -> Answer:
@@ -38,7 +41,7 @@ def judge(m: Measurements) -> Answer:
         return NotJudged(rule=NAME, reason=side)
     share, low, high = share_interval(m, side.removable_ns)
     if share < WAIT_SHARE:
-        return None
+        return _restarts(m)
     now = m.loader.num_workers
     workers = workers_needed(side, now)
     counterfactual = _counterfactual(side, workers)
@@ -65,6 +68,16 @@ def judge(m: Measurements) -> Answer:
         fixes=(Fix(text=f"DataLoader(..., num_workers={workers})", lever="workers"),),
     )
     return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _restarts(m: Measurements) -> NotJudged | None:
+    """What no number of workers changes, and no rule judges yet: starting the loader and making its first batch, epoch by epoch."""
+    lost = float((m.ledger.of("preprocess", STARTUP) + m.filling_ns).sum() / m.step_ns.sum())
+    if lost < RESTARTS:
+        return None
+    return NotJudged(
+        rule=NAME, reason=f"{lost:.0%} of the time starts the loader anew at each epoch; try persistent_workers=True, longer epochs"
+    )
 
 
 def _counterfactual(side: Side, workers: int) -> Counterfactual:
