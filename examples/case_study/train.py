@@ -1,4 +1,4 @@
-"""Train a small image segmentation on files; `--variant` plants one performance problem (see README.md)."""
+"""Train a small image segmentation on files; `--variant` plants one performance problem (see ../README.md)."""
 
 import argparse
 import json
