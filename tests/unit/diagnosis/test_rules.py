@@ -1,0 +1,215 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from made_recordings import Training, make_recording
+from slowstep.report.document import validate
+from slowstep.workflow.diagnose import diagnose_recording
+
+Report = dict[str, Any]
+
+# Rule: the training that has the problem, what the report must say of it, and the same training with the first fix applied.
+FIRING: dict[str, tuple[dict[str, Any], dict[str, Any], Callable[[Report], dict[str, Any]]]] = {
+    "serial-loader": (
+        {"workers": 0, "getitem_ms": 10},
+        {"stage": "preprocess"},
+        lambda report: {"workers": 1, "persistent": True, "receive_ms": 1},
+    ),
+    "serial-loader reading": (
+        {"workers": 0, "getitem_ms": 1, "blocked_ms": 12, "storage": True},
+        {"stage": "read"},
+        lambda report: {"workers": 1, "persistent": True, "receive_ms": 1},
+    ),
+    "too-few-workers": ({"blocked_ms": 24, "storage": True}, {"stage": "read"}, lambda report: {"workers": _proposed(report)}),
+    "too-few-workers of two": ({"getitem_ms": 52, "workers": 2}, {"stage": "preprocess"}, lambda report: {"workers": _proposed(report)}),
+    "slow-collate": (
+        {"collate_ms": 26, "collate": "pad_slowly"},
+        {"stage": "preprocess", "collate function": "pad_slowly", "also": ["too-few-workers"]},
+        lambda report: {"collate_ms": 4},
+    ),
+    "slow-collate serial": (
+        {"workers": 0, "getitem_ms": 2, "collate_ms": 20, "collate": "pad_slowly"},
+        {"stage": "preprocess", "collate function": "pad_slowly", "also": ["serial-loader"]},
+        lambda report: {"collate_ms": 4},
+    ),
+    "slow-transform": (
+        {"getitem_ms": 70, "transform": ("augment", 0.8), "cores": 2},
+        {"stage": "preprocess", "function": "augment"},
+        lambda report: {"getitem_ms": 70 * (0.2 + 0.8 * 0.05)},
+    ),
+    "small-batch": (
+        {"batch_size": 2, "last_batch": 1, "getitem_ms": 0.6, "collate_ms": 0.1, "fixed_ms": 12, "epoch_steps": 20, "persistent": True},
+        {"stage": "compute"},
+        lambda report: {"batch_size": _evidence(report, "batch size assumed"), "last_batch": 8, "getitem_ms": 4.8, "collate_ms": 0.8},
+    ),
+    "slow-callback": ({"after_ms": 15}, {"stage": "output", "function": "save_mask_images"}, lambda report: {"after_ms": 0}),
+    "slow-callback without a loader": (
+        {"after_ms": 15, "loader": False},
+        {"stage": "output", "function": "save_mask_images"},
+        lambda report: {"after_ms": 0},
+    ),
+    "slow-callback that hides the loader": (
+        {"after_ms": 20, "getitem_ms": 30},
+        {"stage": "output", "function": "save_mask_images"},
+        lambda report: {"after_ms": 0},
+    ),
+    "blocking-checkpoint": ({"saves": (5, 40)}, {"stage": "store"}, lambda report: {"saves": None}),
+}
+
+# The same trainings with one fact changed: just under the threshold, or with the cause elsewhere.
+CLOSE: dict[str, dict[str, Any]] = {
+    "serial-loader": {"workers": 0, "getitem_ms": 0.5, "collate_ms": 0.2},
+    "too-few-workers": {"blocked_ms": 12, "storage": True},
+    "too-few-workers where the cores are used up": {"getitem_ms": 70, "cores": 1},
+    "slow-collate": {"collate_ms": 12, "getitem_ms": 13, "collate": "pad_slowly"},
+    "slow-collate that workers hide": {"collate_ms": 26, "collate": "pad_slowly", "workers": 3, "epoch_steps": 150},
+    "too-few-workers in short epochs": {"getitem_ms": 15, "epoch_steps": 5},
+    "too-few-workers in epochs of one step": {"epoch_steps": 1},
+    "slow-transform": {"getitem_ms": 70, "transform": ("augment", 0.3), "cores": 2},
+    "slow-transform with cores to spare": {"getitem_ms": 70, "transform": ("augment", 0.8), "cores": 16},
+    "small-batch": {"batch_size": 2, "last_batch": 1, "getitem_ms": 0.6, "collate_ms": 0.1, "fixed_ms": 2, "per_sample_ms": 4},
+    "slow-callback": {"after_ms": 0.5},
+    "blocking-checkpoint": {"saves": (25, 12)},
+}  # fmt: skip
+
+
+def _report(folder: Path, changes: dict[str, Any]) -> Report:
+    report = diagnose_recording(make_recording(folder, Training(**{"steps": 300, **changes})))
+    validate(report)
+    return report
+
+
+def _evidence(report: Report, name: str) -> Any:
+    return next(row["value"] for row in report["findings"][0]["evidence"] if row["name"] == name)
+
+
+def _proposed(report: Report) -> int:
+    return int(next(row["threshold"] for row in report["findings"][0]["evidence"] if row["name"] == "num_workers"))
+
+
+@pytest.mark.parametrize("case", FIRING)
+def test_a_training_with_the_problem_gets_its_rule_stage_and_named_cause(tmp_path, case):
+    changes, expected, _ = FIRING[case]
+
+    report = _report(tmp_path, changes)
+
+    finding = report["findings"][0]
+    assert finding["rule"] == case.split()[0]
+    assert finding["stage"] == expected["stage"]
+    assert finding["also"] == expected.get("also", finding["also"])
+    assert finding["evidence"]
+    assert finding["claims"]
+    for name in ("function", "collate function"):
+        if name in expected:
+            assert _evidence(report, name) == expected[name]
+    verdict = report["verdict"]
+    assert (verdict["state"], verdict["rule"], verdict["stage"], verdict["healthy"]) == (
+        "bottleneck", finding["rule"], expected["stage"], False
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CLOSE)
+def test_a_training_close_to_the_problem_is_not_blamed_for_it(tmp_path, case):
+    report = _report(tmp_path, CLOSE[case])
+
+    rule = case.split()[0]
+    assert rule not in [finding["rule"] for finding in report["findings"]]
+    assert rule not in [rule for finding in report["findings"] for rule in finding["also"]]
+
+
+@pytest.mark.parametrize("case", FIRING)
+def test_the_predicted_gain_is_the_true_one_within_5_percent_and_the_interval_holds_it(tmp_path, case):
+    changes, _, fixed = FIRING[case]
+    before = _report(tmp_path / "before", changes)
+
+    after = _report(tmp_path / "after", {**changes, **fixed(before)})
+
+    truth = after["throughput"]["samples_per_s"] / before["throughput"]["samples_per_s"]
+    gain = before["findings"][0]["gain"]
+    assert gain["predicted"] == pytest.approx(truth, rel=0.05)
+    assert gain["low"] <= truth <= gain["high"]
+
+
+@pytest.mark.parametrize("case", FIRING)
+def test_findings_do_not_claim_the_same_part(tmp_path, case):
+    report = _report(tmp_path, {**FIRING[case][0], **({} if "saves" in FIRING[case][0] else {"saves": (10, 30)})})
+
+    claims = [claim for finding in report["findings"] for claim in finding["claims"]]
+    assert len(claims) == len(set(claims))
+    assert len(report["findings"]) > ("saves" not in FIRING[case][0])
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"workers": 2}, {"workers": 0, "getitem_ms": 0.3, "collate_ms": 0.1}, {"loader": False}, {"nested": True}, {"critics": 1},
+     {"micro_batches": 4}, {"persistent": True}, {"jitter": 0.4}, {"validation": (25, 60)}, {"nested": True, "forward_share": 0.8},
+     {"delay_ms": 5}],
+    ids=str,
+)  # fmt: skip
+def test_a_healthy_training_is_called_healthy(tmp_path, changes):
+    report = _report(tmp_path, changes)
+
+    assert report["verdict"]["state"] == "healthy"
+    assert report["findings"] == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"nodes": None}, "small-batch could not be judged"),
+        ({"nodes": 500}, "small-batch could not be judged"),
+        ({"steps": 30}, "only 26 steps.*at least 40"),
+        ({"after_ms": 15, "drop_training_frame": True}, "could not be attributed.*slowstep"),
+        ({"workers": 2, "getitem_ms": 50, "missing_workers": (0,)}, "recorded.*unknown who made the batch"),
+        ({"workers": 4, "getitem_ms": 110, "cores": 8, "missing_workers": (0, 1, 2, 3)}, "workers did was not recorded"),
+        ({"steps": 100, "saves": (60, 500)}, "blocking-checkpoint may concern 0%.*record more"),
+        ({"getitem_ms": 15, "epoch_steps": 5}, "starts the loader anew at each epoch.*persistent_workers"),
+        ({"loader": False, "input_ms": 20}, "serial-loader could not be judged.*without a DataLoader"),
+        ({"saves": (5, 10), "after_ms": 1.5}, r"all together predict 1\.1"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_judged_is_undetermined_and_says_what_to_do(tmp_path, changes, why):
+    import re
+
+    report = _report(tmp_path, {"steps": 200, **changes})
+
+    verdict = report["verdict"]
+    assert (verdict["state"], verdict["healthy"], verdict["rule"]) == ("undetermined", None, None)
+    assert re.search(why, verdict["summary"])
+
+
+def test_a_transform_cannot_be_judged_by_few_stacks(tmp_path):
+    report = _report(tmp_path, {"getitem_ms": 70, "transform": ("augment", 0.8), "cores": 2, "stack_period_ms": 2000})
+
+    assert "stacks" in {row["rule"]: row["reason"] for row in report["not_judged"]}["slow-transform"]
+
+
+def test_load_of_others_widens_the_interval_and_is_said(tmp_path):
+    changes = {"blocked_ms": 40, "delay_ms": 10}
+    quiet, busy = (_report(tmp_path / str(cores), {**changes, "foreign_cores": cores}) for cores in (0.5, 3.0))
+
+    widths = [report["findings"][0]["gain"]["high"] - report["findings"][0]["gain"]["low"] for report in (quiet, busy)]
+
+    assert widths[1] > widths[0] * 1.2
+    assert "notes" not in quiet["run"]
+    assert "the machine is busy: others use 3.0 of 4 cores" in busy["run"]["notes"][0]
+
+
+def test_the_gain_of_removing_a_callback_ends_where_the_workers_bind(tmp_path):
+    report = _report(tmp_path, {"after_ms": 20, "getitem_ms": 30})
+
+    assert report["next"] == {"stage": "preprocess", "predicted": "making batches, 30.5 ms per step"}
+
+
+def test_next_is_never_more_than_the_step_that_is_left(tmp_path):
+    report = _report(
+        tmp_path, {"blocked_ms": 300, "getitem_ms": 1, "fixed_ms": 0.1, "per_sample_ms": 0.01, "optimizer_ms": 0.1, "cores": 16}
+    )
+
+    amount, whole = (float(word) for word in report["next"]["predicted"].split(", ")[1].removesuffix(" ms per step").split(" of "))
+    assert amount <= whole
