@@ -1,0 +1,206 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from made_recordings import Training, make_recording
+from slowstep.analyses.measurements import Measurements, measure
+from slowstep.diagnosis import engine
+from slowstep.diagnosis.gain import Case, Counterfactual, predict
+from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
+from slowstep.sources.recording import SOURCE
+
+
+@pytest.fixture(scope="module")
+def healthy(tmp_path_factory: pytest.TempPathFactory) -> Measurements:
+    return _measured(tmp_path_factory.mktemp("healthy"), Training())
+
+
+def _measured(folder: Path, training: Training) -> Measurements:
+    return measure(SOURCE.read(make_recording(folder, training)))
+
+
+def _judged(
+    m: Measurements,
+    rule: str,
+    predicted: float,
+    low: float,
+    *,
+    claims: tuple[str, ...] = (),
+    share_low: float = 0.2,
+    names_cause: bool = False,
+    stage: str = "output",
+    beside_ns: float = 0.0,
+) -> Judged:
+    removed = m.step_ns * (1 - 1 / predicted)
+    case = Case(removed_ns=removed, beside_ns=beside_ns)
+    finding = Finding(
+        rule=rule,
+        stage=stage,
+        title=f"{rule} it is",
+        share=0.3,
+        share_low=share_low,
+        share_high=0.4,
+        claims=claims or (rule,),
+        evidence=(Evidence(name="removed per step", value=1.0, unit="ms"),),
+        gain=Gain(predicted=predicted, low=low, high=predicted * 1.1, assumes="it is gone"),
+        fixes=(Fix(text="remove it"),),
+        names_cause=names_cause,
+    )
+    return Judged(finding=finding, counterfactual=Counterfactual(assumes="it is gone", expected=case, worse=case, better=case))
+
+
+def _diagnose(
+    monkeypatch: pytest.MonkeyPatch, m: Measurements, *answers: Answer, stages: tuple[str, ...] = ("compute",)
+) -> engine.Diagnosis:
+    def rule(number: int, answer: Answer) -> Rule:
+        return Rule(name=f"r{number}", stages=stages, judge=lambda _: answer)
+
+    monkeypatch.setattr(engine, "rules", lambda: {f"r{i}": rule(i, answer) for i, answer in enumerate(answers)})
+    return engine.diagnose(m)
+
+
+def test_without_findings_the_verdict_is_healthy_and_names_the_largest_stage(monkeypatch, healthy):
+    verdict = _diagnose(monkeypatch, healthy, None).verdict
+
+    assert (verdict.state, verdict.stage, verdict.healthy, verdict.rule) == ("healthy", "compute", True, None)
+
+
+@pytest.mark.parametrize(
+    ("predicted", "low", "state"),
+    [
+        (1.10, 1.04, "bottleneck"),
+        (1.5, 1.031, "bottleneck"),
+        (1.5, 1.03, "undetermined"),
+        (1.10, 0.95, "undetermined"),
+        (1.09, 1.05, "healthy"),
+    ],
+)
+def test_a_bottleneck_gains_a_tenth_and_at_least_something(monkeypatch, healthy, predicted, low, state):
+    verdict = _diagnose(monkeypatch, healthy, _judged(healthy, "a", predicted, low)).verdict
+
+    assert verdict.state == state
+    assert verdict.healthy is {"bottleneck": False, "undetermined": None, "healthy": True}[state]
+    assert verdict.rule == ("a" if state == "bottleneck" else None)
+
+
+def test_several_small_findings_that_gain_a_tenth_together_are_undetermined(monkeypatch, healthy):
+    verdict = _diagnose(monkeypatch, healthy, _judged(healthy, "a", 1.07, 1.04), _judged(healthy, "b", 1.06, 1.04)).verdict
+
+    assert verdict.state == "undetermined"
+    # 1 / (1/1.07 + 1/1.06 - 1)
+    assert "1.14x" in verdict.summary
+
+
+def test_gains_are_limited_by_what_binds_beside_both(monkeypatch, healthy):
+    beside = float(healthy.step_ns.mean()) * 0.95
+    judged = [_judged(healthy, name, 1.05, 1.02, beside_ns=beside) for name in ("a", "b")]
+
+    assert engine.combined_gain(healthy, judged) == pytest.approx(1 / 0.95)
+
+
+def test_a_certain_finding_is_the_bottleneck_though_an_uncertain_one_may_gain_more(monkeypatch, healthy):
+    diagnosis = _diagnose(
+        monkeypatch, healthy, _judged(healthy, "certain", 1.2, 1.15), _judged(healthy, "uncertain", 2.0, 0.9, stage="store")
+    )
+
+    assert [finding.rule for finding in diagnosis.findings] == ["uncertain", "certain"]
+    assert (diagnosis.verdict.state, diagnosis.verdict.rule, diagnosis.verdict.stage) == ("bottleneck", "certain", "output")
+
+
+def test_findings_are_ordered_by_gain(monkeypatch, healthy):
+    answers = [_judged(healthy, name, gain, 1.0) for name, gain in (("a", 1.1), ("b", 1.9), ("c", 1.4))]
+
+    assert [finding.rule for finding in _diagnose(monkeypatch, healthy, *answers).findings] == ["b", "c", "a"]
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
+def test_of_findings_on_the_same_part_the_one_that_names_the_cause_leads_and_the_others_fold_into_it(monkeypatch, healthy, order):
+    answers = [
+        _judged(healthy, "general", 1.9, 1.5, claims=("wait", "more")),
+        _judged(healthy, "cause", 1.5, 1.3, claims=("wait",), names_cause=True),
+        _judged(healthy, "elsewhere", 1.2, 1.1, claims=("save",)),
+    ]
+
+    findings = _diagnose(monkeypatch, healthy, *(answers[i] for i in order)).findings
+
+    assert [(finding.rule, finding.also) for finding in findings] == [("cause", ("general",)), ("elsewhere", ())]
+
+
+def test_what_may_claim_less_than_3_percent_is_no_finding_and_forbids_a_healthy_verdict_where_it_may_gain_a_tenth(monkeypatch, healthy):
+    small, large = (_judged(healthy, "rare", gain, 0.97, share_low=0.02) for gain in (1.05, 1.3))
+
+    one, other = _diagnose(monkeypatch, healthy, small), _diagnose(monkeypatch, healthy, large)
+
+    assert one.findings == other.findings == ()
+    assert one.verdict.state == "healthy"
+    assert other.verdict.state == "undetermined"
+    assert "2% to 40%" in other.verdict.summary
+
+
+@pytest.mark.parametrize(("stages", "state"), [(("compute",), "undetermined"), (("store", "output"), "healthy")])
+def test_an_unjudged_rule_forbids_a_healthy_verdict_where_its_stage_holds_a_tenth(monkeypatch, healthy, stages, state):
+    verdict = _diagnose(monkeypatch, healthy, NotJudged(rule="r0", reason="it was dark"), stages=stages).verdict
+
+    assert verdict.state == state
+    assert ("it was dark" in verdict.summary) == (state == "undetermined")
+
+
+def test_an_unjudged_rule_does_not_hide_a_bottleneck(monkeypatch, healthy):
+    diagnosis = _diagnose(monkeypatch, healthy, NotJudged(rule="r0", reason="it was dark"), _judged(healthy, "a", 1.5, 1.3))
+
+    assert diagnosis.verdict.state == "bottleneck"
+    assert [row.rule for row in diagnosis.not_judged] == ["r0"]
+
+
+def test_with_few_steps_even_a_large_gain_is_undetermined(monkeypatch, tmp_path):
+    few = _measured(tmp_path, Training(steps=20, after_ms=30))
+
+    verdict = _diagnose(monkeypatch, few, _judged(few, "a", 2.0, 1.9)).verdict
+
+    assert verdict.state == "undetermined"
+    assert "let it run for at least 40 steps" in verdict.summary
+
+
+def _counterfactual(case: Case, worse: Case | None = None, better: Case | None = None, ratio: float = 1.0) -> Counterfactual:
+    return Counterfactual(assumes="so", expected=case, worse=worse or case, better=better or case, samples_ratio=ratio)
+
+
+def test_a_gain_is_the_step_over_the_larger_of_what_is_left_and_what_runs_beside(healthy):
+    step = float(healthy.step_ns.mean())
+
+    free = predict(healthy, _counterfactual(Case(removed_ns=healthy.step_ns * 0.5)))
+    bound = predict(healthy, _counterfactual(Case(removed_ns=healthy.step_ns * 0.5, beside_ns=0.8 * step)))
+
+    assert free.predicted == pytest.approx(2.0)
+    assert bound.predicted == pytest.approx(1.25)
+
+
+def test_the_interval_covers_the_worse_and_the_better_case(healthy):
+    cases = [Case(removed_ns=healthy.step_ns * share) for share in (0.3, 0.2, 0.4)]
+
+    gain = predict(healthy, _counterfactual(*cases))
+
+    assert gain.low is not None
+    assert gain.high is not None
+    assert gain.low <= 1 / 0.8
+    assert gain.high >= 1 / 0.6
+
+
+def test_rare_events_make_the_interval_wide(healthy):
+    steady = np.full(healthy.steps.count, healthy.step_ns.mean() * 0.3)
+    rare = np.zeros(healthy.steps.count)
+    rare[40] = steady.sum()
+
+    widths = [gain.high - gain.low for gain in (predict(healthy, _counterfactual(Case(removed_ns=ns))) for ns in (steady, rare))]
+
+    assert widths[1] > 2 * widths[0]
+
+
+def test_a_larger_batch_counts_samples_and_not_steps(healthy):
+    twice_as_long = Case(removed_ns=-healthy.step_ns)
+
+    assert predict(healthy, _counterfactual(twice_as_long, ratio=4.0)).predicted == pytest.approx(2.0)

@@ -1,0 +1,255 @@
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from made_events import Events
+from made_recordings import Training, make_recording
+from slowstep.errors import SlowstepError, UnreadableInput
+from slowstep.record import format as fmt
+from slowstep.report.document import validate
+from slowstep.sources.recording import SOURCE, read
+from slowstep.timeline.schema import TABLES
+from slowstep.timeline.timeline import Timeline
+from slowstep.workflow.diagnose import diagnose_recording
+
+RECORD = fmt.RECORD_BYTES
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return make_recording(tmp_path / "run", Training(steps=60, epoch_steps=20, after_ms=5, saves=(10, 5), validation=(20, 10)))
+
+
+def _health(timeline: Timeline) -> dict[str, int]:
+    return {row.name: row.count for row in timeline.health}
+
+
+def _edit(file: Path, number: int, **fields: int) -> None:
+    """Change fields of one record of a file."""
+    raw = bytearray(file.read_bytes())
+    values = dict(zip(fmt.FIELDS, fmt.RECORD.unpack_from(raw, number * RECORD), strict=True)) | fields
+    fmt.RECORD.pack_into(raw, number * RECORD, *values.values())
+    file.write_bytes(bytes(raw))
+
+
+def _diagnosed_or_refused(folder: Path) -> None:
+    """A damaged recording gives a valid report or a sentence; anything else is raised and fails the test."""
+    try:
+        report = diagnose_recording(folder)
+    except SlowstepError:
+        return
+    validate(report)
+
+
+def _append(file: Path, *lines: object) -> None:
+    with file.open("a") as stream:
+        stream.writelines(line + "\n" if isinstance(line, str) else json.dumps(line) + "\n" for line in lines)
+
+
+def test_every_declared_table_is_there_with_its_columns(folder):
+    timeline = read(folder)
+
+    for table in TABLES:
+        assert dict(timeline.table(table.name).schema).keys() == table.schema.keys()
+
+
+def test_a_whole_recording_has_no_doubts(folder):
+    assert _health(read(folder)) == {}
+
+
+def test_reserved_space_at_the_end_is_no_torn_record(folder):
+    file = folder / "100-1.rec"
+    file.write_bytes(file.read_bytes() + bytes(RECORD * 1000))
+
+    assert _health(read(folder)) == {}
+
+
+@pytest.mark.parametrize("number", [0, 100, -1], ids=["first", "inside", "at the end"])
+def test_a_torn_record_is_left_out_and_counted(folder, number):
+    file = folder / "100-1.rec"
+    finished = -(-len(file.read_bytes().rstrip(b"\0")) // RECORD)
+    before = sum(read(folder).table(table.name).height for table in TABLES)
+    _edit(file, number % finished, kind=0)
+
+    timeline = read(folder)
+
+    assert _health(timeline) == {"torn-records": 1}
+    assert sum(timeline.table(table.name).height for table in TABLES) == before - 1
+
+
+def test_a_file_that_ends_in_the_middle_of_a_record_loses_only_that_one(folder):
+    file = folder / "100-1.rec"
+    file.write_bytes(file.read_bytes()[: RECORD * 50 + 20])
+
+    assert (
+        sum(read(folder).table(name).filter(process=0).height for name in ("waits", "updates", "spans", "cpu_marks", "starts", "stacks"))
+        <= 50
+    )
+
+
+def test_a_record_that_ends_before_it_begins_is_left_out_and_counted(folder):
+    _edit(folder / "100-1.rec", 20, t0=2**62)
+    _edit(folder / "100-1.rec", 21, t1=2**64 - 1)
+
+    timeline = read(folder)
+
+    assert _health(timeline) == {"malformed-records": 2}
+    assert next(row.severity for row in timeline.health) == "data_loss"
+
+
+def test_kinds_of_a_later_version_are_passed_over(folder):
+    before = read(folder).table("updates").height
+    _append(folder / "100-1.jsonl", {"kind": "from the future", "x": 1})
+    raw = (folder / "100-1.rec").read_bytes().rstrip(b"\0")
+    extra = fmt.RECORD.pack(10**12, 10**12, 0, 0, 0, 100, 0, 0, 200)
+    (folder / "100-1.rec").write_bytes(raw + bytes(-len(raw) % RECORD) + extra)
+
+    assert read(folder).table("updates").height == before
+
+
+MALFORMED = [
+    '{"kind": "text", "id": 5, "te',
+    "\x00\x01\x02",
+    "[1, 2]",
+    '{"kind": "text", "id": "five", "text": "x"}',
+    '{"kind": "frame", "id": 900}',
+    '{"kind": "stack", "id": 900}',
+    '{"kind": "stack", "id": 900, "frames": [[]]}',
+    '{"kind": "run", "command": 7}',
+    '{"kind": "process", "pid": {}}',
+    '{"kind": "health", "count": "many"}',
+    '{"kind": "exit", "ended_ns": "now"}',
+    f'{{"kind": "graph", "nodes": {2**80}}}',
+]
+
+
+@pytest.mark.parametrize("line", MALFORMED)
+def test_a_torn_or_malformed_line_is_counted_and_the_rest_is_read(folder, line):
+    _append(folder / "100-1.jsonl", line)
+
+    timeline = read(folder)
+
+    assert _health(timeline) == {"torn-notes": 1}
+    assert timeline.processes[0].torch == "2.13.0"
+
+
+def test_a_newer_format_is_said_with_the_remedy(folder):
+    _append(folder / "100-1.jsonl", {"kind": "process", "format": 99})
+
+    rows = {row.name: row for row in read(folder).health}
+
+    assert rows["newer-format"].severity == "error"
+    assert "upgrade slowstep" in rows["newer-format"].remedy
+
+
+def test_notes_without_records_are_a_process_without_events(folder):
+    (folder / "200-1.rec").unlink()
+
+    timeline = read(folder)
+
+    assert timeline.table("processes")["role"].to_list().count("worker") == 1
+    assert timeline.table("fetches").is_empty()
+
+
+def test_records_whose_notes_are_lost_do_not_stop_the_reading(folder):
+    (folder / "200-1.jsonl").unlink()
+
+    assert read(folder).table("fetches").is_empty()
+
+
+def test_a_folder_of_notes_alone_is_told_apart_from_none(tmp_path):
+    with pytest.raises(UnreadableInput, match="holds no recording"):
+        read(tmp_path)
+
+
+def test_hooks_that_are_off_are_health(folder):
+    _append(folder / "100-1.jsonl", {"kind": "hook", "name": "torch_backward", "state": "off", "reason": "torch has no autograd"})
+
+    row = next(row for row in read(folder).health if row.name == "hook-off:torch_backward")
+
+    assert row.remedy == "torch has no autograd"
+
+
+def test_health_of_several_processes_is_added(folder):
+    for name, count in (("100-1", 2), ("200-1", 3)):
+        _append(folder / f"{name}.jsonl", {"kind": "health", "name": "dropped", "severity": "data_loss", "count": count, "remedy": "r"})
+
+    assert _health(read(folder)) == {"dropped": 5}
+
+
+def test_unknown_values_are_null_and_never_minus_one(tmp_path):
+    events = Events(tmp_path)
+    events.wait(0, 1, samples=-1)
+    events.fetch(0, 1, 0, worker=0, cpu=1)
+    timeline = events.timeline()
+
+    assert timeline.table("waits").select("samples", "ready").row(0) == (None, None)
+    assert timeline.table("fetches")["iterator"].to_list() == [None]
+
+
+def test_a_process_without_an_end_was_killed(folder):
+    lines = (folder / "200-1.jsonl").read_text() + '{"kind": "end"}\n'
+    (folder / "200-1.jsonl").write_text(lines)
+    trainer = (folder / "100-1.jsonl").read_text().replace('{"kind": "end", "reason": "exit"}\n', "")
+    (folder / "100-1.jsonl").write_text(trainer)
+
+    assert dict(read(folder).table("processes").select("role", "ended").iter_rows()) == {"trainer": False, "worker": True}
+
+
+def test_readings_taken_twice_or_at_one_instant_break_nothing(tmp_path):
+    events = Events(tmp_path)
+    events.loader()
+    for k in range(40):
+        events.step(10 * k, batch=k)
+    for _ in range(3):
+        events.reading(200, 5, 9)
+        events.mark(210, 1, 1)
+
+    validate(diagnose_recording(events.close()))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_damaged_recording_is_diagnosed_or_refused_but_never_a_crash(folder, seed):
+    rng = random.Random(seed)
+    file = rng.choice(sorted(file for file in folder.iterdir() if file.is_file()))
+    raw = bytearray(file.read_bytes())
+    damage = rng.choice(["bytes", "kinds", "cut", "garbage", "gone"])
+    if damage == "bytes":
+        for _ in range(rng.choice([1, 10, 100])):
+            raw[rng.randrange(len(raw))] = rng.randrange(256)
+    elif damage == "kinds" and file.suffix == ".rec":
+        for _ in range(rng.choice([1, 10, 100])):
+            raw[rng.randrange(len(raw) // RECORD) * RECORD + RECORD - 1] = rng.randrange(40)
+    elif damage == "cut":
+        del raw[rng.randrange(len(raw)) :]
+    elif damage == "garbage":
+        raw = bytearray(rng.randbytes(rng.randrange(3000)))
+    file.write_bytes(bytes(raw))
+    if damage == "gone":
+        file.unlink()
+
+    _diagnosed_or_refused(folder)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_note_with_a_wrong_or_missing_value_is_never_a_crash(folder, seed):
+    rng = random.Random(seed)
+    file = rng.choice(sorted(folder.glob("*.jsonl")))
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    line = rng.choice(lines)
+    key = rng.choice(sorted(line))
+    line[key] = rng.choice([None, "text", -5, [], {"a": 1}, 2**70, 1.5, True])
+    if rng.random() < 0.3:
+        del line[key]
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+    _diagnosed_or_refused(folder)
+
+
+def test_the_source_takes_folders_only(folder):
+    assert SOURCE.sniff(b"", folder)
+    assert not SOURCE.sniff(b"{", folder / "100-1.jsonl")

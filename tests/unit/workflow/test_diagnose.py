@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from made_recordings import Training, make_recording
+from slowstep.errors import NothingRecorded
+from slowstep.report.document import validate
+from slowstep.workflow.diagnose import diagnose_recording
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+def test_one_or_two_updates_are_no_training_and_the_text_says_what_to_do(tmp_path, steps):
+    with pytest.raises(NothingRecorded, match=f"only {steps} update.*longer"):
+        diagnose_recording(make_recording(tmp_path, Training(steps=steps)))
+
+
+@pytest.mark.parametrize("steps", [3, 4, 5, 12, 29])
+def test_few_updates_are_diagnosed_as_undetermined(tmp_path, steps):
+    report = diagnose_recording(make_recording(tmp_path, Training(steps=steps, epoch_steps=None)))
+
+    validate(report)
+    assert report["verdict"]["state"] == "undetermined"
+
+
+def test_a_folder_with_only_the_launchers_files_says_that_no_training_was_seen(tmp_path):
+    folder = make_recording(tmp_path, Training(steps=3, workers=0))
+    for file in folder.glob("100-1.*"):
+        file.unlink()
+
+    with pytest.raises(NothingRecorded, match=r"no training was seen.*import slowstep\.auto"):
+        diagnose_recording(folder)
+
+
+def test_the_warm_up_of_the_run_holds_and_can_be_overruled(tmp_path):
+    folder = make_recording(tmp_path, Training(epoch_steps=None))
+    launcher = folder / "launcher.jsonl"
+    lines = [json.loads(line) for line in launcher.read_text().splitlines()]
+    for line in lines:
+        if line["kind"] == "run":
+            line["warmup"] = 11
+    launcher.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+    asked, overruled = diagnose_recording(folder), diagnose_recording(folder, warmup=25)
+
+    assert asked["run"]["warmup_steps"] == 11
+    assert overruled["run"]["warmup_steps"] == 25
+
+
+def test_throughput_is_samples_per_second_over_the_window(tmp_path):
+    report = diagnose_recording(make_recording(tmp_path, Training(steps=200, epoch_steps=None, workers=2)))
+
+    # 18 ms of forward and backward, 1 of the optimizer, 0.5 to receive a batch.
+    assert report["throughput"]["samples_per_s"] == pytest.approx(16 / 0.0195, rel=1e-3)
+    assert report["throughput"]["step_ms"]["median"] == pytest.approx(19.5, rel=1e-3)
+    assert report["run"]["batch_size"] == 16
+    assert report["run"]["batch_size_from"] == "the loader's index counts"
+
+
+def test_throughput_counts_samples_of_all_micro_batches(tmp_path):
+    report = diagnose_recording(make_recording(tmp_path, Training(micro_batches=4, workers=2, epoch_steps=None)))
+
+    assert report["throughput"]["samples_per_s"] == pytest.approx(64 / 0.075, rel=1e-2)
+
+
+def test_one_period_is_said_and_two_are_not(tmp_path):
+    one, many = (
+        diagnose_recording(make_recording(tmp_path / str(steps), Training(steps=steps, epoch_steps=steps // n)))
+        for steps, n in ((150, 2), (160, 5))
+    )
+
+    assert "one-period" in [row["name"] for row in one["health"]]
+    assert "one-period" not in [row["name"] for row in many["health"]]
+    assert many["run"]["whole_periods"] is True
+
+
+def test_a_report_can_be_written_as_json(tmp_path):
+    report = diagnose_recording(make_recording(tmp_path, Training(workers=0, after_ms=5, saves=(7, 20))))
+
+    assert json.loads(json.dumps(report, allow_nan=False)) == report
+
+
+def test_a_recording_that_is_still_being_written_is_diagnosed(tmp_path):
+    folder = make_recording(tmp_path, Training())
+    records = Path(folder) / "100-1.rec"
+    records.write_bytes(records.read_bytes()[: 48 * 500])
+
+    report = diagnose_recording(folder)
+
+    validate(report)
+    assert report["run"]["recorded_steps"] < 200
