@@ -10,18 +10,15 @@ _MOST_PARTS: Final = 64
 
 def samples_in(batch: Any, depth: int = 0) -> int:
     """The leading dimension of the first array found in a nested batch."""
-    size = getattr(batch, "size", None)
-    if callable(size):
-        # A tensor. Its `shape` would be built anew at every look.
-        try:
-            return int(size(0))
-        except (IndexError, TypeError):
-            return -1
-    shape = getattr(batch, "shape", None)
-    if isinstance(shape, tuple) and shape:
-        return shape[0] if isinstance(shape[0], int) else -1
+    if isinstance(batch, (list, tuple)):
+        parts: Any = batch
+    else:
+        shape = getattr(batch, "shape", None)
+        if shape is not None:
+            return shape[0] if shape and type(shape[0]) is int else -1
+        parts = _values(batch)
     if depth < _DEEPEST:
-        for part in _parts(batch):
+        for part in parts[:_MOST_PARTS]:
             found = samples_in(part, depth + 1)
             if found >= 0:
                 return found
@@ -35,17 +32,14 @@ def bytes_in(batch: Any, depth: int = 0) -> int:
         return size_bytes
     total = -1
     if depth < _DEEPEST:
-        for part in _parts(batch):
+        parts = batch if isinstance(batch, (list, tuple)) else _values(batch)
+        for part in parts[:_MOST_PARTS]:
             found = bytes_in(part, depth + 1)
             if found >= 0:
                 total = found + max(total, 0)
     return total
 
 
-def _parts(batch: Any) -> list[Any]:
-    if isinstance(batch, (list, tuple)):
-        return list(batch[:_MOST_PARTS])
+def _values(batch: Any) -> list[Any]:
     values = getattr(batch, "values", None)
-    if callable(values) and hasattr(batch, "keys"):
-        return list(values())[:_MOST_PARTS]
-    return []
+    return list(values()) if callable(values) and hasattr(batch, "keys") else []

@@ -6,9 +6,9 @@ import itertools
 import time
 from typing import Final
 
+from slowstep.record.fastpath import build_fast_path
 from slowstep.record.format import RECORD_BYTES
-from slowstep.record.threads import PerThread
-from slowstep.record.writer import Fields, build_event
+from slowstep.record.threads import Fields, PerThread
 
 _EVENTS: Final = 100
 _ROUNDS: Final = 3
@@ -21,7 +21,7 @@ def event_ns(local: PerThread) -> int:
     for _ in range(_ROUNDS):
         size = (_EVENTS + 1) * RECORD_BYTES
         state = (itertools.count(0, RECORD_BYTES).__next__, size, bytearray(size))
-        event, _bind = build_event(local, _drop, _ignore, state)
+        event, _bind = build_fast_path(local, _drop, _ignore, state)
         begin_ns = clock()
         for _event in range(_EVENTS):
             event(1, clock(), clock(), 1, 2, 3)

@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING, Any, Final
 from slowstep.record.batches import bytes_in
 from slowstep.record.format import COLLATE, FAILED, FETCH, FETCH_DELAY, FETCH_IO
 from slowstep.record.recorder import now
+from slowstep.record.threads import ThreadState
 
 if TYPE_CHECKING:
     from slowstep.record.recorder import Recorder
 
-# Measuring takes 9 us: half a percent of a fetch of 1.8 ms. Shorter ones are measured one in n; between, the last
+# Measuring takes 9 us: half a percent of a fetch of 1.8 ms. Shorter ones are measured once in so much time; between, the last
 # measured share of CPU time in wall time is carried on.
-_ALWAYS_FROM_NS: Final = 1_800_000
+_MEASURED_FROM_NS: Final = 1_800_000
+# In fetches under this the collating is recorded only where the fetch is measured.
+_TINY_NS: Final = 60_000
 _UNKNOWN: Final = -1
 
 # Thread CPU, process CPU and run-queue delay in ns, then bytes read, bytes from storage, read calls; None where unknown.
@@ -52,29 +55,41 @@ class Fetches:
     """Times calls that make a batch, and the collating inside them. Used by the training process and by workers alike."""
 
     def __init__(self, recorder: Recorder) -> None:
-        self._recorder, self._local, self._event = recorder, recorder.local, recorder.event
+        self._recorder, self._event = recorder, recorder.event
         self._io = _Io()
 
-    def timed(self, make: Callable[..., Any], fetcher: Any, index: Any) -> Any:
+    def is_tiny(self, me: ThreadState) -> bool:
+        """Whether the next fetch is to be recorded by `tiny`: the last ones were short, and it is not its turn to be measured."""
+        me.unmeasured_ns += me.fetch_ns
+        return 0 < me.fetch_ns < _TINY_NS and me.unmeasured_ns < _MEASURED_FROM_NS
+
+    def tiny(self, me: ThreadState, t0: int, t1: int) -> None:
+        """Record a short fetch: its times only."""
+        wall_ns = t1 - t0
+        if wall_ns >= _TINY_NS:
+            me.fetch_ns = wall_ns
+        cpu_ns = int(wall_ns * me.cpu_share)
+        self._event(FETCH, t0, t1, me.batch, _UNKNOWN, cpu_ns)
+
+    def timed(self, me: ThreadState, make: Callable[..., Any], fetcher: Any, index: Any) -> Any:
         """Call `make(fetcher, index)` and record it. Its exceptions pass."""
-        local, fault = self._local, self._recorder.fault
         reading: _Reading | None = None
         collate = None
         try:
-            if self._is_measured():
-                reading = self._read_before()
+            if not me.fetch_ns or me.unmeasured_ns >= _MEASURED_FROM_NS:
+                me.unmeasured_ns = 0
+                reading = self._read_before(me)
             collate = fetcher.collate_fn
             # For this call only: nothing of ours stays on the fetcher.
-            fetcher.collate_fn = self._timed_collate(collate, reading is not None)
+            fetcher.collate_fn = self._timed_collate(me, collate, reading is not None)
         except Exception as error:
-            fault(error)
+            self._recorder.fault(error)
         flags, t0 = 0, now()
-        batch: Any = None
         try:
-            batch = make(fetcher, index)
+            return make(fetcher, index)
         except StopIteration:
             # The data set has ended: no batch was made.
-            t0 = -1
+            flags = _UNKNOWN
             raise
         except BaseException:
             flags = FAILED
@@ -83,41 +98,29 @@ class Fetches:
             t1 = now()
             if collate is not None:
                 fetcher.collate_fn = collate
-            if t0 >= 0:
-                try:
-                    self._record(t0, t1, samples_of(fetcher, index, local.collated), flags, reading)
-                except Exception as error:
-                    fault(error)
-        return batch
+            if flags != _UNKNOWN:
+                self._record(me, t0, t1, samples_of(fetcher, index, me.collated), flags, reading)
 
-    def _is_measured(self) -> bool:
-        local = self._local
-        local.unmeasured += 1
-        if local.fetch_ns < _ALWAYS_FROM_NS and local.unmeasured * local.fetch_ns < _ALWAYS_FROM_NS and local.fetch_ns:
-            return False
-        local.unmeasured = 0
-        return True
-
-    def _read_before(self) -> _Reading:
+    def _read_before(self, me: ThreadState) -> _Reading:
         # Counters of bytes last, and first afterwards: our own readings are no reading of data.
-        thread_ns, process_ns, delay_ns = time.thread_time_ns(), time.process_time_ns(), self._local.delay_ns()
+        thread_ns, process_ns, delay_ns = time.thread_time_ns(), time.process_time_ns(), me.delay_ns()
         return thread_ns, process_ns, delay_ns, self._io.read(counts_itself=True)
 
-    def _read_after(self) -> _Reading:
+    def _read_after(self, me: ThreadState) -> _Reading:
         io = self._io.read(counts_itself=False)
-        return time.thread_time_ns(), time.process_time_ns(), self._local.delay_ns(), io
+        return time.thread_time_ns(), time.process_time_ns(), me.delay_ns(), io
 
-    def _timed_collate(self, collate: Callable[[Any], Any], measured: bool) -> Callable[[Any], Any]:
-        local, event, fault = self._local, self._event, self._recorder.fault
-        local.collated = _UNKNOWN
+    def _timed_collate(self, me: ThreadState, collate: Callable[[Any], Any], measured: bool) -> Callable[[Any], Any]:
+        event, fault = self._event, self._recorder.fault
+        me.collated = _UNKNOWN
 
         def collate_fn(data: Any) -> Any:
             cpu_ns, t0 = (time.thread_time_ns() if measured else 0), now()
             batch = collate(data)
             t1 = now()
             try:
-                used_ns = time.thread_time_ns() - cpu_ns if measured else int((t1 - t0) * local.cpu_share)
-                local.collated = len(data) if isinstance(data, list) else _UNKNOWN
+                used_ns = time.thread_time_ns() - cpu_ns if measured else int((t1 - t0) * me.cpu_share)
+                me.collated = len(data) if isinstance(data, list) else _UNKNOWN
                 event(COLLATE, t0, t1, used_ns, bytes_in(batch))
             except Exception as error:
                 fault(error)
@@ -125,20 +128,18 @@ class Fetches:
 
         return collate_fn
 
-    def _record(self, t0: int, t1: int, samples: int, flags: int, before: _Reading | None) -> None:
-        local, event, wall_ns = self._local, self._event, t1 - t0
-        local.fetch_ns += (wall_ns - local.fetch_ns) >> 3 if local.fetch_ns else max(wall_ns, 1)
-        batch = local.batch
+    def _record(self, me: ThreadState, t0: int, t1: int, samples: int, flags: int, before: _Reading | None) -> None:
+        event, wall_ns = self._event, t1 - t0
+        me.fetch_ns += (wall_ns - me.fetch_ns) // 8 if me.fetch_ns else max(wall_ns, 1)
         if before is None:
-            event(FETCH, t0, t1, batch, samples, int(wall_ns * local.cpu_share), flags)
-            event(FETCH_DELAY, t0, t1, _UNKNOWN, _UNKNOWN, local.iterator)
+            event(FETCH, t0, t1, me.batch, samples, int(wall_ns * me.cpu_share), flags)
             return
-        thread_ns, process_ns, delay_ns, io = self._read_after()
+        thread_ns, process_ns, delay_ns, io = self._read_after(me)
         used_ns = thread_ns - before[0]
-        local.cpu_share = min(used_ns / wall_ns, 1.0) if wall_ns else 1.0
-        event(FETCH, t0, t1, batch, samples, used_ns, flags)
+        me.cpu_share = min(used_ns / wall_ns, 1.0) if wall_ns else 1.0
+        event(FETCH, t0, t1, me.batch, samples, used_ns, flags)
         waited_ns = _UNKNOWN if delay_ns is None or before[2] is None else delay_ns - before[2]
-        event(FETCH_DELAY, t0, t1, max(process_ns - before[1] - used_ns, 0), waited_ns, local.iterator)
+        event(FETCH_DELAY, t0, t1, max(process_ns - before[1] - used_ns, 0), waited_ns, me.iterator)
         if io is not None and before[3] is not None:
             read, storage, calls = (after - start for after, start in zip(io, before[3], strict=True))
             event(FETCH_IO, t0, t1, read, storage, calls)
@@ -146,8 +147,6 @@ class Fetches:
 
 def samples_of(fetcher: Any, index: Any, collated: int) -> int:
     """Samples in a batch: what was collated, else the indices that were asked for; -1 where the data set makes whole batches."""
-    if collated >= 0 and fetcher.auto_collation:
-        return collated
-    if fetcher.auto_collation and hasattr(index, "__len__"):
-        return len(index)
-    return _UNKNOWN
+    if not getattr(fetcher, "auto_collation", False):
+        return _UNKNOWN
+    return collated if collated >= 0 or not hasattr(index, "__len__") else len(index)

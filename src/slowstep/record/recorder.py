@@ -47,7 +47,7 @@ class Recorder:
         reserve: Reserve | None = None,
     ) -> None:
         self.folder, self.level = folder, level
-        self._steps, self._seconds_ns = steps, None if seconds is None else int(seconds * 1e9)
+        self.steps, self._seconds_ns = steps, None if seconds is None else int(seconds * 1e9)
         self._limit_bytes, self._reserve = limit_bytes, reserve or os.posix_fallocate
         self.page = Page(folder)
         # Looked at by hooks together with the page's first byte: is there anything to record for?
@@ -57,9 +57,10 @@ class Recorder:
         self._introductions: list[dict[str, Any]] = []
         self.forgetters: list[Callable[[], None]] = []
         self._writer = Writer(self.local, self.fault, limit_bytes=limit_bytes)
-        self._writer.open_files = self._open
+        self._writer.open_files, self._writer.when_closed = self._open, self.leave
         self.event = self._writer.event
         self.step = self._writer.step
+        self.is_updating: Callable[[], bool] = lambda: False
         self._forget()
 
     def _forget(self) -> None:
@@ -117,13 +118,15 @@ class Recorder:
     def watch(self) -> None:
         """Take stacks of the calling thread from now on."""
         ident = threading.get_ident()
+        me = self.local.me
+        me.watched = True
         if ident not in self.watched and len(self.watched) < MOST_WATCHED:
-            self.watched[ident] = self.local.thread
+            self.watched[ident] = me.thread
 
     def updated(self, updates: int, ended_ns: int) -> None:
         """An optimizer has made so many updates: tell the launcher, and end the recording when it was to last so long."""
         self.page.publish(updates, ended_ns)
-        if self._steps is not None and updates >= self._steps:
+        if self.steps is not None and updates >= self.steps:
             self.end_all(STOPPED_BY_STEPS)
         elif self._seconds_ns is not None and ended_ns - self.page.first_update_ns >= self._seconds_ns:
             self.end_all(STOPPED_BY_TIME)
@@ -134,11 +137,11 @@ class Recorder:
         self.stop(_REASONS.get(reason, "end"))
 
     def leave(self) -> None:
-        """Called by hooks that find the recording ended: end it here too, and take the hooks away if this thread may."""
+        """Called when the recording has ended, by a hook that did not know: end it here too, and take the hooks away if this thread may."""
         self.stop(_REASONS.get(self.page.bytes[CONTROL_REASON], "launcher"))
         ident = threading.get_ident()
         # An optimizer's hooks must not be taken away while their list is being walked, which only its own thread can know.
-        if not self.local.begun and self.updaters <= {ident}:
+        if not self.is_updating() and self.updaters <= {ident}:
             undos, self.undos = self.undos, []
             for undo in reversed(undos):
                 try:

@@ -25,11 +25,12 @@ def timed_save(recorder: Recorder, original: Any, name: str, *, position: int, k
 
     @functools.wraps(original)
     def save(*args: Any, **kwargs: Any) -> Any:
-        if local.saving:
+        me = local.me
+        if me.saving:
             return original(*args, **kwargs)
         target = args[position] if len(args) > position else kwargs.get(keyword)
         begin, flags = _position(target), FAILED
-        local.saving = True
+        me.saving = True
         t0 = now()
         try:
             result = original(*args, **kwargs)
@@ -40,7 +41,7 @@ def timed_save(recorder: Recorder, original: Any, name: str, *, position: int, k
             raise
         finally:
             t1 = now()
-            local.saving = False
+            me.saving = False
             try:
                 if recorder.live[0]:
                     event(SAVE, t0, t1, _UNKNOWN if flags else _written(target, begin), recorder.text_id(name), 0, flags)

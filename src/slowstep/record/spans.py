@@ -63,19 +63,19 @@ class _Steps(Iterator[T]):
         recorder.note({**note, "dataset": type(loader).__qualname__, "batch_size": None})
 
     def __next__(self) -> T:
-        recorder, local = self._recorder, self._recorder.local
-        outer, local.borrower, self._lent = local.borrower, self, None
+        recorder, me = self._recorder, self._recorder.local.me
+        outer, me.borrower, self._lent = me.borrower, self, None
         t0 = now()
         try:
             batch = next(self._batches)
         except BaseException as error:
-            local.borrower = outer
+            me.borrower = outer
             ended = isinstance(error, StopIteration)
             if not ended:
                 hide_own_frames()
             recorder.event(WAIT, t0, now(), self._number, -1, -1, END if ended else FAILED, READY_UNKNOWN)
             raise
-        local.borrower = outer
+        me.borrower = outer
         try:
             self._record(batch, t0, now())
         except Exception as error:
@@ -87,7 +87,10 @@ class _Steps(Iterator[T]):
         self._count += 1
         found = samples_in(batch)
         self._recorder.event(WAIT, t0, t1, number, index, samples if found < 0 else found, 0, ready)
-        self._mark(t1)
+        me = self._recorder.local.me
+        me.waits += 1
+        if me.marking:
+            self._mark(me, t1)
 
     def lend(self, number: int, index: int, samples: int, ready: int) -> None:
         """Called by the loader's hook inside this wait: what it would have recorded of its own."""

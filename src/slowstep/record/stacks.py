@@ -11,9 +11,9 @@ from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any, Final
 
+from slowstep.record.fastpath import Event
 from slowstep.record.format import STACK
 from slowstep.record.tracebacks import PACKAGE
-from slowstep.record.writer import Event
 
 PERIOD_NS: Final = 50_000_000
 # Without stacks the thread only does chores.

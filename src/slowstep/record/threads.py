@@ -6,9 +6,15 @@ import os
 import threading
 from typing import Any
 
+from slowstep.record.format import RECORD_BYTES
+
+# A record in the order of format.RECORD: t0, t1, a, b, c, thread, flags, extra, kind.
+Fields = tuple[int, int, int, int, int, int, int, int, int]
+assert RECORD_BYTES == 48
+
 
 class Schedstat:
-    """This thread's run-queue delay, read from a file that stays open for as long as the thread lives."""
+    """A thread's run-queue delay, read from a file that stays open for as long as the thread lives."""
 
     __slots__ = ("_handle",)
 
@@ -16,7 +22,7 @@ class Schedstat:
         self._handle = os.open(f"/proc/self/task/{thread}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
 
     def delay_ns(self) -> int:
-        """Nanoseconds that the thread has waited for a core so far. Raises OSError or ValueError where the kernel does not say."""
+        """Nanoseconds that the thread has waited for a core so far. Raises OSError, ValueError or IndexError without the kernel's help."""
         return int(os.pread(self._handle, 64, 0).split(None, 2)[1])
 
     def __del__(self) -> None:
@@ -26,54 +32,68 @@ class Schedstat:
             pass
 
 
-class PerThread(threading.local):
-    """State of one thread; a thread that is seen for the first time gets a fresh one."""
+class ThreadState:
+    """State of one thread, in one object: attributes of a threading.local are slow to reach."""
+
+    __slots__ = (
+        "batch",
+        "borrower",
+        "collated",
+        "cpu_share",
+        "fetch_ns",
+        "forward",
+        "in_worker",
+        "iterator",
+        "mark_due_ns",
+        "marking",
+        "saving",
+        "schedstat",
+        "step_ns",
+        "thread",
+        "unmeasured_ns",
+        "updates",
+        "waiting",
+        "waits",
+        "watched",
+    )
 
     def __init__(self) -> None:
-        self.forget()
-
-    def forget(self) -> None:
-        """Start anew: a thread that survived a fork is another thread, in another process."""
-        self.thread: int = threading.get_native_id()
-        self.schedstat: Schedstat | None = None
-        self.schedstat_missing: bool = False
-        # Input: how deep in nested requests, and whose batch is being made.
-        self.wait_depth: int = 0
+        self.thread = threading.get_native_id()
+        # None: not opened yet; False: the kernel does not say.
+        self.schedstat: Schedstat | bool | None = None
+        self.watched = False
+        # Input: whether a request is under way, for which batch of which iterator, and how many there were.
+        self.waiting = self.in_worker = False
         self.borrower: Any = None
-        self.iterator: int = -1
-        self.batch: int = -1
-        self.waits: int = 0
-        # Updates: begin of each optimizer's call that is running, by the optimizer's id().
-        self.begun: dict[int, int] = {}
-        self.updates: int = 0
-        self.forward_depth: int = 0
-        # Marks of CPU time: one step in `mark_every` is marked; `marking` is a state of cpu_marks.
-        self.mark_every: int = 1
-        self.marking: int = 1
-        self.unmarked: int = 0
-        self.last_update_ns: int = 0
-        self.step_ns: int = 0
-        # The same for fetches.
-        self.fetch_ns: int = 0
-        self.unmeasured: int = 0
-        self.cpu_share: float = 1.0
-        self.collated: int = -1
-        self.in_worker: bool = False
-        self.saving: bool = False
+        self.iterator = self.batch = -1
+        self.waits = 0
+        self.fetch_ns = self.unmeasured_ns = 0
+        self.cpu_share, self.collated = 1.0, -1
+        # Updates: how often bookkeeping was done, how long a step is, and the state of cpu_marks.
+        self.updates = self.step_ns = self.mark_due_ns = 0
+        self.marking = 1
+        self.forward = self.saving = False
 
     def delay_ns(self) -> int | None:
         """Nanoseconds that this thread has waited for a core so far; None where the kernel does not say."""
         schedstat = self.schedstat
-        if schedstat is None:
-            if self.schedstat_missing:
-                return None
-            try:
-                schedstat = self.schedstat = Schedstat(self.thread)
-            except OSError:
-                self.schedstat_missing = True
-                return None
+        if isinstance(schedstat, bool):
+            return None
         try:
+            if schedstat is None:
+                schedstat = self.schedstat = Schedstat(self.thread)
             return schedstat.delay_ns()
         except (OSError, ValueError, IndexError):
-            self.schedstat, self.schedstat_missing = None, True
+            self.schedstat = False
             return None
+
+
+class PerThread(threading.local):
+    """The calling thread's state, as `me`; a thread that is seen for the first time gets a fresh one."""
+
+    def __init__(self) -> None:
+        self.me = ThreadState()
+
+    def forget(self) -> None:
+        """Start anew: a thread that survived a fork is another thread, in another process."""
+        self.me = ThreadState()

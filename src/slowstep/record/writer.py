@@ -6,60 +6,19 @@ import itertools
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
+from slowstep.record.fastpath import ASKING, build_fast_path
 from slowstep.record.format import CLOCK, END, RECORD, RECORD_BYTES, TOTALS, WAIT
 from slowstep.record.storage import FLUSH_RECORDS, AppendFile, MappedFile
 from slowstep.record.thinning import BLOCK_STEPS, Totals, one_in
-from slowstep.record.threads import PerThread
+from slowstep.record.threads import Fields, PerThread
 
 now: Final = time.monotonic_ns
 
-# An offset that lies beyond every chunk: whoever gets it asks the slow path.
-_ASK: Final = 1 << 62
 _NEVER: Final = 1 << 62
-
-# A counter of slots, where it ends, and the memory it counts in: only ever exchanged together.
-State = tuple[Callable[[], int], int, Any]
-# A record in the order of format.RECORD.
-Fields = tuple[int, int, int, int, int, int, int, int, int]
+# Positions in a record's fields.
 _KIND, _SAMPLES, _FLAGS = 8, 4, 6
-
-ASKING: Final[State] = (itertools.repeat(_ASK).__next__, 0, bytearray())
-
-
-class Event(Protocol):
-    """Writes one record; the fast path of every hook. `thread` is a native id, 0 for the calling thread."""
-
-    def __call__(
-        self, kind: int, t0: int, t1: int, a: int = 0, b: int = 0, c: int = 0, flags: int = 0, extra: int = 0, thread: int = 0
-    ) -> None: ...
-
-
-def build_event(
-    local: PerThread, place: Callable[[Fields], None], fault: Callable[[Exception], None], state: State = ASKING
-) -> tuple[Event, Callable[[State], State]]:
-    """The event function, and the one that gives it another place to write to (and returns the last one)."""
-    pack = RECORD.pack_into
-
-    def event(kind: int, t0: int, t1: int, a: int = 0, b: int = 0, c: int = 0, flags: int = 0, extra: int = 0, thread: int = 0) -> None:
-        try:
-            # Taken at once: a chunk, its end and its counter belong together whatever other threads do.
-            claim, end, buffer = state
-            offset = claim()
-            if offset < end:
-                pack(buffer, offset, t0, t1, a, b, c, thread or local.thread, flags, extra, kind)
-            else:
-                place((t0, t1, a, b, c, thread or local.thread, flags, extra, kind))
-        except Exception as error:
-            fault(error)
-
-    def bind(new: State) -> State:
-        nonlocal state
-        old, state = state, new
-        return old
-
-    return event, bind
 
 
 class Writer:
@@ -70,8 +29,9 @@ class Writer:
 
     def __init__(self, local: PerThread, fault: Callable[[Exception], None], *, limit_bytes: int) -> None:
         self._local, self._fault, self._limit_bytes = local, fault, limit_bytes
-        self.event, self._bind = build_event(local, self.place, fault)
+        self.event, self._bind = build_fast_path(local, self.place, fault)
         self.open_files: Callable[[], bool] = lambda: False
+        self.when_closed: Callable[[], None] = lambda: None
         self.forget()
 
     def forget(self) -> None:
@@ -105,8 +65,11 @@ class Writer:
     def place(self, fields: Fields) -> None:
         """Write one record by the slow path: the first one, the one after a full chunk, or one while details are left out."""
         with self._lock:
-            if self.closed or self._placing:
-                self.lost += not self.closed
+            if self._placing:
+                self.lost += 1
+                return
+            if self.closed:
+                self.when_closed()
                 return
             self._placing = True
             try:
@@ -119,9 +82,9 @@ class Writer:
             finally:
                 self._placing = False
 
-    def step(self) -> None:
-        """One step has ended: details are kept or left out by whole blocks of steps."""
-        self._steps += 1
+    def step(self, steps: int = 1) -> None:
+        """So many steps have ended: details are kept or left out by whole blocks of steps."""
+        self._steps += steps
         if self._steps >= self._block_end:
             with self._lock:
                 if not self.closed and (self._mapped is not None or self._appended is not None):
@@ -233,7 +196,7 @@ class Writer:
 
     def _totals_record(self, totals: Totals, at_ns: int) -> Fields:
         steps = self._steps - totals.first_step
-        return (totals.begin_ns, at_ns, steps, totals.samples_or_unknown, 0, self._local.thread, 0, 0, TOTALS)
+        return (totals.begin_ns, at_ns, steps, totals.samples_or_unknown, 0, self._local.me.thread, 0, 0, TOTALS)
 
     def _update_totals(self, at_ns: int) -> None:
         if self._totals is not None and self._totals_slot is not None:

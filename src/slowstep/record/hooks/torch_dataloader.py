@@ -14,13 +14,13 @@ from slowstep.record.hook import Hook, Undo, all_of, find, replace
 from slowstep.record.known import Known
 from slowstep.record.loaders import describe_iterator
 from slowstep.record.recorder import now
+from slowstep.record.threads import ThreadState
 from slowstep.record.tracebacks import hide_own_frames
 
 if TYPE_CHECKING:
     from slowstep.record.recorder import Recorder
 
-# Written on the iterator itself, which can be neither copied nor pickled: its number.
-_NUMBER: Final = "_slowstep_iterator"
+_KNOWN: Final = "_slowstep_iterator"
 
 
 def install(recorder: Recorder) -> Undo:
@@ -37,6 +37,17 @@ def install(recorder: Recorder) -> Undo:
     )
 
 
+class _Iterator:
+    """What is known of one iterator, kept on the iterator itself, which can be neither copied nor pickled."""
+
+    __slots__ = ("has_workers", "in_order", "number")
+
+    def __init__(self, number: int, state: dict[str, Any]) -> None:
+        self.number = number
+        self.has_workers = state.get("_worker_result_queue") is not None
+        self.in_order = bool(state.get("_in_order", True))
+
+
 class _Numbering:
     """Numbers of loaders and iterators; each is described once."""
 
@@ -47,18 +58,18 @@ class _Numbering:
         # Not from 1 on again in a forked child: an iterator that it inherits keeps its number.
         self._next = itertools.count(1).__next__
 
-    def adopt(self, state: dict[str, Any], loader: Any = None) -> tuple[int, int]:
-        """Number an iterator, given by its attributes, at each of its starts anew; returns its number and its loader's."""
+    def adopt(self, state: dict[str, Any], loader: Any = None) -> tuple[_Iterator, int]:
+        """Number an iterator, given by its attributes, at each of its starts anew; returns what is known of it and its loader's number."""
         loader_number = 0
         if loader is not None:
             loader_number = self._loaders.get(loader) or self._loaders.add(loader)
-        number = state[_NUMBER] = self._next()
-        self._recorder.note({"kind": "iterator", "id": number, "loader": loader_number, **describe_iterator(state, loader)})
-        return number, loader_number
+        known = state[_KNOWN] = _Iterator(self._next(), state)
+        self._recorder.note({"kind": "iterator", "id": known.number, "loader": loader_number, **describe_iterator(state, loader)})
+        return known, loader_number
 
 
 def _timed_start(recorder: Recorder, original: Any, numbering: _Numbering) -> Any:
-    event, fault, page, live = recorder.event, recorder.fault, recorder.page.bytes, recorder.live
+    event, fault, live = recorder.event, recorder.fault, recorder.live
 
     @functools.wraps(original)
     def __iter__(self: Any) -> Any:
@@ -70,11 +81,10 @@ def _timed_start(recorder: Recorder, original: Any, numbering: _Numbering) -> An
             raise
         t1 = now()
         try:
-            if not (page[0] and live[0]):
-                return iterator
-            recorder.ensure_open()
-            number, loader = numbering.adopt(iterator.__dict__, self)
-            event(START, t0, t1, number, loader, self.num_workers)
+            if live[0] and recorder.ensure_open():
+                recorder.watch()
+                known, loader = numbering.adopt(iterator.__dict__, self)
+                event(START, t0, t1, known.number, loader, self.num_workers)
         except Exception as error:
             fault(error)
         return iterator
@@ -83,66 +93,57 @@ def _timed_start(recorder: Recorder, original: Any, numbering: _Numbering) -> An
 
 
 def _timed_next(recorder: Recorder, original: Any, numbering: _Numbering) -> Any:
-    event, fault, local = recorder.event, recorder.fault, recorder.local
-    page, live, watch, leave = recorder.page.bytes, recorder.live, recorder.watch, recorder.leave
+    event, fault, local, clock = recorder.event, recorder.fault, recorder.local, now
     mark_wait, _ = build_marks(recorder)
 
-    def begin(state: dict[str, Any]) -> tuple[int, int, Any]:
-        """The iterator's number, how many batches are ready, and where needed the tasks under way."""
-        if not (page[0] and live[0]):
-            leave()
-        if not local.waits:
-            watch()
-        local.waits += 1
-        number = state.get(_NUMBER)
-        if number is None:
-            recorder.ensure_open()
-            number = numbering.adopt(state)[0]
-        if "_worker_result_queue" not in state:
-            return number, READY_UNKNOWN, None
-        return number, ready_batches(state), None if state.get("_in_order", True) else tuple(state["_task_info"])
+    def meet(state: dict[str, Any]) -> _Iterator:
+        """The first request to an iterator that was not seen to start."""
+        recorder.ensure_open()
+        recorder.watch()
+        return numbering.adopt(state)[0]
 
-    def end(state: dict[str, Any], batch: Any, number: int, ready: int, tasks: Any, t0: int, t1: int) -> None:
-        index, samples = batch_index(state, tasks), samples_in(batch)
-        borrower = local.borrower
-        if borrower is not None:
-            borrower.lend(number, index, samples, ready)
-        else:
-            event(WAIT, t0, t1, number, index, samples, 0, ready)
-            mark_wait(t1)
-
-    def failed(error: BaseException, number: int, ready: int, t0: int, t1: int) -> None:
+    def failed(me: ThreadState, error: BaseException, number: int, ready: int, t0: int, t1: int) -> None:
         ended = isinstance(error, StopIteration)
-        if local.borrower is None:
+        if me.borrower is None:
             event(WAIT, t0, t1, number, -1, -1, END if ended else FAILED, ready)
         if not ended:
             hide_own_frames()
 
     @functools.wraps(original)
     def __next__(self: Any) -> Any:
-        if local.wait_depth:
+        me = local.me
+        if me.waiting:
             # A data set that reads another loader: that is the making of a batch, not a wait for one.
             return original(self)
         try:
             state = self.__dict__
-            number, ready, tasks = begin(state)
-            local.iterator, local.batch = number, state["_num_yielded"]
+            known = state.get(_KNOWN) or meet(state)
+            me.waits += 1
+            me.iterator, me.batch = number, index = known.number, state["_num_yielded"]
+            ready, tasks = before(state, known) if known.has_workers else (READY_UNKNOWN, None)
         except Exception as error:
             fault(error)
             return original(self)
-        local.wait_depth = 1
-        t0 = now()
+        me.waiting = True
+        t0 = clock()
         try:
             batch = original(self)
         except BaseException as error:
-            t1 = now()
-            local.wait_depth, local.iterator = 0, -1
-            failed(error, number, ready, t0, t1)
+            t1 = clock()
+            me.waiting, me.iterator = False, -1
+            failed(me, error, number, ready, t0, t1)
             raise
-        t1 = now()
-        local.wait_depth, local.iterator = 0, -1
+        t1 = clock()
+        me.waiting, me.iterator = False, -1
         try:
-            end(state, batch, number, ready, tasks, t0, t1)
+            if known.has_workers:
+                index = batch_index(state, tasks)
+            if me.borrower is None:
+                event(WAIT, t0, t1, number, index, samples_in(batch), 0, ready)
+            else:
+                me.borrower.lend(number, index, samples_in(batch), ready)
+            if me.marking:
+                mark_wait(me, t1)
         except Exception as error:
             fault(error)
         return batch
@@ -150,20 +151,22 @@ def _timed_next(recorder: Recorder, original: Any, numbering: _Numbering) -> Any
     return __next__
 
 
+def before(state: dict[str, Any], known: _Iterator) -> tuple[int, tuple[int, ...] | None]:
+    """How many batches are ready, and where their order is free the tasks under way, from an iterator's attributes."""
+    return ready_batches(state), None if known.in_order else tuple(state["_task_info"])
+
+
 def batch_index(state: dict[str, Any], tasks: tuple[int, ...] | None) -> int:
     """Which batch was received, counted as the workers count. `tasks` were under way before, where their order is free."""
     if tasks is not None:
         left = state["_task_info"]
         return next((task for task in tasks if task not in left), -1)
-    received = state.get("_rcvd_idx")
-    return int(state["_num_yielded"] if received is None else received) - 1
+    return int(state["_rcvd_idx"]) - 1
 
 
 def ready_batches(state: dict[str, Any]) -> int:
-    """Batches that were made and not yet asked for, from an iterator's attributes; READY_UNKNOWN where it has no workers."""
-    queue = state.get("_worker_result_queue")
-    if queue is None:
-        return READY_UNKNOWN
+    """Batches that workers have made and nobody has asked for yet; READY_UNKNOWN where the system does not say."""
+    queue = state["_worker_result_queue"]
     try:
         ready = int(queue.qsize())
     except NotImplementedError:

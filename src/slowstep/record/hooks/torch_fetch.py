@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from slowstep.record.fetches import Fetches
 from slowstep.record.hook import Hook, Undo, Unfit, all_of, find, replace
+from slowstep.record.recorder import now
 from slowstep.record.tracebacks import hide_own_frames
 
 if TYPE_CHECKING:
@@ -25,15 +26,21 @@ def install(recorder: Recorder) -> Undo:
 
 
 def _timed(recorder: Recorder, fetches: Fetches, original: Any) -> Any:
-    local, page, live, timed = recorder.local, recorder.page.bytes, recorder.live, fetches.timed
+    local, live, is_tiny, tiny, timed = recorder.local, recorder.live, fetches.is_tiny, fetches.tiny, fetches.timed
 
     @functools.wraps(original)
     def fetch(self: Any, possibly_batched_index: Any) -> Any:
+        me = local.me
         # Without an iterator it is nobody's request: a loader inside a data set, or a framework at play.
-        if (local.iterator < 0 and not local.in_worker) or not (page[0] and live[0]):
+        if not live[0] or (me.iterator < 0 and not me.in_worker):
             return original(self, possibly_batched_index)
         try:
-            return timed(original, self, possibly_batched_index)
+            if not is_tiny(me):
+                return timed(me, original, self, possibly_batched_index)
+            t0 = now()
+            batch = original(self, possibly_batched_index)
+            tiny(me, t0, now())
+            return batch
         except StopIteration:
             raise
         except BaseException:

@@ -52,7 +52,7 @@ def _through_proxies(recorder: Recorder, signature: inspect.Signature, args: Any
     bound = signature.bind(*args, **kwargs)
     given = bound.arguments
     recorder.role = {"role": "worker", "worker": given["worker_id"], "parent": os.getppid(), "worker_count": given["num_workers"]}
-    recorder.local.in_worker = True
+    recorder.local.me.in_worker = True
     recorder.watch()
     given["index_queue"] = IndexQueue(recorder, given["index_queue"])
     given["data_queue"] = DataQueue(given["data_queue"])
@@ -65,7 +65,7 @@ class IndexQueue:
     def __init__(self, recorder: Recorder, queue: Any) -> None:
         self._recorder, self._queue = recorder, queue
         self._get, self._event, self._local = queue.get, recorder.event, recorder.local
-        self._page, self._live = recorder.page.bytes, recorder.live
+        self._live = recorder.live
 
     def get(self, *args: Any, **kwargs: Any) -> Any:
         """Get the next task, recorded as idle time."""
@@ -73,12 +73,12 @@ class IndexQueue:
         try:
             task = self._get(*args, **kwargs)
         finally:
-            if self._page[0] and self._live[0]:
+            if self._live[0]:
                 self._event(IDLE, t0, now())
             else:
                 self._recorder.leave()
         if type(task) is tuple and task and isinstance(task[0], int):
-            self._local.batch = task[0]
+            self._local.me.batch = task[0]
         return task
 
     def __getattr__(self, name: str) -> Any:

@@ -1,0 +1,156 @@
+"""Counts the calls of every optimizer, and does what is due at the end of a step."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from slowstep.record.callers import training_frame
+from slowstep.record.cpu_marks import build_marks
+from slowstep.record.facts import torch_facts
+from slowstep.record.format import SKIPPED, UPDATE
+from slowstep.record.recorder import now
+
+if TYPE_CHECKING:
+    from slowstep.record.recorder import Recorder
+
+_DUE_EVERY_NS: Final = 2_000_000
+# More updates than fit into that time.
+_STEPS_AT_A_TIME: Final = 1000
+
+StepHook = Callable[[Any, Any, Any], None]
+
+
+class Optimizer:
+    """What is known of one optimizer."""
+
+    __slots__ = ("begun_ns", "count", "count_when_due", "due_ns", "last_due_ns", "number", "ref")
+
+    def __init__(self, number: int, optimizer: Any, forget: Callable[[Any], object]) -> None:
+        self.number = number
+        self.ref = weakref.ref(optimizer, forget)
+        self.count = self.begun_ns = 0
+        # When bookkeeping is due, and when it was done last.
+        self.due_ns = self.last_due_ns = self.count_when_due = 0
+
+
+class Updates:
+    """The optimizers of this process."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._optimizers: dict[int, Optimizer] = {}
+        self._number = self._most = self._stepped = 0
+        _, self._mark = build_marks(recorder)
+        recorder.forgetters.append(self._forget)
+        recorder.is_updating = lambda: any(known.begun_ns for known in self._optimizers.values())
+
+    def _forget(self) -> None:
+        self._optimizers.clear()
+        self._number = self._most = self._stepped = 0
+
+    def build_before(self) -> StepHook:
+        """The hook to be called before any optimizer's `step`."""
+        get, known, fault, clock = self._optimizers.get, self.known, self._recorder.fault, now
+
+        def before(optimizer: Any, args: Any, kwargs: Any) -> None:
+            state = get(id(optimizer))
+            if state is None:
+                try:
+                    state = known(optimizer)
+                except Exception as error:
+                    fault(error)
+                    return
+            state.begun_ns = clock()
+
+        return before
+
+    def build_after(self) -> StepHook:
+        """The hook to be called after any optimizer's `step`."""
+        get, event, do_what_is_due, clock = self._optimizers.get, self._recorder.event, self._do_what_is_due, now
+
+        def after(optimizer: Any, args: Any, kwargs: Any) -> None:
+            t1 = clock()
+            state = get(id(optimizer))
+            if state is not None and (t0 := state.begun_ns):
+                event(UPDATE, t0, t1, state.number)
+                state.begun_ns = 0
+                state.count += 1
+                if t1 >= state.due_ns:
+                    do_what_is_due(state, t1)
+
+        return after
+
+    def skipped(self, optimizer: Any, t0: int, t1: int) -> None:
+        """Record that GradScaler has left out an update. Raises TypeError where the optimizer takes no weak references."""
+        state = self.known(optimizer)
+        self._recorder.event(UPDATE, t0, t1, state.number, 0, 0, SKIPPED)
+        state.count += 1
+        if t1 >= state.due_ns:
+            self._do_what_is_due(state, t1)
+
+    def count(self, optimizer: Any) -> int:
+        """How many calls of an optimizer there have been."""
+        state = self._optimizers.get(id(optimizer))
+        return 0 if state is None else state.count
+
+    def known(self, optimizer: Any) -> Optimizer:
+        """What is known of an optimizer; a new one is described in the notes. Raises TypeError where it takes no weak references."""
+        state = self._optimizers.get(id(optimizer))
+        if state is not None:
+            return state
+        recorder, key, optimizers = self._recorder, id(optimizer), self._optimizers
+        self._number += 1
+        # An id() is used again once its object is gone: the entry goes with it.
+        state = Optimizer(self._number, optimizer, lambda _: optimizers.pop(key, None))
+        optimizers[key] = state
+        if recorder.live[0] and recorder.ensure_open():
+            if self._number == 1:
+                recorder.note(torch_facts())
+            line = {"kind": "optimizer", "id": self._number, "type": type(optimizer).__name__, "params": _parameters(optimizer)}
+            recorder.note(line)
+            frame = training_frame(sys._getframe(1))
+            if frame is not None:
+                recorder.note({"kind": "training_frame", "optimizer": self._number, **frame})
+        return state
+
+    def _do_what_is_due(self, state: Optimizer, at_ns: int) -> None:
+        """What need not be done in every step of a training whose steps are very short."""
+        recorder = self._recorder
+        if not recorder.live[0]:
+            return
+        try:
+            me = recorder.local.me
+            if not state.last_due_ns:
+                recorder.updaters.add(threading.get_ident())
+                recorder.watch()
+            else:
+                me.step_ns = (at_ns - state.last_due_ns) // max(state.count - state.count_when_due, 1)
+            state.last_due_ns, state.count_when_due, state.due_ns = at_ns, state.count, at_ns + _DUE_EVERY_NS
+            if self._mark(me, at_ns) or self._is_last(state):
+                state.due_ns = 0
+            me.updates += 1
+            if state.count > self._most:
+                # Only the busiest optimizer's calls are steps.
+                self._most = state.count
+                recorder.step(state.count - self._stepped)
+                self._stepped = state.count
+                recorder.updated(state.count, at_ns)
+        except Exception as error:
+            recorder.fault(error)
+
+    def _is_last(self, state: Optimizer) -> bool:
+        """Whether the recording is to end within the next updates."""
+        steps = self._recorder.steps
+        return steps is not None and state.count + _STEPS_AT_A_TIME >= steps
+
+
+def _parameters(optimizer: Any) -> int | None:
+    try:
+        return sum(int(parameter.numel()) for group in optimizer.param_groups for parameter in group["params"])
+    except Exception:
+        # Lazy parameters have no size yet, and a custom optimizer may have no groups.
+        return None
