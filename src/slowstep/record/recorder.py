@@ -61,6 +61,8 @@ class Recorder:
         self.event = self._writer.event
         self.step = self._writer.step
         self.is_updating: Callable[[], bool] = lambda: False
+        # Called, once, when a thread updates and never asks a loader for input.
+        self.when_no_loader: Callable[[], None] | None = None
         self._forget()
 
     def _forget(self) -> None:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _DUE_EVERY_NS: Final = 2_000_000
 # More updates than fit into that time.
 _STEPS_AT_A_TIME: Final = 1000
+# A loop that has not asked for input by then has no loader.
+_LOOK_FOR_LOADER_AT: Final = 3
 
 StepHook = Callable[[Any, Any, Any], None]
 
@@ -133,6 +135,8 @@ class Updates:
             if self._mark(me, at_ns) or self._is_last(state):
                 state.due_ns = 0
             me.updates += 1
+            if me.updates == _LOOK_FOR_LOADER_AT and not me.waits:
+                self._call_once(recorder.when_no_loader)
             if state.count > self._most:
                 # Only the busiest optimizer's calls are steps.
                 self._most = state.count
@@ -141,6 +145,11 @@ class Updates:
                 recorder.updated(state.count, at_ns)
         except Exception as error:
             recorder.fault(error)
+
+    def _call_once(self, callback: Callable[[], None] | None) -> None:
+        self._recorder.when_no_loader = None
+        if callback is not None:
+            callback()
 
     def _is_last(self, state: Optimizer) -> bool:
         """Whether the recording is to end within the next updates."""

@@ -1,0 +1,85 @@
+"""The root forward: the outermost call of an `nn.Module` on a thread, for loops whose input cannot be seen otherwise."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from typing import TYPE_CHECKING, Any
+
+from slowstep.record.batches import samples_in
+from slowstep.record.callers import training_frame
+from slowstep.record.format import FAILED, FORWARD
+from slowstep.record.hook import Hook, Undo, all_of, find, replace
+from slowstep.record.recorder import now
+from slowstep.record.tracebacks import hide_own_frames
+
+if TYPE_CHECKING:
+    from slowstep.record.recorder import Recorder
+
+
+def install(recorder: Recorder) -> Undo:
+    """Wrap every module's call at level 2; at level 1 only once a loop without a loader is seen. Raises Unfit where torch has no modules."""
+    module_class = find(sys.modules["torch"], "nn.Module")
+    original = find(module_class, "__call__")
+    undos: list[Undo] = []
+
+    def hook_now() -> None:
+        if has_compiled():
+            remedy = "code is compiled already and would be compiled again; record with --level 2 to have forwards recorded from the start"
+            recorder.health("forward_not_hooked", "notice", remedy)
+        else:
+            undos.append(replace(module_class, "__call__", _timed(recorder, original)))
+
+    if recorder.level >= 2:
+        undos.append(replace(module_class, "__call__", _timed(recorder, original)))
+    elif recorder.level == 1:
+        recorder.when_no_loader = hook_now
+    return all_of(undos)
+
+
+def has_compiled() -> bool:
+    """Whether torch.compile has been at work in this process, or might have been. (torch.optim alone imports torch._dynamo.)"""
+    if "torch._dynamo" not in sys.modules:
+        return False
+    frames = getattr(sys.modules.get("torch._dynamo.convert_frame"), "FRAME_COUNTER", None)
+    return frames != 0
+
+
+def _timed(recorder: Recorder, original: Any) -> Any:
+    event, local, fault, introduced = recorder.event, recorder.local, recorder.fault, [False]
+    recorder.forgetters.append(lambda: introduced.__setitem__(0, False))
+
+    def introduce() -> None:
+        introduced[0] = True
+        frame = training_frame(sys._getframe(1))
+        if frame is not None and recorder.ensure_open():
+            recorder.note({"kind": "forward_frame", **frame})
+
+    @functools.wraps(original)
+    def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
+        me = local.me
+        if me.forward:
+            return original(self, *args, **kwargs)
+        me.forward = True
+        t0 = now()
+        try:
+            result = original(self, *args, **kwargs)
+        except BaseException:
+            me.forward = False
+            event(FORWARD, t0, now(), -1, 0, 0, FAILED)
+            hide_own_frames()
+            raise
+        t1 = now()
+        me.forward = False
+        try:
+            if not introduced[0]:
+                introduce()
+            event(FORWARD, t0, t1, samples_in(args or tuple(kwargs.values())))
+        except Exception as error:
+            fault(error)
+        return result
+
+    return __call__
+
+
+HOOK = Hook(name="torch_module", module="torch", install=install)
