@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.producers import REMOVABLE
+from slowstep.analyses.producers import REMOVABLE, STARTUP
 from slowstep.analyses.steps import Floats
 
 # From this share of the window on, waiting for input is worth a finding: XProf's "moderately input-bound", and the Kineto plugin's.
@@ -29,6 +29,7 @@ class Side:
 
     removable_ns: Floats  # waits less transport, start-up and the making of each iterator's first batch
     filling_ns: Floats  # the making of each iterator's first batch: shorter only where making is
+    startup_ns: float  # the loader's start-up
     rest_ns: float  # the step without them
     wall_ns: float  # producers' time
     cpu_ns: float  # their CPU time
@@ -53,6 +54,7 @@ def find_side(m: Measurements) -> Side | str:
     return Side(
         removable_ns=removable,
         filling_ns=m.filling_ns,
+        startup_ns=float(m.ledger.of("preprocess", STARTUP).mean()),
         rest_ns=rest,
         wall_ns=m.demand.wall_ns,
         cpu_ns=m.demand.cpu_ns,
@@ -81,11 +83,13 @@ def wait_stage(m: Measurements, *names: str) -> str:
 
 def workers_needed(side: Side, now: int) -> int:
     """The least number of workers that keeps up with the training thread, never fewer than one more than now."""
-    return max(math.ceil(side.wall_ns / (COMFORTABLE * side.rest_ns)), now + 1)
+    steady = max(side.rest_ns - float(side.filling_ns.mean()) - side.startup_ns, 1.0)
+    return max(math.ceil(side.wall_ns / (COMFORTABLE * steady)), now + 1)
 
 
 def beside_ns(side: Side, workers: int, *, spared_wall_ns: float = 0.0, spared_cpu_ns: float = 0.0) -> float:
-    """B: producers' time / workers, not below what all need of the cores."""
-    wall = (side.wall_ns - spared_wall_ns) / max(workers, 1)
+    """B: producers' time / workers, after each epoch's start in which nothing runs beside them; not below what all need of the cores."""
+    left = 1 - spared_wall_ns / max(side.wall_ns, 1.0)
+    wall = side.wall_ns * left / max(workers, 1) + float(side.filling_ns.mean()) * left + side.startup_ns
     cores = (side.trainer_cpu_ns + side.cpu_ns - spared_cpu_ns) / side.cores
     return max(wall, cores)

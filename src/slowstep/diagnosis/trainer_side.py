@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from slowstep.analyses.ledger import CORE, Part
 from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.producers import STARTUP
 from slowstep.analyses.steps import Floats
 
 
@@ -22,4 +23,5 @@ def producers_beside_ns(m: Measurements, *, spared_cpu_ns: float = 0.0) -> float
         return 0.0
     trainer = max((m.trainer_cpu_ns or 0.0) - spared_cpu_ns, 0.0)
     cores = (trainer + m.demand.cpu_ns) / m.cores if m.cores else 0.0
-    return max(m.demand.wall_ns / m.loader.num_workers, cores)
+    starting = float((m.filling_ns + m.ledger.of("preprocess", STARTUP)).mean())
+    return max(m.demand.wall_ns / m.loader.num_workers + starting, cores)

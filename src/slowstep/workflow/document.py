@@ -178,7 +178,7 @@ def _overhead(timeline: Timeline, m: Measurements) -> Overhead:
     own = [facts for facts in known if facts.pid == m.trainer.facts.pid]
     in_training = sum((f.events or 0) * (f.event_cost_ns or 0.0) + (f.sampler_cpu_ns or 0) for f in own)
     everywhere = sum((f.events or 0) * (f.event_cost_ns or 0.0) + (f.sampler_cpu_ns or 0) for f in known) + (
-        timeline.run.launcher_cpu_ns or 0
+        max(timeline.run.launcher_cpu_ns or 0, 0)
     )
     length = float(m.trainer.update_end_ns[-1] - m.trainer.update_end_ns[0])
     return {"us_per_step": in_training / m.steps.total / 1e3, "share": everywhere / length if length > 0 else None}

@@ -27,6 +27,21 @@ FIRING: dict[str, tuple[dict[str, Any], dict[str, Any], Callable[[Report], dict[
     ),
     "too-few-workers": ({"blocked_ms": 24, "storage": True}, {"stage": "read"}, lambda report: {"workers": _proposed(report)}),
     "too-few-workers of two": ({"getitem_ms": 52, "workers": 2}, {"stage": "preprocess"}, lambda report: {"workers": _proposed(report)}),
+    "too-few-workers in short epochs": (
+        {"getitem_ms": 8, "blocked_ms": 40, "epoch_steps": 10, "persistent": True, "cores": 16},
+        {"stage": "read"},
+        lambda report: {"workers": _proposed(report)},
+    ),
+    "serial-loader in short epochs": (
+        {"workers": 0, "getitem_ms": 60, "epoch_steps": 10, "cores": 16},
+        {"stage": "preprocess"},
+        lambda report: {"workers": _proposed(report), "persistent": True, "receive_ms": 1},
+    ),
+    "slow-callback in short epochs of a loader that nearly binds": (
+        {"workers": 3, "getitem_ms": 45, "blocked_ms": 40, "after_ms": 15, "epoch_steps": 10, "persistent": True, "cores": 16},
+        {"stage": "output", "function": "save_mask_images"},
+        lambda report: {"after_ms": 0},
+    ),
     "slow-collate": (
         {"collate_ms": 26, "collate": "pad_slowly"},
         {"stage": "preprocess", "collate function": "pad_slowly", "also": ["too-few-workers"]},
@@ -89,7 +104,7 @@ def _evidence(report: Report, name: str) -> Any:
 
 
 def _proposed(report: Report) -> int:
-    return int(next(row["threshold"] for row in report["findings"][0]["evidence"] if row["name"] == "num_workers"))
+    return int(re.findall(r"num_workers=(\d+)", report["findings"][0]["fixes"][0]["text"])[0])
 
 
 @pytest.mark.parametrize("case", FIRING)
@@ -202,7 +217,8 @@ def test_load_of_others_widens_the_interval_and_is_said(tmp_path):
 def test_the_gain_of_removing_a_callback_ends_where_the_workers_bind(tmp_path):
     report = _report(tmp_path, {"after_ms": 20, "getitem_ms": 30})
 
-    assert report["next"] == {"stage": "preprocess", "predicted": "making batches, 30.5 ms per step"}
+    # 30.5 ms for each batch, and per epoch of 25 steps once more, after a start of 10 ms.
+    assert report["next"] == {"stage": "preprocess", "predicted": "making batches, 32.1 ms per step"}
 
 
 def test_next_is_never_more_than_the_step_that_is_left(tmp_path):
