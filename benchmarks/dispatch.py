@@ -17,7 +17,9 @@ REPEATS = 60
 
 
 def convolutions(channels: int) -> nn.Module:
-    return nn.Sequential(*[nn.Sequential(nn.Conv2d(channels, channels, 3, padding=1), nn.BatchNorm2d(channels), nn.ReLU()) for _ in range(6)])
+    return nn.Sequential(
+        *[nn.Sequential(nn.Conv2d(channels, channels, 3, padding=1), nn.BatchNorm2d(channels), nn.ReLU()) for _ in range(6)]
+    )
 
 
 MODELS = {
