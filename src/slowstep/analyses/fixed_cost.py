@@ -20,6 +20,8 @@ from slowstep.analyses.trainer import Trainer
 # A smaller batch tells something when it is at most 3/4 of the usual one, and seen at least this often.
 SMALL_SHARE = 0.75
 FEWEST_SMALL = 5
+# Where more steps than this are larger than the usual one, it is no remainder of an epoch that makes the others smaller.
+LARGER_SHARE = 0.05
 # Upper bounds of the fixed cost of forward and backward together, per autograd node and per weight (laid out anew, and its gradient
 # written, once per step). Measured by benchmarks/dispatch.py on one core: 7 to 28 us a node, up to 3.9 ns a weight; twice that here.
 DISPATCH_NS = 60_000.0
@@ -69,6 +71,9 @@ def _groups(steps: Steps) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         nothing = np.zeros(steps.count, dtype=bool)
         return nothing, nothing
     size = float(np.median(known))
+    if (known > size).mean() > LARGER_SHARE:
+        # Sizes that vary both ways are chosen by the length of the samples: small batches then hold long ones.
+        return steps.samples == size, np.zeros(steps.count, dtype=bool)
     return steps.samples == size, (steps.samples > 0) & (steps.samples <= SMALL_SHARE * size)
 
 

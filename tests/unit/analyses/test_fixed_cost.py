@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from made_events import Events
+from made_recordings import MS, Training, make_recording
+from slowstep.analyses.fixed_cost import FixedCost
+from slowstep.analyses.measurements import measure
+from slowstep.sources.recording import SOURCE
+
+
+def _cost(folder: Path, **changes: Any) -> FixedCost:
+    return measure(SOURCE.read(make_recording(folder, Training(**{"workers": 2, **changes})))).fixed_cost
+
+
+def test_smaller_batches_tell_the_fixed_cost_by_a_line(tmp_path):
+    cost = _cost(tmp_path, fixed_ms=6, per_sample_ms=1, batch_size=8, last_batch=3, epoch_steps=20)
+
+    # 6 ms of forward and backward, 1 of the optimizer, 0.5 to receive a batch.
+    assert cost.value_ns == pytest.approx(7.5 * MS, rel=0.01)
+    assert cost.low_ns <= cost.value_ns <= (cost.high_ns or 0)
+    assert "smaller batches" in cost.source
+
+
+def test_a_cost_that_depends_on_the_samples_alone_has_no_fixed_part(tmp_path):
+    cost = _cost(tmp_path, fixed_ms=0, optimizer_ms=0.001, receive_ms=0.001, batch_size=8, last_batch=4, epoch_steps=20)
+
+    assert cost.value_ns == pytest.approx(0, abs=0.1 * MS)
+
+
+@pytest.mark.parametrize(("last", "epoch"), [(15, 20), (4, 60)], ids=["hardly smaller", "seen too rarely"])
+def test_without_enough_smaller_batches_there_are_bounds_only(tmp_path, last, epoch):
+    cost = _cost(tmp_path, last_batch=last, epoch_steps=epoch)
+
+    assert cost.value_ns is None
+    assert cost.low_ns == pytest.approx(1 * MS)
+    assert cost.high_ns is not None
+
+
+def test_without_the_number_of_operations_there_is_no_upper_bound(tmp_path):
+    assert _cost(tmp_path, nodes=None).high_ns is None
+
+
+def test_the_upper_bound_is_never_more_than_the_step(tmp_path):
+    cost = _cost(tmp_path, nodes=100_000)
+
+    assert cost.high_ns == cost.step_ns
+
+
+def test_the_forward_inside_an_optimizers_closure_is_not_its_fixed_cost(tmp_path):
+    cost = _cost(tmp_path, nested=True, forward_share=0.8)
+
+    assert cost.low_ns == pytest.approx(1 * MS, rel=0.01)
+
+
+def test_batches_sized_by_the_length_of_their_samples_tell_nothing_of_the_fixed_cost(tmp_path):
+    events = Events(tmp_path)
+    events.loader()
+    for k in range(60):
+        events.wait(20 * k, 20 * k + 1, k, samples=[32, 16, 8, 16, 16][k % 5])
+        events.backward(20 * k + 5, 20 * k + 17)
+        events.update(20 * k + 18, 20 * k + 20)
+
+    cost = measure(events.timeline()).fixed_cost
+
+    assert cost.value_ns is None
+    assert cost.low_ns == pytest.approx(2 * MS)
