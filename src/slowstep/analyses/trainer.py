@@ -88,7 +88,8 @@ def _nothing(timeline: Timeline) -> str:
         )
     return (
         f"no update was seen: {seen} process(es) used PyTorch ({waits} batches asked for), "
-        "but no torch.optim optimizer's step() was called. Let it run until it trains, or, for an optimizer of your own, make it a torch.optim.Optimizer."
+        "but no torch.optim optimizer's step() was called. Let it run until it trains, "
+        "or, for an optimizer of your own, make it a torch.optim.Optimizer."
     )
 
 
