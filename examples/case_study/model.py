@@ -21,6 +21,7 @@ class SegmentationNet(nn.Module):
         super().__init__()
         self.stem = conv(3, widths[0], stride=2)
         self.down = nn.ModuleList(nn.Sequential(conv(a, b, stride=2), conv(b, b)) for a, b in pairwise(widths))
+        self.bottom = nn.Sequential(*[conv(widths[-1], widths[-1]) for _ in range(2)])
         self.up = nn.ModuleList(conv(a + b, a) for a, b in pairwise(widths))
         self.head = nn.Conv2d(widths[0], classes, kernel_size=1)
 
@@ -28,7 +29,7 @@ class SegmentationNet(nn.Module):
         seen = [self.stem(images)]
         for down in self.down:
             seen.append(down(seen[-1]))
-        features = seen.pop()
+        features = self.bottom(seen.pop())
         for up in reversed(self.up):
             finer = seen.pop()
             features = nn.functional.interpolate(features, size=finer.shape[-2:])

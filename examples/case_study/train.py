@@ -37,7 +37,7 @@ BASE = Settings()
 VARIANTS = {
     "healthy": BASE,
     "serial-loader": replace(BASE, workers=0, steps=140),
-    "too-few-workers": replace(BASE, read_latency_ms=0.9, steps=140),
+    "too-few-workers": replace(BASE, read_latency_ms=1.1, steps=140),
     "slow-collate": replace(BASE, collate="slow", steps=140),
     "slow-transform": replace(BASE, augment="slow", steps=100),
     "small-batch": replace(BASE, batch_size=4, steps=760),

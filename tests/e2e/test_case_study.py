@@ -14,6 +14,9 @@ from slowstep.report.document import validate
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 TRAIN = EXAMPLES / "case_study" / "train.py"
 
+ATTEMPTS = 3
+
+pytestmark = pytest.mark.timeout(300)
 slow = pytest.mark.slow
 
 
@@ -24,6 +27,15 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def report_of(work: Workplace, script: Path, *flags: str) -> dict[str, Any]:
+    """The report of a run; when it says that the machine was busy, what it advises is done: it is repeated."""
+    for _ in range(ATTEMPTS):
+        report = one_report(work, script, *flags)
+        if not any("busy" in note for note in report["run"].get("notes", ())):
+            break
+    return report
+
+
+def one_report(work: Workplace, script: Path, *flags: str) -> dict[str, Any]:
     target = work.runs.parent / "report.json"
     ended = work.run(str(script), *flags, options=("--json", str(target)))
     assert ended.code == 0, ended.err
@@ -47,8 +59,9 @@ def report_of(work: Workplace, script: Path, *flags: str) -> dict[str, Any]:
 def test_planted_problem_is_the_verdict(work: Workplace, pictures: Path, variant: str, stage: str, function: str | None) -> None:
     report = report_of(work, TRAIN, "--variant", variant, "--data", str(pictures))
 
-    verdict, finding = report["verdict"], report["findings"][0]
-    assert (verdict["state"], verdict["rule"], verdict["stage"]) == ("bottleneck", variant, stage)
+    verdict = report["verdict"]
+    assert (verdict["state"], verdict["rule"], verdict["stage"]) == ("bottleneck", variant, stage), verdict["summary"]
+    finding = report["findings"][0]
     assert 1.03 < finding["gain"]["low"] <= finding["gain"]["predicted"] <= finding["gain"]["high"]
     assert function is None or function in finding["title"]
 
@@ -57,19 +70,19 @@ def test_planted_problem_is_the_verdict(work: Workplace, pictures: Path, variant
 def test_healthy_base_is_called_healthy(work: Workplace, pictures: Path) -> None:
     report = report_of(work, TRAIN, "--data", str(pictures))
 
-    assert (report["verdict"]["state"], report["verdict"]["stage"]) == ("healthy", "compute")
+    assert (report["verdict"]["state"], report["verdict"]["stage"]) == ("healthy", "compute"), report["verdict"]["summary"]
 
 
 @slow
 def test_plain_loop_without_a_loader_is_called_healthy(work: Workplace) -> None:
     report = report_of(work, EXAMPLES / "in_memory.py")
 
-    assert (report["verdict"]["state"], report["verdict"]["stage"]) == ("healthy", "compute")
+    assert (report["verdict"]["state"], report["verdict"]["stage"]) == ("healthy", "compute"), report["verdict"]["summary"]
 
 
 @slow
 def test_evaluation_after_every_step_of_a_plain_loop_is_named(work: Workplace) -> None:
     report = report_of(work, EXAMPLES / "in_memory.py", "--log-every-step")
 
-    assert (report["verdict"]["rule"], report["verdict"]["stage"]) == ("slow-callback", "output")
+    assert (report["verdict"]["rule"], report["verdict"]["stage"]) == ("slow-callback", "output"), report["verdict"]["summary"]
     assert "evaluate_histograms" in report["findings"][0]["title"]
