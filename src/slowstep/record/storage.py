@@ -62,6 +62,7 @@ class MappedFile:
     def __init__(self, path: str, *, limit_bytes: int, reserve: Reserve = os.posix_fallocate) -> None:
         self.path = path
         self.base = self.end = 0
+        self.is_last = False
         self._limit_bytes = limit_bytes // GRANULE_BYTES * GRANULE_BYTES
         self._reserve = reserve
         self._next_bytes = FIRST_RESERVE_BYTES // GRANULE_BYTES * GRANULE_BYTES
@@ -78,6 +79,7 @@ class MappedFile:
         finally:
             os.close(handle)
         self.base, self.end = self.end, self.end + size
+        self.is_last = self.end >= self._limit_bytes
         self._next_bytes = min(size * 2, LARGEST_RESERVE_BYTES // GRANULE_BYTES * GRANULE_BYTES)
         return mapped
 

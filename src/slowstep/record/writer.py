@@ -49,7 +49,7 @@ class Writer:
         self._totals: Totals | None = None
         self._totals_slot: tuple[Any, int] | None = None
         self._steps, self._block_end, self._details_from = 0, BLOCK_STEPS, 0
-        self.closed = False
+        self.closed = self._is_full = False
         self.thinned = self.lost = self.counted = 0
 
     def use_mapped(self, file: MappedFile) -> None:
@@ -120,7 +120,8 @@ class Writer:
     def used_bytes(self) -> int:
         """Bytes of records written so far."""
         if self._mapped is not None:
-            return self._mapped.base + min(_peek(self._counter), self._mapped.end - self._mapped.base)
+            end = self._state[1]
+            return self._mapped.base + (end + RECORD_BYTES if self._is_full else min(_peek(self._counter), end))
         return self._appended_bytes + len(self._buffer) * RECORD_BYTES
 
     @property
@@ -158,7 +159,8 @@ class Writer:
         if chunk is None:
             return False
         self._counter = itertools.count(0, RECORD_BYTES)
-        self._state = (self._counter.__next__, file.end - file.base, chunk)
+        end = file.end - file.base - (RECORD_BYTES if file.is_last else 0)
+        self._state = (self._counter.__next__, end, chunk)
         if self._totals is None:
             self._bind(self._state)
         return True
@@ -189,8 +191,9 @@ class Writer:
         # Claimed at once and rewritten at every block: a killed process then loses at most one block's count.
         self._totals_slot = self._claim()
         if self._totals_slot is None and self._mapped is not None:
+            # The last chunk's last slot, which is nobody else's.
             _, end, buffer = self._state
-            self._totals_slot = (buffer, end - RECORD_BYTES)
+            self._totals_slot, self._is_full = (buffer, end), True
         self._totals = Totals(now(), self._steps)
         self._details_from = details_from
 

@@ -1,0 +1,443 @@
+"""The hooks on real trainings: what is recorded, that nothing changes, and that everything can be taken away again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from recorded import Process, Ran, Server, run_script
+from slowstep.record.format import END as EXHAUSTED
+from slowstep.record.format import ENV_DISABLE, ENV_LEVEL, ENV_SECONDS, ENV_STEPS, SKIPPED
+from slowstep.record.format import FAILED as RAISED
+
+pytest.importorskip("torch")
+
+Run = Callable[..., Ran]
+
+# A loader of 24 samples in batches of 4 and a linear model; ARGUMENTS are the loader's, and each test says what it does with them.
+PARTS = """
+import os, sys, time
+import torch
+from torch.utils.data import DataLoader, Dataset, IterableDataset
+
+class Numbers(Dataset):
+    def __len__(self):
+        return 24
+    def __getitem__(self, index):
+        time.sleep(0.001)
+        return torch.full((8,), float(index)), index
+
+def train(loader, epochs=1):
+    torch.manual_seed(1)
+    model = torch.nn.Linear(8, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
+    for epoch in range(epochs):
+        for inputs, targets in loader:
+            optimizer.zero_grad()
+            loss = model(inputs).mean()
+            loss.backward()
+            optimizer.step()
+    return model, loss
+"""
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    server = Server()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def run(server: Server, tmp_path: Path) -> Run:
+    """Runs the lines of a main program behind PARTS."""
+
+    def run(main: str, *, recorded: bool = True, before: str = "", **variables: str) -> Ran:
+        body = "\n".join(f"    {line}" for line in main.strip().splitlines())
+        return run_script(server, tmp_path, f"{before}{PARTS}\nif __name__ == '__main__':\n{body}\n", recorded=recorded, **variables)
+
+    return run
+
+
+def count(process: Process) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for record in process.records:
+        counts[record.kind] = counts.get(record.kind, 0) + 1
+    return counts
+
+
+def test_a_serial_loader_shows_waits_fetches_and_updates(run: Run) -> None:
+    ran = run("train(DataLoader(Numbers(), batch_size=4), epochs=2)")
+
+    assert (ran.code, ran.out, ran.err) == (0, "", "")
+    counts = count(ran.trainer)
+    assert {kind: counts[kind] for kind in ("START", "WAIT", "FETCH", "BACKWARD", "UPDATE")} == {
+        "START": 2,
+        "WAIT": 14,
+        "FETCH": 12,
+        "BACKWARD": 12,
+        "UPDATE": 12,
+    }
+    waits = [record for record in ran.trainer.of("WAIT") if not record.flags]
+    assert [(record.a, record.b, record.c) for record in waits] == [(epoch, batch, 4) for epoch in (1, 2) for batch in range(6)]
+    assert ran.workers == []
+    assert [note["state"] for note in ran.trainer.noted("hook")] == ["on"] * len(ran.trainer.noted("hook"))
+    assert ran.trainer.health == {}
+
+
+def test_the_pieces_of_a_serial_step_lie_inside_each_other_and_follow_each_other(run: Run) -> None:
+    ran = run("train(DataLoader(Numbers(), batch_size=4))")
+
+    records = ran.trainer
+    waits = [record for record in records.of("WAIT") if not record.flags]
+    for wait, fetch, collate in zip(waits, records.of("FETCH"), records.of("COLLATE"), strict=True):
+        assert wait.t0 <= fetch.t0 <= collate.t0 <= collate.t1 <= fetch.t1 <= wait.t1
+    for wait, backward, update in zip(waits, records.of("BACKWARD"), records.of("UPDATE"), strict=True):
+        assert wait.t1 <= backward.t0 <= backward.t1 <= update.t0 <= update.t1
+
+
+@pytest.mark.parametrize("context", ["fork", "spawn", "forkserver"])
+def test_workers_record_their_own_fetches(context: str, run: Run) -> None:
+    ran = run(f"train(DataLoader(Numbers(), batch_size=4, num_workers=2, multiprocessing_context='{context}'))")
+
+    assert (ran.code, ran.err) == (0, "")
+    assert "FETCH" not in count(ran.trainer)
+    assert sorted(record.a for worker in ran.workers for record in worker.of("FETCH")) == [0, 1, 2, 3, 4, 5]
+    assert {record.b for worker in ran.workers for record in worker.of("FETCH")} == {4}
+    described = [worker.noted("process")[0] for worker in ran.workers]
+    assert sorted((note["worker"], note["worker_count"]) for note in described) == [(0, 2), (1, 2)]
+    assert sorted(note["pid"] for note in described) == sorted(ran.trainer.noted("iterator")[0]["workers"])
+    assert all(worker.noted("end") for worker in ran.workers)
+    assert [record.b for record in ran.trainer.of("WAIT") if not record.flags] == [0, 1, 2, 3, 4, 5]
+
+
+def test_persistent_workers_are_one_process_for_all_epochs(run: Run) -> None:
+    ran = run("train(DataLoader(Numbers(), batch_size=4, num_workers=1, persistent_workers=True), epochs=3)")
+
+    (worker,) = ran.workers
+    assert [record.a for record in worker.of("FETCH")] == [0, 1, 2, 3, 4, 5] * 3
+    assert [note["id"] for note in ran.trainer.noted("iterator")] == [1, 2, 3]
+    assert [(record.a, record.b) for record in ran.trainer.of("WAIT") if not record.flags] == [(e, b) for e in (1, 2, 3) for b in range(6)]
+
+
+def test_batches_in_free_order_keep_the_index_they_were_made_under(run: Run) -> None:
+    main = """
+class Uneven(Numbers):
+    def __getitem__(self, index):
+        time.sleep(0.2 if index == 0 else 0.001)
+        return torch.full((8,), float(index)), index
+got = [int(targets[0]) // 4 for _, targets in DataLoader(Uneven(), batch_size=4, num_workers=2, in_order=False)]
+print(got)
+"""
+    ran = run(main)
+
+    assert str([record.b for record in ran.trainer.of("WAIT") if not record.flags]) == ran.out.strip()
+    assert ran.out.strip() != "[0, 1, 2, 3, 4, 5]"
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_an_iterable_data_set_is_counted_by_what_it_gave(workers: int, run: Run) -> None:
+    main = f"""
+class Stream(IterableDataset):
+    def __iter__(self):
+        info = torch.utils.data.get_worker_info()
+        yield from (torch.ones(8) for _ in range(10 if info is None or info.id == 0 else 3))
+print([len(batch) for batch in DataLoader(Stream(), batch_size=4, num_workers={workers})])
+"""
+    ran = run(main)
+
+    waits = [record for record in ran.trainer.of("WAIT") if not record.flags]
+    fetches = [record for process in (ran.trainer, *ran.workers) for record in process.of("FETCH")]
+    assert str([record.c for record in waits]) == ran.out.strip()
+    assert sorted(record.b for record in fetches) == sorted(record.c for record in waits)
+
+
+def test_the_end_of_an_epoch_is_flagged(run: Run) -> None:
+    ran = run("train(DataLoader(Numbers(), batch_size=4))")
+
+    assert [record.flags for record in ran.trainer.of("WAIT")] == [0, 0, 0, 0, 0, 0, EXHAUSTED]
+
+
+RAISING = """
+class Broken(Numbers):
+    def __getitem__(self, index):
+        if index == 9 and {collate_fails_at} < 0:
+            raise LookupError("no such sample")
+        return super().__getitem__(index)
+def collate(samples):
+    if samples[0][1] == {collate_fails_at}:
+        raise TypeError("cannot collate")
+    return torch.utils.data.default_collate(samples)
+train(DataLoader(Broken(), batch_size=4, num_workers={workers}, collate_fn=collate))
+"""
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("collate_fails_at", [4, -1])
+def test_an_exception_while_making_a_batch_looks_as_it_does_without_us(workers: int, collate_fails_at: int, run: Run) -> None:
+    main = RAISING.format(workers=workers, collate_fails_at=collate_fails_at)
+
+    plain = run(main, recorded=False)
+    ran = run(main)
+
+    assert plain.code == ran.code == 1
+    assert _without_pids(ran.err) == _without_pids(plain.err)
+    failed = [record for process in (ran.trainer, *ran.workers) for record in process.of("FETCH") if record.flags == RAISED]
+    assert len(failed) == 1
+
+
+def _without_pids(text: str) -> str:
+    return re.sub(r"0x[0-9a-f]+|pid\(s\) \d+", "*", text)
+
+
+def test_an_exception_in_backward_or_save_looks_as_it_does_without_us(run: Run) -> None:
+    main = """
+try:
+    torch.save({}, "/nonexistent/folder/model.pt")
+except RuntimeError as error:
+    print(error)
+torch.ones(2).backward()
+"""
+
+    plain = run(main, recorded=False)
+    ran = run(main)
+
+    assert (ran.code, ran.out, ran.err) == (plain.code, plain.out, plain.err)
+    assert [record.flags for record in ran.trainer.of("BACKWARD")] == [RAISED]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_results_are_the_same_to_the_last_bit(workers: int, run: Run) -> None:
+    main = f"""
+torch.manual_seed(0)
+model, loss = train(DataLoader(Numbers(), batch_size=4, shuffle=True, num_workers={workers}), epochs=2)
+print(loss.item().hex(), [p.double().sum().item().hex() for p in model.parameters()], torch.rand(1).item().hex())
+torch.save(model.state_dict(), "model.pt")
+import hashlib, random
+print(hashlib.sha256(open("model.pt", "rb").read()).hexdigest())
+"""
+
+    plain = run(main, recorded=False)
+    ran = run(main, **{ENV_LEVEL: "2"})
+
+    assert plain.code == 0
+    assert (ran.code, ran.out, ran.err) == (plain.code, plain.out, plain.err)
+
+
+def test_a_checkpoint_is_recorded_with_its_size(run: Run) -> None:
+    main = """
+from safetensors.torch import save_file
+torch.save({"x": torch.ones(1000)}, "model.pt")
+save_file({"x": torch.ones(1000)}, "model.safetensors")
+print(os.stat("model.pt").st_size, os.stat("model.safetensors").st_size)
+"""
+    ran = run(main)
+
+    saves = ran.trainer.of("SAVE")
+    names = {note["id"]: note["text"] for note in ran.trainer.noted("text")}
+    assert [names[record.b] for record in saves] == ["torch.save", "safetensors.torch.save_file"]
+    assert [record.a for record in saves] == [int(size) for size in ran.out.split()]
+
+
+def test_updates_that_the_scaler_leaves_out_are_flagged(run: Run) -> None:
+    main = """
+model = torch.nn.Linear(1, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+scaler = torch.amp.GradScaler("cpu", init_scale=2.0)
+for value in (1.0, float("inf"), 1.0):
+    optimizer.zero_grad()
+    scaler.scale(model(torch.full((1, 1), value)).sum()).backward()
+    scaler.step(optimizer)
+    scaler.update()
+"""
+    ran = run(main)
+
+    assert [(record.a, record.flags) for record in ran.trainer.of("UPDATE")] == [(1, 0), (1, SKIPPED), (1, 0)]
+
+
+def test_the_line_that_trains_is_named(run: Run, tmp_path: Path) -> None:
+    ran = run("train(DataLoader(Numbers(), batch_size=4))")
+
+    (frame,) = ran.trainer.noted("training_frame")
+    lines = (tmp_path / "train.py").read_text().splitlines()
+    assert (frame["file"], frame["function"]) == (str(tmp_path / "train.py"), "train")
+    assert lines[frame["line"] - 1].strip() == "optimizer.step()"
+    assert lines[frame["first_line"] - 1].startswith("def train(")
+
+
+WITHOUT_LOADER = """
+model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(8):
+    optimizer.zero_grad()
+    model(torch.ones(5, 8)).sum().backward()
+    optimizer.step()
+    time.sleep(0.003)
+"""
+
+
+def test_a_loop_without_a_loader_has_its_root_forward_recorded_from_the_fourth_step_on(run: Run, tmp_path: Path) -> None:
+    ran = run(WITHOUT_LOADER)
+
+    assert [record.a for record in ran.trainer.of("FORWARD")] == [5] * 5
+    assert ran.trainer.noted("forward_frame")[0]["file"] == str(tmp_path / "train.py")
+
+
+def test_level_2_records_every_root_forward_and_nothing_below_it(run: Run) -> None:
+    ran = run(WITHOUT_LOADER, **{ENV_LEVEL: "2"})
+
+    assert len(ran.trainer.of("FORWARD")) == 8
+
+
+def test_level_0_takes_no_stacks(run: Run) -> None:
+    ran = run("train(DataLoader(Numbers(), batch_size=4), epochs=4)", **{ENV_LEVEL: "0"})
+
+    assert len(ran.trainer.of("UPDATE")) == 24
+    assert ran.trainer.of("STACK") == []
+
+
+def test_stacks_name_the_function_that_takes_the_time(run: Run) -> None:
+    main = """
+def slow_callback():
+    end = time.monotonic() + 0.05
+    while time.monotonic() < end:
+        pass
+model = torch.nn.Linear(8, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for inputs, _ in DataLoader(Numbers(), batch_size=1):
+    model(inputs).sum().backward()
+    optimizer.step()
+    slow_callback()
+"""
+    ran = run(main)
+
+    functions = {note["id"]: note["function"] for note in ran.trainer.noted("frame")}
+    leaves = {note["id"]: [functions[frame] for frame in note["frames"]] for note in ran.trainer.noted("stack")}
+    stacks = ran.trainer.of("STACK")
+    assert len(stacks) >= 5
+    in_callback = [record for record in stacks if "slow_callback" in leaves[record.a]]
+    assert sum(record.b for record in in_callback) > 0.5 * sum(record.b for record in stacks)
+    assert all("slowstep" not in note["file"] for note in ran.trainer.noted("frame"))
+
+
+# Everything that hooks replace, before recording begins and after it has ended.
+ORIGINALS = """
+import torch, torch.utils.data._utils as data, torch.utils.data.dataloader as loading, torch.optim.optimizer as optim
+def originals():
+    return [
+        loading._BaseDataLoaderIter.__dict__["__next__"], loading.DataLoader.__dict__["__iter__"], data.worker._worker_loop,
+        data.fetch._MapDatasetFetcher.__dict__["fetch"], data.fetch._IterableDatasetFetcher.__dict__["fetch"],
+        torch.autograd.backward, torch.save, torch.serialization.save, torch.nn.Module.__dict__["__call__"],
+        torch.amp.grad_scaler.GradScaler.__dict__["_maybe_opt_step"],
+        list(optim._global_optimizer_pre_hooks), list(optim._global_optimizer_post_hooks), __import__("sys").excepthook,
+    ]
+"""
+BEFORE = f"""
+from slowstep.record import activate
+import slowstep.record, os
+{ORIGINALS}
+for undo in reversed(slowstep.record.active().undos):
+    undo()
+slowstep.record.active().undos.clear()
+before = originals()
+slowstep.record._active.clear()
+activate()
+assert originals() != before
+"""
+
+
+@pytest.mark.parametrize("loader", ["DataLoader(Numbers(), batch_size=4)", "DataLoader(Numbers(), batch_size=4, num_workers=1)"])
+@pytest.mark.parametrize("variables", [{ENV_STEPS: "8"}, {ENV_SECONDS: "0.02"}])
+def test_when_the_recording_ends_nothing_of_it_stays(loader: str, variables: dict[str, str], run: Run) -> None:
+    main = f"""
+train({loader}, epochs=4)
+import threading
+print([name for name in ("slowstep-stacks",) for thread in threading.enumerate() if thread.name == name], originals() == before)
+"""
+    ran = run(main, before=BEFORE, **{ENV_LEVEL: "2"}, **variables)
+
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out == "[] True\n"
+    updates = len(ran.trainer.of("UPDATE"))
+    assert updates == 8 if ENV_STEPS in variables else 1 <= updates < 24
+    assert ran.trainer.noted("end")[0]["reason"] == ("steps" if ENV_STEPS in variables else "time")
+
+
+def test_a_process_without_training_writes_nothing(run: Run) -> None:
+    ran = run("print(torch.ones(2).sum().item())")
+
+    assert ran.out == "2.0\n"
+    assert sorted(path.name for path in ran.folder.iterdir()) == ["control", "launcher.jsonl"]
+
+
+def test_nothing_is_recorded_when_told_so(run: Run) -> None:
+    ran = run("train(DataLoader(Numbers(), batch_size=4))", **{ENV_DISABLE: "1"})
+
+    assert ran.code == 0
+    assert sorted(path.name for path in ran.folder.iterdir()) == ["control", "launcher.jsonl"]
+
+
+def test_a_forked_child_that_trains_has_a_recording_of_its_own(run: Run) -> None:
+    main = """
+train(DataLoader(Numbers(), batch_size=4))
+sys.stdout.flush()
+pid = os.fork()
+if pid == 0:
+    train(DataLoader(Numbers(), batch_size=8))
+    sys.exit(0)
+os.waitpid(pid, 0)
+train(DataLoader(Numbers(), batch_size=4))
+"""
+    ran = run(main)
+
+    assert ran.code == 0
+    parent, child = ran.by_role("trainer")
+    assert (len(parent.of("UPDATE")), len(child.of("UPDATE"))) == (12, 3)
+    assert child.noted("optimizer")[0]["type"] == "SGD"
+    assert child.noted("process")[0]["ppid"] == parent.noted("process")[0]["pid"]
+
+
+def test_threads_with_loaders_of_their_own_do_not_mix(run: Run) -> None:
+    main = """
+import threading
+threads = [threading.Thread(target=train, args=(DataLoader(Numbers(), batch_size=4),)) for _ in range(3)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+"""
+    ran = run(main)
+
+    by_thread: dict[int, list[str]] = {}
+    for record in ran.trainer.records:
+        if record.kind in ("WAIT", "BACKWARD", "UPDATE"):
+            by_thread.setdefault(record.thread, []).append(record.kind)
+    assert sorted(by_thread.values()) == [["WAIT", "BACKWARD", "UPDATE"] * 6 + ["WAIT"]] * 3
+
+
+def test_a_killed_training_leaves_all_its_updates(run: Run) -> None:
+    main = """
+import signal
+model, _ = train(DataLoader(Numbers(), batch_size=4))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    ran = run(main)
+
+    assert ran.code == -9
+    assert len(ran.trainer.of("UPDATE")) == 6
+    assert ran.trainer.noted("end") == []
+
+
+def test_compiled_training_has_one_graph_and_no_breaks(run: Run) -> None:
+    main = """
+import torch._dynamo as dynamo
+model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU())
+explained = dynamo.explain(model)(torch.ones(2, 8))
+print(explained.graph_count, explained.graph_break_count)
+"""
+    ran = run(main, **{ENV_LEVEL: "2"})
+
+    assert (ran.code, ran.out) == (0, "1 0\n")

@@ -1,0 +1,199 @@
+"""Makes folders to record into, runs scripts in them, and reads back what the recorder wrote."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from slowstep.record import format as contract
+
+TIME_LIMIT_S = 60
+NAMES = {
+    getattr(contract, name): name
+    for name in (
+        *("WAIT", "START", "UPDATE", "BACKWARD", "SAVE", "FETCH", "FETCH_DELAY", "FETCH_IO", "COLLATE", "IDLE"),
+        *("CPU", "STACK", "SPAN", "FORWARD", "TOTALS", "CLOCK"),
+    )
+}
+
+
+class Record(NamedTuple):
+    t0: int
+    t1: int
+    a: int
+    b: int
+    c: int
+    thread: int
+    flags: int
+    extra: int
+    kind: str
+
+
+def make_folder(path: Path) -> str:
+    """A recording's folder as the launcher makes it."""
+    path.mkdir()
+    (path / contract.CONTROL_FILE).write_bytes(b"\1" + bytes(contract.CONTROL_BYTES - 1))
+    (path / "launcher.jsonl").touch()
+    return str(path)
+
+
+def read_records(path: Path) -> list[Record]:
+    """The finished records of a file, in the order in which they stand there."""
+    data = path.read_bytes()
+    whole = data[: len(data) // contract.RECORD_BYTES * contract.RECORD_BYTES]
+    return [Record(*fields[:-1], NAMES[fields[-1]]) for fields in contract.RECORD.iter_unpack(whole) if fields[-1]]
+
+
+@dataclass(frozen=True)
+class Process:
+    """What one process left in a recording."""
+
+    stem: Path
+
+    @property
+    def records(self) -> list[Record]:
+        path = self.stem.with_suffix(".rec")
+        return read_records(path) if path.exists() else []
+
+    @property
+    def notes(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.stem.with_suffix(".jsonl").read_text().splitlines()]
+
+    def of(self, kind: str) -> list[Record]:
+        return [record for record in self.records if record.kind == kind]
+
+    def noted(self, kind: str) -> list[dict[str, Any]]:
+        return [note for note in self.notes if note["kind"] == kind]
+
+    @property
+    def role(self) -> str:
+        return str(self.noted("process")[0]["role"])
+
+    @property
+    def health(self) -> dict[str, int]:
+        """Counts by name."""
+        counts: dict[str, int] = {}
+        for note in self.noted("health"):
+            counts[note["name"]] = counts.get(note["name"], 0) + note["count"]
+        return counts
+
+
+def processes(folder: str | Path) -> list[Process]:
+    """All recorded processes of a folder, in the order in which they began."""
+    found = (Process(path.with_suffix("")) for path in Path(folder).glob("*-*.jsonl"))
+    return sorted(found, key=lambda process: process.noted("process")[0]["started_ns"])
+
+
+def only(folder: str | Path) -> Process:
+    """The one process that was recorded."""
+    (process,) = processes(folder)
+    return process
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A script that was run: how it ended, and what was recorded."""
+
+    code: int
+    out: str
+    err: str
+    folder: Path
+
+    @property
+    def trainer(self) -> Process:
+        (process,) = self.by_role("trainer")
+        return process
+
+    @property
+    def workers(self) -> list[Process]:
+        return list(self.by_role("worker"))
+
+    def by_role(self, role: str) -> Iterator[Process]:
+        return (process for process in processes(self.folder) if process.role == role)
+
+
+class Server:
+    """A process that has imported torch, and forks a child for each script: importing takes longer than all else that a test does."""
+
+    def __init__(self) -> None:
+        environment = {key: value for key, value in os.environ.items() if not key.startswith("SLOWSTEP")}
+        environment |= {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(contract.__file__).parents[2])}
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _SERVER], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def run(self, script: Path, variables: dict[str, str]) -> tuple[int, str, str]:
+        """Run a script as `python script` would, in its own folder: exit code (minus the signal's number) and both streams."""
+        out, err = script.with_suffix(".out"), script.with_suffix(".err")
+        job = {"script": str(script), "out": str(out), "err": str(err), "variables": variables, "limit_s": TIME_LIMIT_S}
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(job) + "\n")
+        self._process.stdin.flush()
+        code = int(self._process.stdout.readline())
+        return code, out.read_text(), err.read_text()
+
+    def close(self) -> None:
+        """End the server."""
+        self._process.communicate(timeout=TIME_LIMIT_S)
+
+
+# The first update makes torch import half of itself. SIGALRM ends a script that hangs, whatever it does.
+_SERVER = """
+import atexit, gc, json, os, runpy, signal, sys, threading
+import torch
+parameter = torch.nn.Parameter(torch.ones(1))
+optimizer = torch.optim.SGD([parameter], lr=0.1)
+optimizer.zero_grad()
+parameter.sum().backward()
+optimizer.step()
+del parameter, optimizer
+gc.freeze()
+for line in sys.stdin:
+    job = json.loads(line)
+    pid = os.fork()
+    if pid == 0:
+        break
+    print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+else:
+    os._exit(0)
+signal.alarm(job["limit_s"])
+os.setsid()
+for stream, path in ((0, os.devnull), (1, job["out"]), (2, job["err"])):
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+    os.dup2(handle, stream)
+    os.close(handle)
+os.environ.update(job["variables"])
+os.chdir(os.path.dirname(job["script"]))
+sys.argv = [job["script"]]
+code = 0
+try:
+    runpy.run_path(job["script"], run_name="__main__")
+except SystemExit as leaving:
+    code = leaving.code or 0
+except BaseException:
+    code = 1
+    sys.excepthook(*sys.exc_info())
+# As Python ends, but for taking all of torch apart, which takes longer than the script.
+threading._shutdown()
+atexit._run_exitfuncs()
+sys.stdout.flush()
+sys.stderr.flush()
+os._exit(code)
+"""
+
+
+def run_script(server: Server, place: Path, text: str, *, recorded: bool = True, name: str = "recording", **variables: str) -> Ran:
+    """Run a script that begins with `import slowstep.auto`, with a recording around it or without."""
+    script = place / "train.py"
+    script.write_text(f"import slowstep.auto\n{text}")
+    folder = place / name
+    if recorded:
+        variables = {contract.ENV_RECORDING: make_folder(folder)} | variables
+    return Ran(*server.run(script, variables), folder)

@@ -1,0 +1,311 @@
+"""Records on their way into a file: growth, full disks, torn records, thinning."""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from recorded import Record, read_records
+from slowstep.record.format import BACKWARD, RECORD_BYTES, SAVE, UPDATE, WAIT
+from slowstep.record.storage import GRANULE_BYTES, SPARE_BYTES, AppendFile, MappedFile, is_mappable
+from slowstep.record.threads import PerThread
+from slowstep.record.writer import Writer
+
+CHUNK_RECORDS = 21 * GRANULE_BYTES // RECORD_BYTES
+
+
+class Faults:
+    """What the writer could not handle itself."""
+
+    def __init__(self) -> None:
+        self.seen: list[Exception] = []
+
+    def __call__(self, error: Exception) -> None:
+        self.seen.append(error)
+
+
+@pytest.fixture
+def faults() -> Faults:
+    return Faults()
+
+
+def mapped(path: Path, faults: Faults, *, limit_bytes: int = 1 << 28, reserve=os.posix_fallocate) -> Writer:
+    writer = Writer(PerThread(), faults, limit_bytes=limit_bytes)
+
+    def open_files() -> bool:
+        writer.use_mapped(MappedFile(str(path), limit_bytes=limit_bytes, reserve=reserve))
+        return True
+
+    writer.open_files = open_files
+    return writer
+
+
+def appended(path: Path, faults: Faults, *, limit_bytes: int = 1 << 28) -> Writer:
+    writer = Writer(PerThread(), faults, limit_bytes=limit_bytes)
+
+    def open_files() -> bool:
+        writer.use_appended(AppendFile(str(path)))
+        return True
+
+    writer.open_files = open_files
+    return writer
+
+
+@pytest.mark.parametrize("make", [mapped, appended])
+def test_no_event_leaves_no_file(make, tmp_path: Path, faults: Faults) -> None:
+    writer = make(tmp_path / "x.rec", faults)
+
+    writer.close()
+
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("make", [mapped, appended])
+def test_one_event_is_read_back_whole(make, tmp_path: Path, faults: Faults) -> None:
+    writer = make(tmp_path / "x.rec", faults)
+
+    writer.event(WAIT, 10, 20, -1, 2, 1 << 40, 5, 255, thread=77)
+    writer.close()
+
+    assert read_records(tmp_path / "x.rec") == [Record(10, 20, -1, 2, 1 << 40, 77, 5, 255, "WAIT")]
+    assert (tmp_path / "x.rec").stat().st_size == RECORD_BYTES
+    assert faults.seen == []
+
+
+def test_an_event_bears_the_native_id_of_its_thread(tmp_path: Path, faults: Faults) -> None:
+    writer = mapped(tmp_path / "x.rec", faults)
+    ids: list[int] = []
+
+    def work() -> None:
+        ids.append(threading.get_native_id())
+        writer.event(WAIT, 1, 2)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    writer.event(WAIT, 3, 4)
+    writer.close()
+
+    assert [record.thread for record in read_records(tmp_path / "x.rec")] == [ids[0], threading.get_native_id()]
+
+
+@pytest.mark.parametrize("make", [mapped, appended])
+def test_many_events_keep_their_order_across_chunks(make, tmp_path: Path, faults: Faults) -> None:
+    writer = make(tmp_path / "x.rec", faults)
+    events = 4 * CHUNK_RECORDS + 7
+
+    for number in range(events):
+        writer.event(UPDATE, number, number)
+    writer.close()
+
+    assert [record.t0 for record in read_records(tmp_path / "x.rec")] == list(range(events))
+    assert (tmp_path / "x.rec").stat().st_size == events * RECORD_BYTES
+
+
+def test_threads_that_write_together_lose_nothing(tmp_path: Path, faults: Faults) -> None:
+    writer = mapped(tmp_path / "x.rec", faults)
+
+    def work(name: int) -> None:
+        for number in range(20_000):
+            writer.event(WAIT, number, number, name)
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    writer.close()
+
+    records = read_records(tmp_path / "x.rec")
+    for name in range(4):
+        assert [record.t0 for record in records if record.a == name] == list(range(20_000))
+    assert faults.seen == []
+
+
+def test_what_is_written_is_there_before_anything_is_closed(tmp_path: Path, faults: Faults) -> None:
+    writer = mapped(tmp_path / "x.rec", faults)
+
+    writer.event(UPDATE, 1, 2)
+
+    assert [record.kind for record in read_records(tmp_path / "x.rec")] == ["UPDATE"]
+    writer.close()
+
+
+def test_a_record_is_finished_by_its_last_byte(tmp_path: Path, faults: Faults) -> None:
+    writer = mapped(tmp_path / "x.rec", faults)
+    writer.event(UPDATE, 1, 2)
+    writer.event(UPDATE, 3, 4)
+    writer.close()
+
+    data = (tmp_path / "x.rec").read_bytes()
+    (tmp_path / "x.rec").write_bytes(data[:-1] + b"\0")
+
+    assert [record.t0 for record in read_records(tmp_path / "x.rec")] == [1]
+
+
+def test_an_event_that_fits_no_record_is_a_fault_and_not_an_exception(tmp_path: Path, faults: Faults) -> None:
+    writer = mapped(tmp_path / "x.rec", faults)
+    writer.event(UPDATE, 1, 2)
+
+    writer.event(UPDATE, -1, 2)
+    writer.event(UPDATE, 3, 4)
+    writer.close()
+
+    assert len(faults.seen) == 1
+    assert [record.t0 for record in read_records(tmp_path / "x.rec")] == [1, 3]
+
+
+def test_a_full_disk_at_the_first_event_is_a_fault_and_leaves_an_empty_file(tmp_path: Path, faults: Faults) -> None:
+    def full(handle: int, offset: int, size: int) -> None:
+        raise OSError(errno.ENOSPC, "full")
+
+    writer = mapped(tmp_path / "x.rec", faults, reserve=full)
+
+    writer.event(UPDATE, 1, 2)
+    writer.close()
+
+    assert [error.errno for error in faults.seen] == [errno.ENOSPC]
+    assert (tmp_path / "x.rec").stat().st_size == 0
+
+
+def test_a_disk_that_fills_up_keeps_what_was_written(tmp_path: Path, faults: Faults) -> None:
+    def fills_up(handle: int, offset: int, size: int) -> None:
+        if offset > 0:
+            raise OSError(errno.ENOSPC, "full")
+        os.posix_fallocate(handle, offset, size)
+
+    writer = mapped(tmp_path / "x.rec", faults, reserve=fills_up)
+
+    for number in range(CHUNK_RECORDS + 1):
+        writer.event(UPDATE, number, number)
+    writer.close()
+
+    assert [error.errno for error in faults.seen] == [errno.ENOSPC]
+    assert len(read_records(tmp_path / "x.rec")) == CHUNK_RECORDS
+
+
+def test_space_is_kept_back_for_saying_that_the_disk_is_full(tmp_path: Path, faults: Faults) -> None:
+    writer = mapped(tmp_path / "x.rec", faults)
+
+    writer.event(UPDATE, 1, 2)
+
+    assert (tmp_path / "x.rec").stat().st_size == CHUNK_RECORDS * RECORD_BYTES + SPARE_BYTES
+    writer.close()
+
+
+def test_events_after_the_end_are_dropped(tmp_path: Path, faults: Faults) -> None:
+    writer = mapped(tmp_path / "x.rec", faults)
+    writer.event(UPDATE, 1, 2)
+    writer.close()
+    told: list[None] = []
+    writer.when_closed = lambda: told.append(None)
+
+    writer.event(UPDATE, 3, 4)
+
+    assert [record.t0 for record in read_records(tmp_path / "x.rec")] == [1]
+    assert (len(told), faults.seen) == (1, [])
+
+
+def test_an_event_in_the_middle_of_our_own_work_is_counted_as_lost(tmp_path: Path, faults: Faults) -> None:
+    writer = mapped(tmp_path / "x.rec", faults)
+    open_files = writer.open_files
+
+    def interrupted() -> bool:
+        writer.event(SAVE, 5, 6)
+        return open_files()
+
+    writer.open_files = interrupted
+    writer.event(UPDATE, 1, 2)
+    writer.close()
+
+    assert [record.kind for record in read_records(tmp_path / "x.rec")] == ["UPDATE"]
+    assert writer.lost == 1
+
+
+def test_a_forked_writer_touches_nothing_of_its_parent(tmp_path: Path, faults: Faults) -> None:
+    writer = mapped(tmp_path / "parent.rec", faults)
+    writer.event(UPDATE, 1, 2)
+
+    child = os.fork()
+    if child == 0:
+        writer.forget()
+        writer.open_files = lambda: writer.use_mapped(MappedFile(str(tmp_path / "child.rec"), limit_bytes=1 << 28)) is None
+        writer.event(BACKWARD, 3, 4)
+        writer.close()
+        os._exit(0)
+    os.waitpid(child, 0)
+    writer.event(UPDATE, 5, 6)
+    writer.close()
+
+    assert [record.t0 for record in read_records(tmp_path / "parent.rec")] == [1, 5]
+    assert [record.t0 for record in read_records(tmp_path / "child.rec")] == [3]
+
+
+def train(writer: Writer, steps: int) -> None:
+    for number in range(steps):
+        writer.event(WAIT, number, number, 0, number, 4)
+        writer.event(UPDATE, number, number)
+        writer.step()
+
+
+@pytest.mark.parametrize("make", [mapped, appended])
+def test_a_small_recording_keeps_every_detail(make, tmp_path: Path, faults: Faults) -> None:
+    writer = make(tmp_path / "x.rec", faults, limit_bytes=1 << 20)
+
+    train(writer, 1000)
+    writer.close()
+
+    assert len(read_records(tmp_path / "x.rec")) == 2000
+    assert writer.thinned == 0
+
+
+@pytest.mark.parametrize("make", [mapped, appended])
+@pytest.mark.parametrize("steps", [3_000, 60_000])
+def test_a_big_recording_stays_below_its_limit_and_counts_every_step(make, steps: int, tmp_path: Path, faults: Faults) -> None:
+    limit_bytes = 16 * GRANULE_BYTES
+    writer = make(tmp_path / "x.rec", faults, limit_bytes=limit_bytes)
+
+    train(writer, steps)
+    writer.close()
+
+    records = read_records(tmp_path / "x.rec")
+    totals = [record for record in records if record.kind == "TOTALS"]
+    detailed = sum(record.kind == "UPDATE" for record in records)
+    assert (tmp_path / "x.rec").stat().st_size <= limit_bytes + RECORD_BYTES
+    assert detailed + sum(record.a for record in totals) == steps
+    assert sum(record.c for record in records if record.kind == "WAIT") + sum(record.b for record in totals) == 4 * steps
+    assert writer.thinned >= 1
+    assert faults.seen == []
+
+
+def test_a_killed_process_has_counted_its_steps_up_to_the_last_block(tmp_path: Path, faults: Faults) -> None:
+    writer = mapped(tmp_path / "x.rec", faults, limit_bytes=16 * GRANULE_BYTES)
+
+    train(writer, 30_000)
+
+    records = read_records(tmp_path / "x.rec")
+    counted = sum(record.kind == "UPDATE" for record in records) + sum(record.a for record in records if record.kind == "TOTALS")
+    assert 30_000 - 256 <= counted <= 30_000
+    writer.close()
+
+
+def test_samples_are_unknown_when_one_batch_did_not_tell(tmp_path: Path, faults: Faults) -> None:
+    writer = mapped(tmp_path / "x.rec", faults, limit_bytes=2 * GRANULE_BYTES)
+
+    for number in range(2000):
+        writer.event(WAIT, number, number, 0, number, -1)
+        writer.step()
+    writer.close()
+
+    assert {record.b for record in read_records(tmp_path / "x.rec") if record.kind == "TOTALS"} == {-1}
+
+
+def test_shared_memory_and_unknown_folders_are_not_mapped(tmp_path: Path) -> None:
+    assert not is_mappable("/proc")
+    assert not is_mappable(str(tmp_path / "missing"))
+    if os.path.ismount("/dev/shm"):
+        assert not is_mappable("/dev/shm")
