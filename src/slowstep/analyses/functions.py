@@ -18,6 +18,7 @@ from slowstep.timeline.timeline import Frame, Timeline
 # The standard library and installed packages, whatever the prefix; frozen and generated code has no file of the user's.
 LIBRARY = re.compile(r"[/\\]lib(64)?[/\\]python\d+(\.\d+)?[/\\]|[/\\](site|dist)-packages[/\\]|^<")
 FRAMEWORK = re.compile(r"[/\\](site|dist)-packages[/\\]torch[/\\]")
+MODULE_FILE = "torch/nn/modules/module.py"
 FETCH_FILE = "torch/utils/data/_utils/fetch.py"
 # Modules whose work is writing logs and event files: the `store` stage.
 WRITERS = re.compile(r"[/\\]logging[/\\]__init__\.py$|[/\\](torch[/\\]utils[/\\])?tensorboard(X)?[/\\]|[/\\]csv\.py$")
@@ -147,6 +148,11 @@ def called_framework(path: Path, base: Frame) -> bool:
     """Whether the training frame `base` had called PyTorch itself, without a function of the user's between."""
     frames = above(path, base)[1:]
     return bool(frames) and all(is_library(frame) for frame in frames) and bool(FRAMEWORK.search(frames[0].file))
+
+
+def in_module(path: Path) -> bool:
+    """Whether a stack stands inside the call of a model."""
+    return any(frame.file.replace("\\", "/").endswith(MODULE_FILE) for frame in path)
 
 
 def writes(path: Path) -> bool:

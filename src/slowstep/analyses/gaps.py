@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections import defaultdict
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
-from slowstep.analyses.functions import Path, Stacks, above, called_framework, callee, inside, shown, writes
+from slowstep.analyses.functions import Path, Stacks, above, called_framework, callee, in_module, inside, shown, writes
 from slowstep.analyses.steps import Floats
 from slowstep.analyses.trainer import Trainer
 from slowstep.stages import UNATTRIBUTED
@@ -22,7 +23,8 @@ Part = tuple[str, str]
 OWN_STACKS = 2
 # Fewer stacks than this in all gaps name nothing: the share of one among 5 has a 90 % interval of 1 % to 66 % (Clopper-Pearson).
 FEWEST_STACKS = 5
-INPUT = "input"
+# What runs in a model just before a backward, with no receipt of input before it (several updates on one batch), is that step's forward.
+FORWARD: Part = ("compute", "forward, by stacks")
 
 
 def name_gaps(
@@ -34,7 +36,11 @@ def name_gaps(
     if len(taken) < FEWEST_STACKS:
         return {(UNATTRIBUTED, UNATTRIBUTED): length}, {}
     gap = np.searchsorted(start_ns, stacks.time_ns[taken], side="right") - 1
-    parts = [_part(path, trainer) for _, path in stacks.paths(taken.tolist())]
+    backward = np.isin(end_ns, trainer.spans.filter(pl.col("kind") == "backward")["start_ns"].to_numpy())[gap]
+    parts = [
+        FORWARD if before and in_module(path) else _part(path, trainer)
+        for before, (_, path) in zip(backward.tolist(), stacks.paths(taken.tolist()), strict=True)
+    ]
     weight = stacks.weight_ns[taken]
     by_step = step[gap]
     own = np.bincount(by_step, minlength=count) >= OWN_STACKS

@@ -59,7 +59,8 @@ def diagnose(m: Measurements) -> Diagnosis:
         elif answer is not None:
             (judged if answer.finding.share_low >= CLAIM_AT_LEAST else uncertain).append(answer)
     leading = _fold(judged)
-    leading.sort(key=lambda j: -(j.finding.gain.predicted or 0.0))
+    # Most gain first, but a gain that may be nothing stands behind one that is certain: the first finding is what the verdict names.
+    leading.sort(key=lambda j: (not _is_bottleneck(j.finding), -(j.finding.gain.predicted or 0.0)))
     verdict = _verdict(m, leading, uncertain, unjudged)
     return Diagnosis(
         findings=tuple(j.finding for j in leading),
@@ -156,7 +157,8 @@ def _next(m: Measurements, first: Judged) -> Next:
     case = first.counterfactual.expected
     rest = float(m.step_ns.mean() - case.removed_ns.mean())
     if case.beside_ns > rest:
-        return Next(stage="preprocess", predicted=f"making batches, {case.beside_ns / 1e6:.1f} ms per step")
+        blocked = m.demand.blocked_share is not None and m.demand.blocked_share > 0.5
+        return Next(stage="read" if blocked else "preprocess", predicted=f"making batches, {case.beside_ns / 1e6:.1f} ms per step")
     left: dict[str, float] = {stage: float(m.ledger.of(stage).mean()) for stage in STAGES}
     removed = float(case.removed_ns.mean())
     held: dict[str, float] = {stage: float(m.ledger.of(stage, *first.finding.claims).mean()) for stage in STAGES}

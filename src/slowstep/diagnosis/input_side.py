@@ -20,6 +20,9 @@ RECEIVE_NS = 1_000_000.0
 RECEIVE_LOW_NS = 300_000.0
 RECEIVE_HIGH_NS = 2_000_000.0
 
+# Workers that wait cost memory, and share what they wait for: no more than this many per core are proposed.
+WORKERS_PER_CORE = 4
+
 UNRECORDED = "what the loader's workers did was not recorded"
 
 
@@ -82,9 +85,13 @@ def wait_stage(m: Measurements, *names: str) -> str:
 
 
 def workers_needed(side: Side, now: int) -> int:
-    """The least number of workers that keeps up with the training thread, never fewer than one more than now."""
+    """The least number of workers that keeps up with the training thread, never fewer than one more than now.
+
+    Never more than can compute at once on the cores, by the share of the workers' time that is CPU time, nor WORKERS_PER_CORE.
+    """
     steady = max(side.rest_ns - float(side.filling_ns.mean()) - side.startup_ns, 1.0)
-    return max(math.ceil(side.wall_ns / (COMFORTABLE * steady)), now + 1)
+    at_once = side.cores * min(side.wall_ns / max(side.cpu_ns, 1.0), WORKERS_PER_CORE)
+    return max(min(math.ceil(side.wall_ns / (COMFORTABLE * steady)), math.floor(at_once)), now + 1)
 
 
 def beside_ns(side: Side, workers: int, *, spared_wall_ns: float = 0.0, spared_cpu_ns: float = 0.0) -> float:

@@ -107,7 +107,7 @@ def test_a_certain_finding_is_the_bottleneck_though_an_uncertain_one_may_gain_mo
         monkeypatch, healthy, _judged(healthy, "certain", 1.2, 1.15), _judged(healthy, "uncertain", 2.0, 0.9, stage="store")
     )
 
-    assert [finding.rule for finding in diagnosis.findings] == ["uncertain", "certain"]
+    assert [finding.rule for finding in diagnosis.findings] == ["certain", "uncertain"]
     assert (diagnosis.verdict.state, diagnosis.verdict.rule, diagnosis.verdict.stage) == ("bottleneck", "certain", "output")
 
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.rule import Answer, Judged, Rule
-from slowstep.diagnosis.trainer_side import producers_beside_ns, with_core_delay
+from slowstep.diagnosis.trainer_side import WORSE_BESIDE, producers_beside_ns, with_core_delay
 from slowstep.findings import Evidence, Finding, Fix
 
 NAME = "blocking-checkpoint"
@@ -38,7 +38,7 @@ def judge(m: Measurements) -> Answer:
         return None
     case = Case(removed_ns=removed, beside_ns=producers_beside_ns(m, spared_cpu_ns=float(removed.mean())))
     # At worse a write leaves a tenth of its time on the training thread: copying the state to memory.
-    worse = Case(removed_ns=0.9 * removed, beside_ns=case.beside_ns)
+    worse = Case(removed_ns=0.9 * removed, beside_ns=WORSE_BESIDE * case.beside_ns)
     counterfactual = Counterfactual(
         assumes="writing checkpoints takes no time on the training thread", expected=case, worse=worse, better=case
     )

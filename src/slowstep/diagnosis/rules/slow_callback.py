@@ -26,7 +26,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps import Floats
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.rule import Answer, Judged, Rule
-from slowstep.diagnosis.trainer_side import producers_beside_ns, with_core_delay
+from slowstep.diagnosis.trainer_side import WORSE_BESIDE, producers_beside_ns, with_core_delay
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.stages import UNATTRIBUTED
 
@@ -84,7 +84,7 @@ def _counterfactual(m: Measurements, part: Part, removed: Floats, spread: float)
     return Counterfactual(
         assumes=f"{_name(part)} takes no time on the training thread",
         expected=Case(removed_ns=removed, beside_ns=beside),
-        worse=Case(removed_ns=removed * (1 - spread), beside_ns=beside),
+        worse=Case(removed_ns=removed * (1 - spread), beside_ns=WORSE_BESIDE * beside),
         better=Case(removed_ns=np.minimum(removed * (1 + spread), np.maximum(gap, removed)), beside_ns=beside),
     )
 
