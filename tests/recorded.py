@@ -63,7 +63,7 @@ class Process:
 
     @property
     def notes(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self.stem.with_suffix(".jsonl").read_text().splitlines()]
+        return [json.loads(line) for line in self.stem.with_suffix(".jsonl").read_text().splitlines() if line]
 
     def of(self, kind: str) -> list[Record]:
         return [record for record in self.records if record.kind == kind]

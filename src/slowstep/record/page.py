@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import mmap
 import os
 
 from slowstep.record import format as contract
+from slowstep.record.storage import map_shared
 
 _UPDATES = contract.CONTROL_UPDATES // 8
 _FIRST_UPDATE = contract.CONTROL_FIRST_UPDATE // 8
@@ -21,7 +21,7 @@ class Page:
     def __init__(self, folder: str) -> None:
         handle = os.open(os.path.join(folder, contract.CONTROL_FILE), os.O_RDWR | os.O_CLOEXEC)
         try:
-            page = mmap.mmap(handle, contract.CONTROL_BYTES)
+            page = map_shared(handle, contract.CONTROL_BYTES)
         finally:
             os.close(handle)
         # Views for speed: one index operation a look.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import sys
 from collections.abc import Callable
 from typing import Final
 
@@ -18,6 +19,13 @@ FLUSH_RECORDS: Final = 64
 _MAPPABLE: Final = frozenset({b"ext4", b"xfs", b"tmpfs"})
 
 Reserve = Callable[[int, int, int], None]
+
+
+def map_shared(handle: int, size: int, offset: int = 0) -> mmap.mmap:
+    """Map a part of a file; where Python allows it without a descriptor of its own, which a script that closes all could confuse."""
+    if sys.version_info >= (3, 13):
+        return mmap.mmap(handle, size, offset=offset, trackfd=False)
+    return mmap.mmap(handle, size, offset=offset)
 
 
 class AppendFile:
@@ -75,7 +83,7 @@ class MappedFile:
         handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
             self._reserve(handle, self.end, size + SPARE_BYTES)
-            mapped = mmap.mmap(handle, size, offset=self.end)
+            mapped = map_shared(handle, size, self.end)
         finally:
             os.close(handle)
         self.base, self.end = self.end, self.end + size

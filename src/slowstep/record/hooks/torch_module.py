@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def install(recorder: Recorder) -> Undo:
-    """Wrap every module's call at level 2; at level 1 only once a loop without a loader is seen. Raises Unfit without modules."""
+    """Wrap every call at level 2; at level 1 only once a loop without a loader is seen. Raises Unfit where torch has no modules."""
     module_class = find(sys.modules["torch"], "nn.Module")
     original = find(module_class, "__call__")
     undos: list[Undo] = []

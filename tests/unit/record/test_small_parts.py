@@ -1,0 +1,217 @@
+"""The recorder's small parts: batches, known objects, marks, callers, tracebacks, thinning, facts."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import traceback
+from collections import UserDict
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from slowstep.record import facts
+from slowstep.record.batches import bytes_in, samples_in
+from slowstep.record.callers import training_frame
+from slowstep.record.cpu_marks import build_marks
+from slowstep.record.known import Known
+from slowstep.record.thinning import one_in
+from slowstep.record.threads import ThreadState
+from slowstep.record.tracebacks import is_foreign, without_own_frames
+
+
+class Array:
+    """Looks like an array of four-byte numbers."""
+
+    def __init__(self, *shape: int) -> None:
+        self.shape = shape
+        self.nbytes = 4
+        for length in shape:
+            self.nbytes *= length
+
+
+@pytest.mark.parametrize(
+    ("batch", "samples", "size_bytes"),
+    [
+        (None, -1, -1),
+        ([], -1, -1),
+        ("text", -1, -1),
+        (Array(), -1, 4),
+        (Array(8, 3), 8, 96),
+        ([Array(8), Array(9)], 8, 68),
+        (("id", Array(5)), 5, 20),
+        ({"ids": Array(6, 2), "mask": Array(6)}, 6, 72),
+        (UserDict(ids=Array(7)), 7, 28),
+        ([["a", "b"], {"x": [Array(3)]}], 3, 12),
+        ([[[[[Array(3)]]]]], -1, -1),
+    ],
+)
+def test_a_batch_tells_its_samples_and_bytes(batch: Any, samples: int, size_bytes: int) -> None:
+    assert (samples_in(batch), bytes_in(batch)) == (samples, size_bytes)
+
+
+def test_an_object_keeps_its_number_and_another_gets_the_next() -> None:
+    known = Known()
+    one, two = Array(), Array()
+
+    assert [known.get(one), known.add(one), known.get(one), known.get(two), known.add(two)] == [None, 1, 1, None, 2]
+
+
+def test_an_object_at_the_place_of_a_dead_one_is_new() -> None:
+    known = Known()
+    dead = Array()
+    known.add(dead)
+    entry = known._numbers.pop(id(dead))
+    other = Array()
+
+    known._numbers[id(other)] = entry
+    del dead
+
+    assert known.get(other) is None
+
+
+@pytest.mark.parametrize(
+    ("used_bytes", "keep_one_in"), [(0, 1), (499, 1), (500, 2), (749, 2), (750, 4), (875, 8), (999, 512), (1000, 512), (2000, 512)]
+)
+def test_the_fuller_a_recording_the_fewer_steps_keep_their_details(used_bytes: int, keep_one_in: int) -> None:
+    assert one_in(used_bytes, 1000) == keep_one_in
+
+
+class Marked:
+    """A recorder that only knows when marks were made."""
+
+    def __init__(self) -> None:
+        self.at: list[int] = []
+        self.me = ThreadState()
+
+    def event(self, kind: int, t0: int, *rest: int) -> None:
+        self.at.append(t0)
+
+
+def test_every_part_of_a_long_step_is_marked() -> None:
+    recorder: Any = Marked()
+    mark_wait, mark_update = build_marks(recorder)
+    recorder.me.step_ns = 20_000_000
+
+    for step in range(3):
+        if recorder.me.marking:
+            mark_wait(recorder.me, 10 * step)
+        mark_update(recorder.me, 10 * step + 5)
+
+    assert recorder.at == [0, 5, 10, 15, 20, 25]
+
+
+def test_of_short_steps_whole_ones_are_marked_now_and_then() -> None:
+    recorder: Any = Marked()
+    mark_wait, mark_update = build_marks(recorder)
+    me = recorder.me
+    me.step_ns = 100_000
+
+    for step in range(200):
+        if me.marking:
+            mark_wait(me, step * 100_000)
+        mark_update(me, step * 100_000 + 50_000)
+
+    # From the begin of a step (an update) to the wait after the update that ends it.
+    later = [at for at in recorder.at if at > 1_000_000]
+    assert len(later) in (8, 12)
+    begin, wait, update, next_wait = later[:4]
+    assert (wait - begin, update - wait, next_wait - update) == (50_000, 50_000, 50_000)
+
+
+def test_the_caller_outside_every_framework_is_the_training_frame() -> None:
+    frame = training_frame(sys._getframe())
+
+    assert frame is not None
+    assert (frame["file"], frame["function"]) == (__file__, "test_the_caller_outside_every_framework_is_the_training_frame")
+    assert frame["line"] == frame["first_line"] + 1
+
+
+def test_frames_of_installed_frameworks_are_passed_over() -> None:
+    user = SimpleNamespace(f_code=_code("/home/me/torch/train.py"), f_lineno=3, f_back=None)
+    framework = SimpleNamespace(f_code=_code("/env/lib/python3.11/site-packages/torch/optim/sgd.py"), f_lineno=9, f_back=user)
+
+    frame: Any = training_frame(framework)  # type: ignore[arg-type]
+
+    assert frame["file"] == "/home/me/torch/train.py"
+
+
+def _code(file: str) -> Any:
+    return SimpleNamespace(co_filename=file, co_qualname="train", co_firstlineno=1)
+
+
+def _raised(call: Any) -> BaseException:
+    try:
+        call()
+    except BaseException as error:
+        return error
+    raise AssertionError("nothing was raised")
+
+
+def test_our_frames_are_taken_out_of_a_traceback() -> None:
+    from slowstep.record.hook import all_of
+
+    def fails() -> None:
+        raise LookupError
+
+    error = _raised(all_of([fails]))
+
+    before = [entry.name for entry in traceback.extract_tb(error.__traceback__)]
+    after = [entry.name for entry in traceback.extract_tb(without_own_frames(error.__traceback__))]
+    assert before == ["_raised", "undo", "fails"]
+    assert after == ["_raised", "fails"]
+
+
+def test_a_fault_of_ours_is_told_from_what_other_code_raised_meanwhile() -> None:
+    def foreign() -> None:
+        raise LookupError
+
+    assert is_foreign(_raised(foreign))
+    ours = _raised(lambda: facts._quota(None))  # type: ignore[arg-type]
+    assert ours.__traceback__ is not None
+    ours.__traceback__ = ours.__traceback__.tb_next.tb_next  # type: ignore[union-attr]
+    assert not is_foreign(ours)
+
+
+def test_a_process_is_described_without_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "orig_argv", ["python", "train.py", "--api-key=abc123"])
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    monkeypatch.setenv("MY_PASSWORD", "abc123")
+
+    line = facts.process_line({"role": "trainer"}, level=1, started_ns=5)
+
+    assert "abc123" not in repr(line)
+    assert line["env"]["OMP_NUM_THREADS"] == "3"
+    assert (line["kind"], line["started_ns"], line["level"]) == ("process", 5, 1)
+
+
+@pytest.mark.parametrize(("text", "quota"), [("max 100000", None), ("150000 100000", 1.5), ("", None)])
+def test_the_cpu_quota_is_in_cores(text: str, quota: float | None, tmp_path: Any) -> None:
+    (tmp_path / "cpu.max").write_text(text)
+
+    assert facts._quota(str(tmp_path)) == quota
+
+
+def test_the_older_cpu_quota_is_read_too(tmp_path: Any) -> None:
+    (tmp_path / "cpu.cfs_quota_us").write_text("50000\n")
+    (tmp_path / "cpu.cfs_period_us").write_text("100000\n")
+
+    assert facts._quota(str(tmp_path)) == 0.5
+
+
+def test_a_thread_without_schedstat_has_no_delay() -> None:
+    me = ThreadState()
+    me.thread = 0
+
+    assert me.delay_ns() is None
+    assert me.delay_ns() is None
+
+
+def test_a_thread_knows_its_own_delay() -> None:
+    me = ThreadState()
+
+    delay_ns = me.delay_ns()
+
+    assert me.thread == threading.get_native_id()
+    assert delay_ns is None or delay_ns >= 0
