@@ -122,6 +122,6 @@ def darken_corners_pixel_by_pixel(pixels: np.ndarray, strength: float) -> np.nda
 
 def collate_slow(samples: list[tuple[np.ndarray, np.ndarray]]) -> tuple[torch.Tensor, torch.Tensor]:
     """The same as the default collate, by way of Python lists."""
-    images = torch.tensor([image.tolist() for image, _ in samples])
-    masks = torch.tensor([mask.tolist() for _, mask in samples])
-    return images, masks
+    images = [torch.tensor([[[float(value) for value in row] for row in channel] for channel in image]) for image, _ in samples]
+    masks = [torch.tensor(mask.tolist()) for _, mask in samples]
+    return torch.stack(images), torch.stack(masks)
