@@ -30,19 +30,19 @@ class Settings:
     post_process: str = "off"
     checkpoint_every: int = 0
     read_latency_ms: float = 0.0
-    steps: int = 220
+    steps: int = 190
 
 
 BASE = Settings()
 VARIANTS = {
     "healthy": BASE,
-    "serial-loader": replace(BASE, workers=0, steps=140),
-    "too-few-workers": replace(BASE, read_latency_ms=1.1, steps=140),
-    "slow-collate": replace(BASE, collate="slow", steps=140),
-    "slow-transform": replace(BASE, augment="slow", steps=100),
-    "small-batch": replace(BASE, batch_size=4, steps=760),
-    "slow-callback": replace(BASE, post_process="on", steps=140),
-    "blocking-checkpoint": replace(BASE, checkpoint_every=2, steps=200),
+    "serial-loader": replace(BASE, workers=0, steps=125),
+    "too-few-workers": replace(BASE, read_latency_ms=1.1, steps=110),
+    "slow-collate": replace(BASE, collate="slow", steps=125),
+    "slow-transform": replace(BASE, augment="slow", steps=90),
+    "small-batch": replace(BASE, batch_size=4, steps=620),
+    "slow-callback": replace(BASE, post_process="on", steps=125),
+    "blocking-checkpoint": replace(BASE, checkpoint_every=2, steps=150),
 }
 
 
