@@ -32,7 +32,7 @@ class Variant:
 
 VARIANTS = (
     Variant(name="serial-loader", stage="preprocess", fix=("--workers", "1")),
-    Variant(name="too-few-workers", stage="read", fix=("--workers", "2"), fixed_is_base=False),
+    Variant(name="too-few-workers", stage="read", fix=("--workers", "4"), fixed_is_base=False),
     Variant(name="slow-collate", stage="preprocess", function="collate_slow", fix=("--collate", "default")),
     Variant(name="slow-transform", stage="preprocess", function="darken_corners_pixel_by_pixel", fix=("--augment", "default")),
     Variant(name="small-batch", stage="compute", fix=("--batch-size", "16"), fixed_is_base=False),

@@ -37,7 +37,7 @@ BASE = Settings()
 VARIANTS = {
     "healthy": BASE,
     "serial-loader": replace(BASE, workers=0, steps=125),
-    "too-few-workers": replace(BASE, read_latency_ms=1.1, steps=110),
+    "too-few-workers": replace(BASE, workers=2, read_latency_ms=2.7, steps=110),
     "slow-collate": replace(BASE, collate="slow", steps=125),
     "slow-transform": replace(BASE, augment="slow", steps=90),
     "small-batch": replace(BASE, batch_size=4, steps=620),
