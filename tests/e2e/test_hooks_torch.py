@@ -185,7 +185,7 @@ def test_an_exception_while_making_a_batch_looks_as_it_does_without_us(workers: 
 
     assert plain.code == ran.code == 1
     assert _without_pids(ran.err) == _without_pids(plain.err)
-    failed = [record for process in (ran.trainer, *ran.workers) for record in process.of("FETCH") if record.flags == RAISED]
+    failed = [record for process in (ran.trainer, *ran.workers) for record in process.of("FETCH") if record.flags & RAISED]
     assert len(failed) == 1
 
 
@@ -441,3 +441,50 @@ print(explained.graph_count, explained.graph_break_count)
     ran = run(main, **{ENV_LEVEL: "2"})
 
     assert (ran.code, ran.out) == (0, "1 0\n")
+
+
+def test_a_batch_that_raises_when_it_is_looked_at_reaches_the_training(run: Run) -> None:
+    main = """
+class Touchy:
+    @property
+    def shape(self):
+        raise RuntimeError("do not look")
+print(len([batch for batch in DataLoader(Numbers(), batch_size=4, collate_fn=lambda samples: Touchy())]))
+"""
+    ran = run(main)
+
+    assert (ran.code, ran.out, ran.err) == (0, "6\n", "")
+    assert ran.trainer.health["recorder_fault"] >= 1
+
+
+def test_input_that_reads_a_loader_is_recorded_once_as_that_loaders(run: Run) -> None:
+    main = """
+import slowstep
+def moved(loader):
+    for batch in loader:
+        time.sleep(0.002)
+        yield batch
+loader = DataLoader(Numbers(), batch_size=4)
+assert slowstep.steps(loader).__class__.__module__.startswith("torch")
+train(slowstep.steps(moved(loader)))
+"""
+    ran = run(main)
+
+    waits = [record for record in ran.trainer.of("WAIT") if not record.flags]
+    assert [(record.b, record.c) for record in waits] == [(batch, 4) for batch in range(6)]
+    assert {record.a for record in waits} <= {note["id"] for note in ran.trainer.noted("iterator") if note["dataset"] == "Numbers"}
+    assert all(record.t1 - record.t0 >= 2_000_000 for record in waits)
+
+
+def test_a_data_set_that_reads_another_loader_waits_for_its_own_batches_only(run: Run) -> None:
+    main = """
+class Outer(IterableDataset):
+    def __iter__(self):
+        yield from (inputs for inputs, _ in DataLoader(Numbers(), batch_size=None))
+print(len(list(DataLoader(Outer(), batch_size=4))))
+"""
+    ran = run(main)
+
+    assert ran.out == "6\n"
+    assert [record.c for record in ran.trainer.of("WAIT") if not record.flags] == [4] * 6
+    assert [(record.a, record.b) for record in ran.trainer.of("FETCH")] == [(batch, 4) for batch in range(6)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from types import FrameType
 from typing import Any, Final
 
@@ -13,6 +14,9 @@ _FRAMEWORKS: Final = tuple(
 )
 
 
+_OPTIMIZER_FILE: Final = os.path.join("torch", "optim", "optimizer.py")
+
+
 def training_frame(frame: FrameType | None) -> dict[str, Any] | None:
     """The innermost frame outside torch, slowstep and the frameworks on top of torch: file, function, line and first line."""
     while frame is not None:
@@ -21,6 +25,16 @@ def training_frame(frame: FrameType | None) -> dict[str, Any] | None:
             return {"file": code.co_filename, "function": code.co_qualname, "line": frame.f_lineno, "first_line": code.co_firstlineno}
         frame = frame.f_back
     return None
+
+
+def is_updating() -> bool:
+    """Whether the calling thread is inside torch's own code around an optimizer's `step`, where the list of hooks is walked."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_filename.endswith(_OPTIMIZER_FILE):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _is_framework(file: str) -> bool:

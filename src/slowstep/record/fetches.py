@@ -15,11 +15,11 @@ from slowstep.record.threads import ThreadState
 if TYPE_CHECKING:
     from slowstep.record.recorder import Recorder
 
-# Measuring takes 9 us: half a percent of a fetch of 1.8 ms. Shorter ones are measured once in so much time; between, the last
-# measured share of CPU time in wall time is carried on.
-_MEASURED_FROM_NS: Final = 1_800_000
-# In fetches under this the collating is recorded only where the fetch is measured.
-_TINY_NS: Final = 60_000
+# Measuring takes 9 us: half a percent of a fetch of 1.8 ms. Shorter ones are measured once in so much time of theirs; between,
+# the last measured share of CPU time in wall time is carried on.
+MEASURED_EVERY_NS: Final = 1_800_000
+# Under this, recording a fetch is itself the cost.
+TINY_NS: Final = 60_000
 _UNKNOWN: Final = -1
 
 # Thread CPU, process CPU and run-queue delay in ns, then bytes read, bytes from storage, read calls; None where unknown.
@@ -58,25 +58,19 @@ class Fetches:
         self._recorder, self._event = recorder, recorder.event
         self._io = _Io()
 
-    def is_tiny(self, me: ThreadState) -> bool:
-        """Whether the next fetch is to be recorded by `tiny`: the last ones were short, and it is not its turn to be measured."""
-        me.unmeasured_ns += me.fetch_ns
-        return 0 < me.fetch_ns < _TINY_NS and me.unmeasured_ns < _MEASURED_FROM_NS
-
-    def tiny(self, me: ThreadState, t0: int, t1: int) -> None:
+    def record_tiny(self, me: ThreadState, t0: int, t1: int) -> None:
         """Record a short fetch: its times only."""
         wall_ns = t1 - t0
-        if wall_ns >= _TINY_NS:
+        if wall_ns >= TINY_NS:
             me.fetch_ns = wall_ns
-        cpu_ns = int(wall_ns * me.cpu_share)
-        self._event(FETCH, t0, t1, me.batch, _UNKNOWN, cpu_ns)
+        self._event(FETCH, t0, t1, me.batch, _UNKNOWN, int(wall_ns * me.cpu_share))
 
     def timed(self, me: ThreadState, make: Callable[..., Any], fetcher: Any, index: Any) -> Any:
         """Call `make(fetcher, index)` and record it. Its exceptions pass."""
         reading: _Reading | None = None
         collate = None
         try:
-            if not me.fetch_ns or me.unmeasured_ns >= _MEASURED_FROM_NS:
+            if not me.fetch_ns or me.unmeasured_ns >= MEASURED_EVERY_NS:
                 me.unmeasured_ns = 0
                 reading = self._read_before(me)
             collate = fetcher.collate_fn
@@ -131,15 +125,16 @@ class Fetches:
     def _record(self, me: ThreadState, t0: int, t1: int, samples: int, flags: int, before: _Reading | None) -> None:
         event, wall_ns = self._event, t1 - t0
         me.fetch_ns += (wall_ns - me.fetch_ns) // 8 if me.fetch_ns else max(wall_ns, 1)
+        iterator, batch = (_UNKNOWN, me.batch) if me.making is None else (me.making.number, me.making.batches)
         if before is None:
-            event(FETCH, t0, t1, me.batch, samples, int(wall_ns * me.cpu_share), flags)
+            event(FETCH, t0, t1, batch, samples, int(wall_ns * me.cpu_share), flags)
             return
         thread_ns, process_ns, delay_ns, io = self._read_after(me)
         used_ns = thread_ns - before[0]
         me.cpu_share = min(used_ns / wall_ns, 1.0) if wall_ns else 1.0
-        event(FETCH, t0, t1, me.batch, samples, used_ns, flags)
+        event(FETCH, t0, t1, batch, samples, used_ns, flags)
         waited_ns = _UNKNOWN if delay_ns is None or before[2] is None else delay_ns - before[2]
-        event(FETCH_DELAY, t0, t1, max(process_ns - before[1] - used_ns, 0), waited_ns, me.iterator)
+        event(FETCH_DELAY, t0, t1, max(process_ns - before[1] - used_ns, 0), waited_ns, iterator)
         if io is not None and before[3] is not None:
             read, storage, calls = (after - start for after, start in zip(io, before[3], strict=True))
             event(FETCH_IO, t0, t1, read, storage, calls)

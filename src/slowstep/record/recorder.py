@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from slowstep.record import cost, facts
+from slowstep.record.callers import is_updating
 from slowstep.record.format import CLOCK, CONTROL_REASON, LIMIT_BYTES, STOPPED_BY_LAUNCHER, STOPPED_BY_STEPS, STOPPED_BY_TIME
 from slowstep.record.hook import Undo
 from slowstep.record.notes import Notes
@@ -16,7 +17,7 @@ from slowstep.record.page import Page
 from slowstep.record.stacks import Sampler
 from slowstep.record.storage import AppendFile, MappedFile, Reserve, is_mappable
 from slowstep.record.threads import PerThread
-from slowstep.record.tracebacks import innermost_frame, is_foreign
+from slowstep.record.tracebacks import innermost_frame, is_from_signal_handler
 from slowstep.record.writer import Writer
 
 now: Final = time.monotonic_ns
@@ -60,7 +61,6 @@ class Recorder:
         self._writer.open_files, self._writer.when_closed = self._open, self.leave
         self.event = self._writer.event
         self.step = self._writer.step
-        self.is_updating: Callable[[], bool] = lambda: False
         # Called, once, when a thread updates and never asks a loader for input.
         self.when_no_loader: Callable[[], None] | None = None
         self._forget()
@@ -143,7 +143,7 @@ class Recorder:
         self.stop(_REASONS.get(self.page.bytes[CONTROL_REASON], "launcher"))
         ident = threading.get_ident()
         # An optimizer's hooks must not be taken away while their list is being walked, which only its own thread can know.
-        if not self.is_updating() and self.updaters <= {ident}:
+        if self.updaters <= {ident} and not is_updating():
             undos, self.undos = self.undos, []
             for undo in reversed(undos):
                 try:
@@ -175,7 +175,7 @@ class Recorder:
     def fault(self, error: Exception) -> None:
         """Count a fault of our own; a full disk ends the recording. Raises only what a signal handler of the user's raised inside us."""
         innermost = innermost_frame(error)
-        if innermost is not None and is_foreign(error):
+        if is_from_signal_handler(error):
             raise error
         if not self.live[0]:
             return

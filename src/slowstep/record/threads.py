@@ -41,9 +41,10 @@ class ThreadState:
         "collated",
         "cpu_share",
         "fetch_ns",
+        "fetching",
         "forward",
         "in_worker",
-        "iterator",
+        "making",
         "mark_due_ns",
         "marking",
         "saving",
@@ -52,7 +53,6 @@ class ThreadState:
         "thread",
         "unmeasured_ns",
         "updates",
-        "waiting",
         "waits",
         "watched",
     )
@@ -62,11 +62,13 @@ class ThreadState:
         # None: not opened yet; False: the kernel does not say.
         self.schedstat: Schedstat | bool | None = None
         self.watched = False
-        # Input: whether a request is under way, for which batch of which iterator, and how many there were.
-        self.waiting = self.in_worker = False
-        self.borrower: Any = None
-        self.iterator = self.batch = -1
+        # Input: the iterator for which this thread is making a batch, how many batches it has asked for, and who records them instead.
+        self.making: Any = None
         self.waits = 0
+        self.borrower: Any = None
+        # In a worker: which batch is being made.
+        self.in_worker = self.fetching = False
+        self.batch = -1
         self.fetch_ns = self.unmeasured_ns = 0
         self.cpu_share, self.collated = 1.0, -1
         # Updates: how often bookkeeping was done, how long a step is, and the state of cpu_marks.

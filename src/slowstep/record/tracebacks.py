@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
-from types import TracebackType
+from types import CodeType, TracebackType
 from typing import Any, Final
 
 PACKAGE: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_STANDARD_LIBRARY: Final = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
 
 
 def innermost_frame(error: BaseException) -> TracebackType | None:
@@ -19,15 +19,23 @@ def innermost_frame(error: BaseException) -> TracebackType | None:
     return found
 
 
-def is_foreign(error: BaseException) -> bool:
-    """Whether code that is neither ours nor the standard library's took part: a signal handler ran while we worked."""
+def is_from_signal_handler(error: BaseException) -> bool:
+    """Whether a signal handler of the script's has raised it: it ran while we worked, and its exception is meant for the script."""
+    codes = {_code(signal.getsignal(number)) for number in signal.valid_signals()}
     entry = error.__traceback__
     while entry is not None:
-        file = entry.tb_frame.f_code.co_filename
-        if not file.startswith((PACKAGE, "<frozen ")) and not (file.startswith(_STANDARD_LIBRARY) and "-packages" not in file):
+        if entry.tb_frame.f_code in codes:
             return True
         entry = entry.tb_next
     return False
+
+
+def _code(handler: Any) -> CodeType | None:
+    """The code of a function, a method, a partial of one, or an object that is called."""
+    function = getattr(handler, "func", handler)
+    function = getattr(function, "__func__", function)
+    code = getattr(function, "__code__", None) or getattr(vars(type(function)).get("__call__"), "__code__", None)
+    return code if isinstance(code, CodeType) else None
 
 
 def without_own_frames(traceback: TracebackType | None) -> TracebackType | None:

@@ -27,16 +27,19 @@ StepHook = Callable[[Any, Any, Any], None]
 
 
 class Optimizer:
-    """What is known of one optimizer."""
+    """What is known of one optimizer; `key` is its id() while it lives, then 0."""
 
-    __slots__ = ("begun_ns", "count", "count_when_due", "due_ns", "last_due_ns", "number", "ref")
+    __slots__ = ("begun_ns", "count", "count_when_due", "due_ns", "key", "last_due_ns", "number", "ref")
 
-    def __init__(self, number: int, optimizer: Any, forget: Callable[[Any], object]) -> None:
-        self.number = number
-        self.ref = weakref.ref(optimizer, forget)
+    def __init__(self, number: int, key: int) -> None:
+        self.number, self.key = number, key
+        self.ref: weakref.ref[Any] | None = None
         self.count = self.begun_ns = 0
         # When bookkeeping is due, and when it was done last.
         self.due_ns = self.last_due_ns = self.count_when_due = 0
+
+
+_NOBODY: Final = Optimizer(0, 0)
 
 
 class Updates:
@@ -45,46 +48,45 @@ class Updates:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._optimizers: dict[int, Optimizer] = {}
+        self._last = [_NOBODY]
         self._number = self._most = self._stepped = 0
         _, self._mark = build_marks(recorder)
         recorder.forgetters.append(self._forget)
-        recorder.is_updating = lambda: any(known.begun_ns for known in self._optimizers.values())
 
     def _forget(self) -> None:
         self._optimizers.clear()
+        self._last[0] = _NOBODY
         self._number = self._most = self._stepped = 0
 
-    def build_before(self) -> StepHook:
-        """The hook to be called before any optimizer's `step`."""
-        get, known, fault, clock = self._optimizers.get, self.known, self._recorder.fault, now
+    def build_hooks(self) -> tuple[StepHook, StepHook]:
+        """The hooks to be called before and after any optimizer's `step`."""
+        known, event, do_what_is_due, fault, clock = self.known, self._recorder.event, self._do_what_is_due, self._recorder.fault, now
+        # The optimizer of the last call, which is nearly always that of the next.
+        last = self._last
 
         def before(optimizer: Any, args: Any, kwargs: Any) -> None:
-            state = get(id(optimizer))
-            if state is None:
+            state = last[0]
+            if state.key != id(optimizer):
                 try:
-                    state = known(optimizer)
+                    state = last[0] = known(optimizer)
                 except Exception as error:
                     fault(error)
                     return
             state.begun_ns = clock()
 
-        return before
-
-    def build_after(self) -> StepHook:
-        """The hook to be called after any optimizer's `step`."""
-        get, event, do_what_is_due, clock = self._optimizers.get, self._recorder.event, self._do_what_is_due, now
-
         def after(optimizer: Any, args: Any, kwargs: Any) -> None:
             t1 = clock()
-            state = get(id(optimizer))
-            if state is not None and (t0 := state.begun_ns):
+            state = last[0]
+            if state.key != id(optimizer):
+                state = self._optimizers.get(id(optimizer), _NOBODY)
+            if t0 := state.begun_ns:
                 event(UPDATE, t0, t1, state.number)
                 state.begun_ns = 0
                 state.count += 1
                 if t1 >= state.due_ns:
                     do_what_is_due(state, t1)
 
-        return after
+        return before, after
 
     def skipped(self, optimizer: Any, t0: int, t1: int) -> None:
         """Record that GradScaler has left out an update. Raises TypeError where the optimizer takes no weak references."""
@@ -106,9 +108,14 @@ class Updates:
             return state
         recorder, key, optimizers = self._recorder, id(optimizer), self._optimizers
         self._number += 1
-        # An id() is used again once its object is gone: the entry goes with it.
-        state = Optimizer(self._number, optimizer, lambda _: optimizers.pop(key, None))
-        optimizers[key] = state
+        state = optimizers[key] = Optimizer(self._number, key)
+
+        def forget(_: object) -> None:
+            # An id() is used again once its object is gone: the entry goes with it.
+            state.key = 0
+            optimizers.pop(key, None)
+
+        state.ref = weakref.ref(optimizer, forget)
         if recorder.live[0] and recorder.ensure_open():
             if self._number == 1:
                 recorder.note(torch_facts())

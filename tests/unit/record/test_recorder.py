@@ -155,7 +155,6 @@ def test_a_checkpoint_in_a_signal_handler_in_the_middle_of_our_work_does_not_han
 
 
 def test_a_disk_that_is_full_ends_the_recording_and_is_said(make: Make) -> None:
-    # A mock's frames are the standard library's: one of this file would pass for a signal handler of the script's.
     reserve = Mock(wraps=os.posix_fallocate)
     recorder = make(reserve=reserve)
     recorder.event(WAIT, 1, 2)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import signal
 import sys
 import threading
 import traceback
@@ -18,7 +20,7 @@ from slowstep.record.cpu_marks import build_marks
 from slowstep.record.known import Known
 from slowstep.record.thinning import one_in
 from slowstep.record.threads import ThreadState
-from slowstep.record.tracebacks import is_foreign, without_own_frames
+from slowstep.record.tracebacks import is_from_signal_handler, without_own_frames
 
 
 class Array:
@@ -163,15 +165,24 @@ def test_our_frames_are_taken_out_of_a_traceback() -> None:
     assert after == ["_raised", "fails"]
 
 
-def test_a_fault_of_ours_is_told_from_what_other_code_raised_meanwhile() -> None:
-    def foreign() -> None:
+class Handlers:
+    """The ways in which a signal handler may be written."""
+
+    def method(self, number: int, frame: Any) -> None:
         raise LookupError
 
-    assert is_foreign(_raised(foreign))
-    ours = _raised(lambda: facts._quota(None))  # type: ignore[arg-type]
-    assert ours.__traceback__ is not None
-    ours.__traceback__ = ours.__traceback__.tb_next.tb_next  # type: ignore[union-attr]
-    assert not is_foreign(ours)
+    def __call__(self, number: int, frame: Any) -> None:
+        raise LookupError
+
+
+@pytest.mark.parametrize("handler", [Handlers().method, Handlers(), functools.partial(Handlers.method, None)])
+def test_what_a_signal_handler_raises_is_told_from_other_exceptions(handler: Any) -> None:
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        assert is_from_signal_handler(_raised(lambda: signal.raise_signal(signal.SIGUSR1)))
+        assert not is_from_signal_handler(_raised(lambda: int("x")))
+    finally:
+        signal.signal(signal.SIGUSR1, before)
 
 
 def test_a_process_is_described_without_secrets(monkeypatch: pytest.MonkeyPatch) -> None:

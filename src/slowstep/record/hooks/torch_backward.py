@@ -25,11 +25,12 @@ def install(recorder: Recorder) -> Undo:
     module = sys.modules["torch.autograd"]
     original = find(module, "backward")
     event = recorder.event
-    until_measured = [MEASURED_CALL]
+    until_measured = MEASURED_CALL
 
     def measure(tensors: Any) -> None:
-        until_measured[0] -= 1
-        if until_measured[0] == 0:
+        nonlocal until_measured
+        until_measured -= 1
+        if until_measured == 0:
             try:
                 size = graph_size(tensors)
                 if size is not None:
@@ -39,7 +40,7 @@ def install(recorder: Recorder) -> Undo:
 
     @functools.wraps(original)
     def backward(*args: Any, **kwargs: Any) -> Any:
-        if until_measured[0]:
+        if until_measured:
             measure(args[0] if args else kwargs.get("tensors"))
         t0 = now()
         try:

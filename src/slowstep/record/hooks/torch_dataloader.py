@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.record.batches import samples_in
 from slowstep.record.cpu_marks import build_marks
+from slowstep.record.fetches import TINY_NS
 from slowstep.record.format import END, FAILED, READY_UNKNOWN, START, WAIT
 from slowstep.record.hook import Hook, Undo, all_of, find, replace
 from slowstep.record.known import Known
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from slowstep.record.recorder import Recorder
 
 _KNOWN: Final = "_slowstep_iterator"
+# The hook of fetches passes over tiny ones unseen, until a wait is too long for one.
+_NOT_TINY_NS: Final = 2 * TINY_NS
 
 
 def install(recorder: Recorder) -> Undo:
@@ -37,13 +40,14 @@ def install(recorder: Recorder) -> Undo:
     )
 
 
-class _Iterator:
+class Iterator:
     """What is known of one iterator, kept on the iterator itself, which can be neither copied nor pickled."""
 
-    __slots__ = ("has_workers", "in_order", "number")
+    __slots__ = ("batches", "has_workers", "in_order", "number")
 
     def __init__(self, number: int, state: dict[str, Any]) -> None:
         self.number = number
+        self.batches = 0
         self.has_workers = state.get("_worker_result_queue") is not None
         self.in_order = bool(state.get("_in_order", True))
 
@@ -58,12 +62,12 @@ class _Numbering:
         # Not from 1 on again in a forked child: an iterator that it inherits keeps its number.
         self._next = itertools.count(1).__next__
 
-    def adopt(self, state: dict[str, Any], loader: Any = None) -> tuple[_Iterator, int]:
+    def adopt(self, state: dict[str, Any], loader: Any = None) -> tuple[Iterator, int]:
         """Number an iterator, given by its attributes, at each of its starts anew; returns what is known of it and its loader's number."""
         loader_number = 0
         if loader is not None:
             loader_number = self._loaders.get(loader) or self._loaders.add(loader)
-        known = state[_KNOWN] = _Iterator(self._next(), state)
+        known = state[_KNOWN] = Iterator(self._next(), state)
         self._recorder.note({"kind": "iterator", "id": known.number, "loader": loader_number, **describe_iterator(state, loader)})
         return known, loader_number
 
@@ -96,54 +100,75 @@ def _timed_next(recorder: Recorder, original: Any, numbering: _Numbering) -> Any
     event, fault, local, clock = recorder.event, recorder.fault, recorder.local, now
     mark_wait, _ = build_marks(recorder)
 
-    def meet(state: dict[str, Any]) -> _Iterator:
+    def meet(state: dict[str, Any]) -> Iterator | None:
         """The first request to an iterator that was not seen to start."""
-        recorder.ensure_open()
-        recorder.watch()
-        return numbering.adopt(state)[0]
+        try:
+            recorder.ensure_open()
+            recorder.watch()
+            return numbering.adopt(state)[0]
+        except Exception as error:
+            fault(error)
+            return None
 
-    def failed(me: ThreadState, error: BaseException, number: int, ready: int, t0: int, t1: int) -> None:
+    def failed(me: ThreadState, error: BaseException, known: Iterator, ready: int, t0: int, t1: int) -> None:
         ended = isinstance(error, StopIteration)
         if me.borrower is None:
-            event(WAIT, t0, t1, number, -1, -1, END if ended else FAILED, ready)
+            event(WAIT, t0, t1, known.number, -1, -1, END if ended else FAILED, ready)
         if not ended:
             hide_own_frames()
+
+    def end(me: ThreadState, known: Iterator, index: int, batch: Any, ready: int, t0: int, t1: int) -> None:
+        try:
+            if me.borrower is None:
+                event(WAIT, t0, t1, known.number, index, samples_in(batch), 0, ready)
+            else:
+                me.borrower.lend(known.number, index, samples_in(batch), ready)
+            if me.marking:
+                mark_wait(me, t1)
+        except Exception as error:
+            fault(error)
+
+    def next_of_workers(me: ThreadState, iterator: Any, known: Iterator, state: dict[str, Any]) -> Any:
+        ready = ready_batches(state)
+        tasks = None if known.in_order else tuple(state.get("_task_info", ()))
+        t0 = clock()
+        try:
+            batch = original(iterator)
+        except BaseException as error:
+            failed(me, error, known, ready, t0, clock())
+            raise
+        t1 = clock()
+        end(me, known, batch_index(state, tasks), batch, ready, t0, t1)
+        return batch
 
     @functools.wraps(original)
     def __next__(self: Any) -> Any:
         me = local.me
-        if me.waiting:
-            # A data set that reads another loader: that is the making of a batch, not a wait for one.
+        known = self.__dict__.get(_KNOWN) or meet(self.__dict__)
+        # A data set that reads another loader makes a batch, and waits for none.
+        if me.making is not None or known is None:
             return original(self)
-        try:
-            state = self.__dict__
-            known = state.get(_KNOWN) or meet(state)
-            me.waits += 1
-            me.iterator, me.batch = number, index = known.number, state["_num_yielded"]
-            ready, tasks = before(state, known) if known.has_workers else (READY_UNKNOWN, None)
-        except Exception as error:
-            fault(error)
-            return original(self)
-        me.waiting = True
+        me.waits += 1
+        if known.has_workers:
+            return next_of_workers(me, self, known, self.__dict__)
+        me.making = known
         t0 = clock()
         try:
             batch = original(self)
         except BaseException as error:
-            t1 = clock()
-            me.waiting, me.iterator = False, -1
-            failed(me, error, number, ready, t0, t1)
+            t1, me.making = clock(), None
+            failed(me, error, known, READY_UNKNOWN, t0, t1)
             raise
-        t1 = clock()
-        me.waiting, me.iterator = False, -1
+        t1, me.making = clock(), None
+        if t1 - t0 > _NOT_TINY_NS and me.fetch_ns < TINY_NS:
+            me.fetch_ns = TINY_NS
+        index = known.batches
+        known.batches = index + 1
+        if me.borrower is not None or me.marking:
+            end(me, known, index, batch, READY_UNKNOWN, t0, t1)
+            return batch
         try:
-            if known.has_workers:
-                index = batch_index(state, tasks)
-            if me.borrower is None:
-                event(WAIT, t0, t1, number, index, samples_in(batch), 0, ready)
-            else:
-                me.borrower.lend(number, index, samples_in(batch), ready)
-            if me.marking:
-                mark_wait(me, t1)
+            event(WAIT, t0, t1, known.number, index, samples_in(batch), 0, READY_UNKNOWN)
         except Exception as error:
             fault(error)
         return batch
@@ -151,17 +176,12 @@ def _timed_next(recorder: Recorder, original: Any, numbering: _Numbering) -> Any
     return __next__
 
 
-def before(state: dict[str, Any], known: _Iterator) -> tuple[int, tuple[int, ...] | None]:
-    """How many batches are ready, and where their order is free the tasks under way, from an iterator's attributes."""
-    return ready_batches(state), None if known.in_order else tuple(state["_task_info"])
-
-
 def batch_index(state: dict[str, Any], tasks: tuple[int, ...] | None) -> int:
     """Which batch was received, counted as the workers count. `tasks` were under way before, where their order is free."""
     if tasks is not None:
-        left = state["_task_info"]
+        left = state.get("_task_info", ())
         return next((task for task in tasks if task not in left), -1)
-    return int(state["_rcvd_idx"]) - 1
+    return int(state.get("_rcvd_idx", 0)) - 1
 
 
 def ready_batches(state: dict[str, Any]) -> int:
@@ -169,13 +189,13 @@ def ready_batches(state: dict[str, Any]) -> int:
     queue = state["_worker_result_queue"]
     try:
         ready = int(queue.qsize())
-    except NotImplementedError:
+        pinned = state.get("_data_queue")
+        if pinned is not None and pinned is not queue:
+            ready += pinned.qsize()
+        for task in list(state["_task_info"].values()):
+            ready += len(task) == 2
+    except (NotImplementedError, KeyError, AttributeError):
         return READY_UNKNOWN
-    pinned = state.get("_data_queue")
-    if pinned is not None and pinned is not queue:
-        ready += pinned.qsize()
-    for task in list(state["_task_info"].values()):
-        ready += len(task) == 2
     return min(ready, READY_UNKNOWN - 1)
 
 

@@ -24,7 +24,8 @@ def install(recorder: Recorder) -> Undo:
     register_before = find(module, "register_optimizer_step_pre_hook")
     register_after = find(module, "register_optimizer_step_post_hook")
     updates = Updates(recorder)
-    handles = [register_before(updates.build_before()), register_after(updates.build_after())]
+    before, after = updates.build_hooks()
+    handles = [register_before(before), register_after(after)]
     undos: list[Undo] = [handle.remove for handle in handles]
     scaler: Any = getattr(sys.modules.get("torch.amp.grad_scaler"), "GradScaler", None)
     if hasattr(scaler, "_maybe_opt_step"):
