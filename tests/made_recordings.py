@@ -50,6 +50,7 @@ class Training:
     after: str = "save_mask_images"
     saves: tuple[int, float] | None = None
     validation: tuple[int, float] | None = None  # every k steps, ms
+    times_calls: bool = True  # of a few fetches
     transform: tuple[str, float] | None = None  # a function that holds this share of getitem
     cores: int = 4
     nodes: int | None = 20
@@ -150,6 +151,8 @@ class _Simulation:
         self.trainer.lines.append({"kind": "end", "reason": "exit"})
         self.launcher.lines.append({"kind": "exit", "code": 0, "ended_ns": int(self.now)})
         kept = [worker for i, worker in enumerate(self.workers) if i not in self.t.missing_workers]
+        for writer in (self.workers or [self.trainer]) if self.t.times_calls else []:
+            self._timed_calls(writer)
         for writer in (self.trainer, *kept, self.launcher):
             writer.close()
 
@@ -261,7 +264,6 @@ class _Simulation:
         writer.event(fmt.FETCH_DELAY, begin, end, other, 0, iterator if serial else -1, thread=thread)
         writer.event(fmt.FETCH_IO, begin, end, 1000, 1000 if t.storage else 0, 1, thread=thread)
         writer.event(fmt.COLLATE, end - collate, end, collate, 4_000_000, thread=thread)
-        self._fetch_stacks(writer, thread, begin, end - collate)
         if serial:
             self.cpu += cpu + other
         else:
@@ -269,18 +271,24 @@ class _Simulation:
         self.free[which] = end
         return end
 
-    def _fetch_stacks(self, writer: Writer, thread: int, begin: float, end: float) -> None:
-        """Stacks at a fixed period of the fetches' own time; the transform's share of them stands in that function."""
-        period = self.t.stack_period_ms * MS
-        k = int(begin // period) + 1
-        while k * period < end:
-            frames = [FETCH_FRAME, (DATA, "__getitem__", 20, 24)]
-            if self.t.transform and (k * 7 % 100) / 100 < self.t.transform[1]:
-                frames.append((DATA, self.t.transform[0], 40, 44))
-            else:
-                frames.append((DATA, ("load", "resize", "flip")[k % 3], 60, 61))
-            writer.event(fmt.STACK, k * period, k * period, writer.stack(frames), period, 0, thread=thread)
-            k += 1
+    def _timed_calls(self, writer: Writer) -> None:
+        """What three fetches took, with calls timed: the transform's share of making samples was spent in that function."""
+        name, share = self.t.transform or ("resize", 0.3)
+        whole = 3 * self.t.getitem_ms * MS
+        functions = [
+            (FETCH_FRAME[:3], whole + 3 * self.t.collate_ms * MS, [[1, whole], [4, 3 * self.t.collate_ms * MS]]),
+            ((DATA, "__getitem__", 20), whole, [[2, share * whole], [3, (1 - share) * whole / 2]]),
+            ((DATA, name, 40), share * whole, []),
+            ((DATA, "load", 60), (1 - share) * whole / 2, []),
+            (("/opt/slowstep/record/fetches.py", "collate_fn", 90), 3 * self.t.collate_ms * MS, []),
+        ]
+        writer.lines.append(
+            {"kind": "calls", "of": "fetch", "stretches": 3, "whole_ns": int(whole), "functions": [
+                {"file": file, "function": function, "line": line, "total_ns": int(total), "own_ns": 0,
+                 "callees": [[callee, int(ns)] for callee, ns in callees]}
+                for (file, function, line), total, callees in functions
+            ]}
+        )  # fmt: skip
 
     def _mark(self) -> None:
         if self.now >= self.next_reading:

@@ -23,9 +23,9 @@ FEWEST_SMALL = 5
 # Where more steps than this are larger than the usual one, it is no remainder of an epoch that makes the others smaller.
 LARGER_SHARE = 0.05
 # Upper bounds of the fixed cost of forward and backward together, per autograd node and per weight (laid out anew, and its gradient
-# written, once per step). Measured by benchmarks/dispatch.py on one core: 7 to 28 us a node, up to 3.9 ns a weight; twice that here.
-DISPATCH_NS = 60_000.0
-WEIGHT_NS = 8.0
+# written, once per step). Measured by benchmarks/dispatch.py on one core: 7 to 28 us a node, up to 3.9 ns a weight; a third more here.
+DISPATCH_NS = 37_000.0
+WEIGHT_NS = 5.2
 RESAMPLES = 500
 SEED = 20200823
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import PurePath
 
@@ -19,7 +19,6 @@ from slowstep.timeline.timeline import Frame, Timeline
 LIBRARY = re.compile(r"[/\\]lib(64)?[/\\]python\d+(\.\d+)?[/\\]|[/\\](site|dist)-packages[/\\]|^<")
 FRAMEWORK = re.compile(r"[/\\](site|dist)-packages[/\\]torch[/\\]")
 MODULE_FILE = "torch/nn/modules/module.py"
-FETCH_FILE = "torch/utils/data/_utils/fetch.py"
 # Modules whose work is writing logs and event files: the `store` stage.
 WRITERS = re.compile(r"[/\\]logging[/\\]__init__\.py$|[/\\](torch[/\\]utils[/\\])?tensorboard(X)?[/\\]|[/\\]csv\.py$")
 
@@ -38,17 +37,6 @@ class Stacks:
     def paths(self, index: Iterable[int]) -> list[tuple[float, Path]]:
         """Weight and frames of some of the stacks."""
         return [(float(self.weight_ns[i]), self.frames.get(int(self.stack[i]), ())) for i in index]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Function:
-    """A function of the user's that holds a share of some time: where it is, and the path of user functions that leads to it."""
-
-    name: str
-    file: str
-    line: int
-    share: float
-    path: tuple[str, ...]
 
 
 def read_stacks(timeline: Timeline, process: int, thread: int | None = None) -> Stacks:
@@ -87,49 +75,10 @@ def above(path: Path, base: Frame) -> Path:
     return ()
 
 
-def above_fetch(path: Path) -> Path:
-    """The frames called from the loader's fetch: the dataset's code. Empty where the stack is not inside a fetch."""
-    for depth in range(len(path) - 1, -1, -1):
-        if path[depth].file.replace("\\", "/").endswith(FETCH_FILE):
-            return path[depth + 1 :]
-    return ()
-
-
 def own_frames(path: Path) -> Path:
     """The user's frames of a path; where it has none, its outermost library frame."""
     own = tuple(frame for frame in path if not is_library(frame))
     return own or path[:1]
-
-
-def dominant(paths: Sequence[tuple[float, Path]], share: float) -> Function | None:
-    """The deepest function of the user's that holds at least `share` of the weight, None where no function does."""
-    total = sum(weight for weight, _ in paths)
-    prefix: list[Frame] = []
-    group = [(weight, own_frames(path)) for weight, path in paths]
-    held = 0.0
-    while total > 0:
-        depth = len(prefix)
-        weights: dict[tuple[str, str, int], float] = defaultdict(float)
-        for weight, path in group:
-            if len(path) > depth:
-                frame = path[depth]
-                weights[frame.file, frame.function, frame.first_line] += weight
-        best = max(weights, key=lambda key: weights[key], default=None)
-        if best is None or weights[best] < share * total:
-            break
-        held = weights[best]
-        group = [(weight, path) for weight, path in group if len(path) > depth and _key(path[depth]) == best]
-        prefix.append(group[0][1][depth])
-    if not prefix:
-        return None
-    last = prefix[-1]
-    return Function(
-        name=last.function, file=last.file, line=last.first_line, share=held / total, path=tuple(frame.function for frame in prefix)
-    )
-
-
-def _key(frame: Frame) -> tuple[str, str, int]:
-    return frame.file, frame.function, frame.first_line
 
 
 def callee(path: Path, base: Frame) -> tuple[str, str, int] | None:

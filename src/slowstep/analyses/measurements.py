@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from slowstep.analyses.calls import Function, dominant_of_fetch, read_calls
 from slowstep.analyses.fixed_cost import FixedCost, find_fixed_cost
-from slowstep.analyses.functions import Function, above_fetch, dominant, inside, read_stacks, shown
+from slowstep.analyses.functions import read_stacks, shown
 from slowstep.analyses.ledger import CORE, Ledger, build_ledger
 from slowstep.analyses.load import Load, find_load
 from slowstep.analyses.producers import ACCOUNT, Demand, Fetches, WaitParts, divide_waits, find_demand, find_fetches
@@ -57,7 +58,7 @@ class Measurements:
     unmatched_share: float  # of the window, in waits for batches whose producer is unknown
     filling_ns: Floats  # waits per step for the making of an iterator's first batch: no number of workers makes it ahead
     fetch_function: Function | None  # that holds most of the producers' time outside collate
-    fetch_stacks: int
+    timed_fetches: int  # batches in whose making calls were timed, which is how that function is known
     saves: Saves
     fixed_cost: FixedCost
     load: Load
@@ -82,7 +83,7 @@ def measure(timeline: Timeline, warmup: int | None = None) -> Measurements:
     waits = divide_waits(timeline, trainer, fetches)
     stacks = read_stacks(timeline, trainer.process, trainer.thread)
     ledger = build_ledger(timeline, trainer, steps, waits, stacks)
-    function, seen = _fetch_function(timeline, trainer, fetches)
+    calls = read_calls(timeline.table("calls"), timeline.table("call_edges"), "fetch", np.unique(fetches.process).tolist())
     low, high = steps.edges_ns[0], steps.edges_ns[-1]
     asked = (waits.start_ns >= low) & (waits.start_ns < high)
     cores = _cores(trainer)
@@ -95,8 +96,8 @@ def measure(timeline: Timeline, warmup: int | None = None) -> Measurements:
         wait_ns=(waits.end_ns - waits.start_ns)[asked].astype(np.float64),
         unmatched_share=float((waits.end_ns - waits.start_ns)[asked & ~waits.matched].sum() / (high - low)),
         filling_ns=_filling(waits, steps),
-        fetch_function=function,
-        fetch_stacks=seen,
+        fetch_function=dominant_of_fetch(calls, DOMINANT_SHARE),
+        timed_fetches=calls.stretches,
         saves=_saves(trainer, steps),
         fixed_cost=find_fixed_cost(trainer, steps, ledger),
         load=find_load(timeline.table("readings"), steps.edges_ns, cores),
@@ -155,22 +156,6 @@ def _loader(timeline: Timeline, trainer: Trainer) -> Loader | None:
         collate_where=where,
         collate_is_default=row["collate_is_default"],
     )
-
-
-def _fetch_function(timeline: Timeline, trainer: Trainer, fetches: Fetches) -> tuple[Function | None, int]:
-    """The function that holds most of the producers' time outside collate, and on how many stacks that rests."""
-    paths = []
-    collates = timeline.table("collates")
-    for process in np.unique(fetches.process).tolist():
-        mine = fetches.process == process
-        thread = trainer.thread if process == trainer.process else None
-        stacks = read_stacks(timeline, process, thread)
-        rows = collates.filter(pl.col("process") == process).sort("start_ns")
-        collating = set(inside(stacks, rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy()).tolist())
-        taken = inside(stacks, fetches.start_ns[mine], fetches.end_ns[mine]).tolist()
-        paths += [(weight, above_fetch(path)) for weight, path in stacks.paths(i for i in taken if i not in collating)]
-    paths = [(weight, path) for weight, path in paths if path]
-    return dominant(paths, DOMINANT_SHARE), len(paths)
 
 
 def _saves(trainer: Trainer, steps: Steps) -> Saves:

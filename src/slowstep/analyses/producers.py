@@ -54,6 +54,7 @@ class Fetches:
     collate_ns: Floats
     batch_bytes: Floats
     samples: Floats
+    profiled: NDArray[np.bool_]  # calls were timed in it: it took longer than it would have
 
     @property
     def wall_ns(self) -> Floats:
@@ -126,6 +127,7 @@ def _accounts(fetches: pl.DataFrame, collates: pl.DataFrame) -> Fetches:
         collate_ns=collate_wall,
         batch_bytes=batch_bytes,
         samples=fetches["samples"].cast(pl.Float64).to_numpy(),
+        profiled=fetches["profiled"].to_numpy(),
     )
 
 
@@ -235,6 +237,7 @@ def find_demand(timeline: Timeline, trainer: Trainer, fetches: Fetches, edges_ns
     """Producers' needs per step, from the fetches inside the window."""
     low, high, steps = int(edges_ns[0]), int(edges_ns[-1]), len(edges_ns) - 1
     inside = (fetches.start_ns >= low) & (fetches.end_ns <= high)
+    inside = inside & ~fetches.profiled if (inside & ~fetches.profiled).any() else inside
     iterators = timeline.table("iterators").filter(
         pl.col("process") == trainer.process, pl.col("iterator").is_in(trainer.waits["iterator"].unique().to_list())
     )

@@ -7,7 +7,6 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.producers import STARTUP
 from slowstep.analyses.steps import Floats
 
-
 # Producers that nearly bind stall the training now and then (queues smooth, but not wholly): at worse B is a tenth larger.
 WORSE_BESIDE = 1.10
 

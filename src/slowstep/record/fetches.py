@@ -8,7 +8,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.record.batches import bytes_in
-from slowstep.record.format import COLLATE, FAILED, FETCH, FETCH_DELAY, FETCH_IO
+from slowstep.record.call_times import CallTimes
+from slowstep.record.format import COLLATE, FAILED, FETCH, FETCH_DELAY, FETCH_IO, PROFILED
 from slowstep.record.recorder import now
 from slowstep.record.threads import ThreadState
 
@@ -57,6 +58,8 @@ class Fetches:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder, self._event = recorder, recorder.event
         self._io = _Io()
+        self._calls = CallTimes("fetch", recorder.note)
+        recorder.forgetters.append(self._calls.forget)
 
     def record_tiny(self, me: ThreadState, t0: int, t1: int) -> None:
         """Record a short fetch: its times only."""
@@ -69,6 +72,7 @@ class Fetches:
         """Call `make(fetcher, index)` and record it. Its exceptions pass."""
         reading: _Reading | None = None
         collate = None
+        profiled = False
         try:
             if not me.fetch_ns or me.unmeasured_ns >= MEASURED_EVERY_NS:
                 me.unmeasured_ns = 0
@@ -79,6 +83,8 @@ class Fetches:
         except Exception as error:
             self._recorder.fault(error)
         flags, t0 = 0, now()
+        if self._recorder.level and collate is not None:
+            profiled = self._calls.begin(t0)
         try:
             return make(fetcher, index)
         except StopIteration:
@@ -90,10 +96,19 @@ class Fetches:
             raise
         finally:
             t1 = now()
+            if profiled:
+                self._end_calls(t1)
             if collate is not None:
                 fetcher.collate_fn = collate
             if flags != _UNKNOWN:
+                flags |= PROFILED * profiled
                 self._record(me, t0, t1, samples_of(fetcher, index, me.collated), flags, reading)
+
+    def _end_calls(self, at_ns: int) -> None:
+        try:
+            self._calls.end(at_ns)
+        except Exception as error:
+            self._recorder.fault(error)
 
     def _read_before(self, me: ThreadState) -> _Reading:
         # Counters of bytes last, and first afterwards: our own readings are no reading of data.

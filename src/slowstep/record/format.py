@@ -35,7 +35,9 @@ UPDATE: Final = 3  # optimizer.step. a optimizer, flags SKIPPED when GradScaler 
 BACKWARD: Final = 4  # torch.autograd.backward
 SAVE: Final = 5  # a checkpoint write. a bytes (-1 unknown), b text id of the function's name
 FETCH: Final = 6  # making one batch. a batch index, b samples (-1 unknown), c CPU ns of this thread, flags FAILED
-FETCH_DELAY: Final = 7  # same t0, t1 as its FETCH. a CPU ns of other threads of the process, b run-queue delay ns, c iterator (-1 in workers)
+FETCH_DELAY: Final = (
+    7  # same t0, t1 as its FETCH. a CPU ns of other threads of the process, b run-queue delay ns, c iterator (-1 in workers)
+)
 FETCH_IO: Final = 8  # same t0, t1 as its FETCH. a bytes read by read calls, b bytes from storage, c read calls
 COLLATE: Final = 9  # inside a FETCH. a CPU ns of this thread, b bytes of the batch made (-1 unknown)
 IDLE: Final = 10  # a worker waiting to be told what to fetch
@@ -52,6 +54,7 @@ READING_COST: Final = 33  # a CPU ns that the launcher itself has used, cumulati
 END: Final = 1  # WAIT: the iterator was exhausted (StopIteration)
 FAILED: Final = 2  # the call raised
 SKIPPED: Final = 4  # UPDATE: GradScaler found inf or nan and left the update out
+PROFILED: Final = 16  # FETCH: its calls were timed (call_times.py), so it took longer than it would have
 VALIDATION: Final = 8  # WAIT, START: marked by a framework or the user as not the training's
 READY_UNKNOWN: Final = 255
 

@@ -1,4 +1,4 @@
-"""The size of a backward graph: how many operations a step has, and how many weights. It bounds what a step costs however small the batch."""
+"""The size of a backward graph: how many operations a step has, and how many weights. It bounds a step's fixed cost."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ MOST_NODES: Final = 20_000
 
 
 def graph_size(tensors: Any) -> dict[str, Any] | None:
-    """Autograd nodes below a loss (or several), and elements of the leaves they end in; None where there is no graph or it is larger than MOST_NODES."""
+    """Autograd nodes below a loss (or several) and elements of their leaves; None without a graph, or with more than MOST_NODES."""
     roots = tensors if isinstance(tensors, (list, tuple)) else [tensors]
     open_nodes = [node for node in (getattr(tensor, "grad_fn", None) for tensor in roots) if node is not None]
     seen = set(open_nodes)

@@ -30,6 +30,10 @@ class Notes:
         """The last line of a kind; empty where there is none."""
         return self.of(kind)[-1] if self.of(kind) else {}
 
+    def timed_calls(self) -> list[Note]:
+        """The last line of each kind of timed calls: times add up over the stretches."""
+        return list({note["of"]: note for note in self.of("calls")}.values())
+
     @property
     def process(self) -> Note:
         """What the process said of itself; a later line completes an earlier one (a trainer that turns out to be a worker)."""
@@ -89,8 +93,27 @@ def _parsed(raw: bytes) -> Note | None:
 def _fits(note: Note) -> bool:
     """Whether what is read from a line of its kind is there and of its type."""
     kind = str(note.get("kind"))
+    if kind == "calls" and not _calls_fit(note):
+        return False
     needed = all(_is(note.get(key), kinds) for key, kinds in _NEEDED.get(kind, {}).items())
     return needed and all(note.get(key) is None or _is(note[key], kinds) for key, kinds in _OPTIONAL.get(kind, {}).items())
+
+
+def _calls_fit(note: Note) -> bool:
+    functions = note.get("functions")
+    if not isinstance(functions, list) or not all(isinstance(function, dict) for function in functions):
+        return False
+    numbers = ("line", "total_ns", "own_ns")
+    return all(
+        all(_is(f.get(key), int) for key in numbers)
+        and all(_is(f.get(key), str) for key in ("file", "function"))
+        and isinstance(f.get("callees"), list)
+        and all(
+            isinstance(edge, list) and len(edge) == 2 and _is(edge, list) and _is(edge[0], int) and _is(edge[1], int)
+            for edge in f["callees"]
+        )
+        for f in functions
+    )
 
 
 def _is(value: Any, kind: type) -> bool:
@@ -110,6 +133,7 @@ _NEEDED: dict[str, dict[str, type]] = {
     "iterator": {"id": int, "num_workers": int},
     "training_frame": _FRAME,
     "forward_frame": _FRAME,
+    "calls": {"of": str, "stretches": int},
 }
 _OPTIONAL: dict[str, dict[str, type]] = {
     "process": {"pid": int, "ppid": int, "started_ns": int, "format": int, "cores_allowed": int, "script": str, "torch": str},

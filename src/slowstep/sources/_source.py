@@ -11,7 +11,7 @@ from slowstep.timeline.timeline import Timeline
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Source:
-    """One format. `sniff(head, path)` sees the first bytes (none of a folder); `read(path)` raises UnreadableInput where nothing is readable."""
+    """One format. `sniff(head, path)` sees the first bytes (none of a folder); `read(path)` raises UnreadableInput for anything else."""
 
     name: str
     sniff: Callable[[bytes, Path], bool]

@@ -148,6 +148,8 @@ def _process_tables(process: int, notes: Notes, records: Records) -> dict[str, p
         "cpu_marks": _frame("cpu_marks", **_mark(process, r := of(fmt.CPU)), cpu_ns=r["a"], delay_ns=r["b"]),
         "stacks": _frame("stacks", **_mark(process, r := of(fmt.STACK)), stack=r["a"], weight_ns=r["b"], lateness_ns=r["c"]),
         "frames": _frames(process, notes),
+        "calls": _calls(process, notes),
+        "call_edges": _call_edges(process, notes),
         "totals": _frame("totals", **_span(process, r := of(fmt.TOTALS)), steps=r["a"], samples=_known(r["b"])),
     }
 
@@ -210,6 +212,7 @@ def _fetches(process: int, of: Any) -> pl.DataFrame:
         read_bytes=_null(io, "a"),
         storage_bytes=_null(io, "b"),
         failed=_flag(fetch, fmt.FAILED),
+        profiled=_flag(fetch, fmt.PROFILED),
     )
 
 
@@ -290,6 +293,25 @@ def _frames(process: int, notes: Notes) -> pl.DataFrame:
         for depth, frame in enumerate(frames[i] for i in stack["frames"] if i in frames)
     ]
     return pl.DataFrame(rows, schema=TABLE["frames"].schema, orient="row")
+
+
+def _calls(process: int, notes: Notes) -> pl.DataFrame:
+    rows = [
+        (process, note["of"], number, f["file"], f["function"], f["line"], f["total_ns"], f["own_ns"], note["stretches"])
+        for note in notes.timed_calls()
+        for number, f in enumerate(note["functions"])
+    ]
+    return pl.DataFrame(rows, schema=TABLE["calls"].schema, orient="row")
+
+
+def _call_edges(process: int, notes: Notes) -> pl.DataFrame:
+    rows = [
+        (process, note["of"], number, callee, total_ns)
+        for note in notes.timed_calls()
+        for number, function in enumerate(note["functions"])
+        for callee, total_ns in function["callees"]
+    ]
+    return pl.DataFrame(rows, schema=TABLE["call_edges"].schema, orient="row")
 
 
 def _readings(records: Records) -> pl.DataFrame:

@@ -142,6 +142,7 @@ TABLES: tuple[Table, ...] = (
             _column("read_bytes", pl.Int64, "bytes that read calls returned to the process", nullable=True),
             _column("storage_bytes", pl.Int64, "bytes that came from storage", nullable=True),
             FAILED,
+            _column("profiled", pl.Boolean, "its calls were timed, so it took longer than it would have"),
         ),
     ),
     Table(
@@ -188,6 +189,32 @@ TABLES: tuple[Table, ...] = (
             _column("function", pl.String, "function name"),
             _column("first_line", pl.Int64, "line where the function begins"),
             _column("line", pl.Int64, "line that was executed"),
+        ),
+    ),
+    Table(
+        name="calls",
+        row="One row per function whose calls were timed, over all timed stretches of its kind.",
+        columns=(
+            PROCESS,
+            _column("kind", pl.String, "what was timed: fetch"),
+            _column("number", pl.Int64, "number of the function among its process's of this kind"),
+            _column("file", pl.String, "source file"),
+            _column("function", pl.String, "function name"),
+            _column("first_line", pl.Int64, "line where the function begins"),
+            _column("total_ns", pl.Int64, "time in it and in what it called"),
+            _column("own_ns", pl.Int64, "time in it and in built-in functions"),
+            _column("stretches", pl.Int64, "stretches that were timed"),
+        ),
+    ),
+    Table(
+        name="call_edges",
+        row="One row per pair of functions of which one called the other.",
+        columns=(
+            PROCESS,
+            _column("kind", pl.String, "what was timed"),
+            _column("caller", pl.Int64, "number of the calling function"),
+            _column("callee", pl.Int64, "number of the called function"),
+            _column("total_ns", pl.Int64, "time of those calls"),
         ),
     ),
     Table(

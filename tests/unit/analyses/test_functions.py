@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from slowstep.analyses.functions import Stacks as StacksOfThread
-from slowstep.analyses.functions import above, above_fetch, callee, dominant, inside, is_library, own_frames, shown, writes
+from slowstep.analyses.functions import above, callee, inside, is_library, own_frames, shown, writes
 from slowstep.timeline.timeline import Frame
 
 SITE = "/opt/venv/lib/python3.12/site-packages"
@@ -35,42 +35,11 @@ def test_installed_and_frozen_code_is_not_the_users(file, library):
     assert is_library(_frame("f", file)) is library
 
 
-@pytest.mark.parametrize(
-    ("paths", "expected"),
-    [
-        ([], None),
-        ([(1.0, (MAIN,))], "main"),
-        ([(1.0, (MAIN, LOAD)), (1.0, (MAIN, AUGMENT))], "load"),
-        ([(0.4, (MAIN, LOAD)), (0.3, (MAIN, AUGMENT)), (0.3, (MAIN,))], "main"),
-        ([(0.4, (LOAD,)), (0.3, (AUGMENT,)), (0.3, (MAIN,))], None),
-        ([(2.0, (MAIN, LOAD, TORCH)), (1.0, (MAIN, AUGMENT))], "load"),
-    ],
-    ids=["none", "one", "two halves", "no child holds half", "nobody holds half", "library frames do not count"],
-)
-def test_the_deepest_own_function_that_holds_half_is_the_dominant_one(paths, expected):
-    found = dominant(paths, 0.5)
-
-    assert (found.name if found else None) == expected
-
-
-def test_a_dominant_function_knows_its_share_and_how_it_is_reached():
-    found = dominant([(3.0, (MAIN, AUGMENT)), (1.0, (MAIN, LOAD))], 0.5)
-
-    assert found is not None
-    assert found.share == 0.75
-    assert found.path == ("main", "augment")
-
-
 def test_recursion_stands_at_its_innermost_call():
     again = _frame("main", line=9)
 
     assert above((MAIN, LOAD, again, AUGMENT), MAIN) == (again, AUGMENT)
     assert above((LOAD,), MAIN) == ()
-
-
-def test_what_the_loader_called_is_above_its_fetch():
-    assert above_fetch((MAIN, FETCH, LOAD, TORCH)) == (LOAD, TORCH)
-    assert above_fetch((MAIN, LOAD)) == ()
 
 
 def test_a_path_without_own_frames_keeps_its_outermost_library_frame():

@@ -2,7 +2,7 @@
 
 What it sees:
     The training waits for input at least 5 % of the window, one function of the user's holds at least half of the producers' time outside
-    collate (by stacks), and workers alone could not hide the waits: the cores are used up.
+    collate (its calls are timed in about one batch of a hundred), and workers alone could not hide the waits: the cores are used up.
 Why it costs:
     Work that is done for every sample is paid on every core, and a Python loop over pixels or tokens takes many times what vectorised
     code takes.
@@ -10,14 +10,15 @@ How the gain is predicted:
     r is the wait for batches; B is what producers need when that function takes a twentieth of its time (a fifth at worse, nothing at
     better), divided by the workers, not below the CPU time of training and producers divided by the cores.
 When it is wrong:
-    The function may do work that must be done, and be as fast as it can be. Stacks say where a thread was, not why; few stacks say little.
+    The function may do work that must be done, and be as fast as it can be. Timing calls makes many short ones look longer than they are.
 What to try:
     Vectorise it, do it once and store the result, do it on whole batches or on the accelerator.
 """
 
 from __future__ import annotations
 
-from slowstep.analyses.functions import Function, shown
+from slowstep.analyses.calls import Function
+from slowstep.analyses.functions import shown
 from slowstep.analyses.measurements import DOMINANT_SHARE, Measurements
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.input_side import COMFORTABLE, RECEIVE_NS, WAIT_SHARE, Side, beside_ns, claims, find_side
@@ -25,8 +26,6 @@ from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 
 NAME = "slow-transform"
-# The 90 % interval of a share of one half is +- 0.16 with 30 stacks (normal approximation): enough to say "about half".
-FEWEST_STACKS = 30
 # What the function still takes after the fix: vectorised code is rarely better than ten times as fast on a first try.
 LEFT = 0.05
 LEFT_AT_WORSE = 0.20
@@ -42,10 +41,8 @@ def judge(m: Measurements) -> Answer:
     share, low, high = share_interval(m, side.removable_ns)
     if share < WAIT_SHARE or _hidden_by_workers(side):
         return None
-    if m.fetch_stacks < FEWEST_STACKS:
-        return NotJudged(
-            rule=NAME, reason=f"only {m.fetch_stacks} stacks were taken of the producers; record longer, or at --level 1 or more"
-        )
+    if not m.timed_fetches:
+        return NotJudged(rule=NAME, reason="no call was timed while batches were made; record longer, at --level 1 or more")
     function = m.fetch_function
     if function is None or len(function.path) < 2:
         return None
@@ -56,7 +53,7 @@ def judge(m: Measurements) -> Answer:
         Evidence(
             name="its share of making samples",
             value=function.share,
-            unit="share of stacks",
+            unit="share of making samples",
             threshold=DOMINANT_SHARE,
             where=" > ".join(function.path),
         ),
