@@ -144,16 +144,17 @@ class Server:
         self._process.communicate(timeout=TIME_LIMIT_S)
 
 
-# The first update makes torch import half of itself. SIGALRM ends a script that hangs, whatever it does.
+# The first update makes torch import half of itself, and its first multiplication crashes when several threads make it at once.
+# SIGALRM ends a script that hangs, whatever it does.
 _SERVER = """
 import atexit, gc, json, os, runpy, signal, sys, threading
 import torch
-parameter = torch.nn.Parameter(torch.ones(1))
-optimizer = torch.optim.SGD([parameter], lr=0.1)
+model = torch.nn.Linear(8, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 optimizer.zero_grad()
-parameter.sum().backward()
+model(torch.ones(4, 8)).mean().backward()
 optimizer.step()
-del parameter, optimizer
+del model, optimizer
 gc.freeze()
 for line in sys.stdin:
     job = json.loads(line)

@@ -411,6 +411,7 @@ for thread in threads:
 """
     ran = run(main)
 
+    assert (ran.code, ran.err) == (0, "")
     by_thread: dict[int, list[str]] = {}
     for record in ran.trainer.records:
         if record.kind in ("WAIT", "BACKWARD", "UPDATE"):
@@ -488,3 +489,17 @@ print(len(list(DataLoader(Outer(), batch_size=4))))
     assert ran.out == "6\n"
     assert [record.c for record in ran.trainer.of("WAIT") if not record.flags] == [4] * 6
     assert [(record.a, record.b) for record in ran.trainer.of("FETCH")] == [(batch, 4) for batch in range(6)]
+
+
+def test_a_child_of_multiprocessing_that_trains_ends_its_recording(run: Run) -> None:
+    main = """
+import multiprocessing
+process = multiprocessing.get_context("fork").Process(target=train, args=(DataLoader(Numbers(), batch_size=4),))
+process.start()
+process.join()
+"""
+    ran = run(main)
+
+    assert ran.code == 0
+    assert [note["reason"] for note in ran.trainer.noted("end")] == ["exit"]
+    assert len(ran.trainer.of("UPDATE")) == 6

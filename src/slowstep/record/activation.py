@@ -35,8 +35,16 @@ def activated(just_imported: str | None = None) -> Recorder | None:
     install(recorder, just_imported)
     atexit.register(recorder.stop, "exit")
     if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=recorder.forget)
+        os.register_at_fork(after_in_child=partial(_forget, recorder))
     return recorder
+
+
+def _forget(recorder: Recorder) -> None:
+    try:
+        recorder.forget()
+    except Exception:
+        # Python would print it.
+        recorder.live[0] = False
 
 
 def install(recorder: Recorder, just_imported: str | None = None) -> None:

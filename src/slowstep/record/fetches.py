@@ -102,7 +102,10 @@ class Fetches:
                 fetcher.collate_fn = collate
             if flags != _UNKNOWN:
                 flags |= PROFILED * profiled
-                self._record(me, t0, t1, samples_of(fetcher, index, me.collated), flags, reading)
+                try:
+                    self._record(me, t0, t1, samples_of(fetcher, index, me.collated), flags, reading)
+                except Exception as error:
+                    self._recorder.fault(error)
 
     def _end_calls(self, at_ns: int) -> None:
         try:
@@ -141,6 +144,9 @@ class Fetches:
         event, wall_ns = self._event, t1 - t0
         me.fetch_ns += (wall_ns - me.fetch_ns) // 8 if me.fetch_ns else max(wall_ns, 1)
         iterator, batch = (_UNKNOWN, me.batch) if me.making is None else (me.making.number, me.making.batches)
+        if me.in_worker:
+            # What a step is to the training process, a batch is to a worker.
+            self._recorder.step()
         if before is None:
             event(FETCH, t0, t1, batch, samples, int(wall_ns * me.cpu_share), flags)
             return

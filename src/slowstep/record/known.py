@@ -28,6 +28,6 @@ class Known:
 
     def add(self, thing: Any) -> int:
         """Number a new object. Raises TypeError where it takes no weak references."""
-        number = self._next()
-        self._numbers[id(thing)] = (number, weakref.ref(thing))
+        number, key, numbers = self._next(), id(thing), self._numbers
+        numbers[key] = (number, weakref.ref(thing, lambda _: numbers.pop(key, None)))
         return number

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
+
+_MAP_STYLE: Final = 0
 
 
 def describe_iterator(state: dict[str, Any], loader: Any) -> dict[str, Any]:
@@ -18,7 +20,7 @@ def describe_iterator(state: dict[str, Any], loader: Any) -> dict[str, Any]:
         "in_order": state.get("_in_order"),
         "workers": [worker.pid for worker in state.get("_workers", ())],
         "dataset": type(state.get("_dataset")).__qualname__,
-        "dataset_length": _length(state.get("_dataset")),
+        "dataset_length": _length(state),
         "collate": _qualified_name(collate),
         "collate_file": getattr(code, "co_filename", None),
         "collate_line": getattr(code, "co_firstlineno", None),
@@ -36,9 +38,12 @@ def _batch_size(state: dict[str, Any], loader: Any) -> int | None:
     return None
 
 
-def _length(dataset: Any) -> int | None:
+def _length(state: dict[str, Any]) -> int | None:
+    # Only of data sets with a sampler, which has asked already: a stream's own idea of its length may cost anything.
+    if state.get("_dataset_kind") != _MAP_STYLE:
+        return None
     try:
-        return len(dataset)
+        return len(state["_dataset"])
     except Exception:
         # Whatever a data set's own __len__ raises.
         return None
@@ -57,5 +62,5 @@ def _context(loader: Any) -> str | None:
     if context is None:
         import multiprocessing
 
-        return multiprocessing.get_start_method()
+        return multiprocessing.get_start_method(allow_none=True)
     return str(getattr(context, "_name", None) or type(context).__name__)

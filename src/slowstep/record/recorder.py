@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -208,7 +209,14 @@ class Recorder:
             takes_stacks=self.level >= 1,
         )
         self._sampler.start()
+        self._stop_with_multiprocessing()
         return True
+
+    def _stop_with_multiprocessing(self) -> None:
+        """Children of multiprocessing leave without running what atexit knows."""
+        process, util = sys.modules.get("multiprocessing.process"), sys.modules.get("multiprocessing.util")
+        if process is not None and util is not None and process.parent_process() is not None:
+            util.Finalize(None, self.stop, args=("exit",), exitpriority=-100)
 
     def _open_records(self, path: str) -> None:
         if is_mappable(self.folder):
@@ -260,7 +268,10 @@ class Recorder:
             self._notes.write({"kind": "cost", **line})
 
     def _say_losses(self) -> None:
-        writer = self._writer
+        writer, sampler = self._writer, self._sampler
+        if sampler is not None and sampler.late:
+            remedy = "the machine was busy, or code held the interpreter's lock: shares taken from stacks are less exact"
+            self.health("late_stacks", "info", remedy, sampler.late)
         if writer.thinned:
             self.health("thinned", "info", "the recording grew big: most steps are only counted; nothing to do", writer.thinned)
         if writer.lost:

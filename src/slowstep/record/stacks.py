@@ -16,6 +16,8 @@ from slowstep.record.format import STACK
 from slowstep.record.tracebacks import PACKAGE
 
 PERIOD_NS: Final = 50_000_000
+# A stack that is taken so much after its time is where the interpreter's lock was free, not where the time went.
+LATE_NS: Final = 25_000_000
 # Without stacks the thread only does chores.
 CHORES_PERIOD_NS: Final = 500_000_000
 LARGEST_DEPTH: Final = 128
@@ -111,7 +113,7 @@ class Sampler:
         self._ended = threading.Lock()
         self._ended.acquire()
         self._thread: threading.Thread | None = None
-        self.cpu_ns = 0
+        self.cpu_ns = self.late = 0
 
     def start(self) -> None:
         """Start the thread. Raises RuntimeError where the system refuses one."""
@@ -138,6 +140,7 @@ class Sampler:
             weight_ns = at_ns - self._last_ns.get(thread, at_ns)
             self._last_ns[thread] = at_ns
             if number is not None and weight_ns > 0:
+                self.late += at_ns - planned_ns > LATE_NS
                 self._event(STACK, at_ns, at_ns, number, weight_ns, max(at_ns - planned_ns, 0), thread=thread)
 
     def _run(self) -> None:

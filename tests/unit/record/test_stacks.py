@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -203,3 +204,15 @@ def test_the_thread_does_its_chores_until_it_is_stopped(events: list[tuple[Any, 
 
     assert "slowstep-stacks" not in [thread.name for thread in threading.enumerate()]
     assert sampler.cpu_ns > 0
+
+
+def test_stacks_taken_long_after_their_time_are_counted(events: list[tuple[Any, ...]]) -> None:
+    with running_thread() as thread:
+        assert thread.ident is not None
+        sampler = make_sampler(events, Notebook(), {thread.ident: 77})
+
+        sampler.take(0)
+        sampler.take(0)
+        sampler.take(time.monotonic_ns())
+
+    assert (len(events), sampler.late) == (2, 1)
