@@ -7,13 +7,13 @@ nothing and at most DISPATCH_NS each and WEIGHT_NS per weight.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from slowstep.analyses.ledger import Ledger
+from slowstep.analyses.ledger import FORWARD, Ledger
 from slowstep.analyses.steps import Floats, Steps
 from slowstep.analyses.trainer import Trainer
 
@@ -47,19 +47,30 @@ def find_fixed_cost(trainer: Trainer, steps: Steps, ledger: Ledger) -> FixedCost
     work = ledger.of("compute") + ledger.of("preprocess", "transport")
     usual, small = _groups(steps)
     typical = float(np.median(work[usual])) if usual.any() else float(np.median(work))
+    bounds = _bounds(trainer, steps, ledger, typical)
+    if not usual.any() or small.sum() < FEWEST_SMALL:
+        return bounds
+    line = _by_line(work, steps.samples, usual, small, typical)
+    if bounds.high_ns is None or line.high_ns is None:
+        return line
+    high = max(min(line.high_ns, bounds.high_ns), line.low_ns)
+    value = None if line.value_ns is None else min(line.value_ns, high)
+    return replace(line, value_ns=value, high_ns=high)
+
+
+def _bounds(trainer: Trainer, steps: Steps, ledger: Ledger, typical: float) -> FixedCost:
+    """At least the optimizer's time; at most all that is no forward or backward, and the dispatch of those."""
     optimizer = float(np.median(ledger.of("compute", "optimizer")))
-    if usual.any() and small.sum() >= FEWEST_SMALL:
-        return _by_line(work, steps.samples, usual, small, typical)
+    passes = ledger.of("compute", FORWARD) + ledger.of("compute", "forward") + ledger.of("compute", "backward")
+    rest = float(np.median(ledger.of("compute") + ledger.of("preprocess", "transport") - passes))
     nodes, weights = trainer.facts.graph_nodes, trainer.facts.graph_elements or 0
     dispatch = None if nodes is None else (nodes * DISPATCH_NS + weights * WEIGHT_NS) * _backwards_per_step(trainer)
-    high = None if dispatch is None else min(optimizer + dispatch, typical)
-    samples = float(np.nanmedian(steps.samples)) if np.isfinite(steps.samples).any() else None
     return FixedCost(
         value_ns=None,
         low_ns=optimizer,
-        high_ns=high,
+        high_ns=None if dispatch is None else min(rest + dispatch, typical),
         step_ns=typical,
-        samples=samples,
+        samples=float(np.nanmedian(steps.samples)) if np.isfinite(steps.samples).any() else None,
         source="bounds from the optimizer's time and the number of operations",
     )
 

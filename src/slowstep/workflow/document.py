@@ -20,9 +20,6 @@ from slowstep.timeline.timeline import Timeline
 
 # Below this a part is numerical dust and is not listed.
 SMALLEST_SHARE = 1e-6
-# Stacks that come later than this (two periods of 20 Hz) say where the interpreter was free again, not where it had been.
-LATE_NS = 100_000_000
-LATE_SHARE = 0.05
 
 
 def fill(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosis) -> Report:
@@ -133,17 +130,6 @@ def _health_row(row: Health) -> HealthRow:
 def _doubts(timeline: Timeline, m: Measurements) -> list[Health]:
     """What is doubtful about the measurements themselves."""
     rows = []
-    late = timeline.table("stacks")["lateness_ns"]
-    if len(late) and float((late > LATE_NS).mean()) > LATE_SHARE:  # type: ignore[arg-type]
-        count = int((late > LATE_NS).sum())
-        rows.append(
-            Health(
-                name="late-stacks",
-                severity="notice",
-                count=count,
-                remedy="code that holds the GIL delayed the stack sampler: shares of functions are less certain",
-            )
-        )
     if not m.has_stacks:
         rows.append(
             Health(name="no-stacks", severity="notice", count=1, remedy="functions cannot be named: record longer, at --level 1 or more")

@@ -37,14 +37,13 @@ PER_SAMPLE_CHANGE = 0.10
 def judge(m: Measurements) -> Answer:
     """Whether the fixed cost dominates the step."""
     cost = m.fixed_cost
-    step = float(m.step_ns.mean())
+    # Of the usual step: the mean step holds stalls too, which are neither fixed nor per sample.
+    step = cost.step_ns
     if cost.high_ns is not None and cost.high_ns < DOMINATES * step:
         return None
-    if cost.low_ns < DOMINATES * step and cost.value_ns is None:
-        return NotJudged(rule=NAME, reason=_reason(cost, step))
     fixed = cost.value_ns if cost.value_ns is not None else cost.low_ns
     if fixed < DOMINATES * step:
-        return None
+        return NotJudged(rule=NAME, reason=_reason(cost, step))
     if cost.samples is None:
         return NotJudged(
             rule=NAME, reason="the fixed cost dominates the step, but how many samples a step holds is unknown; use slowstep.steps()"
@@ -55,8 +54,10 @@ def judge(m: Measurements) -> Answer:
 def _reason(cost: FixedCost, step: float) -> str:
     if cost.high_ns is None:
         return "all steps had the same size, and how many operations a step has was not recorded"
-    low, high = cost.low_ns / step, cost.high_ns / step
-    return f"all steps had the same size; the fixed cost is only known to be {low:.0%} to {high:.0%} of the step; try another batch size"
+    known = f"the fixed cost is only known to be {cost.low_ns / step:.0%} to {cost.high_ns / step:.0%} of the step"
+    if cost.value_ns is None:
+        return f"all steps had the same size: {known}; try another batch size"
+    return f"{known} ({cost.source}); record longer, on a quieter machine"
 
 
 def _judged(m: Measurements, cost: FixedCost, fixed: float, step: float) -> Judged:
