@@ -206,7 +206,8 @@ class Recorder:
             watched=self.watched,
             chores=self._chores,
             fault=self.fault,
-            takes_stacks=self.level >= 1,
+            # Not of workers: their calls are timed instead, see call_times.py.
+            takes_stacks=self.level >= 1 and self.role is _TRAINER,
         )
         self._sampler.start()
         self._stop_with_multiprocessing()
