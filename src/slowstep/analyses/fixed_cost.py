@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from slowstep.analyses.ledger import FORWARD, Ledger
+from slowstep.analyses.ledger import CORE, FORWARD, Ledger
 from slowstep.analyses.steps import Floats, Steps
 from slowstep.analyses.trainer import Trainer
 
@@ -42,12 +42,16 @@ class FixedCost:
     source: str
 
 
-def find_fixed_cost(trainer: Trainer, steps: Steps, ledger: Ledger) -> FixedCost:
-    """Estimate the fixed cost of the usual step, over what the training thread does itself (waits for producers left out)."""
-    work = ledger.of("compute") + ledger.of("preprocess", "transport")
+def find_fixed_cost(trainer: Trainer, steps: Steps, ledger: Ledger, *, busy: bool) -> FixedCost:
+    """Estimate the fixed cost of the usual step, over what the training thread does itself (waits left out, also those for a core).
+
+    On a `busy` machine every operation takes longer than what the upper bounds were measured for: there they bound nothing.
+    """
+    work = ledger.of("compute") - ledger.of("compute", CORE) + ledger.of("preprocess", "transport")
     usual, small = _groups(steps)
     typical = float(np.median(work[usual])) if usual.any() else float(np.median(work))
     bounds = _bounds(trainer, steps, ledger, typical)
+    bounds = replace(bounds, high_ns=None) if busy else bounds
     if not usual.any() or small.sum() < FEWEST_SMALL:
         return bounds
     line = _by_line(work, steps.samples, usual, small, typical)
@@ -62,7 +66,8 @@ def _bounds(trainer: Trainer, steps: Steps, ledger: Ledger, typical: float) -> F
     """At least the optimizer's time; at most all that is no forward or backward, and the dispatch of those."""
     optimizer = float(np.median(ledger.of("compute", "optimizer")))
     passes = ledger.of("compute", FORWARD) + ledger.of("compute", "forward") + ledger.of("compute", "backward")
-    rest = float(np.median(ledger.of("compute") + ledger.of("preprocess", "transport") - passes))
+    around = ledger.of("compute") - ledger.of("compute", CORE) + ledger.of("preprocess", "transport")
+    rest = float(np.median(around - passes))
     nodes, weights = trainer.facts.graph_nodes, trainer.facts.graph_elements or 0
     dispatch = None if nodes is None else (nodes * DISPATCH_NS + weights * WEIGHT_NS) * _backwards_per_step(trainer)
     return FixedCost(

@@ -8,6 +8,9 @@ import polars as pl
 
 from slowstep.timeline.intervals import Ints
 
+# From this share of allowed cores on, other processes' load changes what a step takes (design: "busy").
+BUSY_FROM = 0.20
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Load:
@@ -24,6 +27,11 @@ class Load:
         if self.foreign_cores is None or not self.cores:
             return None
         return self.foreign_cores / self.cores
+
+    @property
+    def busy(self) -> bool:
+        """Whether others take so much of the machine that wall times are doubtful."""
+        return self.foreign_share is not None and self.foreign_share >= BUSY_FROM
 
 
 def find_load(readings: pl.DataFrame, edges_ns: Ints, cores: float | None) -> Load:

@@ -87,6 +87,7 @@ def measure(timeline: Timeline, warmup: int | None = None) -> Measurements:
     low, high = steps.edges_ns[0], steps.edges_ns[-1]
     asked = (waits.start_ns >= low) & (waits.start_ns < high)
     cores = _cores(trainer)
+    load = find_load(timeline.table("readings"), steps.edges_ns, cores)
     return Measurements(
         steps=_confirmed(steps, trainer, fetches),
         ledger=ledger,
@@ -99,8 +100,8 @@ def measure(timeline: Timeline, warmup: int | None = None) -> Measurements:
         fetch_function=dominant_of_fetch(calls, DOMINANT_SHARE),
         timed_fetches=calls.stretches,
         saves=_saves(trainer, steps),
-        fixed_cost=find_fixed_cost(trainer, steps, ledger),
-        load=find_load(timeline.table("readings"), steps.edges_ns, cores),
+        fixed_cost=find_fixed_cost(trainer, steps, ledger, busy=load.busy),
+        load=load,
         trainer_cpu_ns=_per_step(timeline, trainer, steps, "cpu_ns"),
         delay_ns=sum((ledger.of(stage, CORE) for stage in STAGES), np.zeros(steps.count)),
         cores=cores,

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from slowstep.analyses.load import BUSY_FROM
 from slowstep.analyses.measurements import Measurements
-from slowstep.diagnosis.gain import BUSY_FROM, Case, Counterfactual, is_busy, predict
+from slowstep.diagnosis.gain import Case, Counterfactual, predict
 from slowstep.diagnosis.rule import Judged, Rule
 from slowstep.findings import Finding, NotJudged, Verdict
 from slowstep.registry import discover
@@ -170,7 +171,7 @@ def _next(m: Measurements, first: Judged) -> Next:
 
 def busy_note(m: Measurements) -> str | None:
     """What is said where others use the machine; None on a quiet one."""
-    if not is_busy(m):
+    if not m.load.busy:
         return None
     taken = f"{m.load.foreign_cores:.1f} of {m.load.cores} cores"
     return f"the machine is busy: others use {taken} (times are doubtful from {BUSY_FROM:.0%} on); repeat on a quieter machine"

@@ -22,8 +22,6 @@ BLOCKS_AT_LEAST = 8
 # Two runs of one training differ even on a quiet machine (memory layout, neighbours on the host). The spread of healthy
 # against healthy runs, 5th to 95th percentile, measured by benchmarks/accuracy.py: see docs/accuracy.md.
 RUN_TO_RUN = 0.04
-# From this share of allowed cores on, other processes' load changes what a step takes (design: "busy").
-BUSY_FROM = 0.20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,7 +59,7 @@ def predict(m: Measurements, c: Counterfactual) -> Gain:
 
 def _clocks(m: Measurements) -> list[Floats]:
     """Wall time per step and, where others use the machine, also without the training thread's run-queue delay."""
-    return [m.step_ns, m.step_ns - m.delay_ns] if is_busy(m) else [m.step_ns]
+    return [m.step_ns, m.step_ns - m.delay_ns] if m.load.busy else [m.step_ns]
 
 
 def _factor(step: Floats, case: Case, weight: Floats, samples_ratio: float) -> float:
@@ -91,9 +89,3 @@ def share_interval(m: Measurements, part_ns: Floats) -> tuple[float, float, floa
     draws = [float((part_ns * w).sum() / (step * w).sum()) for w in _blocks(m)]
     low, high = np.percentile(draws, [5, 95])
     return float(part_ns.sum() / step.sum()), float(low), float(high)
-
-
-def is_busy(m: Measurements) -> bool:
-    """Whether other processes (or the hypervisor) take so much of the machine that wall times are doubtful."""
-    share = m.load.foreign_share
-    return share is not None and share >= BUSY_FROM

@@ -53,7 +53,7 @@ def judge(m: Measurements) -> Answer:
 
 def _reason(cost: FixedCost, step: float) -> str:
     if cost.high_ns is None:
-        return "all steps had the same size, and how many operations a step has was not recorded"
+        return "all steps had the same size, and what its operations cost is unknown (the machine was busy, or they were not counted)"
     known = f"the fixed cost is only known to be {cost.low_ns / step:.0%} to {cost.high_ns / step:.0%} of the step"
     if cost.value_ns is None:
         return f"all steps had the same size: {known}; try another batch size"
