@@ -83,7 +83,7 @@ class Fetches:
         except Exception as error:
             self._recorder.fault(error)
         flags, t0 = 0, now()
-        if self._recorder.level and collate is not None:
+        if self._recorder.level and collate is not None and me.fetch_ns >= TINY_NS:
             profiled = self._calls.begin(t0)
         try:
             return make(fetcher, index)
