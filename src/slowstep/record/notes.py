@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from typing import Any, Final
 
 from slowstep.record.storage import AppendFile
@@ -64,8 +63,3 @@ class Notes:
             self._file.close()
         except OSError:
             pass
-
-
-def is_writable(folder: str) -> bool:
-    """Whether this process may write into the recording's folder."""
-    return os.access(folder, os.W_OK | os.X_OK)

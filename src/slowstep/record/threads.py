@@ -47,6 +47,7 @@ class ThreadState:
         "making",
         "mark_due_ns",
         "marking",
+        "samples",
         "saving",
         "schedstat",
         "step_ns",
@@ -70,7 +71,7 @@ class ThreadState:
         self.in_worker = self.fetching = False
         self.batch = -1
         self.fetch_ns = self.unmeasured_ns = 0
-        self.cpu_share, self.collated = 1.0, -1
+        self.cpu_share, self.collated, self.samples = 1.0, -1, -1
         # Updates: how often bookkeeping was done, how long a step is, and the state of cpu_marks.
         self.updates = self.step_ns = self.mark_due_ns = 0
         self.marking = 1

@@ -168,7 +168,10 @@ def _timed_next(recorder: Recorder, original: Any, numbering: _Numbering) -> Any
             end(me, known, index, batch, READY_UNKNOWN, t0, t1)
             return batch
         try:
-            event(WAIT, t0, t1, known.number, index, samples_in(batch), 0, READY_UNKNOWN)
+            samples, me.samples = me.samples, -1
+            if samples < 0:
+                samples = samples_in(batch)
+            event(WAIT, t0, t1, known.number, index, samples, 0, READY_UNKNOWN)
         except Exception as error:
             fault(error)
         return batch

@@ -25,11 +25,15 @@ def install(recorder: Recorder) -> Undo:
     if module is None:
         raise Unfit("torch.utils.data._utils.fetch is not imported with torch")
     fetches = Fetches(recorder)
-    classes = [find(module, name) for name in ("_MapDatasetFetcher", "_IterableDatasetFetcher")]
-    return all_of([replace(fetcher, "fetch", _timed(recorder, fetches, find(fetcher, "fetch"))) for fetcher in classes])
+    undos = []
+    for name, has_length in (("_MapDatasetFetcher", True), ("_IterableDatasetFetcher", False)):
+        fetcher = find(module, name)
+        undos.append(replace(fetcher, "fetch", _timed(recorder, fetches, find(fetcher, "fetch"), has_length=has_length)))
+    return all_of(undos)
 
 
-def _timed(recorder: Recorder, fetches: Fetches, original: Any) -> Any:
+def _timed(recorder: Recorder, fetches: Fetches, original: Any, *, has_length: bool) -> Any:
+    """`fetch`, recorded; `has_length` tells that a list of indices makes as many samples."""
     local, live, record_tiny, timed = recorder.local, recorder.live, fetches.record_tiny, fetches.timed
 
     def recorded(me: ThreadState, fetcher: Any, index: Any) -> Any:
@@ -58,6 +62,8 @@ def _timed(recorder: Recorder, fetches: Fetches, original: Any) -> Any:
         me.unmeasured_ns += me.fetch_ns
         if not me.in_worker and 0 < me.fetch_ns < TINY_NS and me.unmeasured_ns < MEASURED_EVERY_NS:
             # Not even its begin and end: the wait around it says as much, and this is a step of a tenth of a millisecond.
+            if has_length and type(possibly_batched_index) is list:
+                me.samples = len(possibly_batched_index)
             return original(self, possibly_batched_index)
         return recorded(me, self, possibly_batched_index)
 
