@@ -156,6 +156,9 @@ def divide_waits(timeline: Timeline, trainer: Trainer, fetches: Fetches) -> Wait
     column = {name: i for i, name in enumerate(PART_STAGE)}
     f0 = np.where(matched, fetches.start_ns[which] if len(fetches.start_ns) else start, start)
     f1 = np.where(matched, fetches.end_ns[which] if len(fetches.end_ns) else start, start)
+    # The training process records its tiny fetches only now and then: a wait without one of its own was spent like the one before.
+    own = matched & (fetches.process[which] == trainer.process) & (f1 <= start) if len(fetches.process) else matched
+    f0, f1 = np.where(own, start, f0), np.where(own, end, f1)
     inside = overlap_ns(start, end, f0, f1)
     before = np.maximum(np.minimum(f0, end) - start, 0)
     busy = np.minimum(_busy_before(fetches, which, start, np.minimum(f0, end)), before)

@@ -187,3 +187,16 @@ def test_threads_that_a_fetch_waits_for_are_part_of_what_producers_need_of_the_c
     demand = _measured(tmp_path, workers=2, getitem_ms=4, collate_ms=1, other_ms=20).demand
 
     assert demand.cpu_ns == pytest.approx(25 * MS, rel=0.01)
+
+
+def test_a_wait_of_the_training_process_without_a_fetch_of_its_own_was_spent_like_the_one_before(tmp_path):
+    events = Events(tmp_path)
+    events.loader(workers=0)
+    events.fetch(0, 1, 0, cpu=1, collate=0.25)
+    events.step(0, batch=0, wait=1, length=10)
+    events.step(10, batch=1, wait=2, length=10)
+    events.step(20, batch=2, wait=1, length=10)
+
+    waits = _divided(events.timeline())
+
+    assert _parts(waits, 1) == pytest.approx({SAMPLES: 1.5, COLLATE: 0.5})
