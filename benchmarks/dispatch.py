@@ -1,6 +1,7 @@
-"""What forward and backward cost however small the input: per autograd node and per weight. Prints a table; one core, no options.
+"""What forward and backward cost however small the input, per autograd node and per weight, and what a further sample costs.
 
-The two constants in `slowstep.analyses.fixed_cost` are upper bounds of what this shows.
+Prints two tables; one core, no options. The constants in `slowstep.analyses.fixed_cost` are upper bounds of what the first shows, those in
+`slowstep.diagnosis.rules.small_batch` hold the slopes that the second shows.
 """
 
 from __future__ import annotations
@@ -48,12 +49,32 @@ def measure(model: nn.Module, shape: tuple[int, ...]) -> tuple[float, int, int]:
     return statistics.median(times), size["nodes"], size["elements"]
 
 
+SLOPE_SIZES = (1, 4, 32)
+SLOPE_MODELS = {
+    "convolutions 16": (convolutions(16), (16, 32, 32)),
+    "convolutions 64": (convolutions(64), (64, 16, 16)),
+    "convolutions 128": (convolutions(128), (128, 8, 8)),
+    "perceptron 512": (nn.Sequential(nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10)), (512,)),
+    "transformer 128": (nn.TransformerEncoder(nn.TransformerEncoderLayer(128, 4, 256, batch_first=True), 3), (32, 128)),
+    "recurrent 64": (nn.GRU(64, 64, batch_first=True), (24, 64)),
+}
+
+
+def slopes() -> None:
+    """How much a further sample costs: from 4 to 32 samples against from 1 to 4."""
+    print(f"\n{'model':18} {'ms at 1':>8} {'at 4':>8} {'at 32':>8} {'slope 4-32 / slope 1-4':>23}")
+    for name, (model, shape) in SLOPE_MODELS.items():
+        one, four, many = (measure(model, (size, *shape))[0] * 1e3 for size in SLOPE_SIZES)
+        print(f"{name:18} {one:8.2f} {four:8.2f} {many:8.2f} {(many - four) / 28 / ((four - one) / 3):23.2f}")
+
+
 def main() -> None:
     torch.set_num_threads(1)
     print(f"{'model':18} {'nodes':>6} {'weights':>10} {'us':>9} {'us/node':>8} {'ns/weight':>9}")
     for name, (model, shape) in MODELS.items():
         seconds, nodes, weights = measure(model, shape)
         print(f"{name:18} {nodes:6} {weights:10} {seconds * 1e6:9.0f} {seconds * 1e6 / nodes:8.1f} {seconds * 1e9 / weights:9.1f}")
+    slopes()
 
 
 if __name__ == "__main__":

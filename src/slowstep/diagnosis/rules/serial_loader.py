@@ -7,9 +7,8 @@ Why it costs:
 How the gain is predicted:
     r is the time in which the training thread makes batches, less the receipt of a batch from a worker (1 ms assumed, 0.3 to 2 ms).
     B is the producers' time divided by the workers proposed, not below the CPU time of training and producers divided by the cores that
-    the process may use.
+    the process may use. At worse the worker slows the training by an eighth: they share caches, memory, and often a physical core.
 When it is wrong:
-    With few cores a worker takes them from the training's own threads: B counts CPU time, but not caches and memory that are shared.
     Very large batches cost more to receive than assumed. A dataset that cannot be pickled or forked needs work first.
 What to try:
     DataLoader(..., num_workers=N), with persistent_workers=True where epochs are short.
@@ -23,6 +22,7 @@ from slowstep.diagnosis.input_side import (
     RECEIVE_HIGH_NS,
     RECEIVE_LOW_NS,
     RECEIVE_NS,
+    SIDE_BY_SIDE,
     WAIT_SHARE,
     Side,
     beside_ns,
@@ -73,11 +73,11 @@ def judge(m: Measurements) -> Answer:
 
 
 def _counterfactual(side: Side, workers: int) -> Counterfactual:
-    def case(receive_ns: float) -> Case:
-        return Case(removed_ns=side.removable_ns - receive_ns, beside_ns=beside_ns(side, workers))
+    def case(receive_ns: float, slowed: float = 0.0) -> Case:
+        return Case(removed_ns=side.removable_ns - receive_ns - slowed * side.rest_ns, beside_ns=beside_ns(side, workers))
 
     words = f"{workers} worker(s) make batches beside the training; receiving one takes 1 ms"
-    return Counterfactual(assumes=words, expected=case(RECEIVE_NS), worse=case(RECEIVE_HIGH_NS), better=case(RECEIVE_LOW_NS))
+    return Counterfactual(assumes=words, expected=case(RECEIVE_NS), worse=case(RECEIVE_HIGH_NS, SIDE_BY_SIDE), better=case(RECEIVE_LOW_NS))
 
 
 RULE = Rule(name=NAME, stages=("read", "preprocess"), judge=judge)

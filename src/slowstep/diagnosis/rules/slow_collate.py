@@ -7,7 +7,8 @@ Why it costs:
     converts types takes many times that, for every batch, in the process that should make the next one.
 How the gain is predicted:
     r is the wait for batches; B is what producers need when collating costs no more than copying the batch at 1 GB/s, divided by the
-    workers, not below the CPU time of training and producers divided by the cores.
+    workers, not below the CPU time of training and producers divided by the cores. At better the relieved cores also let the training run
+    an eighth faster.
 When it is wrong:
     A collate function that does work which other code would have to do instead (tokenizing whole batches, for instance).
 What to try:
@@ -18,7 +19,7 @@ from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
-from slowstep.diagnosis.input_side import WAIT_SHARE, Side, beside_ns, claims, find_side, removable_waits
+from slowstep.diagnosis.input_side import SIDE_BY_SIDE, WAIT_SHARE, Side, beside_ns, claims, find_side, removable_waits
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 
@@ -72,16 +73,16 @@ def _counterfactual(m: Measurements, side: Side) -> Counterfactual:
     floor = min((m.demand.batch_bytes or 0.0) / COPY_BYTES_PER_NS, collate)
     workers = m.loader.num_workers if m.loader is not None else 0
 
-    def case(left: float) -> Case:
+    def case(left: float, relieved: float = 0.0) -> Case:
         spared = collate - left
         if workers == 0:
             return Case(removed_ns=(side.removable_ns + side.filling_ns) * spared / max(side.wall_ns, 1.0))
         spared_cpu = spared * min(side.cpu_ns / max(side.wall_ns, 1.0), 1.0)
-        removed = side.removable_ns + side.filling_ns * spared / max(side.wall_ns, 1.0)
+        removed = side.removable_ns + side.filling_ns * spared / max(side.wall_ns, 1.0) + relieved * side.rest_ns
         return Case(removed_ns=removed, beside_ns=beside_ns(side, workers, spared_wall_ns=spared, spared_cpu_ns=spared_cpu))
 
     words = "collating takes no longer than copying the batch"
-    return Counterfactual(assumes=words, expected=case(floor), worse=case(min(3 * floor, collate)), better=case(0.0))
+    return Counterfactual(assumes=words, expected=case(floor), worse=case(min(3 * floor, collate)), better=case(0.0, SIDE_BY_SIDE))
 
 
 RULE = Rule(name=NAME, stages=("preprocess",), judge=judge)
