@@ -67,7 +67,7 @@ FIRING: dict[str, tuple[dict[str, Any], dict[str, Any], Callable[[Report], dict[
             "getitem_ms": 4.8,
             "collate_ms": 0.8,
             "per_sample_ms": 0.9,
-        },  # fmt: skip
+        },
     ),
     "slow-callback": ({"after_ms": 15}, {"stage": "output", "function": "save_mask_images"}, lambda report: {"after_ms": 0}),
     "slow-callback without a loader": (
