@@ -18,6 +18,8 @@ WARMUP_MEDIAN_OF = 10
 WARMUP_WITHIN = 0.10
 WARMUP_AT_LEAST = 3
 WARMUP_AT_MOST_SHARE = 0.20
+# A median of 100,000 steps takes a millisecond: in long recordings not every step is tried as the first.
+WARMUP_TRIES = 500
 
 Floats = NDArray[np.float64]
 
@@ -113,7 +115,7 @@ def find_warmup(duration_ns: Ints) -> int:
     most = max(int(n * WARMUP_AT_MOST_SHARE), 0)
     if most <= WARMUP_AT_LEAST:
         return min(WARMUP_AT_LEAST, max(n - 1, 0))
-    for first in range(WARMUP_AT_LEAST, most):
+    for first in range(WARMUP_AT_LEAST, most, max((most - WARMUP_AT_LEAST) // WARMUP_TRIES, 1)):
         rest = float(np.median(duration_ns[first:]))
         here = float(np.median(duration_ns[first : first + WARMUP_MEDIAN_OF]))
         if abs(here - rest) <= WARMUP_WITHIN * rest:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps import Floats
@@ -19,6 +20,7 @@ SEED = 20200823
 # Blocks must be long enough that neighbouring steps' correlation is inside them, and many enough to be drawn from.
 BLOCK_AT_LEAST = 5
 BLOCKS_AT_LEAST = 8
+BLOCKS_AT_MOST = 1000
 # Two runs of one training differ even on a quiet machine (memory layout, neighbours on the host). The spread of healthy
 # against healthy runs, 5th to 95th percentile, measured by benchmarks/accuracy.py: see docs/accuracy.md.
 RUN_TO_RUN = 0.04
@@ -46,12 +48,9 @@ class Counterfactual:
 
 def predict(m: Measurements, c: Counterfactual) -> Gain:
     """The gain of a counterfactual, as a factor of throughput."""
-    step = m.step_ns
-    blocks = _blocks(m)
-    expected = _factor(step, c.expected, np.ones(len(step)), c.samples_ratio)
-    draws = [
-        [_factor(t, case, weight, c.samples_ratio) for weight in blocks] for t in _clocks(m) for case in (c.expected, c.worse, c.better)
-    ]
+    drawn = _drawn(m)
+    expected = _factor(m.step_ns, c.expected, c.samples_ratio)
+    draws = [_factors(t, case, drawn, c.samples_ratio) for t in _clocks(m) for case in (c.expected, c.worse, c.better)]
     low = min(float(np.percentile(values, 5)) for values in draws) * (1 - RUN_TO_RUN)
     high = max(float(np.percentile(values, 95)) for values in draws) * (1 + RUN_TO_RUN)
     return Gain(predicted=expected, low=min(low, expected), high=max(high, expected), assumes=c.assumes)
@@ -62,30 +61,42 @@ def _clocks(m: Measurements) -> list[Floats]:
     return [m.step_ns, m.step_ns - m.delay_ns] if m.load.busy else [m.step_ns]
 
 
-def _factor(step: Floats, case: Case, weight: Floats, samples_ratio: float) -> float:
-    """T / max(T - r, B) over the steps, each counted as often as `weight` says."""
-    whole = float(weight.sum())
-    t = float((step * weight).sum()) / whole
-    r = float((case.removed_ns * weight).sum()) / whole
-    after = max(t - r, case.beside_ns, 1.0)
-    return samples_ratio * t / after
+def _factor(step: Floats, case: Case, samples_ratio: float) -> float:
+    """T / max(T - r, B) over all steps."""
+    t, r = float(step.mean()), float(case.removed_ns.mean())
+    return samples_ratio * t / max(t - r, case.beside_ns, 1.0)
 
 
-def _blocks(m: Measurements) -> list[Floats]:
-    """Bootstrap weights: how often each step is drawn, in blocks of neighbouring steps."""
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    """Bootstrap samples: where their blocks of neighbouring steps begin, and how long blocks are. The steps are taken as a circle."""
+
+    starts: NDArray[np.int64]  # shape (RESAMPLES, blocks)
+    length: int
+
+    def means(self, per_step: Floats) -> Floats:
+        """The mean of a quantity in each sample. Shape (RESAMPLES,)."""
+        circle = np.concatenate(([0.0], np.cumsum(np.concatenate((per_step, per_step[: self.length])))))
+        sums = (circle[self.starts + self.length] - circle[self.starts]).sum(axis=1)
+        return np.asarray(sums / (self.starts.shape[1] * self.length))
+
+
+def _drawn(m: Measurements) -> _Drawn:
+    """Samples of blocks that are at least a period long, and no more than BLOCKS_AT_MOST in a sample."""
     n = m.steps.count
-    length = max(BLOCK_AT_LEAST, m.steps.period if m.steps.whole_periods else 1)
+    length = max(BLOCK_AT_LEAST, m.steps.period if m.steps.whole_periods else 1, n // BLOCKS_AT_MOST)
     length = max(1, min(length, n // BLOCKS_AT_LEAST)) if n >= BLOCKS_AT_LEAST else 1
-    count = -(-n // length)
-    rng = np.random.default_rng(SEED)
-    starts = rng.integers(0, n, size=(RESAMPLES, count))
-    offsets = np.arange(length)
-    return [np.bincount(((row[:, None] + offsets) % n).ravel(), minlength=n).astype(np.float64) for row in starts]
+    return _Drawn(np.random.default_rng(SEED).integers(0, n, size=(RESAMPLES, -(-n // length))), length)
+
+
+def _factors(step: Floats, case: Case, drawn: _Drawn, samples_ratio: float) -> Floats:
+    """T / max(T - r, B) in each sample."""
+    t, r = drawn.means(step), drawn.means(case.removed_ns)
+    return np.asarray(samples_ratio * t / np.maximum(np.maximum(t - r, case.beside_ns), 1.0))
 
 
 def share_interval(m: Measurements, part_ns: Floats) -> tuple[float, float, float]:
     """Share of the window that a part takes, and its 90 % interval."""
-    step = m.step_ns
-    draws = [float((part_ns * w).sum() / (step * w).sum()) for w in _blocks(m)]
-    low, high = np.percentile(draws, [5, 95])
+    step, drawn = m.step_ns, _drawn(m)
+    low, high = np.percentile(drawn.means(part_ns) / drawn.means(step), [5, 95])
     return float(part_ns.sum() / step.sum()), float(low), float(high)
