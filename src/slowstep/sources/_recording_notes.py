@@ -144,7 +144,7 @@ _OPTIONAL: dict[str, dict[str, type]] = {
     "cost": {"event_ns": float, "events": int, "sampler_cpu_ns": int},
     "health": {"count": int},
     "run": {"name": str, "command": list, "started": str, "started_ns": int, "warmup": int},
-    "exit": {"ended_ns": int, "code": int, "by": str},
+    "exit": {"ended_ns": int, "code": int, "by": str, "signals": list},
 }
 
 
@@ -208,7 +208,7 @@ def run_facts(folder: str, launchers: list[Notes], launcher_cpu_ns: int | None) 
         started_ns=run.get("started_ns"),
         ended_ns=ending.get("ended_ns"),
         exit_code=ending.get("code"),
-        ended_by=ending.get("by"),
+        stop_signals=tuple(str(name) for name in ending.get("signals") or ()),
         warmup=run.get("warmup"),
         launcher_cpu_ns=launcher_cpu_ns,
     )

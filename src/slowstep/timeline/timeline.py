@@ -55,7 +55,7 @@ class RunFacts:
     started_ns: int | None
     ended_ns: int | None
     exit_code: int | None
-    ended_by: str | None
+    stop_signals: tuple[str, ...]  # that --stop sent; empty where it was not used
     warmup: int | None
     launcher_cpu_ns: int | None
 

@@ -72,7 +72,13 @@ def _run(folder: Path, timeline: Timeline, m: Measurements) -> Run:
 
 
 def _ending(timeline: Timeline) -> str | None:
-    return timeline.run.ended_by if timeline.run.ended_by and "stop" in timeline.run.ended_by else None
+    """How --stop ended the training, and whether the script could still clean up."""
+    sent = timeline.run.stop_signals
+    if not sent:
+        return None
+    if sent[-1].upper().endswith("KILL"):
+        return f"the training was ended by --stop and did not heed it: after {', '.join(sent)} its own clean-up may not have run"
+    return f"the training was ended by --stop with {', '.join(sent)}, as by Ctrl-C: the script's own clean-up ran"
 
 
 def _throughput(m: Measurements) -> Throughput:

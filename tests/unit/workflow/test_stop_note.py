@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from made_recordings import Training, make_recording
+from slowstep.workflow.diagnose import diagnose_recording
+
+
+def _report_after(folder: Path, signals: list[str]) -> list[str]:
+    recording = make_recording(folder / "recording", Training())
+    with (recording / "launcher.jsonl").open("a") as notes:
+        notes.write(json.dumps({"kind": "exit", "code": 130, "ended_ns": 1, "by": "slowstep --stop", "signals": signals}) + "\n")
+    return list(diagnose_recording(recording)["run"].get("notes", ()))
+
+
+@pytest.mark.parametrize(
+    ("signals", "said"),
+    [(["SIGINT"], "the script's own clean-up ran"), (["SIGINT", "SIGTERM", "SIGKILL"], "its own clean-up may not have run")],
+    ids=["heeded", "had to be killed"],
+)
+def test_the_report_says_how_a_stopped_training_ended(tmp_path, signals, said):
+    (note,) = _report_after(tmp_path, signals)
+
+    assert "--stop" in note
+    assert said in note
+
+
+def test_a_training_that_ended_by_itself_is_not_remarked_on(tmp_path):
+    assert _report_after(tmp_path, []) == []
