@@ -57,7 +57,7 @@ def diagnose(m: Measurements) -> Diagnosis:
         answer = rule.judge(m)
         if isinstance(answer, NotJudged):
             unjudged.append(answer)
-        elif answer is not None:
+        elif answer is not None and not _loses(answer.finding):
             (judged if answer.finding.share_low >= CLAIM_AT_LEAST else uncertain).append(answer)
     leading = _fold(judged)
     # Most gain first, but a gain that may be nothing stands behind one that is certain: the first finding is what the verdict names.
@@ -99,6 +99,12 @@ def _verdict(m: Measurements, leading: list[Judged], uncertain: list[Judged], un
     share = m.ledger.share(largest)
     summary = f"no rule found anything worth 10 %: {share:.0%} of the time is {largest}, the training's own work"
     return Verdict(state="healthy", stage=largest, healthy=True, rule=None, summary=summary)
+
+
+def _loses(finding: Finding) -> bool:
+    """Whether the fix would make the training slower, to two digits: then there is nothing to advise."""
+    predicted = finding.gain.predicted
+    return predicted is not None and round(predicted, 2) < 1.0
 
 
 def _is_bottleneck(finding: Finding) -> bool:

@@ -204,3 +204,10 @@ def test_a_larger_batch_counts_samples_and_not_steps(healthy):
     twice_as_long = Case(removed_ns=-healthy.step_ns)
 
     assert predict(healthy, _counterfactual(twice_as_long, ratio=4.0)).predicted == pytest.approx(2.0)
+
+
+def test_a_fix_that_would_lose_is_no_finding(monkeypatch, healthy):
+    diagnosis = _diagnose(monkeypatch, healthy, _judged(healthy, "loses", 0.91, 0.68))
+
+    assert diagnosis.findings == ()
+    assert diagnosis.verdict.state == "healthy"
