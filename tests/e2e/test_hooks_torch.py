@@ -99,6 +99,61 @@ def test_the_pieces_of_a_serial_step_lie_inside_each_other_and_follow_each_other
         assert wait.t1 <= backward.t0 <= backward.t1 <= update.t0 <= update.t1
 
 
+TINY = """
+from torch.utils.data import BatchSampler, TensorDataset
+
+class Growing(BatchSampler):
+    def __iter__(self):
+        for start in range(0, len(self.sampler), 8):
+            yield list(range(start, start + 3))
+            yield list(range(start + 3, start + 8))
+    def __len__(self):
+        return len(self.sampler) // 4
+
+data = TensorDataset(torch.zeros(4001, 8), torch.zeros(4001))
+even = TensorDataset(torch.zeros(4000, 8), torch.zeros(4000))
+"""
+
+
+@pytest.mark.parametrize(
+    ("loader", "samples"),
+    [
+        ("DataLoader(data, batch_size=4)", [4] * 1000 + [1]),
+        ("DataLoader(data, batch_size=4, drop_last=True)", [4] * 1000),
+        ("DataLoader(even, batch_sampler=Growing(range(4000), 4, False))", [3, 5] * 500),
+        ("DataLoader([row for row in even], batch_size=4, collate_fn=lambda rows: (torch.zeros(3, 8), 0))", [3] * 1000),
+    ],
+)
+def test_of_batches_that_take_next_to_no_time_every_wait_and_sample_is_recorded(loader: str, samples: list[int], run: Run) -> None:
+    ran = run(f"{TINY}\ntrain({loader}, epochs=2)")
+
+    assert (ran.code, ran.err) == (0, "")
+    waits = [record for record in ran.trainer.of("WAIT") if not record.flags]
+    counts = count(ran.trainer)
+    assert counts["UPDATE"] == counts["BACKWARD"] == len(waits)
+    assert [(record.a, record.b, record.c) for record in waits] == [
+        (epoch, batch, size) for epoch in (1, 2) for batch, size in enumerate(samples)
+    ]
+    assert ran.trainer.health == {}
+
+
+def test_two_loaders_read_in_turn_are_both_recorded(run: Run) -> None:
+    ran = run(
+        TINY
+        + """
+model = torch.nn.Linear(8, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
+loader = DataLoader(even, batch_size=4)
+for (one, _), (other, _) in zip(loader, loader):
+    model(one + other).mean().backward()
+    optimizer.step()
+"""
+    )
+
+    waits = [record for record in ran.trainer.of("WAIT") if not record.flags]
+    assert [(record.a, record.b) for record in waits] == [(number, batch) for batch in range(1000) for number in (1, 2)]
+
+
 @pytest.mark.parametrize("context", ["fork", "spawn", "forkserver"])
 def test_workers_record_their_own_fetches(context: str, run: Run) -> None:
     ran = run(f"train(DataLoader(Numbers(), batch_size=4, num_workers=2, multiprocessing_context='{context}'))")

@@ -12,9 +12,9 @@ from slowstep.record.threads import ThreadState
 if TYPE_CHECKING:
     from slowstep.record.recorder import Recorder
 
-# Two marks a step are 4 us: a thousandth of a step of 4 ms. Shorter steps are marked now and then: four marks each 8 ms.
+# Two marks a step are 4 us: a thousandth of a step of 4 ms. Shorter steps are marked now and then: four marks each 50 ms.
 _ALWAYS_FROM_NS: Final = 4_000_000
-_SPARSE_NS: Final = 8_000_000
+_SPARSE_NS: Final = 50_000_000
 
 # `marking` of a thread: no mark now; every one, until the next update; the last one, at the next wait.
 OFF, ON, LAST = 0, 1, 2
@@ -39,15 +39,15 @@ def build_marks(recorder: Recorder) -> tuple[Callable[[ThreadState, int], None],
     def mark_update(me: ThreadState, at_ns: int) -> bool:
         """Returns whether the very next update must be marked too."""
         if me.step_ns >= _ALWAYS_FROM_NS or not me.step_ns:
-            me.marking = ON
+            me.marking, me.quick = ON, None
             take(me, at_ns)
-            return False
+            return True
         if me.marking == ON:
             me.marking, me.mark_due_ns = LAST, at_ns + _SPARSE_NS
             take(me, at_ns)
         elif at_ns >= me.mark_due_ns:
             # The next update is the end of the step that begins here.
-            me.marking = ON
+            me.marking, me.quick = ON, None
             take(me, at_ns)
             return True
         return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any, Final
 
 _MAP_STYLE: Final = 0
@@ -24,10 +25,25 @@ def describe_iterator(state: dict[str, Any], loader: Any) -> dict[str, Any]:
         "collate": _qualified_name(collate),
         "collate_file": getattr(code, "co_filename", None),
         "collate_line": getattr(code, "co_firstlineno", None),
-        "is_default_collate": str(getattr(collate, "__module__", "")).startswith("torch.utils.data"),
+        "is_default_collate": _is_default_collate(collate),
         "drop_last": state.get("_drop_last"),
         "context": _context(loader),
     }
+
+
+def even_batches(state: dict[str, Any]) -> tuple[int, int]:
+    """How many samples every batch of an iterator holds, and the index of the one that may hold fewer; (-1, -1) where that is not sure."""
+    sampler, torch_data = state.get("_index_sampler"), sys.modules.get("torch.utils.data.sampler")
+    size = getattr(sampler, "batch_size", None)
+    # A subclass, and any sampler of the user's own, may make batches of any size; so may a stream, and a function that collates.
+    is_plain = type(sampler) is getattr(torch_data, "BatchSampler", None) and _is_default_collate(state.get("_collate_fn"))
+    if not is_plain or state.get("_dataset_kind") != _MAP_STYLE or type(size) is not int:
+        return -1, -1
+    try:
+        return size, len(sampler) - 1  # type: ignore[arg-type]
+    except Exception:
+        # Whatever the __len__ of a sampler inside it raises.
+        return -1, -1
 
 
 def _batch_size(state: dict[str, Any], loader: Any) -> int | None:
@@ -47,6 +63,10 @@ def _length(state: dict[str, Any]) -> int | None:
     except Exception:
         # Whatever a data set's own __len__ raises.
         return None
+
+
+def _is_default_collate(collate: Any) -> bool:
+    return str(getattr(collate, "__module__", "")).startswith("torch.utils.data")
 
 
 def _qualified_name(function: Any) -> str | None:

@@ -64,7 +64,7 @@ class _Steps(Iterator[T]):
 
     def __next__(self) -> T:
         recorder, me = self._recorder, self._recorder.local.me
-        outer, me.borrower, self._lent = me.borrower, self, None
+        outer, me.borrower, self._lent, me.quick = me.borrower, self, None, None
         t0 = now()
         try:
             batch = next(self._batches)

@@ -47,7 +47,7 @@ class ThreadState:
         "making",
         "mark_due_ns",
         "marking",
-        "samples",
+        "quick",
         "saving",
         "schedstat",
         "step_ns",
@@ -67,11 +67,13 @@ class ThreadState:
         self.making: Any = None
         self.waits = 0
         self.borrower: Any = None
+        # The iterator whose batches take next to no time, while nothing of them is due but their waits.
+        self.quick: Any = None
         # In a worker: which batch is being made.
         self.in_worker = self.fetching = False
         self.batch = -1
         self.fetch_ns = self.unmeasured_ns = 0
-        self.cpu_share, self.collated, self.samples = 1.0, -1, -1
+        self.cpu_share, self.collated = 1.0, -1
         # Updates: how often bookkeeping was done, how long a step is, and the state of cpu_marks.
         self.updates = self.step_ns = self.mark_due_ns = 0
         self.marking = 1

@@ -110,7 +110,7 @@ def test_of_short_steps_whole_ones_are_marked_now_and_then() -> None:
     me = recorder.me
     me.step_ns = 100_000
 
-    for step in range(200):
+    for step in range(1200):
         if me.marking:
             mark_wait(me, step * 100_000)
         mark_update(me, step * 100_000 + 50_000)

@@ -18,41 +18,85 @@ if TYPE_CHECKING:
 
 # The first calls may be a trial; the third is a step like the others, and still in the warm-up.
 MEASURED_CALL: Final = 3
+_PARAMETERS: Final = ("tensors", "grad_tensors", "retain_graph", "create_graph", "grad_variables", "inputs")
 
 
 def install(recorder: Recorder) -> Undo:
     """Replace it. Raises Unfit where torch has no such function."""
     module = sys.modules["torch.autograd"]
     original = find(module, "backward")
-    event = recorder.event
-    until_measured = MEASURED_CALL
+    code = getattr(original, "__code__", None)
+    takes_known = code is not None and code.co_varnames[: code.co_argcount] == _PARAMETERS
+    return replace(module, "backward", (_timed_known if takes_known else _timed)(recorder, original))
 
-    def measure(tensors: Any) -> None:
-        nonlocal until_measured
-        until_measured -= 1
-        if until_measured == 0:
-            try:
-                size = graph_size(tensors)
-                if size is not None:
-                    recorder.note({"kind": "graph", **size})
-            except Exception as error:
-                recorder.fault(error)
+
+def _timed_known(recorder: Recorder, original: Any) -> Any:
+    """The same as `_timed` for the parameters that torch has had since 1.8: passing them by name spares a microsecond of a cold call."""
+    event, clock, measure = recorder.event, now, _Measure(recorder)
+
+    @functools.wraps(original)
+    def backward(
+        tensors: Any,
+        grad_tensors: Any = None,
+        retain_graph: Any = None,
+        create_graph: Any = False,
+        grad_variables: Any = None,
+        inputs: Any = None,
+    ) -> Any:
+        if measure.calls_left:
+            measure(tensors)
+        t0 = clock()
+        try:
+            result = original(tensors, grad_tensors, retain_graph, create_graph, grad_variables, inputs)
+        except BaseException:
+            event(BACKWARD, t0, clock(), 0, 0, 0, FAILED)
+            hide_own_frames()
+            raise
+        event(BACKWARD, t0, clock())
+        return result
+
+    return backward
+
+
+def _timed(recorder: Recorder, original: Any) -> Any:
+    event, clock, measure = recorder.event, now, _Measure(recorder)
 
     @functools.wraps(original)
     def backward(*args: Any, **kwargs: Any) -> Any:
-        if until_measured:
+        if measure.calls_left:
             measure(args[0] if args else kwargs.get("tensors"))
-        t0 = now()
+        t0 = clock()
         try:
             result = original(*args, **kwargs)
         except BaseException:
-            event(BACKWARD, t0, now(), 0, 0, 0, FAILED)
+            event(BACKWARD, t0, clock(), 0, 0, 0, FAILED)
             hide_own_frames()
             raise
-        event(BACKWARD, t0, now())
+        event(BACKWARD, t0, clock())
         return result
 
-    return replace(module, "backward", backward)
+    return backward
+
+
+class _Measure:
+    """Notes the size of the graph that one call goes through."""
+
+    __slots__ = ("_recorder", "calls_left")
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self.calls_left = MEASURED_CALL
+
+    def __call__(self, tensors: Any) -> None:
+        self.calls_left -= 1
+        if self.calls_left:
+            return
+        try:
+            size = graph_size(tensors)
+            if size is not None:
+                self._recorder.note({"kind": "graph", **size})
+        except Exception as error:
+            self._recorder.fault(error)
 
 
 HOOK = Hook(name="torch_backward", module="torch", install=install)

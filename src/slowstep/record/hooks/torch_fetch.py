@@ -26,20 +26,25 @@ def install(recorder: Recorder) -> Undo:
         raise Unfit("torch.utils.data._utils.fetch is not imported with torch")
     fetches = Fetches(recorder)
     undos = []
-    for name, has_length in (("_MapDatasetFetcher", True), ("_IterableDatasetFetcher", False)):
+    for name in ("_MapDatasetFetcher", "_IterableDatasetFetcher"):
         fetcher = find(module, name)
-        undos.append(replace(fetcher, "fetch", _timed(recorder, fetches, find(fetcher, "fetch"), has_length=has_length)))
+        undos.append(replace(fetcher, "fetch", _timed(recorder, fetches, find(fetcher, "fetch"))))
     return all_of(undos)
 
 
-def _timed(recorder: Recorder, fetches: Fetches, original: Any, *, has_length: bool) -> Any:
-    """`fetch`, recorded; `has_length` tells that a list of indices makes as many samples."""
+def is_passed_over(me: ThreadState) -> bool:
+    """Whether this thread's fetches are tiny and the next measured one is not due yet."""
+    return 0 < me.fetch_ns < TINY_NS and me.unmeasured_ns < MEASURED_EVERY_NS
+
+
+def _timed(recorder: Recorder, fetches: Fetches, original: Any) -> Any:
+    """`fetch`, recorded."""
     local, live, record_tiny, timed = recorder.local, recorder.live, fetches.record_tiny, fetches.timed
 
     def recorded(me: ThreadState, fetcher: Any, index: Any) -> Any:
         me.fetching = True
         try:
-            if not me.in_worker or not 0 < me.fetch_ns < TINY_NS or me.unmeasured_ns >= MEASURED_EVERY_NS:
+            if not is_passed_over(me):
                 return timed(me, original, fetcher, index)
             t0 = now()
             batch = original(fetcher, index)
@@ -56,14 +61,12 @@ def _timed(recorder: Recorder, fetches: Fetches, original: Any, *, has_length: b
     @functools.wraps(original)
     def fetch(self: Any, possibly_batched_index: Any) -> Any:
         me = local.me
+        # Not even the begin and end of a tiny one: the wait around it says as much, and this is a step of a tenth of a millisecond.
         # Without an iterator it is nobody's request: a framework at play. And a data set may read another loader.
-        if (me.making is None and not me.in_worker) or me.fetching or not live[0]:
+        if me.quick is not None or (me.making is None and not me.in_worker) or me.fetching or not live[0]:
             return original(self, possibly_batched_index)
         me.unmeasured_ns += me.fetch_ns
-        if not me.in_worker and 0 < me.fetch_ns < TINY_NS and me.unmeasured_ns < MEASURED_EVERY_NS:
-            # Not even its begin and end: the wait around it says as much, and this is a step of a tenth of a millisecond.
-            if has_length and type(possibly_batched_index) is list:
-                me.samples = len(possibly_batched_index)
+        if not me.in_worker and is_passed_over(me):
             return original(self, possibly_batched_index)
         return recorded(me, self, possibly_batched_index)
 

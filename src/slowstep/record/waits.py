@@ -1,0 +1,204 @@
+"""Records requests for the next batch: what `__next__` of a loader's iterator is replaced by."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from typing import TYPE_CHECKING, Any, Final
+
+from slowstep.record.batches import samples_in
+from slowstep.record.cpu_marks import build_marks
+from slowstep.record.fetches import MEASURED_EVERY_NS, TINY_NS
+from slowstep.record.format import END, FAILED, READY_UNKNOWN, WAIT
+from slowstep.record.known import Known
+from slowstep.record.loaders import describe_iterator, even_batches
+from slowstep.record.recorder import now
+from slowstep.record.threads import ThreadState
+from slowstep.record.tracebacks import hide_own_frames
+
+if TYPE_CHECKING:
+    from slowstep.record.recorder import Recorder
+
+KNOWN: Final = "_slowstep_iterator"
+# The hook of fetches passes over tiny ones unseen, until a wait is too long for one.
+_NOT_TINY_NS: Final = 2 * TINY_NS
+_UNKNOWN: Final = -1
+
+
+class Iterator:
+    """What is known of one iterator, kept on the iterator itself, which can be neither copied nor pickled.
+
+    All of its batches hold `samples` samples, but for the one with the index `last`; -1 where that is not known.
+    """
+
+    __slots__ = ("batches", "has_workers", "in_order", "last", "number", "samples")
+
+    def __init__(self, number: int, state: dict[str, Any]) -> None:
+        self.number = number
+        self.batches = 0
+        self.has_workers = state.get("_worker_result_queue") is not None
+        self.in_order = bool(state.get("_in_order", True))
+        self.samples, self.last = even_batches(state)
+
+
+class Numbering:
+    """Numbers of loaders and iterators; each is described once."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._loaders = Known()
+        recorder.forgetters.append(self._loaders.forget)
+        # Not from 1 on again in a forked child: an iterator that it inherits keeps its number.
+        self._next = itertools.count(1).__next__
+
+    def adopt(self, state: dict[str, Any], loader: Any = None) -> tuple[Iterator, int]:
+        """Number an iterator, given by its attributes, at each of its starts anew; returns what is known of it and its loader's number."""
+        loader_number = 0
+        if loader is not None:
+            loader_number = self._loaders.get(loader) or self._loaders.add(loader)
+        known = state[KNOWN] = Iterator(self._next(), state)
+        self._recorder.note({"kind": "iterator", "id": known.number, "loader": loader_number, **describe_iterator(state, loader)})
+        return known, loader_number
+
+
+class Waits:
+    """The requests of all iterators of one class whose `__next__` is `original`."""
+
+    def __init__(self, recorder: Recorder, original: Any, numbering: Numbering) -> None:
+        self._recorder, self._original, self._numbering = recorder, original, numbering
+        self._event, self._fault = recorder.event, recorder.fault
+        self._mark, _ = build_marks(recorder)
+
+    def build_hook(self) -> Any:
+        """What `original` is to be replaced by. Its own lines are for batches that take next to no time; `_request` does all others."""
+        original, request, failed, count = self._original, self._request, self._failed, self._count
+        event, local, clock = self._event, self._recorder.local, now
+
+        @functools.wraps(original)
+        def __next__(self: Any) -> Any:
+            me = local.me
+            known = me.quick
+            if known is None or self.__dict__.get(KNOWN) is not known:
+                return request(me, self)
+            me.making = known
+            t0 = clock()
+            try:
+                batch = original(self)
+            except BaseException as error:
+                failed(me, error, known, READY_UNKNOWN, t0, clock())
+                raise
+            finally:
+                me.making = None
+            t1 = clock()
+            index = known.batches
+            known.batches = index + 1
+            samples = known.samples
+            if samples < 0 or index == known.last:
+                samples = count(batch)
+            event(WAIT, t0, t1, known.number, index, samples, 0, READY_UNKNOWN, me.thread)
+            if t1 - t0 > _NOT_TINY_NS:
+                me.quick, me.fetch_ns = None, TINY_NS
+            return batch
+
+        return __next__
+
+    def _request(self, me: ThreadState, iterator: Any) -> Any:
+        me.quick = None
+        known = iterator.__dict__.get(KNOWN) or self._meet(iterator.__dict__)
+        # A data set that reads another loader makes a batch, and waits for none.
+        if me.making is not None or known is None:
+            return self._original(iterator)
+        me.waits += 1
+        return self._request_workers(me, iterator, known) if known.has_workers else self._request_here(me, iterator, known)
+
+    def _meet(self, state: dict[str, Any]) -> Iterator | None:
+        """The first request to an iterator that was not seen to start."""
+        try:
+            self._recorder.ensure_open()
+            self._recorder.watch()
+            return self._numbering.adopt(state)[0]
+        except Exception as error:
+            self._fault(error)
+            return None
+
+    def _request_workers(self, me: ThreadState, iterator: Any, known: Iterator) -> Any:
+        state = iterator.__dict__
+        ready = ready_batches(state)
+        tasks = None if known.in_order else tuple(state.get("_task_info", ()))
+        t0 = now()
+        try:
+            batch = self._original(iterator)
+        except BaseException as error:
+            self._failed(me, error, known, ready, t0, now())
+            raise
+        t1 = now()
+        self._end(me, known, batch_index(state, tasks), batch, ready, t0, t1)
+        return batch
+
+    def _request_here(self, me: ThreadState, iterator: Any, known: Iterator) -> Any:
+        """A batch that this thread makes itself."""
+        me.making = known
+        t0 = now()
+        try:
+            batch = self._original(iterator)
+        except BaseException as error:
+            self._failed(me, error, known, READY_UNKNOWN, t0, now())
+            raise
+        finally:
+            me.making = None
+        t1 = now()
+        index = known.batches
+        known.batches = index + 1
+        self._end(me, known, index, batch, READY_UNKNOWN, t0, t1)
+        if 0 < me.fetch_ns < TINY_NS and t1 - t0 <= _NOT_TINY_NS and not (me.marking or me.in_worker or me.borrower):
+            # Until marks are due again; the first fetch then is measured.
+            me.quick, me.unmeasured_ns = known, MEASURED_EVERY_NS
+        return batch
+
+    def _failed(self, me: ThreadState, error: BaseException, known: Iterator, ready: int, t0: int, t1: int) -> None:
+        ended = isinstance(error, StopIteration)
+        if me.borrower is None:
+            self._event(WAIT, t0, t1, known.number, _UNKNOWN, _UNKNOWN, END if ended else FAILED, ready)
+        if not ended:
+            hide_own_frames()
+
+    def _end(self, me: ThreadState, known: Iterator, index: int, batch: Any, ready: int, t0: int, t1: int) -> None:
+        try:
+            if me.borrower is None:
+                self._event(WAIT, t0, t1, known.number, index, samples_in(batch), 0, ready)
+            else:
+                me.borrower.lend(known.number, index, samples_in(batch), ready)
+            if me.marking:
+                self._mark(me, t1)
+        except Exception as error:
+            self._fault(error)
+
+    def _count(self, batch: Any) -> int:
+        try:
+            return samples_in(batch)
+        except Exception as error:
+            self._fault(error)
+            return _UNKNOWN
+
+
+def batch_index(state: dict[str, Any], tasks: tuple[int, ...] | None) -> int:
+    """Which batch was received, counted as the workers count. `tasks` were under way before, where their order is free."""
+    if tasks is not None:
+        left = state.get("_task_info", ())
+        return next((task for task in tasks if task not in left), _UNKNOWN)
+    return int(state.get("_rcvd_idx", 0)) - 1
+
+
+def ready_batches(state: dict[str, Any]) -> int:
+    """Batches that workers have made and nobody has asked for yet; READY_UNKNOWN where the system does not say."""
+    queue = state["_worker_result_queue"]
+    try:
+        ready = int(queue.qsize())
+        pinned = state.get("_data_queue")
+        if pinned is not None and pinned is not queue:
+            ready += pinned.qsize()
+        for task in list(state["_task_info"].values()):
+            ready += len(task) == 2
+    except (NotImplementedError, KeyError, AttributeError):
+        return READY_UNKNOWN
+    return min(ready, READY_UNKNOWN - 1)
