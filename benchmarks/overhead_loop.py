@@ -45,7 +45,7 @@ def tools(name: str) -> tuple[AbstractContextManager[Any], StepContext]:
 
 def make(step: str, steps: int) -> tuple[torch.nn.Module, DataLoader[Any]]:
     """The smallest training there is; or a perceptron of about 20 ms whose batches a worker makes."""
-    width, batch = (8, 4) if step == "empty" else (704, 256)
+    width, batch = (8, 4) if step == "empty" else (768, 256)
     samples = batch * min(steps, 2000)
     data = TensorDataset(torch.zeros(samples, width)) if step == "empty" else TensorDataset(torch.randn(batch, width))
     model = torch.nn.Linear(width, 1)

@@ -12,6 +12,7 @@ from slowstep.analyses.fixed_cost import FixedCost, find_fixed_cost
 from slowstep.analyses.functions import read_stacks, shown
 from slowstep.analyses.ledger import CORE, Ledger, build_ledger
 from slowstep.analyses.load import Load, find_load
+from slowstep.analyses.own_cost import OwnCost, find_own_cost
 from slowstep.analyses.producers import ACCOUNT, Demand, Fetches, WaitParts, divide_waits, find_demand, find_fetches
 from slowstep.analyses.steps import Floats, Steps, find_steps
 from slowstep.analyses.trainer import Trainer, find_trainer
@@ -67,6 +68,7 @@ class Measurements:
     cores: float | None  # that the training may use: affinity and quota
     device: str  # where the anchor optimizer's parameters are
     has_stacks: bool
+    own_cost: OwnCost | None
     trainer: Trainer
 
     @property
@@ -107,6 +109,7 @@ def measure(timeline: Timeline, warmup: int | None = None) -> Measurements:
         cores=cores,
         device=_device(trainer),
         has_stacks=len(stacks.time_ns) > 0,
+        own_cost=find_own_cost(timeline, trainer, steps.total),
         trainer=trainer,
     )
 

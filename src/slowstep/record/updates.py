@@ -140,9 +140,9 @@ class Updates:
             else:
                 me.step_ns = (at_ns - state.last_due_ns) // max(state.count - state.count_when_due, 1)
             state.last_due_ns, state.count_when_due, state.due_ns = at_ns, state.count, at_ns + _DUE_EVERY_NS
-            if self._mark(me, at_ns) or self._is_last(state):
-                state.due_ns = 0
             me.updates += 1
+            if self._mark(me, at_ns) or me.updates < _LOOK_FOR_LOADER_AT or self._is_last(state):
+                state.due_ns = 0
             if me.updates == _LOOK_FOR_LOADER_AT and not me.waits:
                 self._call_once(recorder.when_no_loader)
             if state.count > self._most:

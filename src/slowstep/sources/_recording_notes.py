@@ -196,7 +196,7 @@ def _frame(note: Note) -> Frame | None:
     return Frame(file=note["file"], function=note["function"], first_line=note.get("first_line", 0), line=note.get("line", 0))
 
 
-def run_facts(folder: str, launchers: list[Notes], launcher_cpu_ns: int | None) -> RunFacts:
+def run_facts(folder: str, launchers: list[Notes]) -> RunFacts:
     """What the launcher said of the run; a folder without its notes gets its own name and nothing else."""
     notes = launchers[0] if launchers else Notes(lines={}, texts={}, health=())
     run, ending = notes.last("run"), notes.last("exit")
@@ -210,5 +210,4 @@ def run_facts(folder: str, launchers: list[Notes], launcher_cpu_ns: int | None) 
         exit_code=ending.get("code"),
         stop_signals=tuple(str(name) for name in ending.get("signals") or ()),
         warmup=run.get("warmup"),
-        launcher_cpu_ns=launcher_cpu_ns,
     )

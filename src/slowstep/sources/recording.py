@@ -63,13 +63,13 @@ def read(path: Path) -> Timeline:
             columns[name].append(frame)
     for _, records, _ in launcher:
         columns["readings"].append(_readings(records))
+        columns["launcher_costs"].append(_launcher_costs(records))
     tables = {name: pl.concat(frames) if frames else TABLE[name].empty() for name, frames in columns.items()}
-    cost = launcher[0][1] if launcher else np.zeros(0, DTYPE)
     return Timeline(
         source="recording",
         tables=tables,
         processes=tuple(process_facts(notes) for notes, _, _ in recorded),
-        run=run_facts(path.name, [notes for notes, _, _ in launcher], _grown(cost[cost["kind"] == fmt.READING_COST]["a"])),
+        run=run_facts(path.name, [notes for notes, _, _ in launcher]),
         health=tuple(_merged(health)),
     )
 
@@ -103,11 +103,6 @@ def _losses(lost: _Lost) -> Iterable[Health]:
             count=lost.malformed,
             remedy="they end before they begin: something else has written into the file; record again",
         )
-
-
-def _grown(values: NDArray[np.int64]) -> int | None:
-    """What a cumulative reading grew by while it was read: what the launcher used before the command began is not the training's."""
-    return int(values[-1] - values[0]) if len(values) else None
 
 
 def _merged(rows: Iterable[Health]) -> Iterable[Health]:
@@ -317,6 +312,11 @@ def _call_edges(process: int, notes: Notes) -> pl.DataFrame:
 def _readings(records: Records) -> pl.DataFrame:
     r = records[records["kind"] == fmt.READING_CPU]
     return _frame("readings", time_ns=r["t0"], tree_cpu_ns=r["a"], busy_cpu_ns=r["b"], stolen_cpu_ns=r["c"])
+
+
+def _launcher_costs(records: Records) -> pl.DataFrame:
+    r = records[records["kind"] == fmt.READING_COST]
+    return _frame("launcher_costs", time_ns=r["t0"], cpu_ns=r["a"])
 
 
 SOURCE = Source(name="recording", sniff=sniff, read=read)

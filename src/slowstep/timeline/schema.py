@@ -228,6 +228,11 @@ TABLES: tuple[Table, ...] = (
         ),
     ),
     Table(
+        name="launcher_costs",
+        row="One row per reading of what slowstep's own process beside the training costs.",
+        columns=(TIME, _column("cpu_ns", pl.Int64, "CPU time that it has used so far")),
+    ),
+    Table(
         name="totals",
         row="One row per stretch of steps of which only the number was kept.",
         columns=(

@@ -57,7 +57,6 @@ class RunFacts:
     exit_code: int | None
     stop_signals: tuple[str, ...]  # that --stop sent; empty where it was not used
     warmup: int | None
-    launcher_cpu_ns: int | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

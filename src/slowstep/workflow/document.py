@@ -11,6 +11,7 @@ import numpy as np
 
 from slowstep.analyses.ledger import Ledger
 from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.own_cost import OwnCost
 from slowstep.diagnosis.engine import Diagnosis, busy_note
 from slowstep.findings import Finding
 from slowstep.health import Health
@@ -34,7 +35,7 @@ def fill(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosis
         "next": {"stage": diagnosis.next.stage, "predicted": diagnosis.next.predicted} if diagnosis.next else None,
         "not_judged": [{"rule": row.rule, "reason": row.reason} for row in diagnosis.not_judged],
         "health": [_health_row(row) for row in (*timeline.health, *_doubts(timeline, m))],
-        "overhead": _overhead(timeline, m),
+        "overhead": _overhead(m.own_cost),
         "experiments": [],
     }
 
@@ -162,15 +163,7 @@ def _doubts(timeline: Timeline, m: Measurements) -> list[Health]:
     return rows
 
 
-def _overhead(timeline: Timeline, m: Measurements) -> Overhead:
-    """What recording cost: events at their calibrated cost, and the CPU time of the sampler and the launcher."""
-    known = [facts for facts in timeline.processes if facts.events is not None and facts.event_cost_ns is not None]
-    if not known or m.steps.total == 0:
+def _overhead(cost: OwnCost | None) -> Overhead:
+    if cost is None:
         return {"us_per_step": None, "share": None}
-    own = [facts for facts in known if facts.pid == m.trainer.facts.pid]
-    in_training = sum((f.events or 0) * (f.event_cost_ns or 0.0) + (f.sampler_cpu_ns or 0) for f in own)
-    everywhere = sum((f.events or 0) * (f.event_cost_ns or 0.0) + (f.sampler_cpu_ns or 0) for f in known) + (
-        max(timeline.run.launcher_cpu_ns or 0, 0)
-    )
-    length = float(m.trainer.update_end_ns[-1] - m.trainer.update_end_ns[0])
-    return {"us_per_step": in_training / m.steps.total / 1e3, "share": everywhere / length if length > 0 else None}
+    return {"us_per_step": cost.ns_per_step / 1e3, "share": cost.share}

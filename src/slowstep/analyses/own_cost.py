@@ -1,0 +1,45 @@
+"""What recording cost: events at their calibrated cost, and the CPU time of the stack samplers and of the process beside the training."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from slowstep.analyses.trainer import Trainer
+from slowstep.timeline.timeline import ProcessFacts, Timeline
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OwnCost:
+    """Cost inside the training process per step, and that of all processes as a share of the time in which the training ran."""
+
+    ns_per_step: float
+    share: float | None
+
+
+def find_own_cost(timeline: Timeline, trainer: Trainer, steps: int) -> OwnCost | None:
+    """The cost of recording so many steps; None where no process has measured what an event costs, or none was recorded."""
+    known = [facts for facts in timeline.processes if facts.events is not None and facts.event_cost_ns is not None]
+    if not known or steps == 0:
+        return None
+    inside = sum(_of_process(facts) for facts in known if facts.pid == trainer.facts.pid)
+    first, last = int(trainer.update_end_ns[0]), int(trainer.update_end_ns[-1])
+    if last <= first:
+        return OwnCost(ns_per_step=inside / steps, share=None)
+    everywhere = sum(map(_of_process, known)) + _of_launcher(timeline.table("launcher_costs"), first, last)
+    return OwnCost(ns_per_step=inside / steps, share=everywhere / (last - first))
+
+
+def _of_process(facts: ProcessFacts) -> float:
+    return (facts.events or 0) * (facts.event_cost_ns or 0.0) + (facts.sampler_cpu_ns or 0)
+
+
+def _of_launcher(costs: pl.DataFrame, first_ns: int, last_ns: int) -> float:
+    """Between two times. What it used while the command was starting is no part of the training."""
+    if costs.is_empty():
+        return 0.0
+    costs = costs.sort("time_ns")
+    begin, end = np.interp([first_ns, last_ns], costs["time_ns"].to_numpy(), costs["cpu_ns"].to_numpy())
+    return float(end - begin)

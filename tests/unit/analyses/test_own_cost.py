@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from made_events import Events, at
+from made_recordings import MS, Writer
+from slowstep.analyses.own_cost import OwnCost, find_own_cost
+from slowstep.analyses.trainer import find_trainer
+from slowstep.record import format as fmt
+
+
+def a_second_of_training(events: Events) -> None:
+    """Eleven updates, a step of 100 ms each."""
+    for k in range(11):
+        events.step(100 * k)
+    cost_line(events.trainer, events=1000, event_ns=2000, sampler_cpu_ns=3 * MS)
+
+
+def cost_line(writer: Writer, **line: Any) -> None:
+    writer.lines.append({"kind": "cost", **line})
+
+
+def launcher_used(events: Events, when: float, cpu_ms: float) -> None:
+    events.launcher.event(fmt.READING_COST, at(when), at(when), cpu_ms * MS, thread=1)
+
+
+def found(events: Events) -> OwnCost | None:
+    timeline = events.timeline()
+    return find_own_cost(timeline, find_trainer(timeline), steps=10)
+
+
+def test_events_and_sampler_are_divided_among_the_steps(tmp_path):
+    events = Events(tmp_path)
+    a_second_of_training(events)
+
+    cost = found(events)
+
+    assert cost is not None
+    assert cost.ns_per_step == pytest.approx(0.5 * MS)
+    assert cost.share == pytest.approx(5 / 1000)
+
+
+def test_workers_count_in_the_share_and_not_in_the_training_process(tmp_path):
+    events = Events(tmp_path)
+    a_second_of_training(events)
+    events.loader(workers=1)
+    events.fetch(0, 5, 0, worker=0, cpu=4)
+    cost_line(events.workers[0], events=500, event_ns=2000, sampler_cpu_ns=0)
+
+    cost = found(events)
+
+    assert cost is not None
+    assert cost.ns_per_step == pytest.approx(0.5 * MS)
+    assert cost.share == pytest.approx(6 / 1000)
+
+
+def test_of_the_launcher_only_what_it_used_during_the_training_counts(tmp_path):
+    events = Events(tmp_path)
+    a_second_of_training(events)
+    launcher_used(events, -1000, 0)
+    launcher_used(events, 10, 100)
+    launcher_used(events, 1010, 102)
+    launcher_used(events, 3000, 500)
+
+    cost = found(events)
+
+    assert cost is not None
+    assert cost.share == pytest.approx(7 / 1000)
+
+
+def test_without_a_calibrated_cost_it_is_unknown(tmp_path):
+    events = Events(tmp_path)
+    events.step(0)
+    events.step(100)
+
+    assert found(events) is None
