@@ -22,7 +22,9 @@ RECEIVE_HIGH_NS = 2_000_000.0
 
 # Threads that compute side by side slow each other, even on cores of their own: they share caches, memory, and often a physical core.
 # Measured on the case study: compute of 30.5 ms a step alone, 31.3 beside a worker busy 60 % of the time, 34.6 beside one always busy.
+# Cores that share less slow each other less: the middle is expected where a worker that was always busy is relieved.
 SIDE_BY_SIDE = 0.12
+RELIEF_EXPECTED = SIDE_BY_SIDE / 2
 # Workers that wait cost memory, and share what they wait for: no more than this many per core are proposed.
 WORKERS_PER_CORE = 4
 

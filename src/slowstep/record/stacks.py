@@ -20,6 +20,8 @@ PERIOD_NS: Final = 50_000_000
 # 100 us, they become rarer. (Measured on two cores of a shared machine: 140 us, 60 of them for waking.)
 _ELAPSED_PER_COST: Final = 500
 _FIRST_COST_NS: Final = 2_000_000
+# Whoever ends the thread waits for it a fifth of a second.
+_LONGEST_PAUSE_NS: Final = 130_000_000
 # A stack that is taken so much after its time is where the interpreter's lock was free, not where the time went.
 LATE_NS: Final = 25_000_000
 CHORES_PERIOD_NS: Final = 500_000_000
@@ -163,7 +165,7 @@ class Sampler:
             pause_ns = CHORES_PERIOD_NS
             if self._takes_stacks:
                 affordable_ns = started_ns + (self.cpu_ns - _FIRST_COST_NS) * _ELAPSED_PER_COST
-                pause_ns = int(max(PERIOD_NS, affordable_ns - planned_ns) * uniform(0.9, 1.1))
+                pause_ns = int(min(max(PERIOD_NS, affordable_ns - planned_ns), _LONGEST_PAUSE_NS) * uniform(0.9, 1.1))
             planned_ns = max(planned_ns + pause_ns, time.monotonic_ns())
 
     def _wait_until(self, planned_ns: int) -> bool:

@@ -8,8 +8,8 @@ Why it costs:
     code takes.
 How the gain is predicted:
     r is the wait for batches; B is what producers need when that function takes a twentieth of its time (a fifth at worse, nothing at
-    better, where the relieved cores also let the training run an eighth faster), divided by the workers, not below the CPU time of
-    training and producers divided by the cores.
+    better), divided by the workers, not below the CPU time of training and producers divided by the cores. A worker that is always busy
+    slows the training beside it; relieved, it lets the training run a sixteenth faster (not at all at worse, an eighth at better).
 When it is wrong:
     The function may do work that must be done, and be as fast as it can be. Timing calls makes many short ones look longer than they are.
 What to try:
@@ -22,7 +22,17 @@ from slowstep.analyses.calls import Function
 from slowstep.analyses.functions import shown
 from slowstep.analyses.measurements import DOMINANT_SHARE, Measurements
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
-from slowstep.diagnosis.input_side import COMFORTABLE, RECEIVE_NS, SIDE_BY_SIDE, WAIT_SHARE, Side, beside_ns, claims, find_side
+from slowstep.diagnosis.input_side import (
+    COMFORTABLE,
+    RECEIVE_NS,
+    RELIEF_EXPECTED,
+    SIDE_BY_SIDE,
+    WAIT_SHARE,
+    Side,
+    beside_ns,
+    claims,
+    find_side,
+)
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 
@@ -101,8 +111,9 @@ def _counterfactual(m: Measurements, side: Side, function: Function) -> Counterf
         removed = side.removable_ns + side.filling_ns * spared_wall / side.wall_ns + relieved * side.rest_ns
         return Case(removed_ns=removed, beside_ns=beside_ns(side, workers, spared_wall_ns=spared_wall, spared_cpu_ns=spared_cpu))
 
-    words = f"{function.name} takes a twentieth of its time"
-    return Counterfactual(assumes=words, expected=case(LEFT), worse=case(LEFT_AT_WORSE), better=case(0.0, SIDE_BY_SIDE))
+    words = f"{function.name} takes a twentieth of its time" + (", and relieves the training beside it" if workers else "")
+    expected, worse, better = case(LEFT, RELIEF_EXPECTED), case(LEFT_AT_WORSE), case(0.0, SIDE_BY_SIDE)
+    return Counterfactual(assumes=words, expected=expected, worse=worse, better=better)
 
 
 RULE = Rule(name=NAME, stages=("preprocess",), judge=judge)
