@@ -40,7 +40,7 @@ VARIANTS = {
     "too-few-workers": replace(BASE, workers=2, read_latency_ms=2.7, steps=110),
     "slow-collate": replace(BASE, collate="slow", steps=125),
     "slow-transform": replace(BASE, augment="slow", steps=90),
-    "small-batch": replace(BASE, batch_size=4, steps=620),
+    "small-batch": replace(BASE, batch_size=4, steps=900),
     "slow-callback": replace(BASE, post_process="on", steps=125),
     "blocking-checkpoint": replace(BASE, checkpoint_every=2, steps=150),
 }
