@@ -27,9 +27,11 @@ from overhead_page import draw, misses
 
 HERE = Path(__file__).resolve().parent
 LOOP = HERE / "overhead_loop.py"
+TOGGLE = HERE / "overhead_toggle.py"
 PAGE = HERE.parent / "docs" / "overhead.md"
 ARMS = ("nothing", "slowstep", "torch.profiler", "cProfile", "traceml-ai", "gpuprof")
 STEPS = {"empty": 4000, "20ms": 300}
+TOGGLE_REPEATS = 3
 REPORT_STEPS = 100_000
 REPORT_REPEATS = 3
 WARM_SHARE = 0.2
@@ -115,6 +117,20 @@ def interleave(step: str, arms: list[str], rounds: int, draw_order: random.Rando
     return rows
 
 
+def toggle(repeats: int) -> list[tuple[float, float]]:
+    """ns per empty step of neighbouring blocks without and with hooks, in processes that switch them. Raises `ChildFailed`."""
+    pairs: list[tuple[float, float]] = []
+    for _ in range(repeats):
+        with tempfile.TemporaryDirectory(prefix="overhead-") as name:
+            result = Path(name) / "pairs.json"
+            words = [str(SLOWSTEP), "run", "--out", f"{name}/runs", sys.executable, str(TOGGLE), "--result", str(result)]
+            ran = subprocess.run(words, cwd=name, capture_output=True, text=True, timeout=LIMIT_S)
+            if ran.returncode != 0:
+                raise ChildFailed(f"{TOGGLE.name}: exit code {ran.returncode}\n{ran.stderr[-3000:]}")
+            pairs += [(round(without), round(with_hooks)) for without, with_hooks in json.loads(result.read_text())]
+    return pairs
+
+
 def time_report(steps: int, repeats: int) -> dict[str, Any]:
     """Seconds of `slowstep analyze` for a recording of so many empty steps, interpreter start included."""
     with tempfile.TemporaryDirectory(prefix="overhead-") as name:
@@ -155,6 +171,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
         "rivals": versions,
         "arms": arms,
         "rows": [row for step in STEPS for row in interleave(step, arms, arguments.rounds, order)],
+        "toggle": toggle(TOGGLE_REPEATS),
         "report": time_report(arguments.report_steps, REPORT_REPEATS),
     }
     arguments.results.parent.mkdir(parents=True, exist_ok=True)
