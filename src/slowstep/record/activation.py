@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import atexit
-import importlib
 import os
-import pkgutil
 import sys
 from functools import partial
 
 from slowstep.record import format as contract
-from slowstep.record import hooks, imports
+from slowstep.record import imports
 from slowstep.record.hook import Hook, Unfit
 from slowstep.record.recorder import Recorder
 from slowstep.record.tracebacks import show_own_frames
+from slowstep.registry import discover
 
 
 def activated(just_imported: str | None = None) -> Recorder | None:
@@ -81,9 +80,8 @@ def install_one(recorder: Recorder, hook: Hook) -> None:
 
 
 def discovered() -> list[Hook]:
-    """The hook of every module in `hooks`, by name. Raises what importing a broken one raises, and AttributeError where HOOK is missing."""
-    names = sorted(module.name for module in pkgutil.iter_modules(hooks.__path__))
-    return [importlib.import_module(f"{hooks.__name__}.{name}").HOOK for name in names]
+    """The hook of every module in `hooks`, by name. Raises DiscoveryError for a broken one."""
+    return [hook for hook in discover("slowstep.record.hooks", "HOOK").values() if isinstance(hook, Hook)]
 
 
 def _is_complete(name: str) -> bool:
