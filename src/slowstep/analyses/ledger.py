@@ -29,7 +29,7 @@ Part = tuple[str, str]  # stage, part
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ledger:
-    """Row meaning: one row per part; `ns` has a column per step of the window. All rows and columns sum to the window exactly."""
+    """Row meaning: one row per part; `ns` has a column per step of the window. All rows and columns sum to the steps' time exactly."""
 
     parts: tuple[Part, ...]
     ns: Floats
@@ -59,11 +59,13 @@ def build_ledger(timeline: Timeline, trainer: Trainer, steps: Steps, waits: Wait
     spans = _labelled(trainer, steps, waits)
     edges, owner = innermost(spans.start, spans.end, steps.edges_ns)
     length = np.diff(edges).astype(np.float64)
-    step = np.clip(np.searchsorted(steps.edges_ns, edges[:-1], side="right") - 1, 0, steps.count - 1)
+    # By stretches: those that are no steps, because the recorder only counted in them, are taken out at the end.
+    count = steps.stretches
+    step = np.clip(np.searchsorted(steps.edges_ns, edges[:-1], side="right") - 1, 0, count - 1)
     rows: dict[Part, Floats] = {}
 
     def charge(part: Part, at: Ints, ns: Floats) -> None:
-        rows[part] = rows.get(part, np.zeros(steps.count)) + np.bincount(at, weights=ns, minlength=steps.count)
+        rows[part] = rows.get(part, np.zeros(count)) + np.bincount(at, weights=ns, minlength=count)
 
     part_ids: dict[Part, int] = {}
     ids = np.array([part_ids.setdefault(part, len(part_ids)) for part in spans.part] or [0])
@@ -74,13 +76,13 @@ def build_ledger(timeline: Timeline, trainer: Trainer, steps: Steps, waits: Wait
         if part != _WAIT:
             charge(part, step[mine], length[mine])
     _charge_waits(waits, owner, step, length, charge)
-    gap = ~held
-    named, counts = name_gaps(trainer, stacks, edges[:-1][gap], edges[1:][gap], step[gap], steps.count)
+    gap = ~held & ~steps.excluded[step]
+    named, counts = name_gaps(trainer, stacks, edges[:-1][gap], edges[1:][gap], step[gap], count)
     for part, ns in named.items():
-        rows[part] = rows.get(part, np.zeros(steps.count)) + ns
+        rows[part] = rows.get(part, np.zeros(count)) + ns
     _move_delay(timeline, trainer, steps, rows)
     parts = tuple(sorted(rows, key=_order))
-    return Ledger(parts=parts, ns=np.vstack([rows[part] for part in parts]), gap_stacks=counts)
+    return Ledger(parts=parts, ns=np.vstack([rows[part] for part in parts])[:, ~steps.excluded], gap_stacks=counts)
 
 
 _WAIT: Part = ("", "wait")
@@ -193,12 +195,16 @@ def _move_delay(timeline: Timeline, trainer: Trainer, steps: Steps, rows: dict[P
     time, delay = marks["time_ns"].to_numpy(), np.maximum(np.diff(marks["delay_ns"].to_numpy()).astype(np.float64), 0)
     update = np.searchsorted(trainer.update_end_ns, time, side="right")
     step = np.searchsorted(steps.edges_ns, time[1:], side="right") - 1
-    usable = (step >= 0) & (step < steps.count)
+    usable = (step >= 0) & (step < steps.stretches)
+    # What the thread waited while steps were only counted belongs to none of the others.
+    left_out = np.concatenate(([0], np.cumsum(steps.excluded)))[np.clip(np.searchsorted(steps.edges_ns, time), 0, steps.stretches)]
+    usable &= np.diff(left_out) == 0
     # A stretch in which an update ended held a body; any other held the wait and what came before it.
     body = usable & (np.diff(update) > 0)
     rest = usable & ~body
-    _take(rows, np.bincount(step[body], weights=delay[body], minlength=steps.count).astype(np.float64), ("compute",))
-    _take(rows, np.bincount(step[rest], weights=delay[rest], minlength=steps.count).astype(np.float64), ("output", "store", UNATTRIBUTED))
+    count = steps.stretches
+    _take(rows, np.bincount(step[body], weights=delay[body], minlength=count).astype(np.float64), ("compute",))
+    _take(rows, np.bincount(step[rest], weights=delay[rest], minlength=count).astype(np.float64), ("output", "store", UNATTRIBUTED))
 
 
 def _take(rows: dict[Part, Floats], delay: Floats, stages: tuple[str, ...]) -> None:

@@ -94,10 +94,10 @@ def measure(timeline: Timeline, warmup: int | None = None) -> Measurements:
         steps=_confirmed(steps, trainer, fetches),
         ledger=ledger,
         loader=_loader(timeline, trainer),
-        demand=find_demand(timeline, trainer, fetches, steps.edges_ns),
+        demand=find_demand(timeline, trainer, fetches, steps),
         ready=waits.ready[asked],
         wait_ns=(waits.end_ns - waits.start_ns)[asked].astype(np.float64),
-        unmatched_share=float((waits.end_ns - waits.start_ns)[asked & ~waits.matched].sum() / (high - low)),
+        unmatched_share=float((waits.end_ns - waits.start_ns)[asked & ~waits.matched].sum() / steps.length_ns),
         filling_ns=_filling(waits, steps),
         fetch_function=dominant_of_fetch(calls, DOMINANT_SHARE),
         timed_fetches=calls.stretches,
@@ -116,9 +116,9 @@ def measure(timeline: Timeline, warmup: int | None = None) -> Measurements:
 
 def _filling(waits: WaitParts, steps: Steps) -> Floats:
     step = np.searchsorted(steps.edges_ns, waits.start_ns, side="right") - 1
-    mine = waits.first & (step >= 0) & (step < steps.count)
+    mine = waits.first & (step >= 0) & (step < steps.stretches)
     made = waits.parts[mine, : len(ACCOUNT)].sum(axis=1)
-    return np.bincount(step[mine], weights=made, minlength=steps.count).astype(np.float64)
+    return np.bincount(step[mine], weights=made, minlength=steps.stretches).astype(np.float64)[~steps.excluded]
 
 
 def _cores(trainer: Trainer) -> float | None:
@@ -183,6 +183,5 @@ def _per_step(timeline: Timeline, trainer: Trainer, steps: Steps, column: str) -
     marks = marks.sort("time_ns")
     if marks.height < 2 or marks["time_ns"][0] == marks["time_ns"][-1]:
         return None
-    length = int(steps.edges_ns[-1] - steps.edges_ns[0])
     rate = (marks[column][-1] - marks[column][0]) / (marks["time_ns"][-1] - marks["time_ns"][0])
-    return float(rate * length / steps.count)
+    return float(rate * steps.length_ns / steps.count)

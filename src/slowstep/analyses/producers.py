@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from slowstep.analyses.steps import Floats
+from slowstep.analyses.steps import Floats, Steps
 from slowstep.analyses.trainer import Trainer
 from slowstep.timeline.intervals import Ints, covered_ns, overlap_ns
 from slowstep.timeline.timeline import Timeline
@@ -236,9 +236,9 @@ def _first_of_iterator(waits: pl.DataFrame) -> NDArray[np.bool_]:
     return waits.select((pl.col("batch") == 0) | ~pl.col("iterator").is_duplicated())["batch"].to_numpy()
 
 
-def find_demand(timeline: Timeline, trainer: Trainer, fetches: Fetches, edges_ns: Ints) -> Demand:
+def find_demand(timeline: Timeline, trainer: Trainer, fetches: Fetches, steps: Steps) -> Demand:
     """Producers' needs per step, from the fetches inside the window."""
-    low, high, steps = int(edges_ns[0]), int(edges_ns[-1]), len(edges_ns) - 1
+    low, high = int(steps.edges_ns[0]), int(steps.edges_ns[-1])
     inside = (fetches.start_ns >= low) & (fetches.end_ns <= high)
     inside = inside & ~fetches.profiled if (inside & ~fetches.profiled).any() else inside
     iterators = timeline.table("iterators").filter(
@@ -247,7 +247,7 @@ def find_demand(timeline: Timeline, trainer: Trainer, fetches: Fetches, edges_ns
     workers = int(iterators["num_workers"].max() or 0) if iterators.height else 0  # type: ignore[arg-type]
     if not inside.any():
         return Demand(workers=workers, wall_ns=None, cpu_ns=None, collate_ns=None, batch_bytes=None, idle_share=None, blocked_share=None)
-    batches = _batches_per_step(trainer, low, high, steps)
+    batches = _batches_per_step(trainer, low, high, steps.count)
     wall, cpu = (
         float(fetches.wall_ns[inside].mean()),
         float((fetches.cpu_ns + np.minimum(fetches.other_cpu_ns, fetches.wall_ns))[inside].mean()),

@@ -26,29 +26,44 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Steps:
-    """The steps of the window. `edges_ns` has n + 1 instants; `samples` is per step, NaN where unknown."""
+    """The steps of the window, those of which only the number was kept (thinning) left out of all counts and figures per step.
+
+    `edges_ns` bounds the stretches between boundaries, n + 1 instants for n of them. A stretch is a step, or one of `excluded`: steps that
+    the recorder only counted. `samples` and `eventful` are per step, samples NaN where unknown.
+    """
 
     boundary: str  # "request for input" or "end of the optimizer call"
     edges_ns: Ints
+    excluded: NDArray[np.bool_]
     samples: Floats
     batch_size: int | None
     batch_size_from: str | None
     warmup: int
-    total: int
+    total: int  # in the whole recording, those only counted included
+    only_counted: int
     eventful: NDArray[np.bool_]  # steps with a periodic event: epoch change, validation, checkpoint
     period: int  # steps in the longest period seen, 1 where none is
     whole_periods: bool  # the window was cut to whole periods (two or more were seen)
-    excluded: NDArray[np.bool_]  # steps of which only the number was kept (thinning): not in the ledger
 
     @property
     def duration_ns(self) -> Ints:
         """Length of each step."""
-        return np.diff(self.edges_ns)
+        return np.diff(self.edges_ns)[~self.excluded]
 
     @property
     def count(self) -> int:
         """Steps in the window."""
-        return len(self.edges_ns) - 1
+        return int((~self.excluded).sum())
+
+    @property
+    def stretches(self) -> int:
+        """Stretches between boundaries, the excluded ones included."""
+        return len(self.excluded)
+
+    @property
+    def length_ns(self) -> int:
+        """Length of all steps together."""
+        return int(self.duration_ns.sum())
 
 
 def find_steps(trainer: Trainer, totals: pl.DataFrame, warmup: int | None = None) -> Steps:
@@ -56,28 +71,30 @@ def find_steps(trainer: Trainer, totals: pl.DataFrame, warmup: int | None = None
     kind, edges = _boundaries(trainer)
     if len(edges) < 3:
         raise NothingRecorded(f"only {len(trainer.update_end_ns)} update(s) were recorded: let the training run longer, at least 40 steps.")
-    edges, thinned = _without_thinned(edges, totals)
+    totals = totals.filter(pl.col("process") == trainer.process)
+    thinned = _thinned(edges, totals)
     samples, batch_size, origin = _samples(trainer, edges)
     skip = find_warmup(np.diff(edges)[~thinned]) if warmup is None else min(warmup, len(edges) - 2)
     skip = _index_of_kept(skip, thinned)
     events = _events(trainer, edges)
     first, last, period, whole = _whole_periods(events, skip, len(edges) - 1)
-    kept = slice(first, last)
+    excluded = thinned[first:last]
     eventful = np.zeros(len(edges) - 1, dtype=bool)
     for steps in events:
         eventful[steps] = True
     return Steps(
         boundary=kind,
         edges_ns=edges[first : last + 1],
-        samples=samples[kept],
+        excluded=excluded,
+        samples=samples[first:last][~excluded],
         batch_size=batch_size,
         batch_size_from=origin,
         warmup=skip,
-        total=len(trainer.update_end_ns),
-        eventful=eventful[kept],
+        total=len(trainer.update_end_ns) + int(totals["steps"].sum()),
+        only_counted=int(totals["steps"].sum()),
+        eventful=eventful[first:last][~excluded],
         period=period,
         whole_periods=whole,
-        excluded=thinned[kept],
     )
 
 
@@ -94,14 +111,14 @@ def _boundaries(trainer: Trainer) -> tuple[str, Ints]:
     return "end of the optimizer call", ends
 
 
-def _without_thinned(edges: Ints, totals: pl.DataFrame) -> tuple[Ints, NDArray[np.bool_]]:
-    """Steps between two boundaries that the recorder only counted are one long stretch: mark it."""
+def _thinned(edges: Ints, totals: pl.DataFrame) -> NDArray[np.bool_]:
+    """Which stretches between boundaries hold steps that the recorder only counted."""
     thinned = np.zeros(len(edges) - 1, dtype=bool)
     for start, end in totals.select("start_ns", "end_ns").iter_rows():
         first = int(np.searchsorted(edges, start, side="right")) - 1
         last = int(np.searchsorted(edges, end, side="left"))
         thinned[max(first, 0) : last] = True
-    return edges, thinned
+    return thinned
 
 
 def _index_of_kept(skip: int, thinned: NDArray[np.bool_]) -> int:

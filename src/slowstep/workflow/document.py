@@ -83,7 +83,7 @@ def _ending(timeline: Timeline) -> str | None:
 
 
 def _throughput(m: Measurements) -> Throughput:
-    usual = m.step_ns[~m.steps.eventful & ~m.steps.excluded]
+    usual = m.step_ns[~m.steps.eventful]
     usual = usual if len(usual) else m.step_ns
     seconds = float(m.step_ns.sum()) / 1e9
     samples = float(m.steps.samples.sum())
@@ -150,13 +150,12 @@ def _doubts(timeline: Timeline, m: Measurements) -> list[Health]:
                 remedy="fewer than two whole periods (epochs, checkpoints) were recorded: record longer for a sharper gain",
             )
         )
-    if m.steps.excluded.any():
-        kept, all_steps = int((~m.steps.excluded).sum()), m.steps.count
+    if m.steps.only_counted:
         rows.append(
             Health(
                 name="thinned",
                 severity="info",
-                count=all_steps - kept,
+                count=m.steps.only_counted,
                 remedy="the recording reached its size limit: details are kept for part of the steps",
             )
         )
