@@ -1,4 +1,4 @@
-"""Which steps keep their details once a recording grows big: all, then blocks of 256 steps out of ever more."""
+"""Which steps keep their details once a recording grows big: all, then blocks of 256 steps out of ever more, at random distances."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 import threading
 import time
 from collections.abc import Callable
@@ -29,6 +30,8 @@ class Writer:
 
     def __init__(self, local: PerThread, fault: Callable[[Exception], None], *, limit_bytes: int) -> None:
         self._local, self._fault, self._limit_bytes = local, fault, limit_bytes
+        # Its own generator: the training's random numbers are its own.
+        self._uniform = random.Random().uniform
         self.event, self._bind = build_fast_path(local, self.place, fault)
         self.open_files: Callable[[], bool] = lambda: False
         self.when_closed: Callable[[], None] = lambda: None
@@ -176,7 +179,9 @@ class Writer:
         if self._totals is None:
             keep_one_in = one_in(self.used_bytes, self._limit_bytes)
             if keep_one_in > 1:
-                self._leave_out(self._steps + (keep_one_in - 1) * BLOCK_STEPS)
+                # Never as long as the last time: a checkpoint every 1024 steps would be seen always or never.
+                blocks_left_out = (keep_one_in - 1) * self._uniform(0.5, 1.5)
+                self._leave_out(self._steps + int(blocks_left_out * BLOCK_STEPS))
             return
         if self._steps < self._details_from:
             self._update_totals(at_ns)

@@ -282,6 +282,26 @@ def test_a_big_recording_stays_below_its_limit_and_counts_every_step(make, steps
     assert faults.seen == []
 
 
+@pytest.mark.parametrize("phase", [0, 300, 600, 900])
+def test_what_happens_every_1024_steps_is_neither_always_nor_never_recorded(phase: int, tmp_path: Path, faults: Faults) -> None:
+    writer = mapped(tmp_path / "x.rec", faults, limit_bytes=64 * GRANULE_BYTES)
+
+    for number in range(150_000):
+        writer.event(UPDATE, number, number)
+        if number % 1024 == phase:
+            writer.event(SAVE, number, number)
+        writer.step()
+    writer.close()
+
+    records = read_records(tmp_path / "x.rec")
+    begun = min(record.t0 for record in records if record.kind == "TOTALS")
+    assert begun > 0
+    counted_from = sum(record.kind == "SAVE" for record in records[: next(i for i, r in enumerate(records) if r.kind == "TOTALS")])
+    seen = sum(record.kind == "SAVE" for record in records) - counted_from
+    happened = 150_000 // 1024 - counted_from
+    assert 0 < seen < happened
+
+
 def test_a_killed_process_has_counted_its_steps_up_to_the_last_block(tmp_path: Path, faults: Faults) -> None:
     writer = mapped(tmp_path / "x.rec", faults, limit_bytes=16 * GRANULE_BYTES)
 
