@@ -6,6 +6,7 @@ Exit code 1 if slowstep misses one of its own limits, 2 if a run failed. See ben
 from __future__ import annotations
 
 import argparse
+import compileall
 import json
 import os
 import random
@@ -162,6 +163,8 @@ def available(arms: list[str]) -> tuple[list[str], dict[str, str]]:
 
 def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     arms, versions = available([arm for arm in ARMS if not (arguments.no_rivals and arm in rivals.PACKAGES)])
+    # As an installed package is: a clone on a machine that writes no bytecode would be compiled anew by every process.
+    compileall.compile_dir(HERE.parent / "src", quiet=1)
     facts = machine.describe()
     order = random.Random(arguments.seed)
     raw = {

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from slowstep.record.journal import Journal
 
 INTERVAL_S: Final = 0.2
-# Waking and reading may cost at most 0.1 % of a core; where a round costs more (a /proc of hundreds of cores), rounds become rarer.
-_PAUSE_PER_COST: Final = 1000
+# Waking and reading may cost at most a fifteen-hundredth of a core: where a round costs more than 130 us, rounds become rarer.
+_PAUSE_PER_COST: Final = 1500
 _CLOCK_EVERY_S: Final = 60.0
 
 
 class Watch:
-    """Reads all monitors five times a second until stopped; one that fails is left out, and a health note says so.
+    """Reads all monitors up to five times a second until stopped; one that fails is left out, and a health note says so.
 
     `also` is called after every round, in the thread.
     """
