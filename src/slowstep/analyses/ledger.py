@@ -24,6 +24,8 @@ from slowstep.timeline.timeline import Timeline
 CORE = "waiting for a core"
 FORWARD = "forward and the rest"
 VALIDATION = "validation"
+# Forwards per step from which on what lies between them may be anything: a student and its teacher make two.
+SEVERAL_FORWARDS = 3
 Part = tuple[str, str]  # stage, part
 
 
@@ -161,6 +163,21 @@ def _last_work(trainer: Trainer, steps: Steps) -> Ints:
     limit = np.minimum(following, np.append(trainer.update_start_ns[1:], np.iinfo(np.int64).max))
     last: Ints = work[np.maximum(np.searchsorted(work, limit, side="right") - 1, 0)]
     return np.maximum(ends, last)
+
+
+def between_forwards_share(trainer: Trainer, steps: Steps, ledger: Ledger) -> float:
+    """Share of the steps' time that lies in bodies with several forwards, outside of them: a roll-out's environment, for instance.
+
+    0 where a loader or a single forward shows where the input ends, and where forwards are not recorded.
+    """
+    forwards = trainer.spans.filter(pl.col("kind") == "forward")
+    start, end = _edges(forwards)
+    stretch = np.searchsorted(steps.edges_ns, start, side="right") - 1
+    inside = (stretch >= 0) & (stretch < steps.stretches) & ~steps.excluded[np.clip(stretch, 0, steps.stretches - 1)]
+    if len(trainer.waits) or inside.sum() < SEVERAL_FORWARDS * steps.count:
+        return 0.0
+    rest = float(ledger.of("compute", FORWARD).sum()) - float((end - start)[inside].sum())
+    return max(rest, 0.0) / float(ledger.ns.sum())
 
 
 def _validations(trainer: Trainer) -> tuple[Ints, Ints]:

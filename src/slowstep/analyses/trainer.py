@@ -80,14 +80,14 @@ def find_trainer(timeline: Timeline) -> Trainer:
 
 def _nothing(timeline: Timeline) -> str:
     seen = sum(1 for facts in timeline.processes if facts.role == "trainer")
-    waits = timeline.table("waits").height
+    waits, backwards = timeline.table("waits").height, timeline.table("spans").filter(pl.col("kind") == "backward").height
     if not seen:
         return (
             "no training was seen: no process that PyTorch was imported in called a loader, backward or an optimizer. "
             "If the command does train, put `import slowstep.auto` as the first line of the training script and run it the same way."
         )
     return (
-        f"no update was seen: {seen} process(es) used PyTorch ({waits} batches asked for), "
+        f"no update was seen: {seen} process(es) used PyTorch ({waits} batches asked for, {backwards} backward passes), "
         "but no torch.optim optimizer's step() was called. Let it run until it trains, "
         "or, for an optimizer of your own, make it a torch.optim.Optimizer."
     )

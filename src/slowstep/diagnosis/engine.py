@@ -127,6 +127,9 @@ def _not_healthy(m: Measurements, leading: list[Judged], uncertain: list[Judged]
     if unattributed >= HEALTHY_UNATTRIBUTED:
         remedy = "wrap the loop's input in slowstep.steps(), or name stretches by slowstep.span()"
         return f"undetermined, because {unattributed:.0%} of the time could not be attributed; {remedy}"
+    if m.between_forwards_share >= HEALTHY_UNATTRIBUTED:
+        what = f"{m.between_forwards_share:.0%} of the time lies between a step's forwards, and what runs there is not known"
+        return f"undetermined, because {what} (an environment, sampling?); name it: with slowstep.span('environment', stage='preprocess')"
     together = combined_gain(m, leading)
     if together >= BOTTLENECK_PREDICTED:
         if leading and (leading[0].finding.gain.predicted or 0.0) >= BOTTLENECK_PREDICTED:

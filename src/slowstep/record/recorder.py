@@ -273,8 +273,6 @@ class Recorder:
         if sampler is not None and sampler.late:
             remedy = "the machine was busy, or code held the interpreter's lock: shares taken from stacks are less exact"
             self.health("late_stacks", "info", remedy, sampler.late)
-        if writer.thinned:
-            self.health("thinned", "info", "the recording grew big: most steps are only counted; nothing to do", writer.thinned)
         if writer.lost:
             self.health(
                 "lost_events", "data_loss", "they came from a signal handler in the middle of our own work; nothing to do", writer.lost

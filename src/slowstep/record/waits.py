@@ -35,7 +35,8 @@ class Iterator:
 
     def __init__(self, number: int, state: dict[str, Any]) -> None:
         self.number = number
-        self.batches = 0
+        # Of an iterator that is met on its way, some batches have been asked for already.
+        self.batches = int(state.get("_num_yielded") or 0)
         self.has_workers = state.get("_worker_result_queue") is not None
         self.in_order = bool(state.get("_in_order", True))
         self.samples, self.last = even_batches(state)
