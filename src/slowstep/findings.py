@@ -52,8 +52,9 @@ class Fix:
 class Finding:
     """One problem of the training: the share of the window it costs (0 to 1), the ledger parts it claims, evidence, gain and fixes.
 
-    `also` names the rules folded into it; `names_cause` is True where it names a file, function, transform or callback.
-    Raises ValueError without evidence or without a fix: neither could be acted on.
+    `also` names the rules folded into it; `names_cause` is True where it names a file, function, transform or callback. An `advisory`
+    finding is worth knowing but claims no time: it stands last and never decides the verdict.
+    Raises ValueError without evidence or without a fix, which could not be acted on, and for advice that claims time or predicts a gain.
     """
 
     rule: str
@@ -68,12 +69,15 @@ class Finding:
     fixes: tuple[Fix, ...]
     also: tuple[str, ...] = ()
     names_cause: bool = False
+    advisory: bool = False
 
     def __post_init__(self) -> None:
         if not self.evidence:
             raise ValueError(f"finding {self.rule!r} has no evidence")
         if not self.fixes:
             raise ValueError(f"finding {self.rule!r} has no fix")
+        if self.advisory and (self.claims or self.gain.predicted is not None):
+            raise ValueError(f"advisory finding {self.rule!r} claims time or predicts a gain")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

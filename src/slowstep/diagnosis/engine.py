@@ -19,6 +19,8 @@ from slowstep.stages import STAGES, UNATTRIBUTED
 BOTTLENECK_PREDICTED = 1.10
 BOTTLENECK_LOW = 1.03
 HEALTHY_UNATTRIBUTED = 0.10
+# What could gain 10 % by its share is not called healthy because nobody knows whether it would.
+HEALTHY_SHARE_OF_UNKNOWN_GAIN = 0.10
 UNJUDGED_STAGE = 0.10
 CLAIM_AT_LEAST = 0.03
 STEPS_AT_LEAST = 30
@@ -53,10 +55,13 @@ def diagnose(m: Measurements) -> Diagnosis:
     judged: list[Judged] = []
     uncertain: list[Judged] = []
     unjudged: list[NotJudged] = []
+    advice: list[Finding] = []
     for rule in rules().values():
         answer = rule.judge(m)
         if isinstance(answer, NotJudged):
             unjudged.append(answer)
+        elif answer is not None and answer.finding.advisory:
+            advice.append(answer.finding)
         elif answer is not None and not _loses(answer.finding):
             (judged if answer.finding.share_low >= CLAIM_AT_LEAST else uncertain).append(answer)
     leading = _fold(judged)
@@ -64,7 +69,7 @@ def diagnose(m: Measurements) -> Diagnosis:
     leading.sort(key=lambda j: (not _is_bottleneck(j.finding), -(j.finding.gain.predicted or 0.0)))
     verdict = _verdict(m, leading, uncertain, unjudged)
     return Diagnosis(
-        findings=tuple(j.finding for j in leading),
+        findings=(*(j.finding for j in leading), *advice),
         not_judged=tuple(unjudged),
         verdict=verdict,
         next=_next(m, leading[0]) if leading else None,
@@ -136,6 +141,11 @@ def _not_healthy(m: Measurements, leading: list[Judged], uncertain: list[Judged]
             gain = leading[0].finding.gain.predicted
             return f"undetermined, because the first finding's gain ({gain:.2f}x) may be nothing; record more steps, on a quieter machine"
         return f"undetermined, because no finding alone reaches 10 %, but all together predict {together:.2f}x; see the findings"
+    unknown = next((f for f in (j.finding for j in leading) if f.gain.predicted is None and f.share >= HEALTHY_SHARE_OF_UNKNOWN_GAIN), None)
+    if unknown is not None:
+        return (
+            f"undetermined, because what fixing {unknown.rule} would gain is not known ({unknown.share:.0%} of the time); try its first fix"
+        )
     for doubtful in (j.finding for j in uncertain if (j.finding.gain.predicted or 0.0) >= BOTTLENECK_PREDICTED):
         spread = f"{doubtful.share_low:.0%} to {doubtful.share_high:.0%} of the time"
         return f"undetermined, because {doubtful.rule} may concern {spread}; record more of it: several epochs or checkpoints"
@@ -148,8 +158,9 @@ def _not_healthy(m: Measurements, leading: list[Judged], uncertain: list[Judged]
 
 def combined_gain(m: Measurements, leading: list[Judged]) -> float:
     """The gain of all findings together; their claims do not overlap, so what they remove adds up."""
-    plain = [j.counterfactual for j in leading if j.counterfactual.samples_ratio == 1.0]
-    resized = [predict(m, j.counterfactual).predicted or 1.0 for j in leading if j.counterfactual.samples_ratio != 1.0]
+    known = [j.counterfactual for j in leading if j.counterfactual is not None]
+    plain = [c for c in known if c.samples_ratio == 1.0]
+    resized = [predict(m, c).predicted or 1.0 for c in known if c.samples_ratio != 1.0]
     if not plain:
         return max(resized, default=1.0)
     removed = np.sum([c.expected.removed_ns for c in plain], axis=0)
@@ -162,8 +173,10 @@ def _largest_stage(m: Measurements) -> str:
     return max(STAGES, key=m.ledger.share)
 
 
-def _next(m: Measurements, first: Judged) -> Next:
-    """The stage whose demand is B; the training thread's largest remaining stage where that is larger."""
+def _next(m: Measurements, first: Judged) -> Next | None:
+    """The stage whose demand is B; the training thread's largest remaining stage where that is larger. None for an unknown gain."""
+    if first.counterfactual is None:
+        return None
     case = first.counterfactual.expected
     rest = float(m.step_ns.mean() - case.removed_ns.mean())
     if case.beside_ns > rest:

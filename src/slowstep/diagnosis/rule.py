@@ -12,10 +12,10 @@ from slowstep.findings import Finding, NotJudged
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Judged:
-    """A finding, with the counterfactual that its gain was predicted from."""
+    """A finding, with the counterfactual that its gain was predicted from; None where the gain is unknown."""
 
     finding: Finding
-    counterfactual: Counterfactual
+    counterfactual: Counterfactual | None
 
 
 Answer = Judged | NotJudged | None

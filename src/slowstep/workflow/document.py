@@ -123,7 +123,7 @@ def _ledger(ledger: Ledger, unseen: tuple[str, ...]) -> list[LedgerRow]:
 
 def _finding(finding: Finding) -> FindingRow:
     row = asdict(finding)
-    for internal in ("share_low", "share_high", "names_cause"):
+    for internal in ("share_low", "share_high", "names_cause", "advisory"):
         del row[internal]
     for name in ("claims", "also", "evidence", "fixes"):
         row[name] = list(row[name])

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -211,3 +212,36 @@ def test_a_fix_that_would_lose_is_no_finding(monkeypatch, healthy):
 
     assert diagnosis.findings == ()
     assert diagnosis.verdict.state == "healthy"
+
+
+def test_advice_stands_last_and_does_not_decide_the_verdict(monkeypatch, healthy):
+    advice = Finding(
+        rule="memory-growth",
+        stage="compute",
+        title="memory grows",
+        share=0.0,
+        share_low=0.0,
+        share_high=0.0,
+        claims=(),
+        evidence=(Evidence(name="growth", value=1.0, unit="bytes per step"),),
+        gain=Gain(predicted=None, low=None, high=None, assumes="memory stays as it is"),
+        fixes=(Fix(text="detach what is kept"),),
+        advisory=True,
+    )
+    told = Judged(finding=advice, counterfactual=None)
+
+    alone = _diagnose(monkeypatch, healthy, told)
+    beside = _diagnose(monkeypatch, healthy, told, _judged(healthy, "callback", 1.5, 1.4))
+
+    assert (alone.verdict.state, [f.rule for f in alone.findings], alone.next) == ("healthy", ["memory-growth"], None)
+    assert (beside.verdict.rule, [f.rule for f in beside.findings]) == ("callback", ["callback", "memory-growth"])
+
+
+@pytest.mark.parametrize(("share", "state"), [(0.09, "healthy"), (0.10, "undetermined")])
+def test_a_finding_of_unknown_gain_is_no_bottleneck_and_not_healthy_either(monkeypatch, healthy, share, state):
+    unknown = Gain(predicted=None, low=None, high=None, assumes="it is gone")
+    finding = replace(_judged(healthy, "callback", 1.5, 1.4).finding, gain=unknown, share=share)
+
+    diagnosis = _diagnose(monkeypatch, healthy, Judged(finding=finding, counterfactual=None))
+
+    assert (diagnosis.verdict.state, len(diagnosis.findings), diagnosis.next) == (state, 1, None)
