@@ -67,6 +67,7 @@ class Training:
     critics: int = 0  # calls of a second optimizer after each of the first
     loader: bool = True  # False: a loop that makes its own batches, in `input_ms`, at line INPUT_LINE of the loop
     input_ms: float = 0.0
+    input_blocked_ms: float = 0.0  # of them in which it neither computes nor waits for a core
     jitter: float = 0.0  # every duration varies by this share, either way
     seed: int = 0
 
@@ -241,10 +242,11 @@ class _Simulation:
         t = self.t
         for step in range(length):
             begin, self.now = self.now, self.now + self._vary(t.input_ms)
-            self.cpu += self.now - begin
+            self.cpu += max(self.now - begin - t.input_blocked_ms * MS, 0.0)
             self._stacks(begin, self.now, [(*LOOP[:3], INPUT_LINE), (f"{LIBRARY}/functional.py", "stack", 1, 2)])
             forward = (t.fixed_ms + t.per_sample_ms * t.batch_size) * t.forward_share * MS
-            self.trainer.event(fmt.FORWARD, self.now, self.now + forward, t.batch_size, thread=TRAINER_THREAD)
+            self._mark()
+            self.trainer.event(fmt.FORWARD, self.now, self.now + forward, t.batch_size, 1, thread=TRAINER_THREAD)
             self._body(t.batch_size, done + step)
 
     def _fetch(self, writer: Writer, iterator: int, batch: int, told: float, size: int) -> float:

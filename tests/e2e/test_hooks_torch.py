@@ -10,7 +10,7 @@ import pytest
 
 from recorded import Process, Ran, Server, run_script
 from slowstep.record.format import END as EXHAUSTED
-from slowstep.record.format import ENV_DISABLE, ENV_LEVEL, ENV_SECONDS, ENV_STEPS, SKIPPED
+from slowstep.record.format import ENV_DISABLE, ENV_LEVEL, ENV_SECONDS, ENV_STEPS, NO_GRADIENT, SKIPPED
 from slowstep.record.format import FAILED as RAISED
 
 pytest.importorskip("torch")
@@ -339,6 +339,40 @@ def test_a_loop_without_a_loader_has_its_root_forward_recorded_from_the_fourth_s
 
     assert [record.a for record in ran.trainer.of("FORWARD")] == [5] * 5
     assert ran.trainer.noted("forward_frame")[0]["file"] == str(tmp_path / "train.py")
+
+
+def test_the_ways_to_the_update_and_to_the_forward_are_noted_and_forwards_without_gradients_told_apart(run: Run, tmp_path: Path) -> None:
+    main = """
+model, teacher = torch.nn.Linear(8, 1), torch.nn.Linear(8, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+def train_step(batch):
+    with torch.no_grad():
+        target = teacher(batch)
+    loss = (model(batch) - target).sum()
+    loss.backward()
+    optimizer.step()
+    time.sleep(0.006)
+
+for step in range(8):
+    train_step(torch.ones(5, 8))
+"""
+    ran = run(main)
+
+    lines = (tmp_path / "train.py").read_text().splitlines()
+    (update,), (forward,) = ran.trainer.noted("training_path"), ran.trainer.noted("forward_path")
+    for way in (update, forward):
+        assert [frame[1] for frame in way["frames"]][-2:] == ["<module>", "train_step"]
+    assert [lines[path["frames"][-1][3] - 1].strip() for path in (update, forward)] == [
+        "optimizer.step()", "loss = (model(batch) - target).sum()",
+    ]  # fmt: skip
+    flags, models = zip(*((record.flags, record.b) for record in ran.trainer.of("FORWARD")), strict=True)
+    assert flags == (NO_GRADIENT, 0) * 5
+    assert len(set(models[::2])) == len(set(models[1::2])) == 1
+    assert models[0] != models[1]
+    forwards = [record.t0 for record in ran.trainer.of("FORWARD") if not record.flags]
+    marks = {record.t0 for record in ran.trainer.of("CPU")}
+    assert set(forwards) <= marks
 
 
 def test_level_2_records_every_root_forward_and_nothing_below_it(run: Run) -> None:

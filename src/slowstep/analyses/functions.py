@@ -18,9 +18,15 @@ from slowstep.timeline.timeline import Frame, Timeline
 # The standard library and installed packages, whatever the prefix; frozen and generated code has no file of the user's.
 LIBRARY = re.compile(r"[/\\]lib(64)?[/\\]python\d+(\.\d+)?[/\\]|[/\\](site|dist)-packages[/\\]|^<")
 FRAMEWORK = re.compile(r"[/\\](site|dist)-packages[/\\]torch[/\\]")
+TRAINING = re.compile(r"[/\\](site|dist)-packages[/\\]torch[/\\](optim|nn|autograd|amp)[/\\]")
 MODULE_FILE = "torch/nn/modules/module.py"
 # Modules whose work is writing logs and event files: the `store` stage.
 WRITERS = re.compile(r"[/\\]logging[/\\]__init__\.py$|[/\\](torch[/\\]utils[/\\])?tensorboard(X)?[/\\]|[/\\]csv\.py$")
+
+# Where a Python thread waits for another one: what is waited for is that thread's work.
+WAITING = re.compile(r"[/\\](threading|queue|concurrent[/\\]futures[/\\]\w+|multiprocessing[/\\](queues|connection|synchronize|pool))\.py$")
+# Names that people give to validations.
+EVALUATING = re.compile(r"(^|[._])(val|valid|validat\w*|eval|evaluat\w*|test)(_|$)", re.IGNORECASE)
 
 Path = tuple[Frame, ...]
 
@@ -67,36 +73,10 @@ def same_function(frame: Frame, other: Frame) -> bool:
     return (frame.file, frame.function, frame.first_line) == (other.file, other.function, other.first_line)
 
 
-def above(path: Path, base: Frame) -> Path:
-    """The frames called from the innermost frame of `base`; the frame itself first. Empty where the stack does not pass through it."""
-    for depth in range(len(path) - 1, -1, -1):
-        if same_function(path[depth], base):
-            return path[depth:]
-    return ()
-
-
 def own_frames(path: Path) -> Path:
     """The user's frames of a path; where it has none, its outermost library frame."""
     own = tuple(frame for frame in path if not is_library(frame))
     return own or path[:1]
-
-
-def callee(path: Path, base: Frame) -> tuple[str, str, int] | None:
-    """What the training frame `base` was doing in a stack: name, file and line of the function it had called, or of its own line."""
-    frames = above(path, base)
-    if not frames:
-        own = own_frames(path)
-        return (own[0].function, own[0].file, own[0].first_line) if own else None
-    called = next((frame for frame in frames[1:] if not is_library(frame)), None)
-    if called is not None:
-        return called.function, called.file, called.first_line
-    return f"line {frames[0].line}", frames[0].file, frames[0].line
-
-
-def called_framework(path: Path, base: Frame) -> bool:
-    """Whether the training frame `base` had called PyTorch itself, without a function of the user's between."""
-    frames = above(path, base)[1:]
-    return bool(frames) and all(is_library(frame) for frame in frames) and bool(FRAMEWORK.search(frames[0].file))
 
 
 def in_module(path: Path) -> bool:
@@ -107,6 +87,16 @@ def in_module(path: Path) -> bool:
 def writes(path: Path) -> bool:
     """Whether a stack stands in code that writes a log or an event file."""
     return any(WRITERS.search(frame.file) for frame in path)
+
+
+def is_waiting(path: Path) -> bool:
+    """Whether a stack stands in Python's own means of waiting for another thread or process."""
+    return bool(path) and bool(WAITING.search(path[-1].file))
+
+
+def is_evaluating(path: Path) -> bool:
+    """Whether a function of the user's in a stack is named as validations are."""
+    return any(EVALUATING.search(frame.function) for frame in path if not is_library(frame))
 
 
 def inside(stacks: Stacks, start_ns: Ints, end_ns: Ints) -> Ints:

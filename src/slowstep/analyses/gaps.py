@@ -12,12 +12,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from slowstep.analyses.functions import Path, Stacks, above, called_framework, callee, in_module, inside, shown, writes
+from slowstep.analyses.forwards import Forwards
+from slowstep.analyses.functions import TRAINING, Path, Stacks, in_module, inside, is_evaluating, is_waiting, shown, writes
+from slowstep.analyses.loop import called_framework, called_from_loop, is_before
 from slowstep.analyses.steps import Floats
 from slowstep.analyses.trainer import Trainer
 from slowstep.stages import UNATTRIBUTED
 from slowstep.timeline.intervals import Ints
-from slowstep.timeline.timeline import Frame
 
 Part = tuple[str, str]
 OWN_STACKS = 2
@@ -25,10 +26,14 @@ OWN_STACKS = 2
 FEWEST_STACKS = 5
 # What runs in a model just before a backward, with no receipt of input before it (several updates on one batch), is that step's forward.
 FORWARD: Part = ("compute", "forward, by stacks")
+VALIDATION = "validation"
+# What a loop without a loader does before its forward is input; these are its kinds that no worker of a loader could take over.
+ROLL_OUT = "roll-out: "
+BACKGROUND = "waiting for a thread: "
 
 
 def name_gaps(
-    trainer: Trainer, stacks: Stacks, start_ns: Ints, end_ns: Ints, step: Ints, count: int
+    trainer: Trainer, forwards: Forwards, stacks: Stacks, start_ns: Ints, end_ns: Ints, step: Ints, count: int
 ) -> tuple[dict[Part, Floats], dict[Part, int]]:
     """Divide the gaps per step among named parts. Returns ns per step for each part, and the stacks behind each."""
     length = np.bincount(step, weights=(end_ns - start_ns).astype(np.float64), minlength=count).astype(np.float64)
@@ -37,9 +42,10 @@ def name_gaps(
         return {(UNATTRIBUTED, UNATTRIBUTED): length}, {}
     gap = np.searchsorted(start_ns, stacks.time_ns[taken], side="right") - 1
     backward = np.isin(end_ns, trainer.spans.filter(pl.col("kind") == "backward")["start_ns"].to_numpy())[gap]
+    apart = np.isin(taken, inside(stacks, forwards.apart_start_ns, forwards.apart_end_ns))
     parts = [
-        FORWARD if before and in_module(path) else _part(path, trainer)
-        for before, (_, path) in zip(backward.tolist(), stacks.paths(taken.tolist()), strict=True)
+        FORWARD if before and in_module(path) else _part(path, trainer, repeated)
+        for before, repeated, (_, path) in zip(backward.tolist(), apart.tolist(), stacks.paths(taken.tolist()), strict=True)
     ]
     weight = stacks.weight_ns[taken]
     by_step = step[gap]
@@ -69,29 +75,21 @@ def _divide(named: dict[Part, Floats], parts: list[Part], weight: Floats, step: 
             named[parts[i]][k] += length[k] * weight[i] / total[k]
 
 
-def _part(path: Path, trainer: Trainer) -> Part:
-    """Stage and name of what a stack in a gap was doing."""
-    base = trainer.frame
-    if base is None or not path:
-        return UNATTRIBUTED, UNATTRIBUTED
-    called = callee(path, base)
+def _part(path: Path, trainer: Trainer, apart: bool) -> Part:
+    """Stage and name of what a stack in a gap was doing. `apart`: among forwards without gradients, of a roll-out or a validation."""
+    way = trainer.way_to_update
+    called = called_from_loop(path, way) if way else None
     if called is None:
         return UNATTRIBUTED, UNATTRIBUTED
     name, file, line = called
     label = f"{name} ({shown(file, trainer.facts.script)}:{line})"
-    if _before_forward(path, base, trainer.facts.forward_frame, trainer):
-        return "preprocess", label
-    if writes(path):
-        return "store", label
+    # Without a loader, what runs before the forward is input.
+    before = trainer.waits.is_empty() and is_before(path, trainer.way_to_forward)
+    if apart and (not before or is_evaluating(path)):
+        return "output", VALIDATION
+    if before:
+        kind = ROLL_OUT if apart else BACKGROUND if is_waiting(path) else ""
+        # Gradients set to zero above the forward, and a model's part of a roll-out, are no making of input.
+        return ("compute" if called_framework(path, way, TRAINING) else "preprocess"), kind + label
     # The framework's own code called by the loop itself (an average of weights, a scheduler, a read-back) is part of training.
-    return ("compute" if called_framework(path, base) else "output"), label
-
-
-def _before_forward(path: Path, base: Frame, forward: Frame | None, trainer: Trainer) -> bool:
-    """In a loop without a loader, whether the training frame stands before its forward: that is input."""
-    if not trainer.waits.is_empty() or forward is None:
-        return False
-    frames = above(path, base)
-    if not frames or (forward.file, forward.function) != (base.file, base.function):
-        return False
-    return frames[0].line <= forward.line
+    return ("store" if writes(path) else "compute" if called_framework(path, way) else "output"), label

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from slowstep.analyses.forwards import Forwards, find_forwards
 from slowstep.analyses.functions import Stacks
-from slowstep.analyses.gaps import name_gaps
-from slowstep.analyses.producers import PART_STAGE, WaitParts
+from slowstep.analyses.gaps import BACKGROUND, VALIDATION, name_gaps
+from slowstep.analyses.producers import PART_STAGE, UNSEEN, WaitParts
 from slowstep.analyses.steps import Floats, Steps
 from slowstep.analyses.trainer import Trainer
 from slowstep.stages import STAGES, UNATTRIBUTED
@@ -23,7 +24,6 @@ from slowstep.timeline.timeline import Timeline
 
 CORE = "waiting for a core"
 FORWARD = "forward and the rest"
-VALIDATION = "validation"
 # Forwards per step from which on what lies between them may be anything: a student and its teacher make two.
 SEVERAL_FORWARDS = 3
 Part = tuple[str, str]  # stage, part
@@ -58,7 +58,8 @@ class _Spans:
 
 def build_ledger(timeline: Timeline, trainer: Trainer, steps: Steps, waits: WaitParts, stacks: Stacks) -> Ledger:
     """Divide the window of `steps` among parts, per step."""
-    spans = _labelled(trainer, steps, waits)
+    forwards = find_forwards(trainer.spans, trainer.update_end_ns)
+    spans = _labelled(trainer, steps, waits, forwards)
     edges, owner = innermost(spans.start, spans.end, steps.edges_ns)
     length = np.diff(edges).astype(np.float64)
     # By stretches: those that are no steps, because the recorder only counted in them, are taken out at the end.
@@ -79,7 +80,7 @@ def build_ledger(timeline: Timeline, trainer: Trainer, steps: Steps, waits: Wait
             charge(part, step[mine], length[mine])
     _charge_waits(waits, owner, step, length, charge)
     gap = ~held & ~steps.excluded[step]
-    named, counts = name_gaps(trainer, stacks, edges[:-1][gap], edges[1:][gap], step[gap], count)
+    named, counts = name_gaps(trainer, forwards, stacks, edges[:-1][gap], edges[1:][gap], step[gap], count)
     for part, ns in named.items():
         rows[part] = rows.get(part, np.zeros(count)) + ns
     _move_delay(timeline, trainer, steps, rows)
@@ -95,7 +96,7 @@ def _order(part: Part) -> tuple[int, str]:
     return stages.index(part[0]), part[1]
 
 
-def _labelled(trainer: Trainer, steps: Steps, waits: WaitParts) -> _Spans:
+def _labelled(trainer: Trainer, steps: Steps, waits: WaitParts, forwards: Forwards) -> _Spans:
     starts: list[Ints] = []
     ends: list[Ints] = []
     parts: list[Part] = []
@@ -120,7 +121,7 @@ def _labelled(trainer: Trainer, steps: Steps, waits: WaitParts) -> _Spans:
     named = spans.filter(pl.col("kind") == "span")
     labels = zip(named["stage"].to_list(), named["name"].to_list(), strict=True)
     add(*_edges(named), [(stage or "output", name or "span") for stage, name in labels])
-    body = _bodies(trainer, steps)
+    body = _bodies(trainer, steps, forwards)
     add(*body, ("compute", FORWARD))
     add(*_validations(trainer), ("output", VALIDATION))
     return _Spans(np.concatenate(starts), np.concatenate(ends), parts)
@@ -138,12 +139,12 @@ def _edges(frame: pl.DataFrame) -> tuple[Ints, Ints]:
     return frame["start_ns"].to_numpy(), frame["end_ns"].to_numpy()
 
 
-def _bodies(trainer: Trainer, steps: Steps) -> tuple[Ints, Ints]:
+def _bodies(trainer: Trainer, steps: Steps, forwards: Forwards) -> tuple[Ints, Ints]:
     """Per step: from the receipt of its input, or its first forward where it has no loader, to the end of its last update or backward."""
     got = trainer.waits.filter(~pl.col("exhausted"), ~pl.col("failed"))
     receipts = got["end_ns"].to_numpy()
     if steps.boundary != "request for input" or not len(receipts):
-        receipts = trainer.spans.filter(pl.col("kind") == "forward")["start_ns"].to_numpy()
+        receipts = forwards.bodies_ns
     ends = trainer.update_end_ns
     before = np.append(-1, ends[:-1])
     following = np.append(receipts, np.iinfo(np.int64).max)[np.searchsorted(receipts, before)]
@@ -170,7 +171,7 @@ def between_forwards_share(trainer: Trainer, steps: Steps, ledger: Ledger) -> fl
 
     0 where a loader or a single forward shows where the input ends, and where forwards are not recorded.
     """
-    forwards = trainer.spans.filter(pl.col("kind") == "forward")
+    forwards = trainer.spans.filter(pl.col("kind") == "forward", pl.col("gradients").fill_null(True))
     start, end = _edges(forwards)
     stretch = np.searchsorted(steps.edges_ns, start, side="right") - 1
     inside = (stretch >= 0) & (stretch < steps.stretches) & ~steps.excluded[np.clip(stretch, 0, steps.stretches - 1)]
@@ -205,7 +206,10 @@ def _charge_waits(waits: WaitParts, owner: Ints, step: Ints, length: Floats, cha
 
 
 def _move_delay(timeline: Timeline, trainer: Trainer, steps: Steps, rows: dict[Part, Floats]) -> None:
-    """Run-queue delay of the training thread stays in the stage where it happened, as a part of its own."""
+    """Run-queue delay of the training thread stays in the stage where it happened, as a part of its own.
+
+    In a loop without a loader what its making of input was blocked is told from what it computed: `read`.
+    """
     marks = timeline.table("cpu_marks").filter(pl.col("process") == trainer.process, pl.col("thread") == trainer.thread).sort("time_ns")
     if marks.height < 2:
         return
@@ -221,7 +225,27 @@ def _move_delay(timeline: Timeline, trainer: Trainer, steps: Steps, rows: dict[P
     rest = usable & ~body
     count = steps.stretches
     _take(rows, np.bincount(step[body], weights=delay[body], minlength=count).astype(np.float64), ("compute",))
-    _take(rows, np.bincount(step[rest], weights=delay[rest], minlength=count).astype(np.float64), ("output", "store", UNATTRIBUTED))
+    outside = ("output", "store", UNATTRIBUTED) if len(trainer.waits) else ("preprocess", "output", "store", UNATTRIBUTED)
+    _take(rows, np.bincount(step[rest], weights=delay[rest], minlength=count).astype(np.float64), outside)
+    if not len(trainer.waits):
+        blocked = np.maximum(np.diff(time) - np.diff(marks["cpu_ns"].to_numpy()) - delay, 0.0)
+        _move_blocked(rows, np.bincount(step[rest], weights=blocked[rest], minlength=count).astype(np.float64), outside)
+
+
+def _move_blocked(rows: dict[Part, Floats], blocked: Floats, outside: tuple[str, ...]) -> None:
+    """Move what the loop's own input was blocked from preprocess to read: its share of what all was blocked outside the bodies."""
+    waiting = [part for part in rows if part[1].startswith(BACKGROUND)]
+    gaps = [part for part in rows if part[0] in outside and part[1] != CORE and part not in waiting]
+    making = [part for part in gaps if part[0] == "preprocess"]
+    if not making:
+        return
+    left = np.maximum(blocked - np.sum([rows[part] for part in waiting], axis=0), 0.0) if waiting else blocked
+    held = np.sum([rows[part] for part in gaps], axis=0)
+    share = np.divide(np.minimum(left, held), held, out=np.zeros_like(held), where=held > 0)
+    for part in making:
+        moved = rows[part] * share
+        rows[part] = rows[part] - moved
+        rows["read", UNSEEN] = rows.get(("read", UNSEEN), np.zeros_like(moved)) + moved
 
 
 def _take(rows: dict[Part, Floats], delay: Floats, stages: tuple[str, ...]) -> None:

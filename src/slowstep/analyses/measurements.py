@@ -12,6 +12,7 @@ from slowstep.analyses.fixed_cost import FixedCost, find_fixed_cost
 from slowstep.analyses.functions import read_stacks, shown
 from slowstep.analyses.ledger import CORE, Ledger, between_forwards_share, build_ledger
 from slowstep.analyses.load import Load, find_load
+from slowstep.analyses.loop_input import LoopInput, find_loop_input
 from slowstep.analyses.own_cost import OwnCost, find_own_cost
 from slowstep.analyses.producers import ACCOUNT, Demand, Fetches, WaitParts, divide_waits, find_demand, find_fetches
 from slowstep.analyses.steps import Floats, Steps, find_steps
@@ -68,6 +69,7 @@ class Measurements:
     cores: float | None  # that the training may use: affinity and quota
     device: str  # where the anchor optimizer's parameters are
     has_stacks: bool
+    loop_input: LoopInput | None  # where the loop makes its batches itself
     between_forwards_share: float  # of the steps' time, in steps of several forwards and no loader: not known to be the model's work
     own_cost: OwnCost | None
     trainer: Trainer
@@ -110,6 +112,7 @@ def measure(timeline: Timeline, warmup: int | None = None) -> Measurements:
         cores=cores,
         device=_device(trainer),
         has_stacks=len(stacks.time_ns) > 0,
+        loop_input=find_loop_input(ledger) if trainer.waits.is_empty() else None,
         between_forwards_share=between_forwards_share(trainer, steps, ledger),
         own_cost=find_own_cost(timeline, trainer, steps.total),
         trainer=trainer,

@@ -146,7 +146,9 @@ def _samples(trainer: Trainer, edges: Ints) -> tuple[Floats, int | None, str | N
     origin = "leading dimension of the batch (assumed)"
     if got.is_empty():
         # Without a loader the first forward of a step shows the batch; teachers and discriminators that follow see the same samples.
-        got = trainer.spans.filter(pl.col("kind") == "forward")
+        forwards = trainer.spans.filter(pl.col("kind") == "forward")
+        training = forwards.filter(pl.col("gradients").fill_null(True))
+        got = forwards if training.is_empty() else training
         step = np.searchsorted(edges, got["start_ns"].to_numpy(), side="right")
         got = got.filter(pl.Series(np.append(1, np.diff(step))[: got.height] != 0)) if got.height else got
         origin = "leading dimension of the forward's input (assumed)"

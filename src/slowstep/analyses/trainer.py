@@ -36,9 +36,16 @@ class Trainer:
     all_updates: pl.DataFrame
 
     @property
-    def frame(self) -> Frame | None:
-        """The user's function that calls the anchor optimizer: the training loop."""
-        return self.facts.training_frames.get(self.optimizer)
+    def way_to_update(self) -> tuple[Frame, ...]:
+        """The frames that lead to the anchor optimizer's call, root first; only the innermost of the user's where no more is known."""
+        frame = self.facts.training_frames.get(self.optimizer)
+        return self.facts.training_paths.get(self.optimizer) or ((frame,) if frame else ())
+
+    @property
+    def way_to_forward(self) -> tuple[Frame, ...]:
+        """The frames that lead to the forward, as those to the update."""
+        frame = self.facts.forward_frame
+        return self.facts.forward_path or ((frame,) if frame else ())
 
 
 def find_trainer(timeline: Timeline) -> Trainer:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from slowstep.analyses.loop_input import LoopInput
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.producers import REMOVABLE, STARTUP
 from slowstep.analyses.steps import Floats
@@ -67,6 +68,25 @@ def find_side(m: Measurements) -> Side | str:
         wall_ns=m.demand.wall_ns,
         cpu_ns=m.demand.cpu_ns,
         trainer_cpu_ns=max(trainer_cpu - own, 0.0),
+        cores=m.cores,
+    )
+
+
+def side_of_loop(m: Measurements, made: LoopInput) -> Side | str:
+    """The same of a loop that makes its batches itself, or why it is not known."""
+    if m.cores is None:
+        return "how many cores the training may use is unknown"
+    removable = np.minimum(made.made_ns + made.blocked_ns + made.delay_ns, m.step_ns)
+    rest, cpu = float(m.step_ns.mean() - removable.mean()), float(made.made_ns.mean())
+    trainer_cpu = m.trainer_cpu_ns if m.trainer_cpu_ns is not None else rest + cpu
+    return Side(
+        removable_ns=removable,
+        filling_ns=np.zeros_like(removable),
+        startup_ns=0.0,
+        rest_ns=rest,
+        wall_ns=cpu + float(made.blocked_ns.mean()),
+        cpu_ns=cpu,
+        trainer_cpu_ns=max(trainer_cpu - cpu, 0.0),
         cores=m.cores,
     )
 

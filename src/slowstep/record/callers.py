@@ -12,8 +12,9 @@ from slowstep.record.tracebacks import PACKAGE
 _FRAMEWORKS: Final = tuple(
     f"{os.sep}{name}{os.sep}" for name in ("torch", "lightning", "pytorch_lightning", "lightning_fabric", "accelerate", "transformers")
 )
-
-
+_TORCH: Final = f"-packages{os.sep}torch{os.sep}"
+# As deep as the stack sampler looks.
+_DEEPEST: Final = 128
 _OPTIMIZER_FILE: Final = os.path.join("torch", "optim", "optimizer.py")
 
 
@@ -25,6 +26,20 @@ def training_frame(frame: FrameType | None) -> dict[str, Any] | None:
             return {"file": code.co_filename, "function": code.co_qualname, "line": frame.f_lineno, "first_line": code.co_firstlineno}
         frame = frame.f_back
     return None
+
+
+def call_path(frame: FrameType | None) -> list[list[Any]]:
+    """The frames that lead to a call into torch, root first, as [file, function, first line, line]; frames of slowstep are left out."""
+    while frame is not None and (frame.f_code.co_filename.startswith(PACKAGE) or _TORCH in frame.f_code.co_filename):
+        frame = frame.f_back
+    path: list[list[Any]] = []
+    while frame is not None and len(path) < _DEEPEST:
+        code = frame.f_code
+        if not code.co_filename.startswith(PACKAGE):
+            path.append([code.co_filename, code.co_qualname, code.co_firstlineno, frame.f_lineno or 0])
+        frame = frame.f_back
+    path.reverse()
+    return path
 
 
 def is_updating() -> bool:

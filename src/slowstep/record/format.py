@@ -44,7 +44,7 @@ IDLE: Final = 10  # a worker waiting to be told what to fetch
 CPU: Final = 11  # mark: this thread's cumulative a CPU ns, b run-queue delay ns (from schedstat)
 STACK: Final = 12  # mark: a stack of `thread`. a stack id, b weight ns (since the last one), c lateness ns of the sampler
 SPAN: Final = 13  # a named span. a text id of its name, b stage's index in slowstep.stages.STAGES
-FORWARD: Final = 14  # a root module's forward. a samples (leading dimension of its first tensor, -1 unknown)
+FORWARD: Final = 14  # a root module's forward. a samples (leading dimension of its first tensor, -1 unknown), b which module (an id)
 TOTALS: Final = 15  # thinned steps between t0 and t1. a steps, b samples (-1 unknown)
 CLOCK: Final = 16  # mark: a CLOCK_REALTIME ns
 # Kinds from 32 on are the launcher's readings.
@@ -56,6 +56,7 @@ FAILED: Final = 2  # the call raised
 SKIPPED: Final = 4  # UPDATE: GradScaler found inf or nan and left the update out
 PROFILED: Final = 16  # FETCH: its calls were timed (call_times.py), so it took longer than it would have
 VALIDATION: Final = 8  # WAIT, START: marked by a framework or the user as not the training's
+NO_GRADIENT: Final = 32  # FORWARD: gradients were off
 READY_UNKNOWN: Final = 255
 
 # The control page: offset of each field. Single bytes and aligned 8-byte words only: both sides read without a lock.

@@ -46,6 +46,7 @@ class ThreadState:
         "in_worker",
         "making",
         "mark_due_ns",
+        "marked",
         "marking",
         "quick",
         "saving",
@@ -77,6 +78,8 @@ class ThreadState:
         # Updates: how often bookkeeping was done, how long a step is, and the state of cpu_marks.
         self.updates = self.step_ns = self.mark_due_ns = 0
         self.marking = 1
+        # In a loop without a loader: in which update the first forward was marked.
+        self.marked = -1
         self.forward = self.saving = False
 
     def delay_ns(self) -> int | None:

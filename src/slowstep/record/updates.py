@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from slowstep.record.callers import training_frame
+from slowstep.record.callers import call_path, training_frame
 from slowstep.record.cpu_marks import build_marks
 from slowstep.record.facts import torch_facts
 from slowstep.record.format import SKIPPED, UPDATE
@@ -125,6 +125,7 @@ class Updates:
             frame = training_frame(sys._getframe(1))
             if frame is not None:
                 recorder.note({"kind": "training_frame", "optimizer": self._number, **frame})
+                recorder.note({"kind": "training_path", "optimizer": self._number, "frames": call_path(sys._getframe(1))})
         return state
 
     def _do_what_is_due(self, state: Optimizer, at_ns: int) -> None:

@@ -96,7 +96,16 @@ def _fits(note: Note) -> bool:
     if kind == "calls" and not _calls_fit(note):
         return False
     needed = all(_is(note.get(key), kinds) for key, kinds in _NEEDED.get(kind, {}).items())
+    if kind in ("training_path", "forward_path") and not _path_fits(note):
+        return False
     return needed and all(note.get(key) is None or _is(note[key], kinds) for key, kinds in _OPTIONAL.get(kind, {}).items())
+
+
+def _path_fits(note: Note) -> bool:
+    frames = note.get("frames")
+    return isinstance(frames, list) and all(
+        isinstance(frame, list) and len(frame) == 4 and all(map(_is, frame, (str, str, int, int))) for frame in frames
+    )
 
 
 def _calls_fit(note: Note) -> bool:
@@ -181,6 +190,8 @@ def process_facts(notes: Notes) -> ProcessFacts:
         threads=facts.get("threads"),
         training_frames={int(note.get("optimizer", 0)): frame for note in notes.of("training_frame") if (frame := _frame(note))},
         forward_frame=_frame(notes.last("forward_frame")),
+        training_paths={int(note.get("optimizer", 0)): _path(note) for note in notes.of("training_path")},
+        forward_path=_path(notes.last("forward_path")),
         graph_nodes=notes.last("graph").get("nodes"),
         graph_elements=notes.last("graph").get("elements"),
         event_cost_ns=cost.get("event_ns"),
@@ -194,6 +205,11 @@ def _frame(note: Note) -> Frame | None:
     if not note:
         return None
     return Frame(file=note["file"], function=note["function"], first_line=note.get("first_line", 0), line=note.get("line", 0))
+
+
+def _path(note: Note) -> tuple[Frame, ...]:
+    frames = note.get("frames", ())
+    return tuple(Frame(file=file, function=function, first_line=first, line=line) for file, function, first, line in frames)
 
 
 def run_facts(folder: str, launchers: list[Notes]) -> RunFacts:

@@ -243,6 +243,7 @@ def _spans(process: int, notes: Notes, of: Any) -> pl.DataFrame:
             label = [notes.texts.get(i) for i in r["a"].tolist()]
             stage = [STAGES[i] if 0 <= i < len(STAGES) else None for i in r["b"].tolist()]
         nothing = np.full(len(r), -1)
+        gradients = ((r["flags"] & fmt.NO_GRADIENT) == 0).astype(np.int64)
         parts.append(
             _frame(
                 "spans",
@@ -251,6 +252,8 @@ def _spans(process: int, notes: Notes, of: Any) -> pl.DataFrame:
                 name=label,
                 stage=stage,
                 samples=_known(r["a"] if kind == fmt.FORWARD else nothing),
+                module=_known(r["b"] if kind == fmt.FORWARD else nothing),
+                gradients=_known(gradients if kind == fmt.FORWARD else nothing).cast(pl.Boolean),
                 bytes=_known(r["a"] if kind == fmt.SAVE else nothing),
             )
         )

@@ -125,6 +125,8 @@ TABLES: tuple[Table, ...] = (
             _column("name", pl.String, "what it is called", nullable=True),
             _column("stage", pl.String, "stage that its author gave it", nullable=True),
             _column("samples", pl.Int64, "samples in it (forward)", nullable=True),
+            _column("module", pl.Int64, "which root module it is of (forward)", nullable=True),
+            _column("gradients", pl.Boolean, "gradients were on (forward)", nullable=True),
             _column("bytes", pl.Int64, "bytes written (save)", nullable=True),
         ),
     ),

@@ -37,6 +37,8 @@ class ProcessFacts:
     threads: int | None
     training_frames: Mapping[int, Frame]  # by optimizer
     forward_frame: Frame | None
+    training_paths: Mapping[int, tuple[Frame, ...]]  # frames that lead to the first update, root first, by optimizer
+    forward_path: tuple[Frame, ...]  # those that lead to the first forward with gradients; empty where none was recorded
     graph_nodes: int | None
     graph_elements: int | None
     event_cost_ns: float | None

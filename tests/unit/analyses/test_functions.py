@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from slowstep.analyses.functions import Stacks as StacksOfThread
-from slowstep.analyses.functions import above, callee, inside, is_library, own_frames, shown, writes
+from slowstep.analyses.functions import inside, is_evaluating, is_library, is_waiting, own_frames, shown, writes
 from slowstep.timeline.timeline import Frame
 
 SITE = "/opt/venv/lib/python3.12/site-packages"
@@ -35,27 +35,9 @@ def test_installed_and_frozen_code_is_not_the_users(file, library):
     assert is_library(_frame("f", file)) is library
 
 
-def test_recursion_stands_at_its_innermost_call():
-    again = _frame("main", line=9)
-
-    assert above((MAIN, LOAD, again, AUGMENT), MAIN) == (again, AUGMENT)
-    assert above((LOAD,), MAIN) == ()
-
-
 def test_a_path_without_own_frames_keeps_its_outermost_library_frame():
     assert own_frames((TORCH, FETCH)) == (TORCH,)
     assert own_frames(()) == ()
-
-
-@pytest.mark.parametrize(
-    ("path", "name"),
-    [((MAIN, TORCH, LOAD, AUGMENT), "load"), ((MAIN, TORCH), "line 5"), ((LOAD, AUGMENT), "load"), ((), None)],
-    ids=["called through a library", "its own line", "not through the training frame", "nothing"],
-)
-def test_a_gap_is_named_by_what_the_training_frame_had_called(path, name):
-    called = callee(path, MAIN)
-
-    assert (called[0] if called else None) == name
 
 
 @pytest.mark.parametrize(
@@ -70,6 +52,29 @@ def test_a_gap_is_named_by_what_the_training_frame_had_called(path, name):
 )
 def test_writers_of_logs_are_recognised(file, writing):
     assert writes((MAIN, _frame("write", file))) is writing
+
+
+@pytest.mark.parametrize(
+    ("file", "waiting"),
+    [
+        ("/usr/lib/python3.11/threading.py", True),
+        ("/usr/lib/python3.11/concurrent/futures/_base.py", True),
+        ("/usr/lib/python3.11/multiprocessing/connection.py", True),
+        ("/home/u/p/queue_of_mine.py", False),
+        ("/usr/lib/python3.11/socket.py", False),
+    ],
+)
+def test_waiting_for_another_thread_is_recognised(file, waiting):
+    assert is_waiting((MAIN, _frame("wait", file))) is waiting
+
+
+@pytest.mark.parametrize(
+    ("function", "evaluating"),
+    [("validate", True), ("Trainer.eval_step", True), ("run_validation", True), ("test", True), ("evaluate", True), ("valuable", False),
+     ("step", False), ("latest", False)],
+)  # fmt: skip
+def test_names_that_people_give_to_validations_are_recognised(function, evaluating):
+    assert is_evaluating((MAIN, _frame(function))) is evaluating
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,16 @@ FIRING: dict[str, tuple[dict[str, Any], dict[str, Any], Callable[[Report], dict[
         {"stage": "read"},
         lambda report: {"workers": 1, "persistent": True, "receive_ms": 1},
     ),
+    "serial-loader in a loop without a loader": (
+        {"loader": False, "input_ms": 12},
+        {"stage": "preprocess", "made in the loop": "line 24"},
+        lambda report: {"loader": True, "getitem_ms": 12, "collate_ms": 0, "persistent": True, "receive_ms": 1},
+    ),
+    "serial-loader reading in a loop without a loader": (
+        {"loader": False, "input_ms": 12, "input_blocked_ms": 11},
+        {"stage": "read", "made in the loop": "line 24"},
+        lambda report: {"loader": True, "getitem_ms": 1, "blocked_ms": 11, "collate_ms": 0, "persistent": True, "receive_ms": 1},
+    ),
     "too-few-workers": ({"blocked_ms": 24, "storage": True}, {"stage": "read"}, lambda report: {"workers": _proposed(report)}),
     "too-few-workers of two": ({"getitem_ms": 52, "workers": 2}, {"stage": "preprocess"}, lambda report: {"workers": _proposed(report)}),
     "too-few-workers in short epochs": (
@@ -87,6 +97,7 @@ FIRING: dict[str, tuple[dict[str, Any], dict[str, Any], Callable[[Report], dict[
 # The same trainings with one fact changed: just under the threshold, or with the cause elsewhere.
 CLOSE: dict[str, dict[str, Any]] = {
     "serial-loader": {"workers": 0, "getitem_ms": 0.5, "collate_ms": 0.2},
+    "serial-loader in a loop without a loader": {"loader": False, "input_ms": 0.9},
     "too-few-workers": {"blocked_ms": 12, "storage": True},
     "too-few-workers where the cores are used up": {"getitem_ms": 70, "cores": 1},
     "slow-collate": {"collate_ms": 12, "getitem_ms": 13, "collate": "pad_slowly"},
@@ -127,7 +138,7 @@ def test_a_training_with_the_problem_gets_its_rule_stage_and_named_cause(tmp_pat
     assert finding["also"] == expected.get("also", finding["also"])
     assert finding["evidence"]
     assert finding["claims"]
-    for name in ("function", "collate function"):
+    for name in ("function", "collate function", "made in the loop"):
         if name in expected:
             assert _evidence(report, name) == expected[name]
     verdict = report["verdict"]
@@ -194,7 +205,6 @@ def test_a_healthy_training_is_called_healthy(tmp_path, changes):
         ({"workers": 4, "getitem_ms": 110, "cores": 8, "missing_workers": (0, 1, 2, 3)}, "workers did was not recorded"),
         ({"steps": 100, "saves": (60, 500)}, "blocking-checkpoint may concern 0%.*record more"),
         ({"getitem_ms": 15, "epoch_steps": 5}, "starts the loader anew at each epoch.*persistent_workers"),
-        ({"loader": False, "input_ms": 20}, "serial-loader could not be judged.*without a DataLoader"),
         ({"saves": (5, 10), "after_ms": 1.5}, r"all together predict 1\.1"),
     ],
     ids=str,

@@ -15,7 +15,7 @@ import pytest
 
 from slowstep.record import facts
 from slowstep.record.batches import bytes_in, samples_in
-from slowstep.record.callers import training_frame
+from slowstep.record.callers import call_path, training_frame
 from slowstep.record.cpu_marks import build_marks
 from slowstep.record.known import Known
 from slowstep.record.thinning import one_in
@@ -128,6 +128,21 @@ def test_the_caller_outside_every_framework_is_the_training_frame() -> None:
     assert frame is not None
     assert (frame["file"], frame["function"]) == (__file__, "test_the_caller_outside_every_framework_is_the_training_frame")
     assert frame["line"] == frame["first_line"] + 1
+
+
+def test_the_way_into_torch_is_told_root_first_with_the_frameworks_that_lead_there() -> None:
+    files = (
+        "/home/me/train.py",
+        "/env/lib/python3.11/site-packages/lightning/loop.py",
+        "/env/lib/python3.11/site-packages/torch/optim/sgd.py",
+    )
+    frame = None
+    for line, file in enumerate(files, start=3):
+        frame = SimpleNamespace(f_code=_code(file), f_lineno=line, f_back=frame)
+
+    path = call_path(frame)  # type: ignore[arg-type]
+
+    assert [(file, line) for file, _, _, line in path] == [(files[0], 3), (files[1], 4)]
 
 
 def test_frames_of_installed_frameworks_are_passed_over() -> None:

@@ -1,7 +1,8 @@
 """Batches are made by the training thread itself, one after the other with the training.
 
 What it sees:
-    A DataLoader with num_workers=0 feeds the training, and making batches takes at least 5 % of the window.
+    A DataLoader with num_workers=0 feeds the training, or a loop without a loader does something before its forward, by stacks; and
+    making batches takes at least 5 % of the window.
 Why it costs:
     While a batch is made the model waits, and while the model computes no batch is made. A worker process makes the next batch meanwhile.
 How the gain is predicted:
@@ -9,14 +10,17 @@ How the gain is predicted:
     B is the producers' time divided by the workers proposed, not below the CPU time of training and producers divided by the cores that
     the process may use. At worse the worker slows the training by an eighth: they share caches, memory, and often a physical core.
 When it is wrong:
-    Very large batches cost more to receive than assumed. A dataset that cannot be pickled or forked needs work first.
+    Very large batches cost more to receive than assumed. A dataset that cannot be pickled or forked needs work first. In a loop without a
+    loader, input that is fetched after the update for the next step counts as output: its function is named by slow-callback.
 What to try:
-    DataLoader(..., num_workers=N), with persistent_workers=True where epochs are short.
+    DataLoader(..., num_workers=N), with persistent_workers=True where epochs are short; the loop's own input goes into a Dataset first.
 """
 
 from __future__ import annotations
 
+from slowstep.analyses.loop_input import LoopInput
 from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.producers import UNSEEN
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.input_side import (
     RECEIVE_HIGH_NS,
@@ -28,10 +32,12 @@ from slowstep.diagnosis.input_side import (
     beside_ns,
     claims,
     find_side,
+    side_of_loop,
     wait_stage,
     workers_needed,
 )
 from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.diagnosis.trainer_side import stack_spread
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 
 NAME = "serial-loader"
@@ -39,9 +45,9 @@ NAME = "serial-loader"
 
 def judge(m: Measurements) -> Answer:
     """Whether the training thread makes its own batches, and what workers would gain."""
-    if m.loader is None and m.ledger.share("preprocess") >= WAIT_SHARE:
-        return NotJudged(rule=NAME, reason="the loop makes its batches itself, without a DataLoader: what workers would gain is unknown")
-    if m.loader is None or m.loader.num_workers > 0:
+    if m.loader is None:
+        return _judge_loop(m, m.loop_input) if m.loop_input is not None else None
+    if m.loader.num_workers > 0:
         return None
     side = find_side(m)
     if isinstance(side, str):
@@ -72,12 +78,54 @@ def judge(m: Measurements) -> Answer:
     return Judged(finding=finding, counterfactual=counterfactual)
 
 
-def _counterfactual(side: Side, workers: int) -> Counterfactual:
-    def case(receive_ns: float, slowed: float = 0.0) -> Case:
-        return Case(removed_ns=side.removable_ns - receive_ns - slowed * side.rest_ns, beside_ns=beside_ns(side, workers))
+def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
+    others = float(made.others_ns.sum() / m.step_ns.sum())
+    if others >= WAIT_SHARE:
+        return NotJudged(rule=NAME, reason=f"what a loader's workers would gain is unknown where input is {made.other}")
+    side = side_of_loop(m, made)
+    if isinstance(side, str):
+        return NotJudged(rule=NAME, reason=side)
+    share, low, high = share_interval(m, side.removable_ns)
+    if share < WAIT_SHARE or made.name is None:
+        return None
+    workers, spread = workers_needed(side, 0), stack_spread(made.stacks, made.of_stacks)
+    counterfactual = _counterfactual(side, workers, spread)
+    name, _, where = made.name.partition(" (")
+    evidence = (
+        Evidence(name="made in the loop", value=name, unit="", where=where.rstrip(")") or None),
+        Evidence(name="making batches", value=share, unit="share of window", threshold=WAIT_SHARE),
+        Evidence(name="of it blocked", value=float(made.blocked_ns.mean()) / 1e6, unit="ms per step"),
+        Evidence(name="stacks in it", value=made.stacks, unit="stacks", where=f"of {made.of_stacks} outside the steps' bodies"),
+        Evidence(name="removed per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
+    )
+    finding = Finding(
+        rule=NAME,
+        stage="read" if made.blocked_ns.sum() > made.made_ns.sum() else "preprocess",
+        title=f"the loop makes its batches itself, in {made.name}: nothing overlaps",
+        share=share,
+        share_low=low * (1 - spread),
+        share_high=min(high * (1 + spread), 1.0),
+        claims=(*made.parts, UNSEEN),
+        evidence=evidence,
+        gain=predict(m, counterfactual),
+        fixes=(
+            Fix(text=f"put {name} into a Dataset's __getitem__ and read it by a DataLoader with num_workers={workers}"),
+            Fix(text="make the next batch in a background thread, where what makes it releases the interpreter's lock"),
+        ),
+        names_cause=True,
+    )
+    return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _counterfactual(side: Side, workers: int, spread: float = 0.0) -> Counterfactual:
+    """`spread`: relative half width of the interval of what is removed, where stacks tell it."""
+
+    def case(receive_ns: float, slowed: float = 0.0, part: float = 1.0) -> Case:
+        return Case(removed_ns=part * side.removable_ns - receive_ns - slowed * side.rest_ns, beside_ns=beside_ns(side, workers))
 
     words = f"{workers} worker(s) make batches beside the training; receiving one takes 1 ms"
-    return Counterfactual(assumes=words, expected=case(RECEIVE_NS), worse=case(RECEIVE_HIGH_NS, SIDE_BY_SIDE), better=case(RECEIVE_LOW_NS))
+    worse, better = case(RECEIVE_HIGH_NS, SIDE_BY_SIDE, 1 - spread), case(RECEIVE_LOW_NS, part=1 + spread)
+    return Counterfactual(assumes=words, expected=case(RECEIVE_NS), worse=worse, better=better)
 
 
 RULE = Rule(name=NAME, stages=("read", "preprocess"), judge=judge)

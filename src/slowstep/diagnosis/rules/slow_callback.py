@@ -17,16 +17,15 @@ What to try:
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
-from slowstep.analyses.ledger import CORE, VALIDATION, Part
+from slowstep.analyses.gaps import VALIDATION
+from slowstep.analyses.ledger import CORE, Part
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps import Floats
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.rule import Answer, Judged, Rule
-from slowstep.diagnosis.trainer_side import WORSE_BESIDE, producers_beside_ns, with_core_delay
+from slowstep.diagnosis.trainer_side import WORSE_BESIDE, producers_beside_ns, stack_spread, with_core_delay
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.stages import UNATTRIBUTED
 
@@ -38,7 +37,7 @@ UNNAMED = 0.10
 
 def judge(m: Measurements) -> Answer:
     """Whether one function after the update holds the training thread."""
-    named = {part: n for part, n in m.ledger.gap_stacks.items() if part[0] in ("output", "store")}
+    named = {part: n for part, n in m.ledger.gap_stacks.items() if part[0] in ("output", "store") and part[1] != VALIDATION}
     spans = [part for part in m.ledger.parts if part[0] == "output" and part not in named and part[1] not in (CORE, VALIDATION)]
     candidates = [*named, *spans]
     if not candidates:
@@ -51,7 +50,7 @@ def judge(m: Measurements) -> Answer:
     if share < CLAIM:
         return None
     stacks = named.get(part)
-    spread = _spread(stacks, sum(named.values())) if stacks else 0.0
+    spread = stack_spread(stacks, sum(named.values())) if stacks else 0.0
     counterfactual = _counterfactual(m, part, removed, spread)
     evidence = (
         Evidence(name="function", value=_name(part), unit="", where=_where(part)),
@@ -87,12 +86,6 @@ def _counterfactual(m: Measurements, part: Part, removed: Floats, spread: float)
         worse=Case(removed_ns=removed * (1 - spread), beside_ns=WORSE_BESIDE * beside),
         better=Case(removed_ns=np.minimum(removed * (1 + spread), np.maximum(gap, removed)), beside_ns=beside),
     )
-
-
-def _spread(stacks: int, of: int) -> float:
-    """Half width of the 90 % interval of a share of stacks, relative to it (normal approximation of the binomial)."""
-    share = stacks / of
-    return 1.645 * math.sqrt(share * (1 - share) / of) / share
 
 
 def _name(part: Part) -> str:

@@ -7,8 +7,9 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from slowstep.record.batches import samples_in
-from slowstep.record.callers import training_frame
-from slowstep.record.format import FAILED, FORWARD
+from slowstep.record.callers import call_path, training_frame
+from slowstep.record.cpu_marks import build_marks
+from slowstep.record.format import FAILED, FORWARD, NO_GRADIENT
 from slowstep.record.hook import Hook, Undo, all_of, find, replace
 from slowstep.record.recorder import now
 from slowstep.record.tracebacks import hide_own_frames
@@ -47,6 +48,8 @@ def has_compiled() -> bool:
 
 def _timed(recorder: Recorder, original: Any) -> Any:
     event, local, fault, introduced = recorder.event, recorder.local, recorder.fault, [False]
+    has_gradient = find(sys.modules["torch"], "is_grad_enabled")
+    mark, _ = build_marks(recorder)
     recorder.forgetters.append(lambda: introduced.__setitem__(0, False))
 
     def introduce() -> None:
@@ -54,6 +57,7 @@ def _timed(recorder: Recorder, original: Any) -> Any:
         frame = training_frame(sys._getframe(1))
         if frame is not None and recorder.ensure_open():
             recorder.note({"kind": "forward_frame", **frame})
+            recorder.note({"kind": "forward_path", "frames": call_path(sys._getframe(1))})
 
     @functools.wraps(original)
     def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -61,20 +65,26 @@ def _timed(recorder: Recorder, original: Any) -> Any:
         if me.forward:
             return original(self, *args, **kwargs)
         me.forward = True
+        flags = 0 if has_gradient() else NO_GRADIENT
         t0 = now()
+        if me.marking and not (flags or me.waits) and me.marked != me.updates:
+            # Where input ends in a loop without a loader.
+            me.marked = me.updates
+            mark(me, t0)
         try:
             result = original(self, *args, **kwargs)
         except BaseException:
             me.forward = False
-            event(FORWARD, t0, now(), -1, 0, 0, FAILED)
+            event(FORWARD, t0, now(), -1, id(self), 0, FAILED | flags)
             hide_own_frames()
             raise
         t1 = now()
         me.forward = False
         try:
-            if not introduced[0]:
+            # What a model does without gradients is a teacher's part, a roll-out or a validation: no sign of where the input ends.
+            if not flags and not introduced[0]:
                 introduce()
-            event(FORWARD, t0, t1, samples_in(args or tuple(kwargs.values())))
+            event(FORWARD, t0, t1, samples_in(args or tuple(kwargs.values())), id(self), 0, flags)
         except Exception as error:
             fault(error)
         return result

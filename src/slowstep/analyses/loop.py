@@ -1,0 +1,62 @@
+"""The training loop in stacks: where a stack leaves the way to the update, and whether that is before the forward.
+
+The recorder notes the frames that lead to the first update and to the first forward. A stack that was taken elsewhere in the loop shares
+the outer ones with them; where it leaves them, the lines of that frame tell what is called, and whether before the forward or after it.
+"""
+
+from __future__ import annotations
+
+import re
+
+from slowstep.analyses.functions import FRAMEWORK, Path, is_library, own_frames, same_function
+
+NOWHERE = -1
+
+
+def meeting(path: Path, way: Path) -> int:
+    """Depth of the innermost frame of `path` that is also on the `way` to a call; NOWHERE where they have none in common.
+
+    A way of one frame stands for its innermost occurrence: older recordings know the training function only.
+    """
+    if len(way) == 1:
+        return next((depth for depth in range(len(path) - 1, -1, -1) if same_function(path[depth], way[0])), NOWHERE)
+    depth = NOWHERE
+    for here, there in zip(path, way, strict=False):
+        if not same_function(here, there):
+            break
+        depth += 1
+        if here.line != there.line:
+            break
+    return depth
+
+
+def called_from_loop(path: Path, way: Path) -> tuple[str, str, int] | None:
+    """What the loop was doing in a stack that left the `way` to the update: name, file and line of the function it had called.
+
+    That is the user's function next to the loop, else the loop's own line; a framework's function where the loop is the framework's.
+    None for an empty stack.
+    """
+    depth = meeting(path, way)
+    if depth == NOWHERE:
+        own = own_frames(path)
+        return (own[0].function, own[0].file, own[0].first_line) if own else None
+    own_calls = (frame for frame in path[depth + 1 :] if not is_library(frame))
+    called = next(own_calls, None)
+    if called is None and is_library(path[depth]):
+        called = path[min(depth + 1, len(path) - 1)]
+    if called is not None:
+        return called.function, called.file, called.first_line
+    return f"line {path[depth].line}", path[depth].file, path[depth].line
+
+
+def called_framework(path: Path, way: Path, files: re.Pattern[str] = FRAMEWORK) -> bool:
+    """Whether the loop had called PyTorch itself (one of some `files` of it), without a function of the user's between."""
+    depth = meeting(path, way)
+    frames = path[depth + 1 :] if depth != NOWHERE else ()
+    return bool(frames) and all(is_library(frame) for frame in frames) and bool(files.search(frames[0].file))
+
+
+def is_before(path: Path, way: Path) -> bool:
+    """Whether a stack stands before the call that the `way` leads to, by the lines of the frame in which they part."""
+    depth = meeting(path, way)
+    return depth != NOWHERE and path[depth].line <= way[min(depth, len(way) - 1)].line

@@ -1,0 +1,55 @@
+"""Input that a loop without a loader makes for itself: what it takes, and what of it a loader's workers could take over."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from slowstep.analyses.gaps import BACKGROUND, ROLL_OUT
+from slowstep.analyses.ledger import CORE, Ledger
+from slowstep.analyses.producers import UNSEEN
+from slowstep.analyses.steps import Floats
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LoopInput:
+    """ns per step, shape (steps,). `made_ns` is what the loop does before its forward, `blocked_ns` and `delay_ns` what it was blocked and
+    waited for a core in it; `others_ns` is input that no worker could take over: waiting for the script's own threads, and roll-outs.
+
+    `parts` are those of `made_ns`, `name` the largest of them, known by `stacks` of `of_stacks` that were taken outside the steps' bodies.
+    """
+
+    made_ns: Floats
+    blocked_ns: Floats
+    delay_ns: Floats
+    others_ns: Floats
+    parts: tuple[str, ...]
+    name: str | None
+    other: str | None
+    stacks: int
+    of_stacks: int
+
+
+def find_loop_input(ledger: Ledger) -> LoopInput:
+    """What the ledger says of input in a loop without a loader."""
+    mine = [name for stage, name in ledger.parts if stage == "preprocess" and name != CORE]
+    others = [name for name in mine if name.startswith((BACKGROUND, ROLL_OUT))]
+    made = [name for name in mine if name not in others]
+    made_ns = ledger.of("preprocess", *made) if made else ledger.of("preprocess", "")
+    others_ns = ledger.of("preprocess", *others) if others else ledger.of("preprocess", "")
+    both = float(made_ns.sum() + others_ns.sum())
+    delay_ns = ledger.of("preprocess", CORE) * (float(made_ns.sum()) / both if both else 0.0)
+    return LoopInput(
+        made_ns=made_ns,
+        blocked_ns=ledger.of("read", UNSEEN),
+        delay_ns=delay_ns,
+        others_ns=others_ns,
+        parts=tuple(made),
+        name=_largest(ledger, made),
+        other=_largest(ledger, others),
+        stacks=sum(n for (stage, name), n in ledger.gap_stacks.items() if stage == "preprocess" and name in made),
+        of_stacks=sum(ledger.gap_stacks.values()),
+    )
+
+
+def _largest(ledger: Ledger, names: list[str]) -> str | None:
+    return max(names, key=lambda name: float(ledger.of("preprocess", name).sum()), default=None)

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import pytest
+
+from slowstep.analyses.loop import NOWHERE, called_framework, called_from_loop, is_before, meeting
+from slowstep.timeline.timeline import Frame
+
+SITE = "/opt/venv/lib/python3.12/site-packages"
+
+
+def _frame(function: str, line: int, file: str = "/home/u/p/train.py", first: int = 1) -> Frame:
+    return Frame(file=file, function=function, first_line=first, line=line)
+
+
+def _library(function: str, package: str = "torch") -> Frame:
+    return _frame(function, 7, f"{SITE}/{package}/core.py")
+
+
+SCRIPT = _frame("<module>", 90)
+# fit() calls next_batch() in line 20, train_step() in line 21 and on_step_end() in line 22; train_step() forwards in 31 and updates in 33.
+UPDATE = (SCRIPT, _frame("fit", 21, first=15), _frame("train_step", 33, first=30))
+FORWARD = (*UPDATE[:2], _frame("train_step", 31, first=30))
+NEXT_BATCH = (SCRIPT, _frame("fit", 20, first=15), _frame("next_batch", 41, first=40), _frame("decode", 51, first=50))
+STEP_END = (SCRIPT, _frame("fit", 22, first=15), _library("call", "progress"), _frame("on_step_end", 61, first=60))
+ZERO_GRAD = (*UPDATE[:2], _frame("train_step", 32, first=30), _library("zero_grad"))
+
+
+@pytest.mark.parametrize(
+    ("path", "depth"),
+    [(NEXT_BATCH, 1), (STEP_END, 1), (ZERO_GRAD, 2), (UPDATE, 2), ((_frame("elsewhere", 1),), NOWHERE), ((), NOWHERE)],
+    ids=["an outer function", "another line of it", "the inner function", "the update itself", "another thread", "nothing"],
+)
+def test_a_stack_leaves_the_way_to_the_update_where_functions_or_lines_differ(path, depth):
+    assert meeting(path, UPDATE) == depth
+
+
+def test_a_function_that_is_called_twice_by_the_loop_is_left_in_the_loop():
+    again = (SCRIPT, _frame("fit", 25, first=15), _frame("train_step", 31, first=30))
+
+    assert meeting(again, UPDATE) == 1
+
+
+def test_where_only_the_training_function_is_known_its_innermost_call_counts():
+    main = _frame("main", 5)
+    again = _frame("main", 9)
+
+    assert meeting((SCRIPT, main, _frame("load", 3, first=2), again), (main,)) == 3
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        (NEXT_BATCH, "next_batch"),
+        (STEP_END, "on_step_end"),
+        (ZERO_GRAD, "line 32"),
+        ((_frame("load", 3), _frame("decode", 4)), "load"),
+        ((), None),
+    ],
+    ids=["called by the loop", "called through a library", "its own line", "not through the loop", "nothing"],
+)
+def test_a_gap_is_named_by_what_the_loop_had_called(path, name):
+    called = called_from_loop(path, UPDATE)
+
+    assert (called[0] if called else None) == name
+
+
+def test_in_a_loop_of_a_framework_its_own_function_is_named_where_none_of_the_users_is_called():
+    way = (SCRIPT, _library("fit", "lightning"), _library("advance", "lightning"))
+    logging = (SCRIPT, Frame(file=way[1].file, function="fit", first_line=1, line=9), _library("log_metrics", "lightning"))
+
+    called = called_from_loop(logging, way)
+
+    assert called is not None
+    assert called[0] == "log_metrics"
+
+
+def test_pytorch_called_by_the_loop_itself_is_told_from_what_the_users_functions_call():
+    assert called_framework(ZERO_GRAD, UPDATE)
+    assert not called_framework((*NEXT_BATCH, _library("stack")), UPDATE)
+    assert not called_framework(STEP_END, UPDATE)
+
+
+@pytest.mark.parametrize(
+    ("path", "before"),
+    [(NEXT_BATCH, True), (ZERO_GRAD, False), (STEP_END, False), ((*FORWARD, _frame("augment", 71, first=70)), True), ((), False)],
+    ids=["a line above", "a line below", "below, in an outer function", "an argument of the forward", "nothing"],
+)
+def test_what_stands_above_the_forward_in_the_loop_comes_before_it(path, before):
+    assert is_before(path, FORWARD) is before
