@@ -83,6 +83,11 @@ class Process:
             counts[note["name"]] = counts.get(note["name"], 0) + note["count"]
         return counts
 
+    @property
+    def faults(self) -> dict[str, int]:
+        """The same without what a busy machine causes."""
+        return {name: count for name, count in self.health.items() if name != "late_stacks"}
+
 
 def processes(folder: str | Path) -> list[Process]:
     """All recorded processes of a folder, in the order in which they began."""

@@ -85,7 +85,7 @@ def test_a_serial_loader_shows_waits_fetches_and_updates(run: Run) -> None:
     assert [(record.a, record.b, record.c) for record in waits] == [(epoch, batch, 4) for epoch in (1, 2) for batch in range(6)]
     assert ran.workers == []
     assert [note["state"] for note in ran.trainer.noted("hook")] == ["on"] * len(ran.trainer.noted("hook"))
-    assert ran.trainer.health == {}
+    assert ran.trainer.faults == {}
 
 
 def test_the_pieces_of_a_serial_step_lie_inside_each_other_and_follow_each_other(run: Run) -> None:
@@ -134,7 +134,7 @@ def test_of_batches_that_take_next_to_no_time_every_wait_and_sample_is_recorded(
     assert [(record.a, record.b, record.c) for record in waits] == [
         (epoch, batch, size) for epoch in (1, 2) for batch, size in enumerate(samples)
     ]
-    assert ran.trainer.health == {}
+    assert ran.trainer.faults == {}
 
 
 def test_two_loaders_read_in_turn_are_both_recorded(run: Run) -> None:
