@@ -16,6 +16,7 @@ from slowstep.analyses.loop_input import LoopInput, find_loop_input
 from slowstep.analyses.own_cost import OwnCost, find_own_cost
 from slowstep.analyses.producers import ACCOUNT, Demand, Fetches, WaitParts, divide_waits, find_demand, find_fetches
 from slowstep.analyses.steps import Floats, Steps, find_steps
+from slowstep.analyses.stops import Stops, find_stops
 from slowstep.analyses.trainer import Trainer, find_trainer
 from slowstep.stages import STAGES
 from slowstep.timeline.timeline import Timeline
@@ -64,6 +65,7 @@ class Measurements:
     saves: Saves
     fixed_cost: FixedCost
     load: Load
+    stopped: tuple[int, float]  # how often the process stood still in the window, and for how many seconds
     trainer_cpu_ns: float | None  # CPU time of the training thread per step
     delay_ns: Floats  # run-queue delay of the training thread per step
     cores: float | None  # that the training may use: affinity and quota
@@ -83,8 +85,9 @@ class Measurements:
 def measure(timeline: Timeline, warmup: int | None = None) -> Measurements:
     """Measure a timeline. Raises NothingRecorded where nothing trained."""
     trainer = find_trainer(timeline)
-    steps = find_steps(trainer, timeline.table("totals"), warmup)
-    fetches = find_fetches(timeline, trainer)
+    stops = find_stops(timeline, trainer)
+    steps = find_steps(trainer, timeline.table("totals"), stops, warmup)
+    fetches = find_fetches(timeline, trainer, stops)
     waits = divide_waits(timeline, trainer, fetches)
     stacks = read_stacks(timeline, trainer.process, trainer.thread)
     ledger = build_ledger(timeline, trainer, steps, waits, stacks)
@@ -107,7 +110,8 @@ def measure(timeline: Timeline, warmup: int | None = None) -> Measurements:
         saves=_saves(trainer, steps),
         fixed_cost=find_fixed_cost(trainer, steps, ledger, busy=load.busy),
         load=load,
-        trainer_cpu_ns=_per_step(timeline, trainer, steps, "cpu_ns"),
+        stopped=stops.within(int(low), int(high)),
+        trainer_cpu_ns=_cpu_per_step(timeline, trainer, steps, stops),
         delay_ns=sum((ledger.of(stage, CORE) for stage in STAGES), np.zeros(steps.count)),
         cores=cores,
         device=_device(trainer),
@@ -179,7 +183,7 @@ def _saves(trainer: Trainer, steps: Steps) -> Saves:
     )
 
 
-def _per_step(timeline: Timeline, trainer: Trainer, steps: Steps, column: str) -> float | None:
+def _cpu_per_step(timeline: Timeline, trainer: Trainer, steps: Steps, stops: Stops) -> float | None:
     marks = timeline.table("cpu_marks").filter(
         pl.col("process") == trainer.process,
         pl.col("thread") == trainer.thread,
@@ -188,5 +192,7 @@ def _per_step(timeline: Timeline, trainer: Trainer, steps: Steps, column: str) -
     marks = marks.sort("time_ns")
     if marks.height < 2 or marks["time_ns"][0] == marks["time_ns"][-1]:
         return None
-    rate = (marks[column][-1] - marks[column][0]) / (marks["time_ns"][-1] - marks["time_ns"][0])
+    first, last = marks.row(0, named=True), marks.row(-1, named=True)
+    _, stopped_s = stops.within(first["time_ns"], last["time_ns"])
+    rate = (last["cpu_ns"] - first["cpu_ns"]) / (last["time_ns"] - first["time_ns"] - stopped_s * 1e9)
     return float(rate * steps.length_ns / steps.count)

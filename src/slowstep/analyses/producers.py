@@ -10,6 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from slowstep.analyses.steps import Floats, Steps
+from slowstep.analyses.stops import Stops
 from slowstep.analyses.trainer import Trainer
 from slowstep.timeline.intervals import Ints, covered_ns, overlap_ns
 from slowstep.timeline.timeline import Timeline
@@ -87,8 +88,11 @@ class Demand:
     blocked_share: float | None  # share of the fetches' wall time that is neither CPU nor queueing
 
 
-def find_fetches(timeline: Timeline, trainer: Trainer) -> Fetches:
-    """The fetches of the training's loaders: its workers' and, without workers, the training thread's own."""
+def find_fetches(timeline: Timeline, trainer: Trainer, stops: Stops) -> Fetches:
+    """The fetches of the training's loaders: its workers' and, without workers, the training thread's own.
+
+    What was being made while the training was stopped is no measure of making: producers are stopped with it.
+    """
     iterators = set(trainer.waits["iterator"].unique().to_list())
     rows = timeline.table("iterators").filter(pl.col("process") == trainer.process, pl.col("iterator").is_in(list(iterators)))
     pids = {int(pid) for pids in rows["workers"].to_list() for pid in pids}
@@ -99,6 +103,8 @@ def find_fetches(timeline: Timeline, trainer: Trainer) -> Fetches:
         & (pl.col("iterator").is_in(list(iterators)) | pl.col("iterator").is_null())
     )
     fetches = timeline.table("fetches").filter(~pl.col("failed"), pl.col("process").is_in(workers) | own).sort("process", "start_ns")
+    for start, end in zip(stops.start_ns.tolist(), stops.end_ns.tolist(), strict=True):
+        fetches = fetches.filter((pl.col("end_ns") <= start) | (pl.col("start_ns") >= end))
     collates = timeline.table("collates").filter(pl.col("process").is_in([*workers, trainer.process])).sort("process", "start_ns")
     return _accounts(fetches, collates)
 

@@ -18,6 +18,7 @@ from slowstep.health import Health
 from slowstep.report.document import SCHEMA, FindingRow, HealthRow, LedgerRow, Overhead, Part, Report, Run, Throughput
 from slowstep.stages import STAGES, UNATTRIBUTED
 from slowstep.timeline.timeline import Timeline
+from slowstep.units import format_duration
 
 # Below this a part is numerical dust and is not listed.
 SMALLEST_SHARE = 1e-6
@@ -43,7 +44,7 @@ def fill(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosis
 def _run(folder: Path, timeline: Timeline, m: Measurements) -> Run:
     run, facts, steps = timeline.run, m.trainer.facts, m.steps
     first = int(m.trainer.update_end_ns[0])
-    notes = [note for note in (busy_note(m), _ending(timeline)) if note]
+    notes = [note for note in (busy_note(m), _stopped(m), _ending(timeline)) if note]
     row: dict[str, Any] = {
         "name": run.name,
         "command": list(run.command),
@@ -70,6 +71,15 @@ def _run(folder: Path, timeline: Timeline, m: Measurements) -> Run:
     if notes:
         row["notes"] = notes
     return cast(Run, row)
+
+
+def _stopped(m: Measurements) -> str | None:
+    """That the process stood still for a while, which is no part of the ledger."""
+    times, seconds = m.stopped
+    if not times:
+        return None
+    how_often = "once" if times == 1 else f"{times} times"
+    return f"the training stood still {how_often}, {format_duration(seconds * 1e9)} in all (stopped, or the machine asleep): left out"
 
 
 def _ending(timeline: Timeline) -> str | None:

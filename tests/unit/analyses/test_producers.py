@@ -10,6 +10,7 @@ from made_events import Events
 from made_recordings import MS, Training, make_recording
 from slowstep.analyses.measurements import Measurements, measure
 from slowstep.analyses.producers import ACCOUNT, PART_STAGE, WaitParts, divide_waits, find_fetches
+from slowstep.analyses.stops import NO_STOPS
 from slowstep.analyses.trainer import find_trainer
 from slowstep.record import format as fmt
 from slowstep.sources.recording import SOURCE
@@ -21,7 +22,7 @@ SAMPLES, STORAGE, UNSEEN, TRANSPORT, STARTUP = "making samples", "storage", "blo
 
 def _divided(timeline: Timeline) -> WaitParts:
     trainer = find_trainer(timeline)
-    return divide_waits(timeline, trainer, find_fetches(timeline, trainer))
+    return divide_waits(timeline, trainer, find_fetches(timeline, trainer, NO_STOPS))
 
 
 def _parts(waits: WaitParts, number: int) -> dict[str, float]:
@@ -164,7 +165,7 @@ def test_parts_of_every_wait_sum_to_its_length(tmp_path):
 def test_accounts_of_fetches_sum_to_their_wall_time(tmp_path):
     timeline = SOURCE.read(make_recording(tmp_path, Training(workers=2, blocked_ms=9, other_ms=5, jitter=0.5)))
 
-    fetches = find_fetches(timeline, find_trainer(timeline))
+    fetches = find_fetches(timeline, find_trainer(timeline), NO_STOPS)
 
     assert fetches.account.shape == (len(fetches.start_ns), len(ACCOUNT))
     np.testing.assert_allclose(fetches.account.sum(axis=1), fetches.wall_ns)

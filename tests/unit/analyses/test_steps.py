@@ -6,6 +6,7 @@ import pytest
 from made_events import Events, at
 from made_recordings import Training, make_recording
 from slowstep.analyses.steps import Steps, find_steps, find_warmup
+from slowstep.analyses.stops import NO_STOPS
 from slowstep.analyses.trainer import find_trainer
 from slowstep.errors import NothingRecorded
 from slowstep.record.format import END
@@ -16,7 +17,7 @@ REQUEST, OPTIMIZER = "request for input", "end of the optimizer call"
 
 
 def _steps(timeline: Timeline, warmup: int | None = 0) -> Steps:
-    return find_steps(find_trainer(timeline), timeline.table("totals"), warmup)
+    return find_steps(find_trainer(timeline), timeline.table("totals"), NO_STOPS, warmup)
 
 
 def _simulated(folder, warmup=None, **changes):
