@@ -56,8 +56,11 @@ def name_gaps(
     rest = np.where(own, 0, length)
     total = weight[pooled].sum()
     if total > 0:
+        shared: dict[Part, float] = defaultdict(float)
         for i in np.flatnonzero(pooled).tolist():
-            named[parts[i]] += rest * (weight[i] / total)
+            shared[parts[i]] += float(weight[i] / total)
+        for part, share in shared.items():
+            named[part] += rest * share
     else:
         named[UNATTRIBUTED, UNATTRIBUTED] += rest
     counts: dict[Part, int] = defaultdict(int)
