@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from slowstep.record.spans import span, steps
+    from slowstep.workflow.session import record, start, stop
 
-__all__ = ["__version__", "span", "steps"]
+__all__ = ["__version__", "record", "span", "start", "steps", "stop"]
 
 __version__ = "0.1.0"
+
+_HOMES: Final = {
+    "record": "slowstep.record",
+    "span": "slowstep.record.spans",
+    "steps": "slowstep.record.spans",
+    "start": "slowstep.workflow.session",
+    "stop": "slowstep.workflow.session",
+    "load_ipython_extension": "slowstep.workflow.ipython",
+    "unload_ipython_extension": "slowstep.workflow.ipython",
+}
 
 
 def __getattr__(name: str) -> Any:
     # Lazily: whoever imports slowstep inside a training pays for nothing that it does not use.
-    if name in ("steps", "span"):
-        from slowstep.record import spans
-
-        return getattr(spans, name)
+    home = _HOMES.get(name)
+    if home is not None:
+        module = import_module(home)
+        # `slowstep.record` is the package of that name, which can be called.
+        return module if name == "record" else getattr(module, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -16,7 +16,11 @@ from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Frame, Timeline
 
 # The standard library and installed packages, whatever the prefix; frozen and generated code has no file of the user's.
-LIBRARY = re.compile(r"[/\\]lib(64)?[/\\]python\d+(\.\d+)?[/\\]|[/\\](site|dist)-packages[/\\]|^<")
+# What was typed at Python's own prompt is the user's all the same.
+LIBRARY = re.compile(r"[/\\]lib(64)?[/\\]python\d+(\.\d+)?[/\\]|[/\\](site|dist)-packages[/\\]|^<(?!stdin>|python-input-)")
+# Code that was typed at a prompt or in a cell: the same top level goes on from one to the next.
+TYPED = re.compile(r"cell In\[\d+\]|<stdin>|<python-input-\d+>")
+TOP_LEVEL = re.compile(r"<module>|<cell line: \d+>")
 FRAMEWORK = re.compile(r"[/\\](site|dist)-packages[/\\]torch[/\\]")
 TRAINING = re.compile(r"[/\\](site|dist)-packages[/\\]torch[/\\](optim|nn|autograd|amp)[/\\]")
 MODULE_FILE = "torch/nn/modules/module.py"
@@ -59,7 +63,7 @@ def read_stacks(timeline: Timeline, process: int, thread: int | None = None) -> 
         time_ns=rows["time_ns"].to_numpy(),
         weight_ns=rows["weight_ns"].cast(pl.Float64).clip(lower_bound=0).to_numpy(),
         stack=rows["stack"].to_numpy(),
-        frames={stack: tuple(path) for stack, path in frames.items()},
+        frames={stack: without_shell(tuple(path)) for stack, path in frames.items()},
     )
 
 
@@ -69,8 +73,20 @@ def is_library(frame: Frame) -> bool:
 
 
 def same_function(frame: Frame, other: Frame) -> bool:
-    """Whether two frames run the same function, at whatever line."""
+    """Whether two frames run the same function, at whatever line; the top levels of all cells of a notebook are one."""
+    if is_typed_top_level(frame) and is_typed_top_level(other):
+        return True
     return (frame.file, frame.function, frame.first_line) == (other.file, other.function, other.first_line)
+
+
+def is_typed_top_level(frame: Frame) -> bool:
+    """Whether a frame is the top level of a cell, or of a command at a prompt."""
+    return bool(TYPED.fullmatch(frame.file) and TOP_LEVEL.fullmatch(frame.function))
+
+
+def without_shell(path: Path) -> Path:
+    """A path without what a notebook does to run a cell, which is another way for each kind of cell: from the cell's own top level on."""
+    return next((path[depth:] for depth in range(len(path) - 1, -1, -1) if is_typed_top_level(path[depth])), path)
 
 
 def own_frames(path: Path) -> Path:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from slowstep.analyses.forwards import Forwards
 from slowstep.analyses.functions import TRAINING, Path, Stacks, in_module, inside, is_evaluating, is_waiting, shown, writes
-from slowstep.analyses.loop import called_framework, called_from_loop, is_before
+from slowstep.analyses.loop import are_lines_comparable, called_framework, called_from_loop, is_before
 from slowstep.analyses.steps import Floats
 from slowstep.analyses.trainer import Trainer
 from slowstep.stages import UNATTRIBUTED
@@ -87,6 +87,8 @@ def _part(path: Path, trainer: Trainer, apart: bool) -> Part:
     name, file, line = called
     label = f"{name} ({shown(file, trainer.facts.script)}:{line})"
     # Without a loader, what runs before the forward is input.
+    if trainer.waits.is_empty() and not are_lines_comparable(path, trainer.way_to_forward, trainer.other_cells):
+        return UNATTRIBUTED, UNATTRIBUTED
     before = trainer.waits.is_empty() and is_before(path, trainer.way_to_forward)
     if apart and (not before or is_evaluating(path)):
         return "output", VALIDATION

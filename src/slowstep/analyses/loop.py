@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from slowstep.analyses.functions import FRAMEWORK, Path, is_library, own_frames, same_function
+from slowstep.analyses.functions import FRAMEWORK, Path, is_library, is_typed_top_level, own_frames, same_function
 
 NOWHERE = -1
 
@@ -25,9 +25,16 @@ def meeting(path: Path, way: Path) -> int:
         if not same_function(here, there):
             break
         depth += 1
-        if here.line != there.line:
+        if here.line != there.line and not _goes_on(path, way, depth):
             break
     return depth
+
+
+def _goes_on(path: Path, way: Path, depth: int) -> bool:
+    """Whether one function is called from two cells: its lines tell more than theirs."""
+    if not is_typed_top_level(path[depth]) or depth + 1 >= min(len(path), len(way)):
+        return False
+    return same_function(path[depth + 1], way[depth + 1])
 
 
 def called_from_loop(path: Path, way: Path) -> tuple[str, str, int] | None:
@@ -60,3 +67,14 @@ def is_before(path: Path, way: Path) -> bool:
     """Whether a stack stands before the call that the `way` leads to, by the lines of the frame in which they part."""
     depth = meeting(path, way)
     return depth != NOWHERE and path[depth].line <= way[min(depth, len(way) - 1)].line
+
+
+def are_lines_comparable(path: Path, way: Path, other_cells: int) -> bool:
+    """Whether path and way part in the same text: the lines of two cells say nothing about before and after.
+
+    Commands at a prompt all have the file `<stdin>`: with `other_cells`, the way may be that of another one.
+    """
+    depth = meeting(path, way)
+    if depth == NOWHERE or not is_typed_top_level(path[depth]):
+        return True
+    return path[depth].file == way[min(depth, len(way) - 1)].file and not (other_cells and path[depth].file == "<stdin>")

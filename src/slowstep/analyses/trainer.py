@@ -9,6 +9,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from slowstep.analyses.functions import without_shell
+from slowstep.analyses.prompts import find_run, within
 from slowstep.errors import NothingRecorded
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Frame, ProcessFacts, Timeline
@@ -34,18 +36,19 @@ class Trainer:
     other_starts: pl.DataFrame
     spans: pl.DataFrame
     all_updates: pl.DataFrame
+    other_cells: int = 0  # updates of a session that ran before or after a prompt: between two of them nobody trained
 
     @property
     def way_to_update(self) -> tuple[Frame, ...]:
         """The frames that lead to the anchor optimizer's call, root first; only the innermost of the user's where no more is known."""
         frame = self.facts.training_frames.get(self.optimizer)
-        return self.facts.training_paths.get(self.optimizer) or ((frame,) if frame else ())
+        return without_shell(self.facts.training_paths.get(self.optimizer) or ((frame,) if frame else ()))
 
     @property
     def way_to_forward(self) -> tuple[Frame, ...]:
         """The frames that lead to the forward, as those to the update."""
         frame = self.facts.forward_frame
-        return self.facts.forward_path or ((frame,) if frame else ())
+        return without_shell(self.facts.forward_path or ((frame,) if frame else ()))
 
 
 def find_trainer(timeline: Timeline) -> Trainer:
@@ -65,7 +68,8 @@ def find_trainer(timeline: Timeline) -> Trainer:
 
     own = mine("updates")
     anchor = _outermost(own.filter(pl.col("optimizer") == optimizer))
-    waits, starts, spans = mine("waits"), mine("starts"), mine("spans")
+    all_anchor, run = anchor.height, find_run(anchor, timeline.run.session, thread)
+    anchor, own, waits, starts, spans = (within(run, table) for table in (anchor, own, mine("waits"), mine("starts"), mine("spans")))
     loaders = _loader_of(timeline, process)
     training = _training_loaders(waits, spans, loaders)
     feeds = waits["iterator"].replace_strict(loaders, default=-1, return_dtype=pl.Int64).is_in(list(training))
@@ -82,6 +86,7 @@ def find_trainer(timeline: Timeline) -> Trainer:
         other_starts=starts.filter(~pl.col("loader").is_in(list(training))),
         spans=spans,
         all_updates=own,
+        other_cells=all_anchor - anchor.height,
     )
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from slowstep.record.recorder import Recorder
@@ -31,3 +34,14 @@ def activate(just_imported: str | None = None) -> None:
 def active() -> Recorder | None:
     """This process's recorder; None when it is not being recorded."""
     return _active[0] if _active and _active[0].live[0] else None
+
+
+class _CallableModule(ModuleType):
+    """`slowstep.record` names this package, and what users call: `with slowstep.record():`."""
+
+    def __call__(self, **options: Any) -> Any:
+        """See slowstep.workflow.session.record, which nothing that runs inside a training imports by itself."""
+        return import_module("slowstep.workflow.session").record(**options)
+
+
+sys.modules[__name__].__class__ = _CallableModule

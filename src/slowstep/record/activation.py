@@ -5,14 +5,18 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+from collections.abc import Callable
 from functools import partial
 
+from slowstep.record import _active, imports
 from slowstep.record import format as contract
-from slowstep.record import imports
 from slowstep.record.hook import Hook, Unfit
 from slowstep.record.recorder import Recorder
 from slowstep.record.tracebacks import show_own_frames
 from slowstep.registry import discover
+
+_attached: list[Recorder] = []
+_at_fork: list[Callable[[], None]] = []
 
 
 def activated(just_imported: str | None = None) -> Recorder | None:
@@ -31,19 +35,35 @@ def activated(just_imported: str | None = None) -> Recorder | None:
         return None
     if not recorder.page.recording:
         return None
-    install(recorder, just_imported)
+    attach(recorder, just_imported)
     atexit.register(recorder.stop, "exit")
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=partial(_forget, recorder))
     return recorder
 
 
-def _forget(recorder: Recorder) -> None:
-    try:
-        recorder.forget()
-    except Exception:
-        # Python would print it.
-        recorder.live[0] = False
+def attach(recorder: Recorder, just_imported: str | None = None) -> None:
+    """Install the hooks in this process, and have its forked children start anew."""
+    install(recorder, just_imported)
+    _attached.append(recorder)
+    # What is registered once cannot be taken back: one function for all recordings of this process.
+    if hasattr(os, "register_at_fork") and not _at_fork:
+        _at_fork.append(_forget_all)
+        os.register_at_fork(after_in_child=_forget_all)
+
+
+def detach(recorder: Recorder) -> None:
+    """Think of a recorder no more, when its recording has ended."""
+    for recorders in (_attached, _active):
+        if recorder in recorders:
+            recorders.remove(recorder)
+
+
+def _forget_all() -> None:
+    for recorder in _attached:
+        try:
+            recorder.forget()
+        except Exception:
+            # Python would print it.
+            recorder.live[0] = False
 
 
 def install(recorder: Recorder, just_imported: str | None = None) -> None:

@@ -90,8 +90,9 @@ def injected_environment(
     if seconds is not None:
         added[contract.ENV_SECONDS] = repr(seconds)
     # A recording around this one is none of the command's.
-    inherited = {name: value for name, value in environ.items() if name not in _SPOKEN}
+    inherited = {name: value for name, value in environ.items() if name not in SPOKEN}
     return inherited | added
 
 
-_SPOKEN: Final = (contract.ENV_RECORDING, contract.ENV_LEVEL, contract.ENV_STEPS, contract.ENV_SECONDS)
+# What names a recording to the processes that are started.
+SPOKEN: Final = (contract.ENV_RECORDING, contract.ENV_LEVEL, contract.ENV_STEPS, contract.ENV_SECONDS)

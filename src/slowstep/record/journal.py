@@ -46,8 +46,11 @@ class Journal:
 
     def close(self) -> None:
         """Close both files."""
-        os.close(self._notes)
-        os.close(self._records)
+        notes, records = self._notes, self._records
+        # Another file may get their numbers.
+        self._notes = self._records = -1
+        os.close(notes)
+        os.close(records)
 
 
 def _append(handle: int, data: bytes) -> bool:

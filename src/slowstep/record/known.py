@@ -26,6 +26,10 @@ class Known:
             return None
         return entry[0]
 
+    def living(self) -> list[Any]:
+        """The objects that are still there."""
+        return [thing for _, reference in list(self._numbers.values()) if (thing := reference()) is not None]
+
     def add(self, thing: Any) -> int:
         """Number a new object. Raises TypeError where it takes no weak references."""
         number, key, numbers = self._next(), id(thing), self._numbers

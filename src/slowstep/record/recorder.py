@@ -142,9 +142,9 @@ class Recorder:
     def leave(self) -> None:
         """Called when the recording has ended, by a hook that did not know: end it here too, and take the hooks away if this thread may."""
         self.stop(_REASONS.get(self.page.bytes[CONTROL_REASON], "launcher"))
-        ident = threading.get_ident()
+        others = self.updaters & sys._current_frames().keys() - {threading.get_ident()}
         # An optimizer's hooks must not be taken away while their list is being walked, which only its own thread can know.
-        if self.updaters <= {ident} and not is_updating():
+        if not others and not is_updating():
             undos, self.undos = self.undos, []
             for undo in reversed(undos):
                 try:

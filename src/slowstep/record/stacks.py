@@ -136,7 +136,10 @@ class Sampler:
         for ident, thread in list(self._watched.items()):
             frame = frames.get(ident)
             if frame is None:
-                self._watched.pop(ident, None)
+                # A thread that has ended, or an interactive session that waits at its prompt: that time belongs to no stack.
+                self._last_ns.pop(thread, None)
+                if ident != threading.main_thread().ident:
+                    self._watched.pop(ident, None)
                 continue
             number = self._table.stack_id(frame)
             weight_ns = at_ns - self._last_ns.get(thread, at_ns)

@@ -51,6 +51,15 @@ def without_own_frames(traceback: TracebackType | None) -> TracebackType | None:
     return result
 
 
+def clean(error: BaseException | None) -> None:
+    """Take our frames out of the traceback of an exception and of those that led to it."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        error.__traceback__ = without_own_frames(error.__traceback__)
+        error = error.__cause__ or error.__context__
+
+
 def hide_own_frames() -> None:
     """Print an uncaught exception without our frames. Called when one has passed through us; a script's own hook is left alone."""
     if sys.excepthook is sys.__excepthook__:
@@ -64,10 +73,5 @@ def show_own_frames() -> None:
 
 
 def _print_without_own_frames(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> Any:
-    seen: set[int] = set()
-    link: BaseException | None = error
-    while link is not None and id(link) not in seen:
-        seen.add(id(link))
-        link.__traceback__ = without_own_frames(link.__traceback__)
-        link = link.__cause__ or link.__context__
+    clean(error)
     return sys.__excepthook__(kind, error, error.__traceback__)

@@ -47,19 +47,27 @@ class Numbering:
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._loaders = Known()
+        self._loaders, self._iterators = Known(), Known()
         recorder.forgetters.append(self._loaders.forget)
         # Not from 1 on again in a forked child: an iterator that it inherits keeps its number.
         self._next = itertools.count(1).__next__
 
-    def adopt(self, state: dict[str, Any], loader: Any = None) -> tuple[Iterator, int]:
-        """Number an iterator, given by its attributes, at each of its starts anew; returns what is known of it and its loader's number."""
+    def adopt(self, iterator: Any, loader: Any = None) -> tuple[Iterator, int]:
+        """Number an iterator, at each of its starts anew; returns what is known of it and its loader's number."""
+        state = iterator.__dict__
         loader_number = 0
         if loader is not None:
             loader_number = self._loaders.get(loader) or self._loaders.add(loader)
+        if self._iterators.get(iterator) is None:
+            self._iterators.add(iterator)
         known = state[KNOWN] = Iterator(self._next(), state)
         self._recorder.note({"kind": "iterator", "id": known.number, "loader": loader_number, **describe_iterator(state, loader)})
         return known, loader_number
+
+    def leave(self) -> None:
+        """Take what we know of iterators off them: they may outlive the recording, and the next one numbers them anew."""
+        for iterator in self._iterators.living():
+            iterator.__dict__.pop(KNOWN, None)
 
 
 class Waits:
@@ -105,19 +113,19 @@ class Waits:
 
     def _request(self, me: ThreadState, iterator: Any) -> Any:
         me.quick = None
-        known = iterator.__dict__.get(KNOWN) or self._meet(iterator.__dict__)
+        known = iterator.__dict__.get(KNOWN) or self._meet(iterator)
         # A data set that reads another loader makes a batch, and waits for none.
         if me.making is not None or known is None:
             return self._original(iterator)
         me.waits += 1
         return self._request_workers(me, iterator, known) if known.has_workers else self._request_here(me, iterator, known)
 
-    def _meet(self, state: dict[str, Any]) -> Iterator | None:
+    def _meet(self, iterator: Any) -> Iterator | None:
         """The first request to an iterator that was not seen to start."""
         try:
             self._recorder.ensure_open()
             self._recorder.watch()
-            return self._numbering.adopt(state)[0]
+            return self._numbering.adopt(iterator)[0]
         except Exception as error:
             self._fault(error)
             return None

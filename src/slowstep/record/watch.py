@@ -5,6 +5,7 @@ It is the only one that wakes up ten times a second: waking costs more than all 
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 from typing import TYPE_CHECKING, Final
@@ -39,17 +40,23 @@ class Watch:
         self._thread.start()
 
     def stop(self) -> None:
-        """Take a last reading and end the thread."""
+        """Take a last reading and end the thread; called by `also`, in the thread itself, the last reading was the one before."""
         if self._stopped.is_set():
             return
         self._stopped.set()
-        self._thread.join(timeout=2.0)
-        self._round()
+        if self._thread is threading.current_thread():
+            self._close()
+        else:
+            self._thread.join(timeout=2.0)
+
+    def _close(self) -> None:
         for _, reader in self._readers:
             reader.close()
         self._readers.clear()
 
     def _run(self) -> None:
+        # A signal must interrupt the training's own waiting, where this thread runs beside one.
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         clock_due = 0.0
         pause = spent = 0.0
         while not self._stopped.wait(pause):
@@ -60,6 +67,9 @@ class Watch:
             self._also()
             before, spent = spent, time.thread_time()
             pause = max(INTERVAL_S, (spent - before) * _PAUSE_PER_COST)
+        if self._readers:
+            self._round()
+            self._close()
 
     def _round(self) -> None:
         taken: list[tuple[int, int, int, int, int]] = []

@@ -21,6 +21,11 @@ _ASCII_FOR: Final = str.maketrans(
     | {"→": "->", "±": "+-", "≥": ">=", "≤": "<=", "\N{MICRO SIGN}": "u"}
 )
 
+# Lines of a chart must not be wrapped by a notebook, and its bars need a font whose cells are all of one width.
+_HTML: Final = (
+    "<pre style=\"white-space:pre;overflow-x:auto;line-height:1.2;font-family:Menlo,'DejaVu Sans Mono',Consolas,monospace\">{code}</pre>"
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Glyphs:
@@ -86,6 +91,15 @@ class Canvas:
     def text(self, *, color: bool) -> str:
         """The page as a string, with ANSI colours or none."""
         stream = io.StringIO()
+        self._print_to(stream, color=color)
+        return stream.getvalue()
+
+    def html(self) -> str:
+        """The page as a `<pre>` whose styles stand in it."""
+        console = self._print_to(io.StringIO(), color=True, record=True)
+        return console.export_html(inline_styles=True, code_format=_HTML)
+
+    def _print_to(self, stream: io.StringIO, *, color: bool, record: bool = False) -> Console:
         console = Console(
             file=stream,
             width=self.width,
@@ -93,11 +107,14 @@ class Canvas:
             force_terminal=color,
             no_color=False,
             legacy_windows=False,
+            record=record,
+            # In a notebook rich would show every line as an output of its own.
+            force_jupyter=False,
         )
         for line in self.lines:
             line.rstrip()
             console.print(line, no_wrap=True, overflow="ignore", crop=False, highlight=False)
-        return stream.getvalue()
+        return console
 
     def _wrapped(self, text: str, first: int, rest: int) -> list[str]:
         """Rows that fill the page, the first beginning `first` cells in and the others `rest`."""

@@ -27,6 +27,11 @@ _SEVERITY_STYLE: Final = {"notice": "yellow", "data_loss": "bold yellow", "error
 
 def render(report: Mapping[str, Any], *, width: int, color: bool, unicode: bool = True) -> str:
     """The report as text, `width` cells wide (40 to 120), with ANSI colours or none, in plain ASCII where `unicode` is False."""
+    return draw(report, width=width, unicode=unicode).text(color=color)
+
+
+def draw(report: Mapping[str, Any], *, width: int, unicode: bool = True) -> Canvas:
+    """The report on a page `width` cells wide (40 to 120)."""
     glyphs = UNICODE if unicode else ASCII
     canvas = Canvas(width=min(max(width, _NARROWEST), _WIDEST), glyphs=glyphs)
     document = cast("Report", printable(dict(report), glyphs))
@@ -38,14 +43,18 @@ def render(report: Mapping[str, Any], *, width: int, color: bool, unicode: bool 
     draw_findings(canvas, document["findings"], said=document["verdict"]["summary"])
     canvas.blank()
     _draw_footer(canvas, document)
-    return canvas.text(color=color)
+    return canvas
 
 
 def show(report: Mapping[str, Any], stream: TextIO) -> None:
     """Print the report to a stream as it can take it: its width, colours (NO_COLOR and FORCE_COLOR count) and encoding."""
-    text = render(report, width=_width_of(stream), color=_takes_color(stream), unicode=_takes_unicode(stream))
-    stream.write(text)
+    stream.write(text_for(report, stream))
     stream.flush()
+
+
+def text_for(report: Mapping[str, Any], stream: TextIO) -> str:
+    """The report as a stream can take it."""
+    return render(report, width=_width_of(stream), color=_takes_color(stream), unicode=_takes_unicode(stream))
 
 
 def _width_of(stream: TextIO) -> int:

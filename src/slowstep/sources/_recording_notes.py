@@ -9,7 +9,7 @@ from typing import Any
 
 from slowstep.health import SEVERITIES, Health
 from slowstep.record.format import FORMAT_VERSION
-from slowstep.timeline.timeline import Frame, ProcessFacts, RunFacts
+from slowstep.timeline.timeline import Frame, ProcessFacts, RunFacts, Session
 
 Note = dict[str, Any]
 
@@ -95,6 +95,8 @@ def _fits(note: Note) -> bool:
     kind = str(note.get("kind"))
     if kind == "calls" and not _calls_fit(note):
         return False
+    if kind == "cells" and not (isinstance(note.get("cells"), dict) and all(_is(number, int) for number in note["cells"].values())):
+        return False
     needed = all(_is(note.get(key), kinds) for key, kinds in _NEEDED.get(kind, {}).items())
     if kind in ("training_path", "forward_path") and not _path_fits(note):
         return False
@@ -143,6 +145,7 @@ _NEEDED: dict[str, dict[str, type]] = {
     "training_frame": _FRAME,
     "forward_frame": _FRAME,
     "calls": {"of": str, "stretches": int},
+    "prompt": {"at_ns": int},
 }
 _OPTIONAL: dict[str, dict[str, type]] = {
     "process": {"pid": int, "ppid": int, "started_ns": int, "format": int, "cores_allowed": int, "script": str, "torch": str},
@@ -152,7 +155,8 @@ _OPTIONAL: dict[str, dict[str, type]] = {
     "graph": {"nodes": int, "elements": int},
     "cost": {"event_ns": float, "events": int, "sampler_cpu_ns": int},
     "health": {"count": int},
-    "run": {"name": str, "command": list, "started": str, "started_ns": int, "warmup": int},
+    "run": {"name": str, "command": list, "started": str, "started_ns": int, "warmup": int}
+    | {"started_in": str, "recorded_from_ns": int, "thread": int},
     "exit": {"ended_ns": int, "code": int, "by": str, "signals": list},
 }
 
@@ -226,4 +230,13 @@ def run_facts(folder: str, launchers: list[Notes]) -> RunFacts:
         exit_code=ending.get("code"),
         stop_signals=tuple(str(name) for name in ending.get("signals") or ()),
         warmup=run.get("warmup"),
+        session=_session(notes),
     )
+
+
+def _session(launcher: Notes) -> Session | None:
+    run = launcher.last("run")
+    if not {"started_in", "recorded_from_ns", "thread"} <= run.keys():
+        return None
+    prompts = sorted(note["at_ns"] for note in launcher.of("prompt"))
+    return Session(kind=run["started_in"], from_ns=run["recorded_from_ns"], thread=run["thread"], prompts_ns=tuple(prompts))

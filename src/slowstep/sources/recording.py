@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from slowstep.errors import UnreadableInput
 from slowstep.health import Health
 from slowstep.record import format as fmt
+from slowstep.sources._cells import name_cells
 from slowstep.sources._recording_notes import Notes, process_facts, read_notes, run_facts
 from slowstep.sources._source import Source
 from slowstep.timeline.schema import TABLE, TABLES
@@ -56,6 +57,7 @@ def read(path: Path) -> Timeline:
     parts.sort(key=lambda part: part[0].started_ns)
     launcher = [part for part in parts if part[0].role == "launcher"]
     recorded = [part for part in parts if part[0].role != "launcher"]
+    name_cells([notes for notes, _, _ in recorded], [notes for notes, _, _ in launcher])
     health = [row for notes, _, lost in parts for row in (*notes.health, *_losses(lost))]
     columns: dict[str, list[pl.DataFrame]] = {table.name: [] for table in TABLES}
     for index, (notes, records, _) in enumerate(recorded):

@@ -59,6 +59,20 @@ class RunFacts:
     exit_code: int | None
     stop_signals: tuple[str, ...]  # that --stop sent; empty where it was not used
     warmup: int | None
+    session: Session | None = None  # where the recording was begun from within; `started_ns` is then unknown
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Session:
+    """A process that began to be recorded in the middle of its life: what kind (in words), since when, and its thread at the prompt.
+
+    `prompts_ns` are the moments at which the user was asked for the next command or cell.
+    """
+
+    kind: str
+    from_ns: int
+    thread: int
+    prompts_ns: tuple[int, ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

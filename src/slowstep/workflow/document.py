@@ -26,9 +26,13 @@ SMALLEST_SHARE = 1e-6
 
 def fill(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosis) -> Report:
     """The report of one training."""
+    row = _run(folder, timeline, m)
+    if timeline.run.session and diagnosis.verdict.state == "undetermined":
+        # Its command is the notebook's server, or the prompt.
+        row["next_command"] = "with slowstep.record(): (200 steps or more, in one cell or command)"
     return {
         "schema": SCHEMA,
-        "run": _run(folder, timeline, m),
+        "run": row,
         "throughput": _throughput(m),
         "ledger": _ledger(m.ledger, _unseen(m)),
         "verdict": cast(Any, asdict(diagnosis.verdict)),
@@ -44,7 +48,8 @@ def fill(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosis
 def _run(folder: Path, timeline: Timeline, m: Measurements) -> Run:
     run, facts, steps = timeline.run, m.trainer.facts, m.steps
     first = int(m.trainer.update_end_ns[0])
-    notes = [note for note in (busy_note(m), _stopped(m), _ending(timeline)) if note]
+    notes = [note for note in (busy_note(m), _stopped(m), _ending(timeline), _session(timeline, m)) if note]
+    began_ns = run.session.from_ns if run.session else run.started_ns
     row: dict[str, Any] = {
         "name": run.name,
         "command": list(run.command),
@@ -56,7 +61,7 @@ def _run(folder: Path, timeline: Timeline, m: Measurements) -> Run:
         "batch_size_from": steps.batch_size_from,
         "device": m.device,
         "started": run.started,
-        "duration_s": (run.ended_ns - run.started_ns) / 1e9 if run.ended_ns and run.started_ns else None,
+        "duration_s": (run.ended_ns - began_ns) / 1e9 if run.ended_ns and began_ns else None,
         "startup_s": (first - run.started_ns) / 1e9 if run.started_ns else None,
         "warmup_steps": steps.warmup,
         "recording": str(folder),
@@ -80,6 +85,18 @@ def _stopped(m: Measurements) -> str | None:
         return None
     how_often = "once" if times == 1 else f"{times} times"
     return f"the training stood still {how_often}, {format_duration(seconds * 1e9)} in all (stopped, or the machine asleep): left out"
+
+
+def _session(timeline: Timeline, m: Measurements) -> str | None:
+    """That the recording was begun in mid-run, and which part of it is reported."""
+    session = timeline.run.session
+    if session is None:
+        return None
+    text = f"recorded from within {session.kind} that was running already: its start-up is not in the report"
+    if not m.trainer.other_cells:
+        return text
+    here, others = len(m.trainer.update_end_ns), m.trainer.other_cells
+    return f"{text}; of several cells or commands that trained, the one with most updates is reported ({here}; {others} in others)"
 
 
 def _ending(timeline: Timeline) -> str | None:

@@ -24,6 +24,7 @@ def install(recorder: Recorder) -> Undo:
     numbering = Numbering(recorder)
     return all_of(
         [
+            numbering.leave,
             replace(iterator_class, "__next__", Waits(recorder, next_batch, numbering).build_hook()),
             replace(loader_class, "__iter__", _timed_start(recorder, start, numbering)),
         ]
@@ -45,7 +46,7 @@ def _timed_start(recorder: Recorder, original: Any, numbering: Numbering) -> Any
         try:
             if live[0] and recorder.ensure_open():
                 recorder.watch()
-                known, loader = numbering.adopt(iterator.__dict__, self)
+                known, loader = numbering.adopt(iterator, self)
                 event(START, t0, t1, known.number, loader, self.num_workers)
         except Exception as error:
             fault(error)

@@ -10,7 +10,7 @@ from slowstep.record.batches import samples_in
 from slowstep.record.callers import call_path, training_frame
 from slowstep.record.cpu_marks import build_marks
 from slowstep.record.format import FAILED, FORWARD, NO_GRADIENT
-from slowstep.record.hook import Hook, Undo, all_of, find, replace
+from slowstep.record.hook import Hook, Undo, Unfit, all_of, find, replace
 from slowstep.record.recorder import now
 from slowstep.record.tracebacks import hide_own_frames
 
@@ -32,6 +32,8 @@ def install(recorder: Recorder) -> Undo:
             undos.append(replace(module_class, "__call__", _timed(recorder, original)))
 
     if recorder.level >= 2:
+        if has_compiled():
+            raise Unfit("code was compiled before the recording began, and would be compiled again")
         undos.append(replace(module_class, "__call__", _timed(recorder, original)))
     elif recorder.level == 1:
         recorder.when_no_loader = hook_now

@@ -1,0 +1,46 @@
+"""Code that was typed and not saved: its made-up file names become what the user sees, such as `cell In[3]`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from slowstep.sources._recording_notes import Notes
+
+# IPython in a terminal, without a note of the cell's number.
+_TYPED = re.compile(r"<ipython-input-(\d+)-\w+>")
+
+
+def name_cells(parts: list[Notes], launchers: list[Notes]) -> None:
+    """Rename the files of cells in all lines that name a file; the numbers are those that IPython itself shows."""
+    cells: dict[str, int] = {}
+    for launcher in launchers:
+        for note in launcher.of("cells"):
+            cells |= note["cells"]
+    for notes in parts:
+        for line, key in _places(notes):
+            line[key] = cell_name(line[key], cells)
+
+
+def cell_name(file: str, cells: Mapping[str, int]) -> str:
+    """What a file is called: `cell In[3]` for a cell, its own name otherwise."""
+    typed = _TYPED.fullmatch(file)
+    number = cells.get(file, int(typed[1]) if typed else None)
+    return file if number is None else f"cell In[{number}]"
+
+
+def _places(notes: Notes) -> Iterator[tuple[Any, Any]]:
+    for kind in ("frame", "training_frame", "forward_frame"):
+        for line in notes.of(kind):
+            yield line, "file"
+    for kind in ("training_path", "forward_path"):
+        for line in notes.of(kind):
+            for frame in line["frames"]:
+                yield frame, 0
+    for line in notes.of("calls"):
+        for function in line["functions"]:
+            yield function, "file"
+    for line in notes.of("iterator"):
+        if line.get("collate_file"):
+            yield line, "collate_file"

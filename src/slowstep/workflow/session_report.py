@@ -1,0 +1,78 @@
+"""The report of a session: it shows itself in a notebook, at a prompt and in a script."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from slowstep.errors import NothingRecorded, SlowstepError
+from slowstep.workflow.diagnose_apart import diagnose_apart
+
+if TYPE_CHECKING:
+    from slowstep.workflow.place import Place
+
+
+class SessionReport:
+    """`document` is the report as in report.json, None where there is none; `message` then says why. `folder` is the recording."""
+
+    def __init__(
+        self, *, place: Place, document: dict[str, Any] | None = None, message: str | None = None, folder: Path | None = None
+    ) -> None:
+        self.document, self.message, self.folder = document, message, folder
+        self._place = place
+
+    @classmethod
+    def of(cls, folder: str, *, warmup: int | None, place: Place) -> Self:
+        """Diagnose a recording and keep report.json in it. What goes wrong becomes the message: the training has run, and is kept."""
+        later = f"The recording is kept: slowstep analyze {shlex.quote(_short(folder))}"
+        path, document, message = Path(folder), None, None
+        try:
+            document = diagnose_apart(path, warmup=warmup)
+        except NothingRecorded as error:
+            message = f"slowstep: {error}"
+        except SlowstepError as error:
+            message = f"slowstep: {error} {later}"
+        except KeyboardInterrupt:
+            message = f"slowstep: the report was interrupted. {later}"
+        return cls(document=document, message=message, folder=path, place=place)
+
+    def show(self) -> None:
+        """Show the report here and now: as a cell's output in IPython, on standard error elsewhere."""
+        shell = getattr(self._place, "shell", None)
+        if shell is not None:
+            sys.modules["IPython"].display.display(self)
+        elif self.document is None:
+            print(self.message, file=sys.stderr)
+        else:
+            from slowstep.report.terminal import show
+
+            show(self.document, sys.stderr)
+
+    def __repr__(self) -> str:
+        if self.document is None:
+            return str(self.message)
+        from slowstep.report.terminal import text_for
+
+        return text_for(self.document, sys.stdout)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        """What IPython shows: HTML with colours in a notebook, text elsewhere."""
+        if self.document is None:
+            return {"text/plain": str(self.message)}
+        from slowstep.report.html import render_block
+        from slowstep.report.terminal import render
+
+        if not getattr(self._place, "is_notebook", False):
+            return {"text/plain": repr(self)}
+        return {"text/plain": render(self.document, width=100, color=False), "text/html": render_block(self.document, width=100)}
+
+
+def _short(folder: str) -> str:
+    try:
+        relative = os.path.relpath(folder)
+    except OSError:  # the current folder is gone
+        return folder
+    return folder if relative.startswith("..") else relative
