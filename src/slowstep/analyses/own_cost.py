@@ -24,11 +24,13 @@ def find_own_cost(timeline: Timeline, trainer: Trainer, steps: int) -> OwnCost |
     known = [facts for facts in timeline.processes if facts.events is not None and facts.event_cost_ns is not None]
     if not known or steps == 0:
         return None
-    inside = sum(_of_process(facts) for facts in known if facts.pid == trainer.facts.pid)
+    # Of a session, what was spent while other cells trained belongs to them.
+    own = len(trainer.update_end_ns) / (len(trainer.update_end_ns) + trainer.other_cells)
+    inside = own * sum(_of_process(facts) for facts in known if facts.pid == trainer.facts.pid)
     first, last = int(trainer.update_end_ns[0]), int(trainer.update_end_ns[-1])
     if last <= first:
         return OwnCost(ns_per_step=inside / steps, share=None)
-    everywhere = sum(map(_of_process, known)) + _of_launcher(timeline.table("launcher_costs"), first, last)
+    everywhere = own * sum(map(_of_process, known)) + _of_launcher(timeline.table("launcher_costs"), first, last)
     return OwnCost(ns_per_step=inside / steps, share=everywhere / (last - first))
 
 

@@ -51,6 +51,14 @@ class _Io:
             self._missing = True
             return None
 
+    def __del__(self) -> None:
+        # A recording that ends in mid-run leaves no file open; a fork has inherited this one and may have closed it.
+        try:
+            if self._pid == os.getpid():
+                os.close(self._handle)
+        except (OSError, AttributeError):
+            pass
+
 
 class Fetches:
     """Times calls that make a batch, and the collating inside them. Used by the training process and by workers alike."""
