@@ -55,7 +55,10 @@ def _call_after_execution(loader: Any, callbacks: list[Callable[[], Any]]) -> No
     original = loader.exec_module
 
     def exec_module(module: ModuleType) -> None:
-        del loader.exec_module
+        try:
+            del loader.exec_module
+        except AttributeError:
+            pass  # two of us wait for this module (the injected one and the package's): the outer one has taken both away
         original(module)
         for callback in callbacks:
             try:
