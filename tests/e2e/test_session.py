@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -156,9 +158,6 @@ report = slowstep.stop()
 assert sys.meta_path == before, sys.meta_path
 print(report.document["run"]["recorded_steps"], "polars" in sys.modules, report.folder)
 """)
-    import subprocess
-    import sys
-
     done = subprocess.run([sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, timeout=90, check=False)
 
     assert done.returncode == 0, done.stderr
@@ -170,17 +169,17 @@ print(report.document["run"]["recorded_steps"], "polars" in sys.modules, report.
     assert report["run"]["duration_s"] > 0
 
 
-@pytest.mark.parametrize("context", ["fork", "spawn", "forkserver"])
+@pytest.mark.parametrize("context", ["fork", "spawn", pytest.param("forkserver", marks=pytest.mark.slow)])
 def test_workers_are_recorded_however_they_start(run: Run, tmp_path: Path, context: str) -> None:
     run(f"""
 for _ in range(2):
     with slowstep.record():
-        train(loader(2, multiprocessing_context={context!r}))
+        train(loader(1, multiprocessing_context={context!r}))
 """)
 
     for folder in recordings(tmp_path):
         roles = [process.role for process in processes(folder)]
-        assert sorted(roles) == ["trainer", "worker", "worker"]
+        assert sorted(roles) == ["trainer", "worker"]
 
 
 @pytest.mark.parametrize("error", ["ValueError('ours')", "KeyboardInterrupt", "SystemExit(3)"])

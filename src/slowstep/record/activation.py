@@ -10,6 +10,7 @@ from functools import partial
 
 from slowstep.record import _active, imports
 from slowstep.record import format as contract
+from slowstep.record.ancestry import find_recording
 from slowstep.record.hook import Hook, Unfit
 from slowstep.record.recorder import Recorder
 from slowstep.record.tracebacks import show_own_frames
@@ -22,6 +23,9 @@ _at_fork: list[Callable[[], None]] = []
 def activated(just_imported: str | None = None) -> Recorder | None:
     """The recorder of this process with all hooks installed; None when the environment names no recording that is under way."""
     folder = os.environ.get(contract.ENV_RECORDING)
+    if folder and not os.path.exists(os.path.join(folder, contract.CONTROL_FILE)):
+        # A fork server outlives the recording in which it was started; its children belong to the one that is on now.
+        folder = find_recording(instead=True)
     if not folder or os.environ.get(contract.ENV_DISABLE):
         return None
     try:

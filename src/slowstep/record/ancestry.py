@@ -10,15 +10,19 @@ from slowstep.record import format as contract
 _NAMES = (contract.ENV_RECORDING, contract.ENV_LEVEL, contract.ENV_STEPS, contract.ENV_SECONDS, contract.ENV_DISABLE)
 
 
-def find_recording() -> None:
-    """Put the recording's variables back into the environment, when an ancestor tells of them; else do nothing."""
-    if any(os.environ.get(name) for name in (contract.ENV_RECORDING, contract.ENV_DISABLE)):
-        return
+def find_recording(*, instead: bool = False) -> str | None:
+    """Put the recording's variables back into the environment, when an ancestor tells of them; else do nothing. Returns its folder.
+
+    `instead` looks for another one than the environment names.
+    """
+    if os.environ.get(contract.ENV_DISABLE) or (os.environ.get(contract.ENV_RECORDING) and not instead):
+        return None
     for pid in _ancestors():
         found = _from_environment(pid) or _from_open_files(pid)
         if found:
             os.environ.update(found)
-            return
+            return found[contract.ENV_RECORDING]
+    return None
 
 
 def _from_environment(pid: int) -> dict[str, str]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from slowstep.errors import CommandNotStarted, UnwritableOutput
-from slowstep.record import _active, activation, inject
+from slowstep.record import _active, activation, inject, processes
 from slowstep.record import format as contract
 from slowstep.record.control import ControlPage
 from slowstep.record.environment import OwnEnvironment
@@ -65,6 +65,7 @@ class OwnRecording:
             remove_folder(self.folder)
             raise UnwritableOutput(f"The recording in {self.folder} cannot be begun: {error}. Choose another place with out=.") from error
         self._note_start()
+        self._note_fork_server()
         self._environment = OwnEnvironment(self._variables(injected), inject=injected)
         activation.attach(self._recorder)
         _active[:] = [self._recorder]
@@ -113,6 +114,13 @@ class OwnRecording:
         line: dict[str, Any] = {"name": options.name, "command": words, "started": started, "warmup": options.warmup, "stop": False}
         line |= {"started_in": options.started_in, "recorded_from_ns": now_ns, "thread": threading.get_native_id()}
         self._journal.note("run", **line)
+
+    def _note_fork_server(self) -> None:
+        server = getattr(sys.modules.get("multiprocessing.forkserver"), "_forkserver", None)
+        pid = getattr(server, "_forkserver_pid", None)
+        if pid is not None and not processes.holds_variable(pid, contract.ENV_RECORDING):
+            remedy = "its workers are not recorded: begin the recording before the first loader, or give it multiprocessing_context='spawn'"
+            self._journal.health("fork-server-before-start", "notice", remedy)
 
     def _look(self) -> None:
         # In the watch's thread.
