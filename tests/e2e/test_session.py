@@ -93,7 +93,7 @@ def updates(processes: list[Process]) -> list[int]:
     return [len(process.of("UPDATE")) for process in processes]
 
 
-@pytest.mark.parametrize("level", [0, 1, 2])
+@pytest.mark.parametrize("level", [1, pytest.param(0, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)])
 def test_nothing_of_ours_is_left_and_a_second_recording_works(run: Run, tmp_path: Path, level: int) -> None:
     ran = run(f"""
 train()
@@ -141,6 +141,7 @@ train(batches)
         assert (len(trainer.of("WAIT")), len(trainer.of("UPDATE")), len(trainer.noted("iterator"))) == (3, 3, 1)
 
 
+@pytest.mark.slow
 def test_torch_may_be_imported_after_the_start(tmp_path: Path) -> None:
     script = tmp_path / "late.py"
     script.write_text("""
