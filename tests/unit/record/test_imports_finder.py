@@ -90,3 +90,18 @@ def test_the_finder_leaves_when_nothing_is_waited_for(module: str) -> None:
     imports.forget([module])
 
     assert not any(isinstance(finder, imports.Finder) for finder in sys.meta_path)
+
+
+def test_two_finders_that_wait_for_one_module_are_both_called(module: str) -> None:
+    # The injected one and the package's, in a script that imports slowstep.auto under `slowstep run`.
+    other, called = imports.Finder(), []
+    imports.when_imported(module, lambda: called.append("ours"))
+    other.waiting[module] = [lambda: called.append("the other's")]
+    sys.meta_path.insert(1, other)
+    try:
+        importlib.import_module(module)
+    finally:
+        sys.meta_path.remove(other)
+
+    assert called == ["the other's", "ours"]
+    assert "exec_module" not in vars(sys.modules[module].__loader__)

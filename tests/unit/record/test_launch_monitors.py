@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -83,6 +84,24 @@ def test_a_watch_writes_readings_and_clocks(tmp_path: Path) -> None:
     assert {contract.READING_CPU, contract.READING_COST} <= kinds
     assert notes(tmp_path) == []
     journal.close()
+
+
+def test_a_watch_can_be_ended_from_within(tmp_path: Path) -> None:
+    journal = Journal(str(tmp_path))
+    made = threading.Event()
+
+    def end() -> None:
+        made.wait(10)
+        beside.stop()
+
+    beside = Watch(journal, os.getpid(), end)
+    made.set()
+    beside._thread.join(10)
+
+    assert not beside._thread.is_alive()
+    beside.stop()
+    journal.close()
+    assert contract.READING_CPU in {record[-1] for record in records(tmp_path)}
 
 
 class Broken:
