@@ -58,6 +58,13 @@ def patched():
         "threads": [thread.name for thread in threading.enumerate()], "profile": sys.getprofile(), "path": list(sys.path),
     }
 
+def assert_put_back(before):
+    # The sampler's thread sleeps for up to an eighth of a second, longer where the machine is busy.
+    deadline = time.monotonic() + 20
+    while (after := patched()) != before and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert after == before, {key: (before[key], after[key]) for key in before if after[key] != before[key]}
+
 def open_files():
     return sorted(os.readlink(f"/proc/self/fd/{name}") for name in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{name}"))
 """
@@ -104,8 +111,7 @@ for _ in range(2):
     train()
     train(loader(1))
     slowstep.stop()
-    after = patched()
-    assert after == before, [key for key in before if after[key] != before[key]]
+    assert_put_back(before)
 train()
 gc.collect()
 assert open_files() == files, set(open_files()) ^ set(files)
@@ -118,7 +124,7 @@ assert open_files() == files, set(open_files()) ^ set(files)
         assert updates([trainer]) == [32]
         assert not (folder / "inject").exists()
         assert not (folder / "control").exists()
-        assert trainer.health == {}
+        assert trainer.health.keys() <= {"late_stacks"}
 
 
 def test_what_was_made_before_the_start_is_recorded(run: Run, tmp_path: Path) -> None:
@@ -193,7 +199,7 @@ try:
         raise {error}
 except BaseException as caught:
     print(type(caught).__name__, caught.__context__)
-assert patched() == before
+assert_put_back(before)
 assert recording.report.document == {{}}
 """)
 
@@ -244,7 +250,7 @@ try:
     slowstep.start(out="/proc/nowhere")
 except SlowstepError as error:
     print(error)
-assert patched() == before
+assert_put_back(before)
 slowstep.start(out="there")
 slowstep.stop()
 print(os.listdir("there") != [])
@@ -321,7 +327,7 @@ slowstep.start({limit})
 deadline = time.monotonic() + 30
 while patched() != before and time.monotonic() < deadline:
     train()
-assert patched() == before
+assert_put_back(before)
 train()
 print(slowstep.stop().folder is not None)
 """)
@@ -352,7 +358,7 @@ time.sleep(0.2)
 go_on = False
 thread.join()
 assert errors == []
-assert patched() == before
+assert_put_back(before)
 """)
 
     assert all(len(processes(folder)[0].of("UPDATE")) > 0 for folder in recordings(tmp_path)[:1])

@@ -12,15 +12,13 @@ import numpy as np
 import polars as pl
 
 from slowstep.analyses.steps import Floats
+from slowstep.analyses.typed import is_typed_top_level, without_shell
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Frame, Timeline
 
 # The standard library and installed packages, whatever the prefix; frozen and generated code has no file of the user's.
 # What was typed at Python's own prompt is the user's all the same.
 LIBRARY = re.compile(r"[/\\]lib(64)?[/\\]python\d+(\.\d+)?[/\\]|[/\\](site|dist)-packages[/\\]|^<(?!stdin>|python-input-)")
-# Code that was typed at a prompt or in a cell: the same top level goes on from one to the next.
-TYPED = re.compile(r"cell In\[\d+\]|<stdin>|<python-input-\d+>")
-TOP_LEVEL = re.compile(r"<module>|<cell line: \d+>")
 FRAMEWORK = re.compile(r"[/\\](site|dist)-packages[/\\]torch[/\\]")
 TRAINING = re.compile(r"[/\\](site|dist)-packages[/\\]torch[/\\](optim|nn|autograd|amp)[/\\]")
 MODULE_FILE = "torch/nn/modules/module.py"
@@ -77,16 +75,6 @@ def same_function(frame: Frame, other: Frame) -> bool:
     if is_typed_top_level(frame) and is_typed_top_level(other):
         return True
     return (frame.file, frame.function, frame.first_line) == (other.file, other.function, other.first_line)
-
-
-def is_typed_top_level(frame: Frame) -> bool:
-    """Whether a frame is the top level of a cell, or of a command at a prompt."""
-    return bool(TYPED.fullmatch(frame.file) and TOP_LEVEL.fullmatch(frame.function))
-
-
-def without_shell(path: Path) -> Path:
-    """A path without what a notebook does to run a cell, which is another way for each kind of cell: from the cell's own top level on."""
-    return next((path[depth:] for depth in range(len(path) - 1, -1, -1) if is_typed_top_level(path[depth])), path)
 
 
 def own_frames(path: Path) -> Path:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 
-from slowstep.analyses.functions import FRAMEWORK, Path, is_library, is_typed_top_level, own_frames, same_function
+from slowstep.analyses.functions import FRAMEWORK, Path, is_library, own_frames, same_function
+from slowstep.analyses.typed import is_typed_top_level
 
 NOWHERE = -1
 

@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from slowstep.analyses.functions import without_shell
 from slowstep.analyses.prompts import find_run, within
+from slowstep.analyses.typed import without_shell
 from slowstep.errors import NothingRecorded
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Frame, ProcessFacts, Timeline

@@ -46,6 +46,9 @@ def activated(just_imported: str | None = None) -> Recorder | None:
 
 def attach(recorder: Recorder, just_imported: str | None = None) -> None:
     """Install the hooks in this process, and have its forked children start anew."""
+    for earlier in _attached:
+        earlier.hand_over(recorder)
+    _attached.clear()
     install(recorder, just_imported)
     _attached.append(recorder)
     # What is registered once cannot be taken back: one function for all recordings of this process.
@@ -55,10 +58,11 @@ def attach(recorder: Recorder, just_imported: str | None = None) -> None:
 
 
 def detach(recorder: Recorder) -> None:
-    """Think of a recorder no more, when its recording has ended."""
-    for recorders in (_attached, _active):
-        if recorder in recorders:
-            recorders.remove(recorder)
+    """Think of a recorder no more, when its recording has ended; of its hooks as long as a thread may still be in them."""
+    if recorder in _active:
+        _active.remove(recorder)
+    if recorder in _attached and not recorder.optimizer_undos:
+        _attached.remove(recorder)
 
 
 def _forget_all() -> None:

@@ -56,6 +56,8 @@ class Recorder:
         self.live: list[bool] = [True]
         self.local = PerThread()
         self.undos: list[Undo] = []
+        # What no other thread than the one that updates may undo.
+        self.optimizer_undos: list[Undo] = []
         self._introductions: list[dict[str, Any]] = []
         self.forgetters: list[Callable[[], None]] = []
         self._writer = Writer(self.local, self.fault, limit_bytes=limit_bytes)
@@ -144,13 +146,23 @@ class Recorder:
         self.stop(_REASONS.get(self.page.bytes[CONTROL_REASON], "launcher"))
         others = self.updaters & sys._current_frames().keys() - {threading.get_ident()}
         # An optimizer's hooks must not be taken away while their list is being walked, which only its own thread can know.
+        # The other hooks stay as long: one of them brings that thread here.
         if not others and not is_updating():
-            undos, self.undos = self.undos, []
-            for undo in reversed(undos):
-                try:
-                    undo()
-                except Exception as error:
-                    self.fault(error)
+            self._undo(self.undos)
+            self._undo(self.optimizer_undos)
+
+    def hand_over(self, to: Recorder) -> None:
+        """Take the hooks away before those of a next recorder come on top of them; what this thread may not undo is `to`'s to undo."""
+        self._undo(self.undos)
+        to.optimizer_undos, self.optimizer_undos = self.optimizer_undos + to.optimizer_undos, []
+
+    def _undo(self, undos: list[Undo]) -> None:
+        # Backwards, and each by one thread only.
+        while undos:
+            try:
+                undos.pop()()
+            except Exception as error:
+                self.fault(error)
 
     def stop(self, reason: str) -> None:
         """End the recording of this process; its files are complete afterwards."""

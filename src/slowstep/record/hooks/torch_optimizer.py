@@ -26,7 +26,8 @@ def install(recorder: Recorder) -> Undo:
     updates = Updates(recorder)
     before, after = updates.build_hooks()
     handles = [register_before(before), register_after(after)]
-    undos: list[Undo] = [handle.remove for handle in handles]
+    recorder.optimizer_undos += [handle.remove for handle in handles]
+    undos: list[Undo] = []
     scaler: Any = getattr(sys.modules.get("torch.amp.grad_scaler"), "GradScaler", None)
     if hasattr(scaler, "_maybe_opt_step"):
         undos.append(replace(scaler, "_maybe_opt_step", _scaled_step(recorder, updates, scaler._maybe_opt_step)))
