@@ -135,6 +135,15 @@ def _is(value: Any, kind: type) -> bool:
 
 
 _FRAME: dict[str, type] = {"file": str, "function": str, "line": int, "first_line": int}
+_GPU_NUMBERS = (
+    "memory_bytes",
+    "most_sm_mhz",
+    "most_memory_mhz",
+    "power_limit_mw",
+    "default_power_limit_mw",
+    "link_generation",
+    "link_lanes",
+)
 _NEEDED: dict[str, dict[str, type]] = {
     "text": {"id": int, "text": str},
     "frame": {"id": int, **_FRAME},
@@ -143,6 +152,8 @@ _NEEDED: dict[str, dict[str, type]] = {
     "training_frame": _FRAME,
     "forward_frame": _FRAME,
     "calls": {"of": str, "stretches": int},
+    "disk": {"id": int, "name": str},
+    "gpu": {"id": int},
 }
 _OPTIONAL: dict[str, dict[str, type]] = {
     "process": {"pid": int, "ppid": int, "started_ns": int, "format": int, "cores_allowed": int, "script": str, "torch": str},
@@ -153,6 +164,7 @@ _OPTIONAL: dict[str, dict[str, type]] = {
     "cost": {"event_ns": float, "events": int, "sampler_cpu_ns": int},
     "health": {"count": int},
     "run": {"name": str, "command": list, "started": str, "started_ns": int, "warmup": int},
+    "gpu": {"name": str, "uuid": str} | dict.fromkeys(_GPU_NUMBERS, int),
     "exit": {"ended_ns": int, "code": int, "by": str, "signals": list},
 }
 

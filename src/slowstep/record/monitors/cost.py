@@ -5,23 +5,20 @@ from __future__ import annotations
 import time
 
 from slowstep.record import format as contract
-from slowstep.record.monitors import Monitor
+from slowstep.record.monitors import Monitor, Place, Reader, Reading
 
 
-class CostReader:
+class CostReader(Reader):
     """CPU time that this process has used since it began, in ns."""
 
-    def read(self, now_ns: int) -> tuple[int, int, int]:
+    def read(self, now_ns: int) -> list[Reading]:
         """One reading: a own CPU ns."""
-        return time.process_time_ns(), 0, 0
-
-    def close(self) -> None:
-        """Nothing is kept open."""
+        return [(contract.READING_COST, time.process_time_ns(), 0, 0, 0)]
 
 
-def open_cost(root: int) -> CostReader:
+def open_cost(place: Place) -> Reader:
     """Begin reading; possible everywhere."""
     return CostReader()
 
 
-MONITOR = Monitor(name="cost", kind=contract.READING_COST, open=open_cost)
+MONITOR = Monitor(name="cost", open=open_cost)
