@@ -323,7 +323,7 @@ TABLES: tuple[Table, ...] = (
         columns=(
             TIME,
             _column("pid", pl.Int64, "process id"),
-            _column("cores", pl.Int64, "cores that any of its threads may use"),
+            _column("cores", pl.Int64, "cores that its main thread and those bound as tightly may use together"),
             _column("main_cores", pl.Int64, "cores that its main thread may use"),
         ),
     ),

@@ -1,7 +1,7 @@
 """The cores that the processes of the user's command may use, which libraries change after they are imported.
 
-A thread library that binds its threads gives each a core of its own, the main thread too: what a process may use is the cores of all its
-threads together.
+A thread library that binds its threads gives each a core of its own, the main thread too: what a process computes on is the cores of all
+such threads together. Threads with more cores than the main thread were made before those were taken away, and are left out.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class AffinityReader(Reader):
         self._said: dict[int, tuple[int, int]] = {}
 
     def read(self, now_ns: int) -> list[Reading]:
-        """A reading for each process in which something is new: a cores of any of its threads, b those of its main thread."""
+        """A reading for each process in which something is new: a cores of threads bound as tightly as the main thread, b its own."""
         self._family.look(now_ns)
         readings: list[Reading] = []
         for pid in self._family.members:
@@ -49,9 +49,11 @@ class AffinityReader(Reader):
         together = set(main)
         for thread in threads:
             try:
-                together |= self._cores_of(thread)
+                own = self._cores_of(thread)
             except OSError:
                 continue  # it has ended meanwhile
+            if len(own) <= len(main):
+                together |= own
         return len(together), len(main)
 
 
