@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
+from typing import Final
 
 from slowstep.record import format as contract
 from slowstep.record.monitors import Absent, Kept, Monitor, Place, Reader, Reading, opened
 
-_US: int = 1000
+_US: Final = 1000
 
 
 class PressureReader(Reader):
@@ -48,4 +49,4 @@ def open_pressure(place: Place) -> Reader:
     return opened(PressureReader(files), time.monotonic_ns(), usual=True)
 
 
-MONITOR = Monitor(name="pressure", open=open_pressure, every_s=0.1)
+MONITOR = Monitor(name="pressure", open=open_pressure)
