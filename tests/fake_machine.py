@@ -28,18 +28,29 @@ class FakeMachine:
         return file
 
     def process(self, pid: int, parent: int = 1, **counters: int) -> None:
-        """Start a process, or let it count on: ticks, waited (ticks of children), minor, major, pages, threads, called, read, written, delay."""
-        c = {"ticks": 0, "waited": 0, "minor": 0, "major": 0, "pages": 10, "threads": 1, "called": 0, "read": 0, "written": 0, "delay": 0}
+        """Start a process, or let it count on; `waited` are ticks of children, `file` the pages that are a file's."""
+        c = {
+            "ticks": 0,
+            "waited": 0,
+            "minor": 0,
+            "major": 0,
+            "pages": 10,
+            "threads": 1,
+            "file": 0,
+            "called": 0,
+            "read": 0,
+            "written": 0,
+            "delay": 0,
+        }
         c |= counters
         self.write(
             f"proc/{pid}/stat",
             f"{pid} (a (strange) name) S {parent} 1 1 0 -1 0 {c['minor']} 0 {c['major']} 0 {c['ticks']} 0 {c['waited']} 0 20 0 "
             f"{c['threads']} 0 777 1000 {c['pages']} 0 0\n",
         )
-        self.write(
-            f"proc/{pid}/io",
-            f"rchar: {c['called']}\nwchar: 0\nsyscr: 0\nsyscw: 0\nread_bytes: {c['read']}\nwrite_bytes: {c['written']}\ncancelled_write_bytes: 0\n",
-        )
+        self.write(f"proc/{pid}/statm", f"5000 {c['pages']} {c['file']} 1 0 1 0\n")
+        storage = f"read_bytes: {c['read']}\nwrite_bytes: {c['written']}\ncancelled_write_bytes: 0\n"
+        self.write(f"proc/{pid}/io", f"rchar: {c['called']}\nwchar: 0\nsyscr: 0\nsyscw: 0\n{storage}")
         self.write(f"proc/{pid}/schedstat", f"1 {c['delay']} 3\n")
         self.write(f"proc/{pid}/task/{pid}/schedstat", f"1 {c['delay']} 3\n")
         family = self._children.setdefault(parent, [])

@@ -19,7 +19,7 @@ QUARTERS = 4
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Growth:
-    """How resident memory of the process tree changed, bytes per second.
+    """How memory of the process tree changed, pages of files and shared ones left out, bytes per second.
 
     `per_s` is from the first quarter of the window to the last; low and high are those of the slowest and the fastest of the three changes
     from quarter to quarter, each seen in medians and in minima (which workers that end with every epoch do not move).
@@ -86,7 +86,7 @@ def _per_s(readings: pl.DataFrame, column: str) -> float | None:
 def _growth(tree: pl.DataFrame, trainer_pid: int) -> Growth | None:
     if tree.height < QUARTERS * READINGS_PER_QUARTER:
         return None
-    time, held = tree["time_ns"].to_numpy() / 1e9, tree["resident_bytes"].to_numpy().astype(np.float64)
+    time, held = tree["time_ns"].to_numpy() / 1e9, tree["own_bytes"].to_numpy().astype(np.float64)
     quarters = np.array_split(np.arange(tree.height), QUARTERS)
     at = np.array([time[quarter].mean() for quarter in quarters])
     medians = np.array([np.median(held[quarter]) for quarter in quarters])

@@ -59,11 +59,6 @@ class Member:
         """Threads that it has now."""
         return int(self._fields[17])
 
-    @property
-    def resident_bytes(self) -> int:
-        """Memory that it holds now; pages shared with others count in each of them."""
-        return int(self._fields[21]) * PAGE_BYTES
-
     def close(self) -> None:
         """Close its file."""
         if self._handle >= 0:

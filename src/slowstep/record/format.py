@@ -53,7 +53,7 @@ READING_COST: Final = 33  # a CPU ns that the launcher itself has used, cumulati
 # Of readings `thread` is an index: of a process (its pid), disk, device or resource; 0 where there is one only. -1 is unknown or none.
 READING_DELAY: Final = 34  # a run-queue delay ns of the threads watched, cumulative, b threads watched, c threads of the tree
 READING_IO: Final = 35  # of the tree, cumulative: a bytes that read calls returned, b bytes from storage, c bytes to storage
-READING_RSS: Final = 36  # index pid of the largest process. a resident bytes of the tree, b of the largest process, c processes
+READING_RSS: Final = 36  # index pid of the largest process. a resident bytes of the tree, b of them own (no file, not shared), c own of it
 READING_FAULTS: Final = 37  # of the tree, cumulative: a minor page faults, b major ones
 READING_TIMES: Final = 38  # of the machine, cumulative: a idle ns without b, b ns waiting for storage (iowait)
 READING_PRESSURE: Final = 39  # index in PRESSURES. Cumulative: a ns in which some task waited, b ns in which all did (-1 unknown)

@@ -19,7 +19,7 @@ Records = NDArray[Any]
 _PLAIN: Mapping[str, tuple[int, Mapping[str, str]]] = {
     "run_delays": (fmt.READING_DELAY, {"delay_ns": "a", "watched": "b", "threads": "c"}),
     "tree_io": (fmt.READING_IO, {"called_bytes": "a", "read_bytes": "b", "written_bytes": "c"}),
-    "tree_memory": (fmt.READING_RSS, {"resident_bytes": "a", "largest_bytes": "b", "processes": "c", "largest_pid": "thread"}),
+    "tree_memory": (fmt.READING_RSS, {"resident_bytes": "a", "own_bytes": "b", "largest_bytes": "c", "largest_pid": "thread"}),
     "tree_faults": (fmt.READING_FAULTS, {"minor": "a", "major": "b"}),
     "machine_times": (fmt.READING_TIMES, {"idle_ns": "a", "storage_ns": "b"}),
     "throttles": (fmt.READING_THROTTLE, {"periods": "a", "throttled": "b", "throttled_ns": "c"}),

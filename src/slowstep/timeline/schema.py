@@ -269,9 +269,9 @@ TABLES: tuple[Table, ...] = (
         columns=(
             TIME,
             _column("resident_bytes", pl.Int64, "resident memory of all processes; shared pages count in each"),
-            _column("largest_bytes", pl.Int64, "that of the largest process"),
-            _column("largest_pid", pl.Int64, "process id of the largest process"),
-            _column("processes", pl.Int64, "processes of the tree"),
+            _column("own_bytes", pl.Int64, "of them pages of no file and shared with nobody"),
+            _column("largest_bytes", pl.Int64, "such pages of the process that has most"),
+            _column("largest_pid", pl.Int64, "process id of that process"),
         ),
     ),
     Table(

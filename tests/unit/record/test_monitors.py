@@ -43,14 +43,14 @@ def of(kind: int, readings: list[Reading]) -> list[Reading]:
 
 def test_what_a_tree_used_is_the_sum_over_its_processes(machine: FakeMachine) -> None:
     machine.process(10, ticks=100, minor=5, major=1, pages=50)
-    machine.process(11, parent=10, ticks=7, minor=2, major=3, pages=80)
+    machine.process(11, parent=10, ticks=7, minor=2, major=3, pages=80, file=20)
     place = machine.place(10)
 
     assert of(contract.READING_CPU, cpu.open_cpu(place).read(SECOND)) == [(contract.READING_CPU, 107 * TICK, 137 * TICK, 9 * TICK, 0)]
     assert of(contract.READING_TIMES, cpu.open_cpu(place).read(SECOND)) == [(contract.READING_TIMES, 5000 * TICK, 70 * TICK, 0, 0)]
     memory = tree_memory.open_tree_memory(place).read(SECOND)
     assert of(contract.READING_FAULTS, memory) == [(contract.READING_FAULTS, 7, 4, 0, 0)]
-    assert of(contract.READING_RSS, memory) == [(contract.READING_RSS, 130 * PAGE_BYTES, 80 * PAGE_BYTES, 2, 11)]
+    assert of(contract.READING_RSS, memory) == [(contract.READING_RSS, 130 * PAGE_BYTES, 110 * PAGE_BYTES, 60 * PAGE_BYTES, 11)]
 
 
 def test_a_process_that_ends_between_readings_takes_nothing_back(machine: FakeMachine) -> None:

@@ -1,15 +1,16 @@
 """The training's processes hold more memory with every step.
 
 What it sees:
-    Resident memory of the process tree rises from quarter to quarter of the window, in medians and in minima, never slower than a third
-    of its mean rate; by at least 64 MiB and a twentieth of what was held, and so fast that what is left is used up within a day.
+    What the processes of the training hold, pages of files and shared ones left out, rises from quarter to quarter of the window, in
+    medians and in minima, never slower than a third of its mean rate; by at least 64 MiB and a twentieth of what was held, and so fast
+    that what is left is used up within a day.
 Why it costs:
     When memory is used up the machine swaps or the kernel ends the process. Until then it costs little: it is said before it happens.
 How the gain is predicted:
     Not at all: it costs no time that could be measured yet.
 When it is wrong:
     A dataset that is kept in memory as it is read grows through the first epoch, and then no more: a window of several epochs shows that.
-    Pages that processes share are counted in each of them. An allocator that has not settled yet looks the same for a minute.
+    What is kept in shared memory (/dev/shm) is not seen. An allocator that has not settled yet looks the same for a minute.
 What to try:
     Look for what is kept from step to step: losses appended with their graph (append loss.item()), lists of outputs, metrics that are
     never reset, a cache without a limit. In loader workers: Python lists of many small objects, whose pages are copied as they are read.
