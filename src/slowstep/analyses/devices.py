@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from slowstep.analyses.window import Window
 from slowstep.timeline.timeline import Timeline
 
 # A device under this has next to nothing to do: then it saves power, and low clocks are right.
@@ -45,9 +46,9 @@ class DeviceUse:
     most_link: tuple[int, int] | None
 
 
-def find_devices(timeline: Timeline, window: tuple[int, int]) -> tuple[DeviceUse, ...]:
+def find_devices(timeline: Timeline, window: Window) -> tuple[DeviceUse, ...]:
     """The devices on which processes of the training were seen; the only device where processes could not be told apart."""
-    readings = timeline.table("device_readings").filter(pl.col("time_ns").is_between(*window))
+    readings = window.readings(timeline.table("device_readings"))
     mine = readings.filter(pl.col("own_processes") > 0)["device"].unique().sort().to_list()
     present = readings["device"].unique().to_list()
     if not mine and len(present) == 1:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
 import polars as pl
 
 from slowstep.analyses.devices import DeviceUse, find_devices
 from slowstep.analyses.memory import Memory, find_memory
 from slowstep.analyses.steps import Steps
+from slowstep.analyses.stops import Stops
 from slowstep.analyses.trainer import Trainer
+from slowstep.analyses.window import Window, rate
 from slowstep.timeline.timeline import Timeline
-
-# Readings that cover less of the window than this say nothing of it.
-COVERED_AT_LEAST = 0.5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,6 +44,7 @@ class Disk:
 class Machine:
     """Everything that was read beside the training, over the window."""
 
+    tree_cores: float | None  # busy with the process tree of the training
     idle_cores: float | None  # of the machine, those that wait for storage included
     storage_cores: float | None  # idle, with a task waiting for storage (iowait)
     pressure: dict[str, float]  # share of the time in which some task of the machine stood still, by resource
@@ -67,15 +66,16 @@ class Machine:
     devices: tuple[DeviceUse, ...]  # those that the training computes on; empty where none is known
 
 
-def find_machine(timeline: Timeline, trainer: Trainer, steps: Steps, device: str) -> Machine:
-    """Measure the machine over the window of `steps`; `device` is what the training computes on."""
-    window = int(steps.edges_ns[0]), int(steps.edges_ns[-1])
+def find_machine(timeline: Timeline, trainer: Trainer, steps: Steps, stops: Stops, device: str) -> Machine:
+    """Measure the machine over the window of `steps`, less `stops`; `device` is what the training computes on."""
+    window = Window(low_ns=int(steps.edges_ns[0]), high_ns=int(steps.edges_ns[-1]), stops=stops)
     idle, storage = (rate(timeline.table("machine_times"), name, window) for name in ("idle_ns", "storage_ns"))
     faults = rate(timeline.table("tree_faults"), "major", window)
     tree_io = timeline.table("tree_io")
     called = rate(tree_io, "called_bytes", window)
-    affinities = timeline.table("affinities").filter(pl.col("time_ns") <= window[1]).sort("time_ns")
+    affinities = timeline.table("affinities").filter(pl.col("time_ns") <= window.high_ns).sort("time_ns")
     return Machine(
+        tree_cores=rate(timeline.table("readings"), "tree_cpu_ns", window),
         idle_cores=None if idle is None or storage is None else idle + storage,
         storage_cores=storage,
         pressure=_pressure(timeline.table("pressures"), window),
@@ -98,29 +98,16 @@ def find_machine(timeline: Timeline, trainer: Trainer, steps: Steps, device: str
     )
 
 
-def rate(readings: pl.DataFrame, column: str, window: tuple[int, int]) -> float | None:
-    """Growth of a counter per ns over the window, or over what the readings cover of it; None where that is too little."""
-    readings = readings.sort("time_ns")
-    if readings.height < 2:
-        return None
-    time = readings["time_ns"].to_numpy()
-    low, high = max(window[0], int(time[0])), min(window[1], int(time[-1]))
-    if high <= low or high - low < COVERED_AT_LEAST * (window[1] - window[0]):
-        return None
-    first, last = np.interp([low, high], time, readings[column].to_numpy())
-    return max(float(last - first), 0.0) / (high - low)
-
-
-def _traffic(readings: pl.DataFrame, into: str, out: str, window: tuple[int, int]) -> Traffic | None:
+def _traffic(readings: pl.DataFrame, into: str, out: str, window: Window) -> Traffic | None:
     received, sent = rate(readings, into, window), rate(readings, out, window)
     return None if received is None or sent is None else Traffic(in_per_s=received * 1e9, out_per_s=sent * 1e9)
 
 
-def _interfaces(readings: pl.DataFrame, window: tuple[int, int], *, loopback: bool) -> Traffic | None:
+def _interfaces(readings: pl.DataFrame, window: Window, *, loopback: bool) -> Traffic | None:
     return _traffic(readings.filter(pl.col("loopback") == loopback), "received_bytes", "sent_bytes", window)
 
 
-def _disks(readings: pl.DataFrame, window: tuple[int, int]) -> tuple[Disk, ...]:
+def _disks(readings: pl.DataFrame, window: Window) -> tuple[Disk, ...]:
     found = []
     for name in readings["disk"].drop_nulls().unique().sort().to_list():
         own = readings.filter(pl.col("disk") == name)
@@ -130,13 +117,13 @@ def _disks(readings: pl.DataFrame, window: tuple[int, int]) -> tuple[Disk, ...]:
     return tuple(found)
 
 
-def _pressure(readings: pl.DataFrame, window: tuple[int, int]) -> dict[str, float]:
+def _pressure(readings: pl.DataFrame, window: Window) -> dict[str, float]:
     names = readings["resource"].unique().sort().to_list()
     shares = {name: rate(readings.filter(pl.col("resource") == name), "some_ns", window) for name in names}
     return {name: min(share, 1.0) for name, share in shares.items() if share is not None}
 
 
-def _throttling(readings: pl.DataFrame, window: tuple[int, int]) -> Throttling | None:
+def _throttling(readings: pl.DataFrame, window: Window) -> Throttling | None:
     periods, throttled, cores = (rate(readings, name, window) for name in ("periods", "throttled", "throttled_ns"))
     if periods is None or throttled is None or cores is None:
         return None
@@ -144,9 +131,9 @@ def _throttling(readings: pl.DataFrame, window: tuple[int, int]) -> Throttling |
     return Throttling(share=min(throttled / periods, 1.0) if periods else 0.0, cores=cores)
 
 
-def _quota(timeline: Timeline, trainer: Trainer, window: tuple[int, int]) -> float | None:
+def _quota(timeline: Timeline, trainer: Trainer, window: Window) -> float | None:
     """As read last in the window; what the training process saw at its start where it was not read."""
-    changes = timeline.table("quotas").filter(pl.col("time_ns") <= window[1]).sort("time_ns")
+    changes = timeline.table("quotas").filter(pl.col("time_ns") <= window.high_ns).sort("time_ns")
     return trainer.facts.cpu_quota if changes.is_empty() else changes["cores"][-1]
 
 

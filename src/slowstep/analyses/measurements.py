@@ -122,7 +122,7 @@ def measure(timeline: Timeline, warmup: int | None = None) -> Measurements:
         between_forwards_share=between_forwards_share(trainer, steps, ledger),
         own_cost=find_own_cost(timeline, trainer, steps.total),
         trainer=trainer,
-        machine=find_machine(timeline, trainer, steps, _device(trainer)),
+        machine=find_machine(timeline, trainer, steps, stops, _device(trainer)),
     )
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from slowstep.analyses.steps import Floats
 from slowstep.analyses.trainer import Trainer
+from slowstep.analyses.window import Window, rate
 from slowstep.timeline.timeline import Timeline
 
 # Growth is judged by quarters of the window: with fewer readings in each, one odd reading would be a trend.
@@ -59,28 +60,23 @@ class Memory:
     swap_free_bytes: int | None
 
 
-def find_memory(timeline: Timeline, trainer: Trainer, window: tuple[int, int]) -> Memory:
+def find_memory(timeline: Timeline, trainer: Trainer, window: Window) -> Memory:
     """Measure memory over the window."""
-    tree = _inside(timeline.table("tree_memory"), window)
-    swap = _inside(timeline.table("swap"), window)
+    tree = window.readings(timeline.table("tree_memory"))
+    swap = window.readings(timeline.table("swap"))
     return Memory(
         resident_bytes=float(np.median(tree["resident_bytes"].to_numpy())) if tree.height else None,
         growth=_growth(tree, trainer.facts.pid),
         limit=_limit(timeline, window),
-        swap_in_per_s=_per_s(swap, "in_bytes"),
-        swap_out_per_s=_per_s(swap, "out_bytes"),
+        swap_in_per_s=_per_s(timeline.table("swap"), "in_bytes", window),
+        swap_out_per_s=_per_s(timeline.table("swap"), "out_bytes", window),
         swap_free_bytes=int(swap["free_bytes"].min()) if swap.height else None,  # type: ignore[arg-type]
     )
 
 
-def _inside(readings: pl.DataFrame, window: tuple[int, int]) -> pl.DataFrame:
-    return readings.filter(pl.col("time_ns").is_between(*window)).sort("time_ns")
-
-
-def _per_s(readings: pl.DataFrame, column: str) -> float | None:
-    if readings.height < 2 or readings["time_ns"][0] == readings["time_ns"][-1]:
-        return None
-    return float((readings[column][-1] - readings[column][0]) / (readings["time_ns"][-1] - readings["time_ns"][0]) * 1e9)
+def _per_s(table: pl.DataFrame, column: str, window: Window) -> float | None:
+    per_ns = rate(table, column, window)
+    return None if per_ns is None else per_ns * 1e9
 
 
 def _growth(tree: pl.DataFrame, trainer_pid: int) -> Growth | None:
@@ -107,14 +103,14 @@ def _slopes(values: Floats, at: Floats) -> Floats:
     return np.asarray(np.diff(values) / np.diff(at))
 
 
-def _limit(timeline: Timeline, window: tuple[int, int]) -> Limit | None:
+def _limit(timeline: Timeline, window: Window) -> Limit | None:
     """Of the limits of the control group and the machine, the one of which least is left."""
     found = [limit for limit in (_of_group(timeline, window), _of_machine(timeline, window)) if limit is not None]
     return min(found, key=lambda limit: limit.left_bytes, default=None)
 
 
-def _of_group(timeline: Timeline, window: tuple[int, int]) -> Limit | None:
-    readings = _inside(timeline.table("group_memory"), window).drop_nulls("limit_bytes")
+def _of_group(timeline: Timeline, window: Window) -> Limit | None:
+    readings = window.readings(timeline.table("group_memory")).drop_nulls("limit_bytes")
     if readings.is_empty():
         return None
     # What the kernel can drop at once is not lost to the group.
@@ -122,8 +118,8 @@ def _of_group(timeline: Timeline, window: tuple[int, int]) -> Limit | None:
     return Limit(of="the control group", limit_bytes=int(readings["limit_bytes"][-1]), left_bytes=max(int(left.min()), 0))  # type: ignore[arg-type]
 
 
-def _of_machine(timeline: Timeline, window: tuple[int, int]) -> Limit | None:
-    readings = _inside(timeline.table("machine_memory"), window)
+def _of_machine(timeline: Timeline, window: Window) -> Limit | None:
+    readings = window.readings(timeline.table("machine_memory"))
     if readings.is_empty():
         return None
     left = int(readings["available_bytes"].min())  # type: ignore[arg-type]

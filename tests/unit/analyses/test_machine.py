@@ -2,13 +2,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
 from made_machine import GIB, MIB, MadeMachine, make_machine_recording
 from made_recordings import Training, make_recording
-from slowstep.analyses.machine import Machine, Throttling, Traffic, rate
+from slowstep.analyses.machine import Machine, Throttling, Traffic
 from slowstep.analyses.measurements import measure
+from slowstep.analyses.stops import Stops
+from slowstep.analyses.window import Window, rate
 from slowstep.record import format as fmt
 from slowstep.sources.recording import read
 from slowstep.timeline.schema import TABLE
@@ -54,11 +57,20 @@ def test_rates_are_those_of_the_window(tmp_path: Path) -> None:
 def test_readings_that_cover_little_of_the_window_say_nothing() -> None:
     readings = pl.DataFrame({"time_ns": [0, 10, 20], "n": [0, 5, 10]})
 
-    assert rate(readings, "n", (0, 20)) == pytest.approx(0.5)
-    assert rate(readings, "n", (5, 30)) == pytest.approx(0.5)
-    assert rate(readings, "n", (15, 60)) is None
-    assert rate(readings, "n", (100, 200)) is None
-    assert rate(readings[:1], "n", (0, 20)) is None
+    assert rate(readings, "n", Window(low_ns=0, high_ns=20)) == pytest.approx(0.5)
+    assert rate(readings, "n", Window(low_ns=5, high_ns=30)) == pytest.approx(0.5)
+    assert rate(readings, "n", Window(low_ns=15, high_ns=60)) is None
+    assert rate(readings, "n", Window(low_ns=100, high_ns=200)) is None
+    assert rate(readings[:1], "n", Window(low_ns=0, high_ns=20)) is None
+
+
+def test_what_happens_while_the_training_stands_still_is_left_out() -> None:
+    table = pl.DataFrame({"time_ns": [0, 10, 20, 30, 40], "n": [0, 10, 10, 1010, 1020]})
+    stops = Stops(start_ns=np.array([10]), end_ns=np.array([30]))
+    window = Window(low_ns=0, high_ns=40, stops=stops)
+
+    assert rate(table, "n", window) == pytest.approx(1.0)
+    assert window.readings(table)["time_ns"].to_list() == [0, 40]
 
 
 def test_the_limit_that_is_nearest_counts_and_file_pages_that_can_be_dropped_do_not(tmp_path: Path) -> None:

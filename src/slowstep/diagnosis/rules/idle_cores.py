@@ -34,7 +34,7 @@ OPERATION_NS = 100_000.0
 def judge(m: Measurements) -> Answer:
     """Whether more threads are worth a try. Where anything that this needs is unknown there is nothing to advise."""
     threads, nodes = m.machine.threads, m.trainer.facts.graph_nodes
-    if m.device != "cpu" or m.cores is None or m.load.tree_cores is None or not threads or not nodes:
+    if m.device != "cpu" or m.cores is None or m.machine.tree_cores is None or not threads or not nodes:
         return None
     cores = m.cores if m.machine.quota_cores is None else min(m.cores, m.machine.quota_cores)
     idle = _idle(m, cores)
@@ -46,7 +46,7 @@ def judge(m: Measurements) -> Answer:
     proposed = min(2 * threads, int(cores // m.machine.ranks))
     evidence = (
         Evidence(name="cores idle", value=idle, unit="cores", threshold=max(IDLE_SHARE * cores, IDLE_CORES), where=f"of {cores:g} allowed"),
-        Evidence(name="cores used by the training", value=m.load.tree_cores, unit="cores"),
+        Evidence(name="cores used by the training", value=m.machine.tree_cores, unit="cores"),
         Evidence(name="threads for one operation", value=threads, unit="threads", threshold=cores / 2),
         Evidence(name="training processes", value=m.machine.ranks, unit="processes"),
         Evidence(name="compute", value=compute, unit="share of window", threshold=COMPUTE_SHARE),
@@ -59,7 +59,7 @@ def judge(m: Measurements) -> Answer:
 
 def _idle(m: Measurements, cores: float) -> float:
     """Of the cores allowed: not used by the training, and not more than the whole machine has idle."""
-    free = cores - (m.load.tree_cores or 0.0)
+    free = cores - (m.machine.tree_cores or 0.0)
     if m.machine.idle_cores is not None:
         return min(free, m.machine.idle_cores)
     return free - (m.load.foreign_cores or 0.0)

@@ -55,7 +55,7 @@ def judge(m: Measurements) -> Answer:
         *cause.evidence,
         Evidence(name="training thread in the queue for a core", value=share, unit="share of window", threshold=QUEUED_SHARE),
         Evidence(name="threads in the queue", value=m.machine.queueing, unit="threads on average"),
-        Evidence(name="cores used by the training", value=m.load.tree_cores, unit="cores"),
+        Evidence(name="cores used by the training", value=m.machine.tree_cores, unit="cores"),
     )
     assumes = "no thread waits for a core; what spinning costs besides, and what fewer threads do more slowly, is not known"
     if low < CLAIM_AT_LEAST:
@@ -96,7 +96,7 @@ def _quota(m: Measurements) -> _Cause | None:
 
 
 def _bound(m: Measurements, queued: float) -> _Cause | None:
-    before, now, used = m.machine.cores_at_start, m.machine.cores_now, m.load.tree_cores
+    before, now, used = m.machine.cores_at_start, m.machine.cores_now, m.machine.tree_cores
     if before is None or now is None or now >= before or m.load.busy:
         return None
     # What it uses may be more than those cores: then its other threads are not bound, or other processes compute.
