@@ -51,7 +51,7 @@ class Machine:
     queueing: float | None  # threads of the process tree that stood in a queue for a core, on average
     throttling: Throttling | None  # None also where no quota is set
     quota_cores: float | None  # None also where no quota is set
-    cores_at_start: int | None  # that the training process might use when it began
+    cores_at_start: int | None  # the most that the training process was seen to be allowed, usually when it began
     cores_now: int | None  # that its computing threads may use at the end of the window
     worker_cores: int | None  # the least that one of its loader's workers may use
     threads: int | None  # for one operation, per training process
@@ -82,7 +82,7 @@ def find_machine(timeline: Timeline, trainer: Trainer, steps: Steps, stops: Stop
         queueing=rate(timeline.table("run_delays"), "delay_ns", window),
         throttling=_throttling(timeline.table("throttles"), window),
         quota_cores=_quota(timeline, trainer, window),
-        cores_at_start=trainer.facts.cores_allowed,
+        cores_at_start=_most_cores(affinities, trainer.facts.pid),
         cores_now=_cores_of(affinities, [trainer.facts.pid]),
         worker_cores=_cores_of(affinities, _workers(timeline)),
         threads=trainer.facts.threads,
@@ -141,6 +141,12 @@ def _cores_of(affinities: pl.DataFrame, pids: list[int]) -> int | None:
     """The least of the cores that these processes may use, as read last; None where they were not looked at."""
     last = affinities.filter(pl.col("pid").is_in(pids)).group_by("pid").agg(pl.col("cores").last())
     return None if last.is_empty() else int(last["cores"].min())  # type: ignore[arg-type]
+
+
+def _most_cores(affinities: pl.DataFrame, pid: int) -> int | None:
+    # What the process says of itself it says once it trains: libraries may have bound it by then.
+    most = affinities.filter(pl.col("pid") == pid)["cores"].max()
+    return int(most) if isinstance(most, int) else None
 
 
 def _workers(timeline: Timeline) -> list[int]:

@@ -15,7 +15,6 @@ from slowstep.record.monitors import Absent, Monitor, Place, Reader, Reading
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-EVERY_S: Final = 5.0
 # A process with more is looked at by its first threads; those have the cores of all where the library binds them one by one.
 _MOST_THREADS: Final = 64
 
@@ -64,4 +63,4 @@ def open_affinity(place: Place) -> Reader:
     return AffinityReader(place, os.sched_getaffinity)
 
 
-MONITOR = Monitor(name="affinity", open=open_affinity, every_s=EVERY_S)
+MONITOR = Monitor(name="affinity", open=open_affinity)
