@@ -69,6 +69,12 @@ FIRING: dict[str, tuple[str, dict[str, Any], dict[str, Any], dict[str, Any]]] = 
         {"delay_ms": 4, "threads": 1},
         {"cores that it may use now": 1, "cores at its start": 4},
     ),
+    "a library that bound the process before it began to train": (
+        "thread-contention",
+        {"affinity": (4, 1)},
+        {"cores": 1, "delay_ms": 4},
+        {"cores that it may use now": 1, "cores at its start": 4},
+    ),
     "a device in a low state": ("device-throttled", {"device": {"state": 8}, "cuda": True}, {}, {"performance state": "P8"}),
     "a hot device": ("device-throttled", {"device": {"lowered_by": 0x40, "sm_mhz": 900}, "cuda": True}, {}, {}),
     "a device whose power was limited": (
