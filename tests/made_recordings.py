@@ -53,6 +53,7 @@ class Training:
     times_calls: bool = True  # of a few fetches
     transform: tuple[str, float] | None = None  # a function that holds this share of getitem
     cores: int = 4
+    threads: int | None = None  # for one operation, as many as cores where not said
     nodes: int | None = 20
     foreign_cores: float = 0.0
     stack_period_ms: float = 50.0
@@ -181,7 +182,7 @@ class _Simulation:
                 "cwd": "/home/user/project",
                 "cores_allowed": self.t.cores,
             },
-            {"kind": "facts", "threads": 1},
+            {"kind": "facts", "threads": self.t.threads or self.t.cores},
             {"kind": "optimizer", "id": 0, "type": "SGD", "params": 10},
         ]
         if not self.t.drop_training_frame:

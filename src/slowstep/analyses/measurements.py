@@ -13,6 +13,7 @@ from slowstep.analyses.functions import read_stacks, shown
 from slowstep.analyses.ledger import CORE, Ledger, between_forwards_share, build_ledger
 from slowstep.analyses.load import Load, find_load
 from slowstep.analyses.loop_input import LoopInput, find_loop_input
+from slowstep.analyses.machine import Machine, find_machine
 from slowstep.analyses.own_cost import OwnCost, find_own_cost
 from slowstep.analyses.producers import ACCOUNT, Demand, Fetches, WaitParts, divide_waits, find_demand, find_fetches
 from slowstep.analyses.steps import Floats, Steps, find_steps
@@ -75,6 +76,7 @@ class Measurements:
     between_forwards_share: float  # of the steps' time, in steps of several forwards and no loader: not known to be the model's work
     own_cost: OwnCost | None
     trainer: Trainer
+    machine: Machine  # beside the training
 
     @property
     def step_ns(self) -> Floats:
@@ -120,6 +122,7 @@ def measure(timeline: Timeline, warmup: int | None = None) -> Measurements:
         between_forwards_share=between_forwards_share(trainer, steps, ledger),
         own_cost=find_own_cost(timeline, trainer, steps.total),
         trainer=trainer,
+        machine=find_machine(timeline, trainer, steps, stops, _device(trainer)),
     )
 
 

@@ -23,8 +23,12 @@ Answer = Judged | NotJudged | None
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rule:
-    """One rule: named for its problem, never for the cure. `stages` are those that it may blame."""
+    """One rule: named for its problem, never for the cure. `stages` are those that it may blame.
+
+    `advisory` where all that it finds is advice: then it leaves no verdict in doubt where it could not judge.
+    """
 
     name: str
     stages: tuple[str, ...]
     judge: Callable[[Measurements], Answer]
+    advisory: bool = False

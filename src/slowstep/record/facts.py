@@ -8,6 +8,7 @@ import sys
 import time
 from typing import Any
 
+from slowstep.record.cgroups import find_quota
 from slowstep.record.format import FORMAT_VERSION
 from slowstep.record.redact import known_variables, redact_command
 
@@ -81,30 +82,8 @@ def cores_allowed() -> int | None:
 
 def cpu_quota() -> float | None:
     """Cores' worth of CPU time that the control group allows; None where it sets no limit."""
-    quotas = [quota for folder in _cgroup_folders() if (quota := _quota(folder)) is not None]
-    return min(quotas, default=None)
-
-
-def _quota(folder: str) -> float | None:
-    unified = _first_line(folder + "/cpu.max")
-    quota, period = unified.split() if unified else (_first_line(folder + "/cpu.cfs_quota_us"), _first_line(folder + "/cpu.cfs_period_us"))
-    if quota is None or period is None or not quota.isdigit() or not period.isdigit():
-        return None
-    return int(quota) / int(period)
-
-
-def _cgroup_folders() -> list[str]:
-    """Folders of this process's control group and of all above it, both versions, where they may say something about CPU time."""
-    folders = []
-    for line in (_text("/proc/self/cgroup") or "").splitlines():
-        _, controllers, path = line.split(":", 2)
-        if controllers and "cpu" not in controllers.split(","):
-            continue
-        roots = ("/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct") if controllers else ("/sys/fs/cgroup", "/sys/fs/cgroup/unified")
-        parts = [part for part in path.split("/") if part and part != ".."]
-        for root in roots:
-            folders += ["/".join([root, *parts[:depth]]) for depth in range(len(parts) + 1)]
-    return folders
+    quota = find_quota()
+    return None if quota is None else quota.cores
 
 
 def _cwd() -> str | None:

@@ -50,6 +50,29 @@ CLOCK: Final = 16  # mark: a CLOCK_REALTIME ns
 # Kinds from 32 on are the launcher's readings.
 READING_CPU: Final = 32  # a CPU ns of the process tree, b busy CPU ns of the machine, c stolen CPU ns; cumulative
 READING_COST: Final = 33  # a CPU ns that the launcher itself has used, cumulative
+# Of readings `thread` is an index: of a process (its pid), disk, device or resource; 0 where there is one only. -1 is unknown or none.
+READING_DELAY: Final = 34  # a run-queue delay ns of the threads watched, cumulative, b threads watched, c threads of the tree
+READING_IO: Final = 35  # of the tree, cumulative: a bytes that read calls returned, b bytes from storage, c bytes to storage
+READING_RSS: Final = 36  # index pid of the largest process. a resident bytes of the tree, b of them own (no file, not shared), c own of it
+READING_FAULTS: Final = 37  # of the tree, cumulative: a minor page faults, b major ones
+READING_TIMES: Final = 38  # of the machine, cumulative: a idle ns without b, b ns waiting for storage (iowait)
+READING_PRESSURE: Final = 39  # index in PRESSURES. Cumulative: a ns in which some task waited, b ns in which all did (-1 unknown)
+READING_THROTTLE: Final = 40  # of the control group, cumulative: a periods, b periods throttled, c ns throttled (of all cores added)
+READING_QUOTA: Final = 41  # written when it changes. a thousandths of a core that the control group allows (-1 no limit)
+READING_AFFINITY: Final = 42  # index pid, when it changes. a cores of its main thread and of those bound as tightly, b of that alone
+READING_GROUP_MEMORY: Final = 43  # of the control group. a bytes used, b limit (-1 none), c of them file pages that can be dropped
+READING_MEMORY: Final = 44  # of the machine. a bytes in total, b bytes available
+READING_SWAP: Final = 45  # of the machine. a free bytes of swap space, b bytes swapped in, c bytes swapped out (both cumulative)
+READING_DISK: Final = 46  # index of the `disk` line. Cumulative: a bytes read, b bytes written, c ns busy
+READING_NETWORK: Final = 47  # index 1 loopback, 0 all other interfaces. Cumulative: a bytes received, b bytes sent
+# Accelerators: index of the `gpu` line.
+READING_GPU_USE: Final = 48  # a percent of the time in which a kernel ran, b percent in which memory was accessed, c bytes used
+READING_GPU_CLOCK: Final = 49  # a MHz of the multiprocessors, b MHz of the memory, c performance state (0 fastest, 15 slowest)
+READING_GPU_LIMIT: Final = 50  # a bits: why clocks are lowered (nvmlClocksEventReasons), b mW used, c degrees Celsius
+READING_GPU_LINK: Final = 51  # a generation of the PCIe link, b its lanes
+READING_GPU_COPIED: Final = 52  # a bytes/s received over PCIe, b bytes/s sent; at times that differ: -1 is not read now
+READING_GPU_TENANTS: Final = 53  # a processes of the tree on it, b other processes, c bytes that the others hold
+PRESSURES: Final = ("cpu", "io", "memory")
 
 END: Final = 1  # WAIT: the iterator was exhausted (StopIteration)
 FAILED: Final = 2  # the call raised

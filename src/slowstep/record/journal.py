@@ -12,6 +12,8 @@ from slowstep.record import format as contract
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from slowstep.record.monitors import Reading
+
 
 class Journal:
     """Notes and readings of the launcher. A full disk loses them, counted in `lost`, and stops nothing."""
@@ -33,16 +35,16 @@ class Journal:
         """Append one health note."""
         self.note("health", name=name, severity=severity, count=count, remedy=remedy)
 
-    def readings(self, taken: Sequence[tuple[int, int, int, int, int]]) -> None:
-        """Append readings (kind, moment in ns, a, b, c) as records, with one write."""
-        records = b"".join(contract.RECORD.pack(at_ns, at_ns, a, b, c, 0, 0, 0, kind) for kind, at_ns, a, b, c in taken)
+    def readings(self, at_ns: int, taken: Sequence[Reading]) -> None:
+        """Append the readings of a moment as records, with one write."""
+        records = b"".join(contract.RECORD.pack(at_ns, at_ns, a, b, c, index, 0, 0, kind) for kind, a, b, c, index in taken)
         # Behind a record cut short all others would be misread.
         self._torn = self._torn or not _append(self._records, records)
         self.lost += len(taken) if self._torn else 0
 
     def clock(self) -> None:
         """Append the pair of clocks, by which other machines' times are compared."""
-        self.readings([(contract.CLOCK, time.monotonic_ns(), time.time_ns(), 0, 0)])
+        self.readings(time.monotonic_ns(), [(contract.CLOCK, time.time_ns(), 0, 0, 0)])
 
     def close(self) -> None:
         """Close both files."""

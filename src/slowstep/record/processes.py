@@ -42,25 +42,25 @@ def read_stat(pid: int) -> Stat | None:
     return parse_stat(line) if line else None
 
 
-def children(pid: int) -> list[int]:
+def children(pid: int, proc: str = "/proc") -> list[int]:
     """The living children of a process, whichever of its threads started them."""
     try:
-        threads = os.listdir(f"/proc/{pid}/task")
+        threads = os.listdir(f"{proc}/{pid}/task")
     except OSError:
         return []
     found: list[int] = []
     for thread in threads:
-        found += map(int, _read(f"/proc/{pid}/task/{thread}/children").split())
+        found += map(int, _read(f"{proc}/{pid}/task/{thread}/children").split())
     return found
 
 
-def tree(root: int) -> Iterator[int]:
+def tree(root: int, proc: str = "/proc") -> Iterator[int]:
     """A process and all its living descendants, parents first."""
     waiting, seen = [root], {root}
     while waiting:
         pid = waiting.pop()
         yield pid
-        for child in children(pid):
+        for child in children(pid, proc):
             if child not in seen:
                 seen.add(child)
                 waiting.append(child)

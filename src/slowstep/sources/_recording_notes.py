@@ -137,6 +137,15 @@ def _is(value: Any, kind: type) -> bool:
 
 
 _FRAME: dict[str, type] = {"file": str, "function": str, "line": int, "first_line": int}
+_GPU_NUMBERS = (
+    "memory_bytes",
+    "most_sm_mhz",
+    "most_memory_mhz",
+    "power_limit_mw",
+    "default_power_limit_mw",
+    "link_generation",
+    "link_lanes",
+)
 _NEEDED: dict[str, dict[str, type]] = {
     "text": {"id": int, "text": str},
     "frame": {"id": int, **_FRAME},
@@ -146,6 +155,8 @@ _NEEDED: dict[str, dict[str, type]] = {
     "forward_frame": _FRAME,
     "calls": {"of": str, "stretches": int},
     "prompt": {"at_ns": int},
+    "disk": {"id": int, "name": str},
+    "gpu": {"id": int},
 }
 _OPTIONAL: dict[str, dict[str, type]] = {
     "process": {"pid": int, "ppid": int, "started_ns": int, "format": int, "cores_allowed": int, "script": str, "torch": str},
@@ -157,6 +168,7 @@ _OPTIONAL: dict[str, dict[str, type]] = {
     "health": {"count": int},
     "run": {"name": str, "command": list, "started": str, "started_ns": int, "warmup": int}
     | {"started_in": str, "recorded_from_ns": int, "thread": int},
+    "gpu": {"name": str, "uuid": str} | dict.fromkeys(_GPU_NUMBERS, int),
     "exit": {"ended_ns": int, "code": int, "by": str, "signals": list},
 }
 

@@ -15,6 +15,7 @@ from slowstep.errors import UnreadableInput
 from slowstep.health import Health
 from slowstep.record import format as fmt
 from slowstep.sources._cells import name_cells
+from slowstep.sources._recording_machine import machine_tables
 from slowstep.sources._recording_notes import Notes, process_facts, read_notes, run_facts
 from slowstep.sources._source import Source
 from slowstep.timeline.schema import TABLE, TABLES
@@ -63,9 +64,11 @@ def read(path: Path) -> Timeline:
     for index, (notes, records, _) in enumerate(recorded):
         for name, frame in _process_tables(index, notes, records).items():
             columns[name].append(frame)
-    for _, records, _ in launcher:
+    for notes, records, _ in launcher:
         columns["readings"].append(_readings(records))
         columns["launcher_costs"].append(_launcher_costs(records))
+        for name, frame in machine_tables(notes, records).items():
+            columns[name].append(frame)
     tables = {name: pl.concat(frames) if frames else TABLE[name].empty() for name, frames in columns.items()}
     return Timeline(
         source="recording",

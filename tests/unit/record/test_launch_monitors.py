@@ -13,7 +13,7 @@ import pytest
 from slowstep.record import format as contract
 from slowstep.record import watch
 from slowstep.record.journal import Journal
-from slowstep.record.monitors import Absent, Monitor, Reader, cpu
+from slowstep.record.monitors import Absent, Monitor, Place, Reader, Reading, cpu
 from slowstep.record.watch import Watch
 from slowstep.registry import discover
 
@@ -32,7 +32,8 @@ def notes(folder: Path) -> list[dict[str, object]]:
 def test_all_monitors_are_found() -> None:
     found = discover("slowstep.record.monitors", "MONITOR")
 
-    assert list(found) == ["cost", "cpu"]
+    assert {"affinity", "cost", "cpu", "disk", "gpu", "group-memory", "machine-memory", "network", "pressure"} <= set(found)
+    assert {"run-delay", "throttling", "tree-io", "tree-memory"} <= set(found)
     assert all(isinstance(monitor, Monitor) for monitor in found.values())
 
 
@@ -42,10 +43,10 @@ def test_the_time_of_a_child_that_has_ended_is_kept() -> None:
     with subprocess.Popen(["sh", "-c", shell], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         assert child.stdin is not None
         assert child.stdout is not None
-        reader = cpu.open_cpu(child.pid)
+        reader = cpu.open_cpu(Place(child.pid))
         assert child.stdout.readline() == b"burnt\n"
 
-        tree_ns, busy_ns, _ = reader.read(time.monotonic_ns())
+        _, tree_ns, busy_ns, _, _ = reader.read(time.monotonic_ns())[0]
 
         reader.close()
         child.stdin.close()
@@ -58,20 +59,20 @@ def test_readings_never_fall() -> None:
     with subprocess.Popen([sys.executable, "-c", BURN], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         assert child.stdin is not None
         assert child.stdout is not None
-        reader = cpu.open_cpu(child.pid)
+        reader = cpu.open_cpu(Place(child.pid))
         child.stdout.readline()
-        before = reader.read(time.monotonic_ns())
+        before = reader.read(time.monotonic_ns())[0]
         child.stdin.close()
         child.wait(timeout=20)
 
-        after = reader.read(time.monotonic_ns())
+        after = reader.read(time.monotonic_ns())[0]
 
         reader.close()
     assert all(new >= old for old, new in zip(before, after, strict=True))
 
 
 def test_the_heading_of_the_machines_line_is_understood() -> None:
-    assert cpu._machine_ticks(b"cpu  100 10 20 5000 70 3 4 9 50 0\ncpu0 1 2") == (137, 9)
+    assert cpu.machine_ticks(b"cpu  100 10 20 5000 70 3 4 9 50 0\ncpu0 1 2") == (137, 5000, 70, 9)
 
 
 @needs_proc
@@ -82,7 +83,7 @@ def test_a_watch_writes_readings_and_clocks(tmp_path: Path) -> None:
 
     kinds = {record[-1] for record in records(tmp_path)}
     assert {contract.READING_CPU, contract.READING_COST} <= kinds
-    assert notes(tmp_path) == []
+    assert [note for note in notes(tmp_path) if note["kind"] == "health"] == []
     journal.close()
 
 
@@ -104,19 +105,27 @@ def test_a_watch_can_be_ended_from_within(tmp_path: Path) -> None:
     assert contract.READING_CPU in {record[-1] for record in records(tmp_path)}
 
 
-class Broken:
-    def read(self, now_ns: int) -> tuple[int, int, int]:
+class Broken(Reader):
+    def read(self, now_ns: int) -> list[Reading]:
         raise ZeroDivisionError("broken")
-
-    def close(self) -> None:
-        pass
 
 
 def test_a_monitor_that_fails_is_left_out_and_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def absent(root: int) -> Reader:
+    def absent(place: Place) -> Reader:
         raise Absent("no such file")
 
-    found = {"a": Monitor(name="a", kind=40, open=lambda root: Broken()), "b": Monitor(name="b", kind=41, open=absent)}
+    def usual(place: Place) -> Reader:
+        raise Absent("no device", usual=True)
+
+    def fails(place: Place) -> Reader:
+        raise ZeroDivisionError("cannot begin")
+
+    found = {
+        "a": Monitor(name="a", open=lambda place: Broken()),
+        "b": Monitor(name="b", open=absent),
+        "c": Monitor(name="c", open=usual),
+        "d": Monitor(name="d", open=fails),
+    }
     monkeypatch.setattr(watch, "discover", lambda package, attribute: found)
     journal = Journal(str(tmp_path))
 
@@ -124,7 +133,9 @@ def test_a_monitor_that_fails_is_left_out_and_said(tmp_path: Path, monkeypatch: 
     journal.close()
 
     assert {record[-1] for record in records(tmp_path)} <= {contract.CLOCK}
-    assert sorted((note["name"], note["severity"]) for note in notes(tmp_path)) == [("monitor-a", "notice"), ("monitor-b", "notice")]
+    health = [note for note in notes(tmp_path) if note["kind"] == "health"]
+    assert sorted((note["name"], note["severity"]) for note in health) == [(f"monitor-{name}", "notice") for name in "abd"]
+    assert [note["monitor"] for note in notes(tmp_path) if note["kind"] == "absent"] == ["c"]
     assert "ZeroDivisionError" in str(notes(tmp_path))
 
 

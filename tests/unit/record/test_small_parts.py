@@ -212,20 +212,6 @@ def test_a_process_is_described_without_secrets(monkeypatch: pytest.MonkeyPatch)
     assert (line["kind"], line["started_ns"], line["level"]) == ("process", 5, 1)
 
 
-@pytest.mark.parametrize(("text", "quota"), [("max 100000", None), ("150000 100000", 1.5), ("", None)])
-def test_the_cpu_quota_is_in_cores(text: str, quota: float | None, tmp_path: Any) -> None:
-    (tmp_path / "cpu.max").write_text(text)
-
-    assert facts._quota(str(tmp_path)) == quota
-
-
-def test_the_older_cpu_quota_is_read_too(tmp_path: Any) -> None:
-    (tmp_path / "cpu.cfs_quota_us").write_text("50000\n")
-    (tmp_path / "cpu.cfs_period_us").write_text("100000\n")
-
-    assert facts._quota(str(tmp_path)) == 0.5
-
-
 def test_a_thread_without_schedstat_has_no_delay() -> None:
     me = ThreadState()
     me.thread = 0

@@ -6,26 +6,23 @@ import os
 import time
 
 from slowstep.record import format as contract
-from slowstep.record.monitors import Monitor
+from slowstep.record.monitors import Monitor, Place, Reader, Reading
 
 
-class CostReader:
+class CostReader(Reader):
     """CPU time that this process (or, inside a training, the calling thread) has used since it began, in ns."""
 
     def __init__(self, *, in_training: bool) -> None:
         self._clock = time.thread_time_ns if in_training else time.process_time_ns
 
-    def read(self, now_ns: int) -> tuple[int, int, int]:
+    def read(self, now_ns: int) -> list[Reading]:
         """One reading: a own CPU ns."""
-        return self._clock(), 0, 0
-
-    def close(self) -> None:
-        """Nothing is kept open."""
+        return [(contract.READING_COST, self._clock(), 0, 0, 0)]
 
 
-def open_cost(root: int) -> CostReader:
+def open_cost(place: Place) -> Reader:
     """Begin reading; possible everywhere."""
-    return CostReader(in_training=root == os.getpid())
+    return CostReader(in_training=place.root == os.getpid())
 
 
-MONITOR = Monitor(name="cost", kind=contract.READING_COST, open=open_cost)
+MONITOR = Monitor(name="cost", open=open_cost)

@@ -1,0 +1,48 @@
+"""Other processes keep the machine's cores busy.
+
+What it sees:
+    Busy cores of all processes but the training's, and time that a hypervisor took, are at least a fifth of the cores that the training
+    may use, on average over the window.
+Why it costs:
+    Threads of the training stand in a queue for a core, and caches and memory are shared: steps are longer, and of uneven length.
+How the gain is predicted:
+    Not at all: nothing in the script causes it. The time in which the training thread stood in the queue is shown; on a quiet machine
+    it would be gone, and some more with it.
+When it is wrong:
+    Others may be busy on cores that the training may not use (affinity, control groups): then the time in the queue is next to nothing.
+    On a virtual machine the neighbours on the host are seen only as far as the hypervisor tells of stolen time.
+What to try:
+    Nothing in the script. Record again when the machine is quiet, or ask for cores of its own.
+"""
+
+from __future__ import annotations
+
+from slowstep.analyses.load import BUSY_FROM
+from slowstep.analyses.measurements import Measurements
+from slowstep.diagnosis.machine_side import advice
+from slowstep.diagnosis.rule import Answer, Rule
+from slowstep.findings import Evidence, NotJudged
+
+NAME = "foreign-load"
+
+
+def judge(m: Measurements) -> Answer:
+    """Whether others use the machine so much that times are doubtful."""
+    if m.load.foreign_share is None or m.load.foreign_cores is None:
+        return NotJudged(rule=NAME, reason="how busy other processes keep the machine was not measured")
+    if not m.load.busy:
+        return None
+    queued = float(m.delay_ns.sum() / m.step_ns.sum())
+    evidence = (
+        Evidence(name="busy cores of others", value=m.load.foreign_cores, unit="cores", where=f"of {m.cores:g} allowed"),
+        Evidence(name="their share of the cores allowed", value=m.load.foreign_share, unit="share", threshold=BUSY_FROM),
+        Evidence(name="taken by the hypervisor", value=m.load.stolen_cores, unit="cores"),
+        Evidence(name="training thread in the queue for a core", value=queued, unit="share of window"),
+        Evidence(name="some task of the machine waited for a core", value=m.machine.pressure.get("cpu"), unit="share of time"),
+    )
+    title = f"the machine is busy: others use {m.load.foreign_cores:.1f} of {m.cores:g} cores; nothing in the script causes that"
+    fixes = ("record again on a quieter machine, or with cores of its own: until then all times are doubtful",)
+    return advice(NAME, "compute", title, evidence, "the others are gone", fixes, share=queued)
+
+
+RULE = Rule(name=NAME, stages=("compute",), judge=judge, advisory=True)

@@ -1,0 +1,68 @@
+"""Cores stand idle while the model computes on a few threads.
+
+What it sees:
+    Compute on the processor is at least half of the window, at least half of the cores allowed (and one whole) stand idle, PyTorch was
+    given no more threads than half of the cores, and its operations are long enough to be divided: 0.1 ms each or more.
+Why it costs:
+    One operation is computed by as many threads as PyTorch was given. torchrun gives each process one where OMP_NUM_THREADS is not set.
+How the gain is predicted:
+    Not at all: how well operations divide is known only by trying, and two threads may well be slower than one.
+When it is wrong:
+    Operations that are long in sum but made of many short pieces (recurrent layers) do not divide. Somebody may need the idle cores.
+    Training processes that wait for each other leave cores idle too.
+What to try:
+    Twice as many threads first, and compare: OMP_NUM_THREADS=N in the environment, or torch.set_num_threads(N).
+"""
+
+from __future__ import annotations
+
+from slowstep.analyses.ledger import CORE
+from slowstep.analyses.measurements import Measurements
+from slowstep.diagnosis.machine_side import advice
+from slowstep.diagnosis.rule import Answer, Rule
+from slowstep.findings import Evidence
+
+NAME = "idle-cores"
+COMPUTE_SHARE = 0.5
+IDLE_SHARE = 0.5
+IDLE_CORES = 1.0
+# PyTorch divides element-wise operations from 32,768 elements on (at::internal::GRAIN_SIZE), which take about 10 us; starting and joining
+# threads takes about as long. An operation ten times as long may gain.
+OPERATION_NS = 100_000.0
+
+
+def judge(m: Measurements) -> Answer:
+    """Whether more threads are worth a try. Where anything that this needs is unknown there is nothing to advise."""
+    threads, nodes = m.machine.threads, m.trainer.facts.graph_nodes
+    if m.device != "cpu" or m.cores is None or m.machine.tree_cores is None or not threads or not nodes:
+        return None
+    cores = m.cores if m.machine.quota_cores is None else min(m.cores, m.machine.quota_cores)
+    idle = _idle(m, cores)
+    compute = float((m.ledger.of("compute") - m.ledger.of("compute", CORE)).sum() / m.step_ns.sum())
+    per_operation = compute * float(m.step_ns.mean()) / nodes
+    given = threads * m.machine.ranks
+    if compute < COMPUTE_SHARE or idle < max(IDLE_SHARE * cores, IDLE_CORES) or given > cores / 2 or per_operation < OPERATION_NS:
+        return None
+    proposed = min(2 * threads, int(cores // m.machine.ranks))
+    evidence = (
+        Evidence(name="cores idle", value=idle, unit="cores", threshold=max(IDLE_SHARE * cores, IDLE_CORES), where=f"of {cores:g} allowed"),
+        Evidence(name="cores used by the training", value=m.machine.tree_cores, unit="cores"),
+        Evidence(name="threads for one operation", value=threads, unit="threads", threshold=cores / 2),
+        Evidence(name="training processes", value=m.machine.ranks, unit="processes"),
+        Evidence(name="compute", value=compute, unit="share of window", threshold=COMPUTE_SHARE),
+        Evidence(name="compute per operation", value=per_operation / 1e6, unit="ms", threshold=OPERATION_NS / 1e6),
+    )
+    title = f"{idle:.1f} of {cores:g} cores stand idle while the model computes on {threads} thread(s)"
+    fixes = (f"try OMP_NUM_THREADS={proposed} (or torch.set_num_threads({proposed})) and compare: small operations do not gain",)
+    return advice(NAME, "compute", title, evidence, "operations divide among more threads", fixes, share=compute)
+
+
+def _idle(m: Measurements, cores: float) -> float:
+    """Of the cores allowed: not used by the training, and not more than the whole machine has idle."""
+    free = cores - (m.machine.tree_cores or 0.0)
+    if m.machine.idle_cores is not None:
+        return min(free, m.machine.idle_cores)
+    return free - (m.load.foreign_cores or 0.0)
+
+
+RULE = Rule(name=NAME, stages=("compute",), judge=judge, advisory=True)

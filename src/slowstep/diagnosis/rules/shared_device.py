@@ -1,0 +1,54 @@
+"""Somebody else computes on the training's accelerator.
+
+What it sees:
+    In at least half of the readings with a process of the training on the device, a process that is not the training's is there too.
+Why it costs:
+    Their kernels take turns with the training's, and their memory is not to be had.
+How the gain is predicted:
+    Not at all: that a process is there does not say how much it computes.
+When it is wrong:
+    A notebook that was left open holds memory and computes nothing. In a container the driver may not tell whose processes it lists: then
+    this is not judged. Graphics (a desktop) are not listed, and not blamed.
+What to try:
+    Another device (CUDA_VISIBLE_DEVICES=N), or end what was forgotten there: nvidia-smi lists the processes.
+"""
+
+from __future__ import annotations
+
+from slowstep.analyses.measurements import Measurements
+from slowstep.diagnosis.machine_side import MIB, advice
+from slowstep.diagnosis.rule import Answer, Rule
+from slowstep.findings import Evidence, NotJudged
+
+NAME = "shared-device"
+SHARED_SHARE = 0.5
+
+
+def judge(m: Measurements) -> Answer:
+    """Whether a device of the training has other tenants most of the time."""
+    if m.device == "cpu":
+        return None
+    known = [device for device in m.machine.devices if device.shared is not None]
+    if not known:
+        return NotJudged(rule=NAME, reason="which processes use the training's device was not measured")
+    device = max(known, key=lambda one: one.shared or 0.0)
+    if (device.shared or 0.0) < SHARED_SHARE:
+        return None
+    held = None if device.others_bytes is None else device.others_bytes / MIB
+    evidence = (
+        Evidence(
+            name="readings with other processes on it",
+            value=device.shared,
+            unit="share",
+            threshold=SHARED_SHARE,
+            where=f"device {device.device}",
+        ),
+        Evidence(name="memory that they hold", value=held, unit="MiB"),
+        Evidence(name="device busy, everybody's kernels", value=device.busy_share, unit="share of time"),
+    )
+    title = f"somebody else computes on device {device.device} as well"
+    fixes = ("another device (CUDA_VISIBLE_DEVICES=N), or end what was forgotten there: nvidia-smi lists the processes",)
+    return advice(NAME, "compute", title, evidence, "the device is the training's alone", fixes)
+
+
+RULE = Rule(name=NAME, stages=("compute",), judge=judge, advisory=True)

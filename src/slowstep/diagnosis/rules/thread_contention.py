@@ -1,0 +1,138 @@
+"""The training's threads stand in each other's way: there are more than the cores that are theirs.
+
+What it sees:
+    One of three: a CPU quota is used up in a quarter of its periods; the training process may use fewer cores than when it began (a
+    library bound it) and fills them; or threads for one operation times training processes are more than the cores it may use. For the
+    last two, the training thread also stands in a queue for a core in 5 % of the window or more, while others leave the machine alone.
+Why it costs:
+    Threads that compute one operation wait for the last of them, and it waits for a core. Under a quota all stand still once it is used up.
+How the gain is predicted:
+    Not at all: the time in the queue is measured, but threads that spin while they wait, and the work that fewer threads do more slowly,
+    are not. In measurements two threads on two busy cores made a step ten times as long, of which the queue was only a part.
+When it is wrong:
+    A quota that is used up for good reason (all cores' worth computes) is no fault of the threads: a larger one is then the fix.
+    Bound threads that compute on cores of their own are counted together, so binding as such is not blamed.
+What to try:
+    As many threads as cores: OMP_NUM_THREADS=N or torch.set_num_threads(N); os.sched_setaffinity(0, ...) after the import that binds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from slowstep.analyses.ledger import CORE
+from slowstep.analyses.measurements import Measurements
+from slowstep.diagnosis.gain import share_interval
+from slowstep.diagnosis.machine_side import advice, unknown_gain
+from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.findings import Evidence, Finding, Fix
+from slowstep.stages import STAGES
+
+NAME = "thread-contention"
+# The alert CPUThrottlingHigh of kubernetes-mixin.
+THROTTLED_SHARE = 0.25
+QUEUED_SHARE = 0.05
+# A process that uses this much of the cores that are left to it is held back by them.
+FILLED_SHARE = 0.80
+# Less is below what any finding may claim (design).
+CLAIM_AT_LEAST = 0.03
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Cause:
+    title: str
+    evidence: tuple[Evidence, ...]
+    fix: str
+
+
+def judge(m: Measurements) -> Answer:
+    """Whether threads of the training compete for the cores that it may use, and why."""
+    share, low, high = share_interval(m, m.delay_ns)
+    cause = _quota(m) or _bound(m, share) or _too_many(m, share)
+    if cause is None:
+        return None
+    evidence = (
+        *cause.evidence,
+        Evidence(name="training thread in the queue for a core", value=share, unit="share of window", threshold=QUEUED_SHARE),
+        Evidence(name="threads in the queue", value=m.machine.queueing, unit="threads on average"),
+        Evidence(name="cores used by the training", value=m.machine.tree_cores, unit="cores"),
+    )
+    assumes = "no thread waits for a core; what spinning costs besides, and what fewer threads do more slowly, is not known"
+    if low < CLAIM_AT_LEAST:
+        return advice(NAME, "compute", cause.title, evidence, assumes, (cause.fix,), share=share)
+    stages = [stage for stage in STAGES if m.ledger.of(stage, CORE).any()]
+    finding = Finding(
+        rule=NAME,
+        stage=max(stages, key=lambda stage: m.ledger.share(stage, CORE)),
+        title=cause.title,
+        share=share,
+        share_low=low,
+        share_high=high,
+        claims=(CORE,),
+        evidence=evidence,
+        gain=unknown_gain(assumes),
+        fixes=(Fix(text=cause.fix),),
+    )
+    return Judged(finding=finding, counterfactual=None)
+
+
+def _quota(m: Measurements) -> _Cause | None:
+    quota, throttling = m.machine.quota_cores, m.machine.throttling
+    if quota is None or throttling is None or throttling.share < THROTTLED_SHARE:
+        return None
+    threads = m.machine.threads
+    more = threads is not None and threads * m.machine.ranks > quota
+    fewer = max(int(quota // m.machine.ranks), 1)
+    return _Cause(
+        title=f"the CPU quota of {quota:g} cores is used up in {throttling.share:.0%} of its periods, and then everything stands still",
+        evidence=(
+            Evidence(name="periods in which the quota was used up", value=throttling.share, unit="share", threshold=THROTTLED_SHARE),
+            Evidence(name="cores held back", value=throttling.cores, unit="cores on average"),
+            Evidence(name="quota", value=quota, unit="cores"),
+            Evidence(name="threads for one operation", value=threads, unit="threads", threshold=quota),
+        ),
+        fix=f"OMP_NUM_THREADS={fewer}: no more threads than the quota is worth" if more else "a larger CPU quota, or less work beside",
+    )
+
+
+def _bound(m: Measurements, queued: float) -> _Cause | None:
+    before, now, used = m.machine.cores_at_start, m.machine.cores_now, m.machine.tree_cores
+    if before is None or now is None or now >= before or m.load.busy:
+        return None
+    # What it uses may be more than those cores: then its other threads are not bound, or other processes compute.
+    if queued < QUEUED_SHARE or used is None or used < FILLED_SHARE * now:
+        return None
+    return _Cause(
+        title=f"the training process may use only {now} of the {before} cores that it began with: the script or an import bound it",
+        evidence=(
+            Evidence(name="cores that it may use now", value=now, unit="cores", threshold=before),
+            Evidence(name="cores at its start", value=before, unit="cores"),
+            Evidence(name="the fewest of a loader's worker", value=m.machine.worker_cores, unit="cores"),
+        ),
+        fix="os.sched_setaffinity(0, range(os.cpu_count())) after the imports; unset GOMP_CPU_AFFINITY, KMP_AFFINITY and OMP_PROC_BIND",
+    )
+
+
+def _too_many(m: Measurements, queued: float) -> _Cause | None:
+    threads, ranks = m.machine.threads, m.machine.ranks
+    cores = m.machine.cores_now if m.machine.cores_now is not None else m.cores
+    quota = m.machine.quota_cores
+    cores = cores if cores is None or quota is None else min(cores, quota)
+    if threads is None or cores is None or threads * ranks <= cores or m.load.busy or m.load.foreign_share is None:
+        return None
+    if queued < QUEUED_SHARE:
+        return None
+    fewer = max(int(cores // ranks), 1)
+    of = f"{ranks} training processes with {threads} threads each" if ranks > 1 else f"{threads} threads for one operation"
+    return _Cause(
+        title=f"{of} share {cores:g} cores",
+        evidence=(
+            Evidence(name="threads for one operation", value=threads, unit="threads", threshold=cores / ranks),
+            Evidence(name="training processes", value=ranks, unit="processes"),
+            Evidence(name="cores allowed", value=cores, unit="cores"),
+        ),
+        fix=f"OMP_NUM_THREADS={fewer} or torch.set_num_threads({fewer})",
+    )
+
+
+RULE = Rule(name=NAME, stages=("compute",), judge=judge)

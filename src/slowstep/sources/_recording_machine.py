@@ -1,0 +1,110 @@
+"""The launcher's readings of the machine as tables. -1 in a reading is unknown, or no limit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from slowstep.record import format as fmt
+from slowstep.sources._recording_notes import Notes
+from slowstep.timeline.schema import TABLE
+
+Records = NDArray[Any]
+
+# Columns of a table by the field that holds each, of the kind named. A trailing "?" marks where -1 is null.
+_PLAIN: Mapping[str, tuple[int, Mapping[str, str]]] = {
+    "run_delays": (fmt.READING_DELAY, {"delay_ns": "a", "watched": "b", "threads": "c"}),
+    "tree_io": (fmt.READING_IO, {"called_bytes": "a", "read_bytes": "b", "written_bytes": "c"}),
+    "tree_memory": (fmt.READING_RSS, {"resident_bytes": "a", "own_bytes": "b", "largest_bytes": "c", "largest_pid": "thread"}),
+    "tree_faults": (fmt.READING_FAULTS, {"minor": "a", "major": "b"}),
+    "machine_times": (fmt.READING_TIMES, {"idle_ns": "a", "storage_ns": "b"}),
+    "throttles": (fmt.READING_THROTTLE, {"periods": "a", "throttled": "b", "throttled_ns": "c"}),
+    "affinities": (fmt.READING_AFFINITY, {"cores": "a", "main_cores": "b", "pid": "thread"}),
+    "group_memory": (fmt.READING_GROUP_MEMORY, {"used_bytes": "a", "limit_bytes": "b?", "droppable_bytes": "c?"}),
+    "machine_memory": (fmt.READING_MEMORY, {"total_bytes": "a", "available_bytes": "b"}),
+    "swap": (fmt.READING_SWAP, {"free_bytes": "a", "in_bytes": "b", "out_bytes": "c"}),
+}
+# Kinds of one moment make one row of an accelerator.
+_OF_DEVICE: Mapping[int, Mapping[str, str]] = {
+    fmt.READING_GPU_USE: {"busy_percent": "a?", "memory_busy_percent": "b?", "used_bytes": "c?"},
+    fmt.READING_GPU_CLOCK: {"sm_mhz": "a?", "memory_mhz": "b?", "state": "c?"},
+    fmt.READING_GPU_LIMIT: {"lowered_by": "a?", "power_mw": "b?", "temperature_c": "c?"},
+    fmt.READING_GPU_LINK: {"link_generation": "a?", "link_lanes": "b?"},
+    fmt.READING_GPU_COPIED: {"received_per_s": "a?", "sent_per_s": "b?"},
+    fmt.READING_GPU_TENANTS: {"own_processes": "a", "other_processes": "b", "others_bytes": "c?"},
+}
+
+
+def machine_tables(notes: Notes, records: Records) -> dict[str, pl.DataFrame]:
+    """All tables of the machine; empty ones for what was not read, and for recordings older than the readings."""
+
+    def of(kind: int) -> Records:
+        return np.asarray(records[records["kind"] == kind])
+
+    tables = {name: _table(name, of(kind), fields) for name, (kind, fields) in _PLAIN.items()}
+    return tables | {
+        "pressures": _pressures(of(fmt.READING_PRESSURE)),
+        "quotas": _quotas(of(fmt.READING_QUOTA)),
+        "disks": _disks(notes, of(fmt.READING_DISK)),
+        "network": _network(of(fmt.READING_NETWORK)),
+        "devices": _devices(notes),
+        "device_readings": _device_readings(of),
+    }
+
+
+def _table(name: str, records: Records, fields: Mapping[str, str], **more: pl.Series) -> pl.DataFrame:
+    columns = {"time_ns": _series(records["t0"])} | {column: _field(records, field) for column, field in fields.items()} | more
+    return pl.DataFrame([columns[column].cast(kind).alias(column) for column, kind in TABLE[name].schema.items()])
+
+
+def _field(records: Records, field: str) -> pl.Series:
+    values = _series(records[field.removesuffix("?")])
+    return values.set(values == -1, None) if field.endswith("?") else values
+
+
+def _series(values: Any) -> pl.Series:
+    return pl.Series(np.asarray(values).astype(np.int64), dtype=pl.Int64)
+
+
+def _pressures(records: Records) -> pl.DataFrame:
+    records = records[records["thread"] < len(fmt.PRESSURES)]
+    names = pl.Series([fmt.PRESSURES[index] for index in records["thread"].tolist()], dtype=pl.String)
+    return _table("pressures", records, {"some_ns": "a", "full_ns": "b?"}, resource=names)
+
+
+def _quotas(records: Records) -> pl.DataFrame:
+    return _table("quotas", records, {}, cores=_field(records, "a?") / 1000)
+
+
+def _disks(notes: Notes, records: Records) -> pl.DataFrame:
+    named = {line["id"]: line["name"] for line in notes.of("disk")}
+    names = pl.Series([named.get(index) for index in records["thread"].tolist()], dtype=pl.String)
+    return _table("disks", records, {"read_bytes": "a", "written_bytes": "b", "busy_ns": "c"}, disk=names)
+
+
+def _network(records: Records) -> pl.DataFrame:
+    loopback = pl.Series(records["thread"] == 1, dtype=pl.Boolean)
+    return _table("network", records, {"received_bytes": "a", "sent_bytes": "b"}, loopback=loopback)
+
+
+def _devices(notes: Notes) -> pl.DataFrame:
+    schema = TABLE["devices"].schema
+    rows = {line["id"]: {column: line.get(column) for column in schema} | {"device": line["id"]} for line in notes.of("gpu")}
+    return pl.DataFrame(list(rows.values()), schema=schema)
+
+
+def _device_readings(of: Any) -> pl.DataFrame:
+    schema = TABLE["device_readings"].schema
+    joined: pl.DataFrame | None = None
+    for kind, fields in _OF_DEVICE.items():
+        records = of(kind)
+        columns = {"time_ns": _series(records["t0"]), "device": _series(records["thread"])}
+        columns |= {column: _field(records, field) for column, field in fields.items()}
+        part = pl.DataFrame([series.alias(column) for column, series in columns.items()])
+        joined = part if joined is None else joined.join(part, on=["time_ns", "device"], how="full", coalesce=True)
+    assert joined is not None
+    return joined.select([pl.col(column).cast(kind) for column, kind in schema.items()]).sort("time_ns", "device")

@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from made_machine import GIB, MIB, MadeMachine, make_machine_recording
+from made_recordings import Training, make_recording
+from slowstep.analyses.machine import Machine, Throttling, Traffic
+from slowstep.analyses.measurements import measure
+from slowstep.analyses.stops import Stops
+from slowstep.analyses.window import Window, rate
+from slowstep.record import format as fmt
+from slowstep.sources.recording import read
+from slowstep.timeline.schema import TABLE
+
+NEW = ("run_delays", "tree_io", "tree_memory", "tree_faults", "machine_times", "pressures", "throttles", "quotas", "affinities")
+ALSO_NEW = ("group_memory", "machine_memory", "swap", "disks", "network", "devices", "device_readings")
+
+
+def measured(folder: Path, machine: MadeMachine, **training: object) -> Machine:
+    return measure(read(make_machine_recording(folder, Training(**training), machine))).machine  # type: ignore[arg-type]
+
+
+def test_a_recording_older_than_the_readings_has_empty_tables_and_nothing_measured(tmp_path: Path) -> None:
+    timeline = read(make_recording(tmp_path, Training()))
+
+    assert all(timeline.table(name).equals(TABLE[name].empty()) for name in (*NEW, *ALSO_NEW))
+    machine = measure(timeline).machine
+    assert (machine.idle_cores, machine.queueing, machine.throttling, machine.network, machine.disks) == (None, None, None, None, ())
+    assert (machine.memory.resident_bytes, machine.memory.growth, machine.memory.limit) == (None, None, None)
+    assert (machine.pressure, machine.devices) == ({}, ())
+
+
+def test_rates_are_those_of_the_window(tmp_path: Path) -> None:
+    machine = measured(
+        tmp_path,
+        MadeMachine(
+            idle_cores=2.5, queueing=0.5, pressure=0.3, disk=(5 * MIB, 0.4), network_per_s=3 * MIB, throttled=0.2, quota=3, affinity=(4, 2)
+        ),
+    )
+
+    assert machine.idle_cores == pytest.approx(2.5)
+    assert machine.queueing == pytest.approx(0.5)
+    assert machine.pressure == {"cpu": pytest.approx(0.3)}
+    assert machine.network == Traffic(in_per_s=pytest.approx(3 * MIB), out_per_s=0.0)
+    assert machine.loopback is not None
+    assert machine.loopback.in_per_s == pytest.approx(7, abs=1)
+    (disk,) = machine.disks
+    assert (disk.name, disk.traffic.in_per_s, disk.busy_share) == ("sda", pytest.approx(5 * MIB), pytest.approx(0.4))
+    assert machine.throttling == Throttling(share=pytest.approx(0.2, abs=0.02), cores=pytest.approx(1.0))
+    assert (machine.quota_cores, machine.cores_at_start, machine.cores_now) == (3.0, 4, 2)
+
+
+def test_readings_that_cover_little_of_the_window_say_nothing() -> None:
+    readings = pl.DataFrame({"time_ns": [0, 10, 20], "n": [0, 5, 10]})
+
+    assert rate(readings, "n", Window(low_ns=0, high_ns=20)) == pytest.approx(0.5)
+    assert rate(readings, "n", Window(low_ns=5, high_ns=30)) == pytest.approx(0.5)
+    assert rate(readings, "n", Window(low_ns=15, high_ns=60)) is None
+    assert rate(readings, "n", Window(low_ns=100, high_ns=200)) is None
+    assert rate(readings[:1], "n", Window(low_ns=0, high_ns=20)) is None
+
+
+def test_what_happens_while_the_training_stands_still_is_left_out() -> None:
+    table = pl.DataFrame({"time_ns": [0, 10, 20, 30, 40], "n": [0, 10, 10, 1010, 1020]})
+    stops = Stops(start_ns=np.array([10]), end_ns=np.array([30]))
+    window = Window(low_ns=0, high_ns=40, stops=stops)
+
+    assert rate(table, "n", window) == pytest.approx(1.0)
+    assert window.readings(table)["time_ns"].to_list() == [0, 40]
+
+
+def test_the_limit_that_is_nearest_counts_and_file_pages_that_can_be_dropped_do_not(tmp_path: Path) -> None:
+    group = MadeMachine(
+        group_bytes=lambda share: 9 * GIB + share * GIB / 2,
+        limit_bytes=10 * GIB,
+        droppable_bytes=2 * GIB,
+        available=lambda share: 5 * GIB,
+        total_bytes=64 * GIB,
+    )
+
+    limit = measured(tmp_path, group).memory.limit
+
+    assert limit is not None
+    assert (limit.of, limit.limit_bytes) == ("the control group", 10 * GIB)
+    assert limit.left_bytes == pytest.approx(2.5 * GIB, rel=0.05)
+
+
+def test_a_group_without_a_limit_leaves_the_machines(tmp_path: Path) -> None:
+    limit = measured(tmp_path, MadeMachine(group_bytes=lambda share: GIB, available=lambda share: 6 * GIB)).memory.limit
+
+    assert limit is not None
+    assert limit.of == "the machine"
+    assert limit.left_bytes == pytest.approx(6 * GIB, rel=0.01)
+
+
+def test_growth_is_seen_by_quarters(tmp_path: Path) -> None:
+    growth = measured(tmp_path, MadeMachine(resident=lambda share: GIB + share * 400 * MIB)).memory.growth
+
+    assert growth is not None
+    assert growth.low_per_s == pytest.approx(growth.high_per_s, rel=0.2)
+    assert growth.last_bytes - growth.first_bytes == pytest.approx(0.75 * 0.8 * 400 * MIB, rel=0.1)
+    assert growth.in_trainer is True
+
+
+def test_an_unknown_number_of_a_device_is_null(tmp_path: Path) -> None:
+    machine = MadeMachine(device={"sm_mhz": -1, "state": -1, "tenants": (1, 0, -1)}, cuda=True)
+
+    (device,) = measured(tmp_path, machine).devices
+
+    assert (device.sm_mhz, device.state, device.others_bytes) == (None, None, None)
+    assert (device.busy_share, device.link, device.most_link) == (pytest.approx(0.95), (5, 16), (5, 16))
+
+
+def test_damaged_notes_about_devices_and_disks_are_left_out(tmp_path: Path) -> None:
+    folder = make_machine_recording(tmp_path, Training(), MadeMachine(disk=(1.0, 0.1), device={}))
+    notes = folder / "launcher.jsonl"
+    damaged = ('{"kind": "gpu", "id": "x"}', '{"kind": "gpu", "id": 1, "memory_bytes": "much"}', '{"kind": "disk", "id": 1}')
+    notes.write_text(notes.read_text() + "".join(line + "\n" for line in damaged))
+    with (folder / "launcher.rec").open("ab") as file:
+        file.write(fmt.RECORD.pack(2_000_000_000, 2_000_000_000, 1, 1, 1, 77, 0, 0, fmt.READING_PRESSURE))
+
+    timeline = read(folder)
+
+    assert timeline.table("devices")["device"].to_list() == [0]
+    assert timeline.table("disks")["disk"].unique().to_list() == ["sda"]
+    assert timeline.table("pressures").height == 0
+    assert [(row.name, row.count) for row in timeline.health] == [("torn-notes", 3)]
