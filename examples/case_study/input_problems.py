@@ -16,7 +16,6 @@ from pathlib import Path
 import numpy as np
 import torch
 from PIL import Image
-from torch.utils.data import Dataset
 
 from data import INPUT_SIZE, ShapesDataset
 

@@ -1,4 +1,4 @@
-"""What is known of the input beyond waits and producers: which functions its making spends time in, what it reads, what a batch is made of."""
+"""What is known of the input beyond waits and producers: where its making spends time, what it reads, what a batch is."""
 
 from __future__ import annotations
 
@@ -134,7 +134,9 @@ def _function(row: dict[str, object], samples: int, wall_ns: int) -> InputFuncti
         calls_per_sample=int(str(row["calls"])) / samples,
         share=min(int(str(row["total_ns"])) / wall_ns, 1.0),
         caller=None if row["caller"] is None else str(row["caller"]),
-        is_users=file is not None and not is_library(Frame(file=str(file), function=name, first_line=0, line=0)) and not _is_ours(str(file)),
+        is_users=file is not None
+        and not is_library(Frame(file=str(file), function=name, first_line=0, line=0))
+        and not _is_ours(str(file)),
     )
 
 
@@ -148,18 +150,22 @@ def _passes(trainer: Trainer, fetches: pl.DataFrame) -> tuple[Pass, ...]:
     if not len(starts) or fetches.is_empty():
         return ()
     of_pass = np.searchsorted(starts, fetches["start_ns"].to_numpy(), side="right")
-    grouped = fetches.with_columns(pl.Series("pass", of_pass)).filter(~pl.col("profiled")).partition_by("pass", maintain_order=True)
+    grouped = fetches.with_columns(pl.Series("pass", of_pass)).partition_by("pass", maintain_order=True)
     return tuple(_one_pass(group) for group in grouped)
 
 
 def _one_pass(group: pl.DataFrame) -> Pass:
-    samples = float(group["samples"].fill_null(1).clip(lower_bound=1).sum())
-    storage = group["storage_bytes"]
+    usual = group.filter(~pl.col("profiled"))
+    usual = group if usual.is_empty() else usual
     return Pass(
-        samples=samples,
-        wall_ns_per_sample=float((group["end_ns"] - group["start_ns"]).sum()) / samples,
-        storage_bytes_per_sample=float(storage.sum()) / samples if storage.null_count() == 0 else None,
+        samples=_samples(group),
+        wall_ns_per_sample=float((usual["end_ns"] - usual["start_ns"]).sum()) / _samples(usual),
+        storage_bytes_per_sample=_per_sample(group, "storage_bytes"),
     )
+
+
+def _samples(fetches: pl.DataFrame) -> float:
+    return float(fetches["samples"].fill_null(1).clip(lower_bound=1).sum())
 
 
 def _forms(rows: pl.DataFrame) -> Forms | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any, Final
 
@@ -40,9 +41,9 @@ def fits_a_byte(values: list[Any]) -> bool:
     levels = sorted(set(values))
     if len(levels) < 2 or len(levels) > LEVELS or not all(math.isfinite(level) for level in levels):
         return False
-    step = min(b - a for a, b in zip(levels, levels[1:], strict=False))
+    step = min(b - a for a, b in itertools.pairwise(levels))
     if isinstance(levels[0], int):
-        return 0 <= levels[0] and levels[-1] < LEVELS
+        return levels[0] >= 0 and levels[-1] < LEVELS
     places = [(level - levels[0]) / step for level in levels]
     return places[-1] <= LEVELS - 0.5 and all(abs(place - round(place)) <= GRID_TOLERANCE for place in places)
 

@@ -1,7 +1,7 @@
 """What built-in functions cost in the making of batches: opens, reads, receives, sleeps, decoders; and who called them.
 
-Timed like the other calls (call_times.py), but in stretches of their own and rarely: with built-in functions a Python loop over pixels takes
-twice its time.
+Timed like the other calls (call_times.py), but in stretches of their own and rarely: with built-in functions a Python loop over pixels
+takes twice its time.
 """
 
 from __future__ import annotations

@@ -319,10 +319,13 @@ def _call_edges(process: int, notes: Notes) -> pl.DataFrame:
 def _builtins(process: int, notes: Notes) -> pl.DataFrame:
     note = notes.last("builtins")
     rows = [
-        (process, number, row["function"], row["file"], row["line"], row["calls"], row["total_ns"], *(_caller(row)), note["samples"], note["wall_ns"])
+        (process, number, *(row[key] for key in _BUILTIN_KEYS), *_caller(row), note["samples"], note["wall_ns"])
         for number, row in enumerate(note.get("rows", ()))
-    ]  # fmt: skip
+    ]
     return pl.DataFrame(rows, schema=TABLE["builtins"].schema, orient="row")
+
+
+_BUILTIN_KEYS = ("function", "file", "line", "calls", "total_ns")
 
 
 def _caller(row: dict[str, Any]) -> tuple[str | None, str | None, int | None]:
@@ -333,7 +336,13 @@ def _caller(row: dict[str, Any]) -> tuple[str | None, str | None, int | None]:
 
 def _batch_forms(process: int, notes: Notes) -> pl.DataFrame:
     rows = [
-        (process, note["tensors"], note["bytes"], note["spare_bytes"], ", ".join(sorted(note["types"], key=lambda name: -note["types"][name])))
+        (
+            process,
+            note["tensors"],
+            note["bytes"],
+            note["spare_bytes"],
+            ", ".join(sorted(note["types"], key=lambda name: -note["types"][name])),
+        )
         for note in notes.of("batch")
     ]
     return pl.DataFrame(rows, schema=TABLE["batch_forms"].schema, orient="row")
