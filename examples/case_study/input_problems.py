@@ -20,6 +20,7 @@ from PIL import Image
 from data import INPUT_SIZE, ShapesDataset
 
 CHUNK_BYTES = 4096
+THOROUGH, HALF = 16, 5  # with HALF, a sample takes half of the time that it takes with THOROUGH
 TILE = 4  # pixels; a sample of 56 x 56 is kept in 196 tiles
 TILED_PICTURES = 64  # one after the other stands for the other pictures too: files are slow to make
 
@@ -97,43 +98,44 @@ def serve(folder: Path, bytes_per_s: int) -> None:
 class OverloadedDataset(ShapesDataset):
     """The same pictures with more done to each than the cores can do in time, however many they are; no function of it is the slow one."""
 
-    def __init__(self, folder: Path, augment, cores: int) -> None:
+    def __init__(self, folder: Path, augment, cores: int, thoroughness: int) -> None:
         super().__init__(folder, augment)
-        self.rounds = max(cores // 2, 1)
+        self.rounds, self.thoroughness = max(cores // 2, 1), thoroughness
 
     def __getitem__(self, index: int) -> tuple[np.ndarray, np.ndarray]:
         pixels, labels = super().__getitem__(index)
         for _ in range(self.rounds):
-            pixels = add_noise(pixels)
-            pixels = blur(pixels)
-            pixels = shift_colors(pixels)
-            pixels = distort(pixels)
+            pixels = add_noise(pixels, self.thoroughness)
+            pixels = blur(pixels, self.thoroughness)
+            pixels = shift_colors(pixels, self.thoroughness)
+            pixels = distort(pixels, self.thoroughness)
         return pixels, labels
 
 
-def add_noise(pixels: np.ndarray) -> np.ndarray:
+def add_noise(pixels: np.ndarray, thoroughness: int) -> np.ndarray:
     generator = np.random.default_rng(int(torch.randint(2**31, ())))
-    return pixels + 0.02 * generator.standard_normal((16, *pixels.shape), dtype=np.float32).mean(axis=0)
+    return pixels + 0.02 * generator.standard_normal((thoroughness, *pixels.shape), dtype=np.float32).mean(axis=0)
 
 
-def blur(pixels: np.ndarray) -> np.ndarray:
-    spectrum = np.fft.rfft2(np.pad(pixels, ((0, 0), (32, 32), (32, 32)), mode="edge"))
+def blur(pixels: np.ndarray, thoroughness: int) -> np.ndarray:
+    edge = 2 * thoroughness
+    spectrum = np.fft.rfft2(np.pad(pixels, ((0, 0), (edge, edge), (edge, edge)), mode="edge"))
     frequencies = np.fft.fftfreq(spectrum.shape[1])[:, None] ** 2 + np.fft.rfftfreq(spectrum.shape[1])[None, :] ** 2
     strength = 4 * float(torch.rand(()))
-    return np.fft.irfft2(spectrum * np.exp(-strength * frequencies))[:, 32:-32, 32:-32].astype(np.float32)
+    return np.fft.irfft2(spectrum * np.exp(-strength * frequencies))[:, edge:-edge, edge:-edge].astype(np.float32)
 
 
-def shift_colors(pixels: np.ndarray) -> np.ndarray:
+def shift_colors(pixels: np.ndarray, thoroughness: int) -> np.ndarray:
     angle = 0.2 * float(torch.rand(()))
-    for _ in range(16):
+    for _ in range(thoroughness):
         pixels = np.clip(np.sin(angle) * pixels[[1, 2, 0]] + np.cos(angle) * np.power(np.abs(pixels), 0.99), 0, 1)
     return pixels
 
 
-def distort(pixels: np.ndarray) -> np.ndarray:
+def distort(pixels: np.ndarray, thoroughness: int) -> np.ndarray:
     y, x = np.mgrid[0:INPUT_SIZE, 0:INPUT_SIZE].astype(np.float32)
     phase = 6.28 * float(torch.rand(()))
-    for _ in range(14):
+    for _ in range(thoroughness):
         rows = np.clip(y + np.sin(x / 9 + phase), 0, INPUT_SIZE - 1).astype(np.int64)
         columns = np.clip(x + np.cos(y / 7 + phase), 0, INPUT_SIZE - 1).astype(np.int64)
         pixels = pixels[:, rows, columns]

@@ -15,10 +15,11 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from torch.utils.data import DataLoader, Dataset
 
 from data import CLASSES, FILE_SIZE, ShapesDataset, augment_default, augment_slow, collate_slow, make_files
-from input_problems import ImageServer, OverloadedDataset, ServedDataset, TiledDataset, make_tiles
+from input_problems import HALF, THOROUGH, ImageServer, OverloadedDataset, ServedDataset, TiledDataset, make_tiles
 from model import SegmentationNet
 
 WARMUP_STEPS = 20
+INPUTS = ("files", "served", "overloaded", "half-loaded", "tiles", "one-file")
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 
 
@@ -64,7 +65,7 @@ def read_command_line() -> tuple[argparse.Namespace, Settings]:
     parser.add_argument("--post-process", choices=["off", "on"], help="write the predicted masks as images after every step")
     parser.add_argument("--checkpoint-every", type=int, help="steps; 0: only at the end")
     parser.add_argument("--read-latency-ms", type=float, help="added to the reading of every file, as a network file system does")
-    parser.add_argument("--input", choices=["files", "served", "overloaded", "tiles", "one-file"], help="where samples come from")
+    parser.add_argument("--input", choices=INPUTS, help="where samples come from, and what is done to them")
     parser.add_argument("--served-mb-per-s", type=float, help="limit of the server's line with --input served; 0: none")
     parser.add_argument("--steps", type=int)
     parser.add_argument("--seed", type=int, default=0)
@@ -80,8 +81,8 @@ def make_dataset(settings: Settings, folder: Path, server: ImageServer | None) -
     augment = augment_slow if settings.augment == "slow" else augment_default
     if server is not None:
         return ServedDataset(folder, augment, server.port)
-    if settings.input == "overloaded":
-        return OverloadedDataset(folder, augment, CORES)
+    if settings.input in ("overloaded", "half-loaded"):
+        return OverloadedDataset(folder, augment, CORES, THOROUGH if settings.input == "overloaded" else HALF)
     if settings.input in ("tiles", "one-file"):
         return TiledDataset(folder, augment, make_tiles(folder), one_file=settings.input == "one-file")
     return ShapesDataset(folder, augment, settings.read_latency_ms)

@@ -64,7 +64,8 @@ class InputFacts:
     read_bytes_per_sample: float | None
     storage_bytes_per_sample: float | None
     storage_bytes_per_step: Floats  # read in the fetches that ended in each step
-    helper_cores: float | None  # busy threads of a producer beside the one that makes the batch, on average
+    helpers_share: float | None  # CPU time of a producer's other threads, by the producers' time
+    helpers: float | None  # such threads busy at once on average, while the one that makes the batch does not queue for a core
     queueing_share: float | None  # of the producers' time, in which they waited for a core
 
     def named(self, *patterns: str, at_least: float = 0.0) -> tuple[InputFunction, ...]:
@@ -105,7 +106,8 @@ def find_input_facts(timeline: Timeline, trainer: Trainer, steps: Steps) -> Inpu
         read_bytes_per_sample=_per_sample(plain, "read_bytes"),
         storage_bytes_per_sample=_per_sample(plain, "storage_bytes"),
         storage_bytes_per_step=_storage_per_step(fetches, steps),
-        helper_cores=_share_of_wall(plain, "other_cpu_ns"),
+        helpers_share=_share_of_wall(plain, "other_cpu_ns"),
+        helpers=_helpers(plain),
         queueing_share=_share_of_wall(plain, "delay_ns"),
     )
 
@@ -193,6 +195,12 @@ def _share_of_wall(fetches: pl.DataFrame, column: str) -> float | None:
     known = fetches.filter(pl.col(column).is_not_null())
     wall_ns = int((known["end_ns"] - known["start_ns"]).sum())
     return float(known[column].sum()) / wall_ns if wall_ns else None
+
+
+def _helpers(fetches: pl.DataFrame) -> float | None:
+    known = fetches.filter(pl.col("other_cpu_ns").is_not_null(), pl.col("delay_ns").is_not_null())
+    running_ns = int((known["end_ns"] - known["start_ns"] - known["delay_ns"]).clip(lower_bound=0).sum())
+    return float(known["other_cpu_ns"].sum()) / running_ns if running_ns else None
 
 
 def _mean(values: Iterable[object]) -> float | None:

@@ -19,11 +19,9 @@ What to try:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from slowstep.analyses.ledger import CORE
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps import Floats
+from slowstep.diagnosis.core_demand import BINDS, core_demand
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.input_causes import more_workers_help, place
 from slowstep.diagnosis.input_side import WAIT_SHARE, Side, claims, find_side
@@ -31,21 +29,10 @@ from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
 
 NAME = "preprocess-saturates-cpu"
-# The cores bind when they need so much longer than the training thread alone: less is within what the two are measured to.
-BINDS = 1.10
 # Workers that are blocked for longer than they compute wait for something else than cores.
 BLOCKED_AT_MOST = 0.5
 LEFT, LEFT_AT_WORSE = 0.5, 0.75
 SHOWN = 3
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Cores:
-    """ns per step: what all need of the cores, what the training thread needs alone, and what it loses to the workers."""
-
-    needed_ns: float
-    alone_ns: float
-    lost_ns: Floats
 
 
 def judge(m: Measurements) -> Answer:
@@ -53,8 +40,8 @@ def judge(m: Measurements) -> Answer:
     side = find_side(m)
     if m.loader is None or not m.loader.num_workers or isinstance(side, str):
         return None
-    cores = _cores(m, side)
-    if cores.needed_ns < BINDS * cores.alone_ns or (m.demand.blocked_share or 0.0) > BLOCKED_AT_MOST:
+    cores = core_demand(m, side)
+    if not cores.binds or (m.demand.blocked_share or 0.0) > BLOCKED_AT_MOST:
         return None
     if m.loader.num_workers < int(side.cores) and more_workers_help(m, side):
         return None
@@ -76,11 +63,11 @@ def judge(m: Measurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="preprocess",
-        title=f"preprocessing takes {side.cpu_ns / 1e6:.0f} ms of CPU time per step: {side.cores:.0f} cores are used up, workers do not help",
+        title=f"preprocessing takes {side.cpu_ns / 1e6:.0f} ms of CPU time per step: {side.cores:.0f} cores are full, workers do not help",
         share=share,
         share_low=low,
         share_high=high,
-        claims=(*claims(m), *((CORE,) if cores.lost_ns.any() else ())),
+        claims=(*claims(m), *cores.claims),
         evidence=evidence,
         gain=predict(m, counterfactual),
         fixes=(
@@ -89,20 +76,6 @@ def judge(m: Measurements) -> Answer:
         ),
     )
     return Judged(finding=finding, counterfactual=counterfactual)
-
-
-def _cores(m: Measurements, side: Side) -> _Cores:
-    """The training thread waits for a core because of its workers in the proportion that they have in all that runs beside it."""
-    step_ns = float(m.step_ns.mean())
-    workers = side.cpu_ns / step_ns
-    own = workers / max(workers + (m.load.foreign_cores or 0.0), 1e-9)
-    # Its wait for a core inside waits for batches is not among the waits of its own work.
-    delay = m.ledger.of("compute", CORE)
-    return _Cores(
-        needed_ns=(side.trainer_cpu_ns + side.cpu_ns) / side.cores,
-        alone_ns=max(side.rest_ns - float(delay.mean()), 1.0),
-        lost_ns=own * delay if workers >= side.cores / 2 else 0.0 * delay,
-    )
 
 
 def _counterfactual(side: Side, removed: Floats, workers: int) -> Counterfactual:

@@ -1,14 +1,15 @@
 """Every pass over the data decodes, parses or tokenizes the same samples again, with the same result.
 
 What it sees:
-    The training waits for input at least 5 % of the window and workers alone could not hide it: the cores are used up. One decoder, parser
-    or tokenizer (Pillow, OpenCV, torchvision, json, zlib, tokenizers, soundfile: functions whose result depends on their input alone) holds
-    at least 30 % of making batches, and a first pass was seen to read the whole map-style dataset before a second one began.
+    The training waits for input, or for a core that its workers took, at least 5 % of the window, and workers alone could not hide it: the
+    cores are used up. One decoder, parser or tokenizer (Pillow, OpenCV, torchvision, json, zlib, tokenizers, soundfile: functions whose
+    result depends on their input alone) holds at least 30 % of making batches, and a first pass was seen to read the whole map-style
+    dataset before a second one began.
 Why it costs:
     What is the same every epoch needs to be computed once. Decoding a JPEG takes several times as long as reading its pixels from memory.
 How the gain is predicted:
-    r is the wait for batches; B is what producers need when that function takes a tenth of its time, which reading its stored result takes;
-    three tenths at worse, nothing at better. Only the decoder: random augmentation must run in every pass and is left alone.
+    r is the wait for batches and cores; B is what producers need when that function takes a tenth of its time, which reading its stored
+    result takes; three tenths at worse, nothing at better. Only the decoder: random augmentation must run in every pass, and is left alone.
 When it is wrong:
     The result may not fit: its size is known only as it stands in a batch, after cropping. A decoder that shrinks while it decodes by a
     random factor gives other results each time.
@@ -18,8 +19,11 @@ What to try:
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from slowstep.analyses.input_facts import InputFunction
 from slowstep.analyses.measurements import Measurements
+from slowstep.diagnosis.core_demand import core_demand
 from slowstep.diagnosis.gain import predict, share_interval
 from slowstep.diagnosis.input_causes import Spared, hidden_by_workers, sparing
 from slowstep.diagnosis.input_side import WAIT_SHARE, claims, find_side
@@ -57,12 +61,18 @@ def judge(m: Measurements) -> Answer:
     decoder = max(m.input.named(*DECODERS, at_least=HOLDS), key=lambda f: f.share, default=None)
     if isinstance(side, str) or decoder is None or not _repeats(m):
         return None
-    share, low, high = share_interval(m, side.removable_ns)
-    if share < WAIT_SHARE or hidden_by_workers(side):
+    cores = core_demand(m, side)
+    share, low, high = share_interval(m, side.removable_ns + cores.lost_ns)
+    if share < WAIT_SHARE or hidden_by_workers(replace(side, rest_ns=cores.alone_ns)):
         return None
     held = decoder.share
     spared = Spared(expected=(1 - LEFT) * held, worse=(1 - LEFT_AT_WORSE) * held, better=held)
-    counterfactual = sparing(m, side, spared, f"the results of {decoder.name} are stored once and read in every pass")
+    counterfactual = sparing(
+        m,
+        replace(side, removable_ns=side.removable_ns + cores.lost_ns),
+        spared,
+        f"the results of {decoder.name} are stored once and read in every pass",
+    )
     finding = Finding(
         rule=NAME,
         stage="preprocess",
@@ -70,13 +80,13 @@ def judge(m: Measurements) -> Answer:
         share=share,
         share_low=low,
         share_high=high,
-        claims=claims(m),
+        claims=(*claims(m), *cores.claims),
         evidence=(
             Evidence(name="function", value=_called(decoder), unit=""),
             Evidence(name="its share", value=held, unit="share of making a batch", threshold=HOLDS),
             Evidence(name="passes begun", value=len(m.input.passes), unit="passes", threshold=2),
             Evidence(name="all samples", value=_all_bytes(m), unit="bytes as batched", threshold=_room(m)),
-            Evidence(name="waiting for batches", value=share, unit="share of window", threshold=WAIT_SHARE),
+            Evidence(name="waiting for batches and cores", value=share, unit="share of window", threshold=WAIT_SHARE),
             Evidence(name="removed per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
         ),
         gain=predict(m, counterfactual),
