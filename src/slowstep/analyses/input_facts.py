@@ -11,7 +11,13 @@ import polars as pl
 from slowstep.analyses.functions import is_library
 from slowstep.analyses.steps import Floats, Steps
 from slowstep.analyses.trainer import Trainer
+from slowstep.timeline.schema import TABLE
 from slowstep.timeline.timeline import Frame, Timeline
+
+NETWORK = "network"
+SECOND_NS = 1_000_000_000
+# The spread of fewer seconds than this says nothing.
+SECONDS_AT_LEAST = 5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,7 +41,7 @@ class Pass:
     """One pass over the dataset (an epoch): means over its batches. None is unknown."""
 
     samples: float
-    wall_ns_per_sample: float
+    making_ns_per_sample: float  # without queueing for a core
     storage_bytes_per_sample: float | None
 
 
@@ -47,6 +53,14 @@ class Forms:
     size_bytes: float
     spare_bytes: float  # what 8 bits per value would save, in the tensors whose values fit into them
     types: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Received:
+    """What the machine received per second over the window, and by what share of it single seconds differ (standard deviation)."""
+
+    bytes_per_s: float
+    spread: float
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,6 +81,7 @@ class InputFacts:
     helpers_share: float | None  # CPU time of a producer's other threads, by the producers' time
     helpers: float | None  # such threads busy at once on average, while the one that makes the batch does not queue for a core
     queueing_share: float | None  # of the producers' time, in which they waited for a core
+    received: Received | None  # by the machine's busiest kind of network interface, everybody's
 
     def named(self, *patterns: str, at_least: float = 0.0) -> tuple[InputFunction, ...]:
         """The functions whose name or file contains one of the patterns, with at least this share."""
@@ -109,6 +124,7 @@ def find_input_facts(timeline: Timeline, trainer: Trainer, steps: Steps) -> Inpu
         helpers_share=_share_of_wall(plain, "other_cpu_ns"),
         helpers=_helpers(plain),
         queueing_share=_share_of_wall(plain, "delay_ns"),
+        received=_received(timeline, steps),
     )
 
 
@@ -161,7 +177,7 @@ def _one_pass(group: pl.DataFrame) -> Pass:
     usual = group if usual.is_empty() else usual
     return Pass(
         samples=_samples(group),
-        wall_ns_per_sample=float((usual["end_ns"] - usual["start_ns"]).sum()) / _samples(usual),
+        making_ns_per_sample=float((usual["end_ns"] - usual["start_ns"] - usual["delay_ns"].fill_null(0)).sum()) / _samples(usual),
         storage_bytes_per_sample=_per_sample(group, "storage_bytes"),
     )
 
@@ -175,6 +191,26 @@ def _forms(rows: pl.DataFrame) -> Forms | None:
         return None
     means = [_mean(rows[name]) or 0.0 for name in ("tensors", "bytes", "spare_bytes")]
     return Forms(tensors=means[0], size_bytes=means[1], spare_bytes=means[2], types=str(rows["types"][0]))
+
+
+def _received(timeline: Timeline, steps: Steps) -> Received | None:
+    """From the readings of network interfaces, where there are any: loopback or all others, whichever received more."""
+    if NETWORK not in TABLE:
+        return None
+    rows = timeline.table(NETWORK).filter(pl.col("time_ns").is_between(int(steps.edges_ns[0]), int(steps.edges_ns[-1]))).sort("time_ns")
+    kinds = [_rates(group) for group in rows.partition_by("loopback")]
+    rates = max((rate for rate in kinds if len(rate) >= SECONDS_AT_LEAST), key=np.mean, default=None)
+    if rates is None or not rates.mean():
+        return None
+    return Received(bytes_per_s=float(rates.mean()), spread=float(rates.std() / rates.mean()))
+
+
+def _rates(rows: pl.DataFrame) -> Floats:
+    """Bytes received in each whole second."""
+    time_ns, size = rows["time_ns"].to_numpy(), rows["received_bytes"].to_numpy().astype(np.float64)
+    if not len(time_ns):
+        return np.zeros(0)
+    return np.diff(np.interp(np.arange(time_ns[0], time_ns[-1], SECOND_NS), time_ns, size))
 
 
 def _storage_per_step(fetches: pl.DataFrame, steps: Steps) -> Floats:

@@ -63,7 +63,8 @@ def file_cost(m: Measurements) -> FileCost | None:
     container = _container(m)
     if container is not None and container.share >= CAUSE_SHARE:
         return FileCost(opens_per_sample=max(opens, container.calls_per_sample), share=container.share, container=container)
-    share = sum(f.share for f in m.input.named(*FILE_CALLS) if f.file is None)
+    # A socket is read through the same buffers as a file.
+    share = sum(f.share for f in m.input.named(*FILE_CALLS) if f.file is None) - receive_share(m)
     if opens < FILES_PER_SAMPLE or share < CAUSE_SHARE:
         return None
     return FileCost(opens_per_sample=opens, share=share, container=None)

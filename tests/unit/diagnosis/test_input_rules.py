@@ -54,6 +54,7 @@ ARRAYS = timed(
 )
 BODY = timed(("fetch_bytes", DATA, 1, 0.8), (RECV, None, 9, 0.7), ("HTTPResponse.begin", HTTP, 1, 0.05))
 LATENCY = timed(("fetch_bytes", DATA, 1, 0.8), (RECV, None, 9, 0.7), ("HTTPResponse.begin", HTTP, 1, 0.6))
+SOCKETS = timed(("fetch", DATA, 1, 0.9), ("built-in method io.open", None, 9, 0.05), (READ, None, 9, 0.7), (RECV, None, 9, 0.69))
 DECODES = timed(("__getitem__", DATA, 1, 0.9), (DECODE, None, 1, 0.7))
 DECODES_LITTLE = timed(("__getitem__", DATA, 1, 0.9), (DECODE, None, 1, 0.2))
 
@@ -105,6 +106,7 @@ CLOSE: dict[str, dict[str, Any]] = {
     "reopened-files with a file and its label": FILES | {"producer_lines": (A_PAIR,)},
     "reopened-files behind a training that does not wait": {"getitem_ms": 8, "producer_lines": (MANY_FILES,)},
     "reopened-files of numpy archives": FILES | {"producer_lines": (ARRAYS,)},
+    "reopened-files of sockets that are read like files": NET | {"producer_lines": (SOCKETS,)},
     "network-input-capped by latency": NET | {"producer_lines": (LATENCY,)},
     "network-input-capped without a wait": {"producer_lines": (BODY,)},
     "network-input-capped where nothing was timed": NET,

@@ -2,7 +2,8 @@
 
 What it sees:
     Two passes over the dataset or more were seen; the first read at least 1 KB per sample from storage, and the later ones less than half
-    of that; and making a sample took at least a fifth longer in the first pass than in those that followed.
+    of that; and making a sample took at least a fifth longer in the first pass than in the fastest that followed, queueing
+    for a core left out.
 Why it costs:
     What was never read before comes from storage; what the kernel has kept in its page cache comes from memory. A run's first pass is often
     the one, and all others the other.
@@ -37,18 +38,18 @@ def judge(m: Measurements) -> Answer:
     whole = [p for p in passes[1:] if p.samples >= PASS_SHARE * passes[0].samples]
     if not whole or passes[0].storage_bytes_per_sample is None:
         return None
-    first, later = passes[0], min(whole, key=lambda p: p.wall_ns_per_sample)
+    first, later = passes[0], min(whole, key=lambda p: p.making_ns_per_sample)
     stored = later.storage_bytes_per_sample or 0.0
     if first.storage_bytes_per_sample is None or first.storage_bytes_per_sample < BYTES_AT_LEAST:
         return None
-    ratio = first.wall_ns_per_sample / max(later.wall_ns_per_sample, 1.0)
+    ratio = first.making_ns_per_sample / max(later.making_ns_per_sample, 1.0)
     if stored > LATER_AT_MOST * first.storage_bytes_per_sample or ratio < SLOWER:
         return None
     evidence = (
         Evidence(name="from storage, first pass", value=first.storage_bytes_per_sample / 1e3, unit="KB per sample"),
         Evidence(name="from storage, later", value=stored / 1e3, unit="KB per sample"),
-        Evidence(name="making a sample, first pass", value=first.wall_ns_per_sample / 1e6, unit="ms", threshold=SLOWER),
-        Evidence(name="making a sample, later", value=later.wall_ns_per_sample / 1e6, unit="ms"),
+        Evidence(name="making a sample, first pass", value=first.making_ns_per_sample / 1e6, unit="ms", threshold=SLOWER),
+        Evidence(name="making a sample, later", value=later.making_ns_per_sample / 1e6, unit="ms"),
     )
     finding = Finding(
         rule=NAME,

@@ -62,6 +62,7 @@ def judge(m: Measurements) -> Answer:
         Evidence(name="workers idle", value=m.demand.idle_share, unit="share of their time", threshold=IDLE_AT_MOST),
         Evidence(name="waiting for batches", value=share, unit="share of window", threshold=WAIT_SHARE),
         Evidence(name="removed per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
+        *_rate(m),
     )
     finding = Finding(
         rule=NAME,
@@ -80,6 +81,17 @@ def judge(m: Measurements) -> Answer:
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _rate(m: Measurements) -> tuple[Evidence, ...]:
+    """What this machine received meanwhile, where its interfaces were read."""
+    received = m.input.received
+    if received is None:
+        return ()
+    return (
+        Evidence(name="received by this machine", value=received.bytes_per_s / 1e6, unit="MB/s"),
+        Evidence(name="spread of single seconds", value=received.spread, unit="share of that rate"),
+    )
 
 
 RULE = Rule(name=NAME, stages=("read",), judge=judge)
