@@ -42,6 +42,7 @@ class Pass:
 
     samples: float
     making_ns_per_sample: float  # without queueing for a core
+    blocked_ns_per_sample: float  # of it, in which no thread of the producer computed
     storage_bytes_per_sample: float | None
 
 
@@ -175,9 +176,12 @@ def _passes(trainer: Trainer, fetches: pl.DataFrame) -> tuple[Pass, ...]:
 def _one_pass(group: pl.DataFrame) -> Pass:
     usual = group.filter(~pl.col("profiled"))
     usual = group if usual.is_empty() else usual
+    making_ns = usual["end_ns"] - usual["start_ns"] - usual["delay_ns"].fill_null(0)
+    blocked_ns = making_ns - usual["cpu_ns"] - usual["other_cpu_ns"].fill_null(0)
     return Pass(
         samples=_samples(group),
-        making_ns_per_sample=float((usual["end_ns"] - usual["start_ns"] - usual["delay_ns"].fill_null(0)).sum()) / _samples(usual),
+        making_ns_per_sample=float(making_ns.sum()) / _samples(usual),
+        blocked_ns_per_sample=float(blocked_ns.clip(lower_bound=0).sum()) / _samples(usual),
         storage_bytes_per_sample=_per_sample(group, "storage_bytes"),
     )
 

@@ -97,7 +97,7 @@ FIRING: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 }  # fmt: skip
 
 ADVICE: dict[str, dict[str, Any]] = {
-    "cold-cache": {"workers": 1, "getitem_ms": 8, "blocked_ms": 12, "storage": True, "storage_epochs": 1, "reads": (400_000, 32)},
+    "cold-cache": {"workers": 1, "getitem_ms": 8, "blocked_ms": 22, "storage": True, "storage_epochs": 1, "reads": (400_000, 32)},
     "host-widening": {"producer_lines": (form(size_bytes=8_000_000, spare_bytes=6_000_000),)},
 }
 
@@ -128,6 +128,7 @@ CLOSE: dict[str, dict[str, Any]] = {
     "worker-thread-oversubscription with cores to spare": {"workers": 2, "getitem_ms": 10, "other_ms": 30, "queue_ms": 20, "cores": 16},
     "worker-thread-oversubscription without helpers": {"workers": 2, "getitem_ms": 70, "other_ms": 5, "cores": 2},
     "cold-cache that stays cold": {"getitem_ms": 8, "blocked_ms": 12, "storage": True, "reads": (400_000, 32)},
+    "cold-cache that workers hide": {"getitem_ms": 5, "blocked_ms": 5, "storage": True, "storage_epochs": 1, "reads": (400_000, 32)},
     "cold-cache that cost nothing": {"getitem_ms": 8, "blocked_ms": 0.5, "storage": True, "storage_epochs": 1, "reads": (400_000, 32)},
     "host-widening of real floats": {"producer_lines": (form(size_bytes=8_000_000),)},
     "host-widening of small batches": {"producer_lines": (form(size_bytes=400_000, spare_bytes=300_000),)},

@@ -1,9 +1,9 @@
 """The first pass over the data read them from storage, the later ones from memory: it will not happen again in this run.
 
 What it sees:
-    Two passes over the dataset or more were seen; the first read at least 1 KB per sample from storage, and the later ones less than half
-    of that; and making a sample took at least a fifth longer in the first pass than in the fastest that followed, queueing
-    for a core left out.
+    Two passes over the dataset or more were seen; the first read at least 4 KB per sample from storage, and the later ones less than half
+    of that; and making a sample was blocked longer in the first pass than in the fastest that followed, by at least a fifth of what making
+    one takes there; and the workers together, or the training process itself, were then slower than the training.
 Why it costs:
     What was never read before comes from storage; what the kernel has kept in its page cache comes from memory. A run's first pass is often
     the one, and all others the other.
@@ -19,15 +19,16 @@ What to try:
 from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
+from slowstep.diagnosis.input_side import COMFORTABLE, find_side
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, Gain
 
 NAME = "cold-cache"
-# Folders and the odd page are read again in every pass.
-BYTES_AT_LEAST = 1024.0
+# One page; less is folders and modules that are imported in the first pass (1.9 KB per sample were seen of those).
+BYTES_AT_LEAST = 4096.0
 LATER_AT_MOST = 0.5
 # Passes of one training differ by a few percent: a fifth is beyond that.
-SLOWER = 1.2
+SLOWER_BY = 0.2
 # A pass of which so little was seen is no pass to compare.
 PASS_SHARE = 0.5
 
@@ -43,12 +44,16 @@ def judge(m: Measurements) -> Answer:
     if first.storage_bytes_per_sample is None or first.storage_bytes_per_sample < BYTES_AT_LEAST:
         return None
     ratio = first.making_ns_per_sample / max(later.making_ns_per_sample, 1.0)
-    if stored > LATER_AT_MOST * first.storage_bytes_per_sample or ratio < SLOWER:
+    longer_blocked = (first.blocked_ns_per_sample - later.blocked_ns_per_sample) / max(later.making_ns_per_sample, 1.0)
+    if stored > LATER_AT_MOST * first.storage_bytes_per_sample or longer_blocked < SLOWER_BY:
+        return None
+    if not _kept_waiting(m, ratio):
         return None
     evidence = (
         Evidence(name="from storage, first pass", value=first.storage_bytes_per_sample / 1e3, unit="KB per sample"),
         Evidence(name="from storage, later", value=stored / 1e3, unit="KB per sample"),
-        Evidence(name="making a sample, first pass", value=first.making_ns_per_sample / 1e6, unit="ms", threshold=SLOWER),
+        Evidence(name="longer blocked in the first pass", value=longer_blocked, unit="of making a sample", threshold=SLOWER_BY),
+        Evidence(name="making a sample, first pass", value=first.making_ns_per_sample / 1e6, unit="ms"),
         Evidence(name="making a sample, later", value=later.making_ns_per_sample / 1e6, unit="ms"),
     )
     finding = Finding(
@@ -65,6 +70,14 @@ def judge(m: Measurements) -> Answer:
         advisory=True,
     )
     return Judged(finding=finding, counterfactual=None)
+
+
+def _kept_waiting(m: Measurements, ratio: float) -> bool:
+    """Whether producers that take so many times as long make the training wait."""
+    side = find_side(m)
+    if isinstance(side, str):
+        return False
+    return ratio * side.wall_ns / max(m.demand.workers, 1) >= COMFORTABLE * side.rest_ns or m.demand.workers == 0
 
 
 RULE = Rule(name=NAME, stages=("read",), judge=judge)
