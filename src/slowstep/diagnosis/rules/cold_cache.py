@@ -77,7 +77,8 @@ def _kept_waiting(m: Measurements, ratio: float) -> bool:
     side = find_side(m)
     if isinstance(side, str):
         return False
-    return ratio * side.wall_ns / max(m.demand.workers, 1) >= COMFORTABLE * side.rest_ns or m.demand.workers == 0
+    making_ns = ratio * side.wall_ns * (1 - (m.input.queueing_share or 0.0))
+    return m.demand.workers == 0 or making_ns / m.demand.workers >= COMFORTABLE * side.rest_ns
 
 
 RULE = Rule(name=NAME, stages=("read",), judge=judge)
