@@ -21,13 +21,22 @@ KEPT_OF_RUN = ("steps", "recorded_steps", "batch_size", "warmup_steps", "period_
 
 @dataclass(frozen=True, kw_only=True)
 class Variant:
-    """A planted problem. `fix` is the flag that takes it out; `fixed_is_base` when that makes it the healthy base."""
+    """A planted problem. `fix` is the flag that takes it out; `fixed_is_base` when that makes it the healthy base.
+
+    `rule` is the one that should name it, where it is not called as the variant is.
+    """
 
     name: str
+    rule: str | None = None
     stage: str
     function: str | None = None
     fix: tuple[str, ...]
     fixed_is_base: bool = True
+
+    @property
+    def expected(self) -> str:
+        """The rule that should be the verdict."""
+        return self.rule or self.name
 
 
 VARIANTS = (
@@ -38,6 +47,30 @@ VARIANTS = (
     Variant(name="small-batch", stage="compute", fix=("--batch-size", "16"), fixed_is_base=False),
     Variant(name="slow-callback", stage="output", function="save_mask_images", fix=("--post-process", "off")),
     Variant(name="blocking-checkpoint", stage="store", fix=("--checkpoint-every", "0")),
+    Variant(
+        name="network-input",
+        rule="network-input-capped",
+        stage="read",
+        function="ServedDataset.read_bytes",
+        fix=("--served-mb-per-s", "0"),
+        fixed_is_base=False,
+    ),
+    # As its finding assumes: half of the work per sample.
+    Variant(
+        name="overloaded-preprocessing",
+        rule="preprocess-saturates-cpu",
+        stage="preprocess",
+        fix=("--input", "half-loaded"),
+        fixed_is_base=False,
+    ),
+    Variant(
+        name="many-small-files",
+        rule="reopened-files",
+        stage="preprocess",
+        function="read_tiles",
+        fix=("--input", "one-file"),
+        fixed_is_base=False,
+    ),
 )
 
 

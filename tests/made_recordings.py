@@ -69,6 +69,13 @@ class Training:
     loader: bool = True  # False: a loop that makes its own batches, in `input_ms`, at line INPUT_LINE of the loop
     input_ms: float = 0.0
     input_blocked_ms: float = 0.0  # of them in which it neither computes nor waits for a core
+    dataset_length: int | None = None
+    queue_ms: float = 0.0  # of each fetch in which its thread waits for a core
+    reads: tuple[int, int] = (1000, 1)  # bytes and calls of each fetch
+    storage_epochs: int | None = None  # only these many epochs read from storage, and are blocked
+    batch_bytes: int = 4_000_000
+    producer_lines: tuple[dict[str, Any], ...] = ()  # notes of the first producer
+    memory_available_bytes: int | None = None
     jitter: float = 0.0  # every duration varies by this share, either way
     seed: int = 0
 
@@ -155,6 +162,7 @@ class _Simulation:
         kept = [worker for i, worker in enumerate(self.workers) if i not in self.t.missing_workers]
         for writer in (self.workers or [self.trainer]) if self.t.times_calls else []:
             self._timed_calls(writer)
+        (self.workers or [self.trainer])[0].lines += self.t.producer_lines
         for writer in (self.trainer, *kept, self.launcher):
             writer.close()
 
@@ -181,6 +189,7 @@ class _Simulation:
                 "script": SCRIPT,
                 "cwd": "/home/user/project",
                 "cores_allowed": self.t.cores,
+                "memory_available_bytes": self.t.memory_available_bytes,
             },
             {"kind": "facts", "threads": self.t.threads or self.t.cores},
             {"kind": "optimizer", "id": 0, "type": "SGD", "params": 10},
@@ -258,15 +267,17 @@ class _Simulation:
         thread = TRAINER_THREAD if serial else 200 + which
         scale = size / t.batch_size
         getitem, collate = self._vary(t.getitem_ms) * scale, self._vary(t.collate_ms) * scale
-        blocked, other = self._vary(t.blocked_ms) * scale, self._vary(t.other_ms) * scale
-        end = begin + getitem + collate + blocked + other
+        cold = t.storage_epochs is None or iterator < t.storage_epochs
+        blocked, other = self._vary(t.blocked_ms) * scale * cold, self._vary(t.other_ms) * scale
+        queue = self._vary(t.queue_ms) * scale
+        end = begin + getitem + collate + blocked + other + queue
         if not serial and begin > self.free[which]:
             writer.event(fmt.IDLE, self.free[which], begin, thread=thread)
         cpu = getitem + collate
         writer.event(fmt.FETCH, begin, end, batch, size, cpu, thread=thread)
-        writer.event(fmt.FETCH_DELAY, begin, end, other, 0, iterator if serial else -1, thread=thread)
-        writer.event(fmt.FETCH_IO, begin, end, 1000, 1000 if t.storage else 0, 1, thread=thread)
-        writer.event(fmt.COLLATE, end - collate, end, collate, 4_000_000, thread=thread)
+        writer.event(fmt.FETCH_DELAY, begin, end, other, queue, iterator if serial else -1, thread=thread)
+        writer.event(fmt.FETCH_IO, begin, end, t.reads[0], t.reads[0] if t.storage and cold else 0, t.reads[1], thread=thread)
+        writer.event(fmt.COLLATE, end - collate, end, collate, t.batch_bytes, thread=thread)
         if serial:
             self.cpu += cpu + other
         else:
@@ -366,5 +377,6 @@ def _frame(frame: tuple[str, str, int, int]) -> dict[str, Any]:
 
 def _iterator(number: int, t: Training) -> dict[str, Any]:
     loader = {"loader": 0, "num_workers": t.workers, "prefetch_factor": t.prefetch, "batch_size": t.batch_size, "dataset": "MaskFolder"}
+    loader |= {"dataset_length": t.dataset_length}
     collate = {"collate": t.collate, "collate_file": DATA, "collate_line": 70, "is_default_collate": t.collate == "default_collate"}
     return {"kind": "iterator", "id": number, "workers": [200 + i for i in range(t.workers)], **loader, **collate}

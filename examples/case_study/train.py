@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import tempfile
 import time
 from dataclasses import dataclass, replace
@@ -11,12 +12,15 @@ import torch
 from PIL import Image
 from torch import nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, Dataset
 
 from data import CLASSES, FILE_SIZE, ShapesDataset, augment_default, augment_slow, collate_slow, make_files
+from input_problems import HALF, THOROUGH, ImageServer, OverloadedDataset, ServedDataset, TiledDataset, make_tiles
 from model import SegmentationNet
 
 WARMUP_STEPS = 20
+INPUTS = ("files", "served", "overloaded", "half-loaded", "tiles", "one-file")
+CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +34,8 @@ class Settings:
     post_process: str = "off"
     checkpoint_every: int = 0
     read_latency_ms: float = 0.0
+    input: str = "files"
+    served_mb_per_s: float = 0.0
     steps: int = 190
 
 
@@ -43,6 +49,9 @@ VARIANTS = {
     "small-batch": replace(BASE, batch_size=4, steps=900),
     "slow-callback": replace(BASE, post_process="on", steps=125),
     "blocking-checkpoint": replace(BASE, checkpoint_every=2, steps=150),
+    "network-input": replace(BASE, workers=2, input="served", served_mb_per_s=4.0, steps=100),
+    "overloaded-preprocessing": replace(BASE, workers=CORES, input="overloaded", steps=90),
+    "many-small-files": replace(BASE, input="tiles", steps=110),
 }
 
 
@@ -56,6 +65,8 @@ def read_command_line() -> tuple[argparse.Namespace, Settings]:
     parser.add_argument("--post-process", choices=["off", "on"], help="write the predicted masks as images after every step")
     parser.add_argument("--checkpoint-every", type=int, help="steps; 0: only at the end")
     parser.add_argument("--read-latency-ms", type=float, help="added to the reading of every file, as a network file system does")
+    parser.add_argument("--input", choices=INPUTS, help="where samples come from, and what is done to them")
+    parser.add_argument("--served-mb-per-s", type=float, help="limit of the server's line with --input served; 0: none")
     parser.add_argument("--steps", type=int)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=1)
@@ -66,10 +77,20 @@ def read_command_line() -> tuple[argparse.Namespace, Settings]:
     return arguments, replace(VARIANTS[arguments.variant], **given)
 
 
-def make_loader(settings: Settings, folder: Path) -> DataLoader:
+def make_dataset(settings: Settings, folder: Path, server: ImageServer | None) -> Dataset:
     augment = augment_slow if settings.augment == "slow" else augment_default
+    if server is not None:
+        return ServedDataset(folder, augment, server.port)
+    if settings.input in ("overloaded", "half-loaded"):
+        return OverloadedDataset(folder, augment, CORES, THOROUGH if settings.input == "overloaded" else HALF)
+    if settings.input in ("tiles", "one-file"):
+        return TiledDataset(folder, augment, make_tiles(folder), one_file=settings.input == "one-file")
+    return ShapesDataset(folder, augment, settings.read_latency_ms)
+
+
+def make_loader(settings: Settings, dataset: Dataset) -> DataLoader:
     return DataLoader(
-        ShapesDataset(folder, augment, settings.read_latency_ms),
+        dataset,
         batch_size=settings.batch_size,
         shuffle=True,
         num_workers=settings.workers,
@@ -125,11 +146,17 @@ def main() -> None:
     arguments, settings = read_command_line()
     torch.manual_seed(arguments.seed)
     torch.set_num_threads(arguments.threads)
-    loader = make_loader(settings, make_files(arguments.data))
-    with tempfile.TemporaryDirectory(prefix="case-study-") as temporary:
-        output = arguments.output or Path(temporary)
-        output.mkdir(parents=True, exist_ok=True)
-        result = train(settings, loader, output)
+    folder = make_files(arguments.data)
+    server = ImageServer(folder, int(settings.served_mb_per_s * 1e6)) if settings.input == "served" else None
+    try:
+        loader = make_loader(settings, make_dataset(settings, folder, server))
+        with tempfile.TemporaryDirectory(prefix="case-study-") as temporary:
+            output = arguments.output or Path(temporary)
+            output.mkdir(parents=True, exist_ok=True)
+            result = train(settings, loader, output)
+    finally:
+        if server is not None:
+            server.close()
     print(json.dumps({"variant": arguments.variant, **result}))
 
 

@@ -47,6 +47,26 @@ def one_report(work: Workplace, script: Path, *flags: str) -> dict[str, Any]:
     return report
 
 
+PLANTED_INPUT = [
+    pytest.param("network-input", "network-input-capped", "read", "ServedDataset.read_bytes", marks=slow),
+    pytest.param("overloaded-preprocessing", "preprocess-saturates-cpu", "preprocess", None, marks=slow),
+    pytest.param("many-small-files", "reopened-files", "preprocess", "read_tiles", marks=slow),
+]
+
+
+@pytest.mark.parametrize(("variant", "rule", "stage", "function"), PLANTED_INPUT)
+def test_planted_input_problem_is_the_verdict(
+    work: Workplace, pictures: Path, variant: str, rule: str, stage: str, function: str | None
+) -> None:
+    report = report_of(work, TRAIN, "--variant", variant, "--data", str(pictures))
+
+    verdict = report["verdict"]
+    assert (verdict["state"], verdict["rule"], verdict["stage"]) == ("bottleneck", rule, stage), verdict["summary"]
+    finding = report["findings"][0]
+    assert 1.03 < finding["gain"]["low"] <= finding["gain"]["predicted"] <= finding["gain"]["high"]
+    assert function is None or function in finding["title"]
+
+
 @pytest.mark.parametrize(
     ("variant", "stage", "function"),
     [

@@ -592,3 +592,29 @@ process.join()
     assert ran.code == 0
     assert [note["reason"] for note in ran.trainer.noted("end")] == ["exit"]
     assert len(ran.trainer.of("UPDATE")) == 6
+
+
+def test_one_worker_notes_what_its_batches_call_and_are_made_of(run: Run) -> None:
+    ran = run("train(DataLoader(Numbers(), batch_size=1, num_workers=2))")
+
+    noting = [worker for worker in ran.workers if worker.noted("builtins")]
+    assert len(noting) == 1
+    last = noting[0].noted("builtins")[-1]
+    slept = next(row for row in last["rows"] if "time.sleep" in row["function"])
+    assert slept["calls"] == last["samples"] == last["stretches"]
+    assert slept["callers"][0][1] == "Numbers.__getitem__"
+    form = noting[0].noted("batch")[0]
+    assert (form["tensors"], form["bytes"]) == (2, 8 * 4 + 8)
+
+
+def test_the_training_process_notes_calls_and_looks_at_no_values(run: Run) -> None:
+    ran = run("train(DataLoader(Numbers(), batch_size=2))")
+
+    assert ran.trainer.noted("builtins")
+    assert ran.trainer.noted("batch") == []
+
+
+def test_no_built_in_call_is_timed_at_level_0(run: Run) -> None:
+    ran = run("train(DataLoader(Numbers(), batch_size=2, num_workers=1))", **{ENV_LEVEL: "0"})
+
+    assert ran.workers[0].noted("builtins") == []

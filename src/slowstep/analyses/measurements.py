@@ -10,6 +10,7 @@ import polars as pl
 from slowstep.analyses.calls import Function, dominant_of_fetch, read_calls
 from slowstep.analyses.fixed_cost import FixedCost, find_fixed_cost
 from slowstep.analyses.functions import read_stacks, shown
+from slowstep.analyses.input_facts import InputFacts, find_input_facts
 from slowstep.analyses.ledger import CORE, Ledger, between_forwards_share, build_ledger
 from slowstep.analyses.load import Load, find_load
 from slowstep.analyses.loop_input import LoopInput, find_loop_input
@@ -77,6 +78,7 @@ class Measurements:
     own_cost: OwnCost | None
     trainer: Trainer
     machine: Machine  # beside the training
+    input: InputFacts
 
     @property
     def step_ns(self) -> Floats:
@@ -123,6 +125,7 @@ def measure(timeline: Timeline, warmup: int | None = None) -> Measurements:
         own_cost=find_own_cost(timeline, trainer, steps.total),
         trainer=trainer,
         machine=find_machine(timeline, trainer, steps, stops, _device(trainer)),
+        input=find_input_facts(timeline, trainer, steps),
     )
 
 

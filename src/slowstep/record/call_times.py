@@ -13,6 +13,8 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any, Final
 
+from slowstep.record.builtin_calls import builtin_rows
+
 # After a few early stretches no more than this share of the time is spent in timed ones.
 SHARE: Final = 0.01
 EARLY: Final = 3
@@ -25,8 +27,11 @@ SMALLEST_SHARE: Final = 0.005
 class CallTimes:
     """Times the calls of one kind of stretch, on one thread at a time; times add up over the stretches."""
 
-    def __init__(self, kind: str, note: Callable[[dict[str, Any]], None]) -> None:
+    def __init__(
+        self, kind: str, note: Callable[[dict[str, Any]], None], *, builtins: bool = False, share: float = SHARE, early: int = EARLY
+    ) -> None:
         self._kind, self._note = kind, note
+        self._builtins, self._share, self._early = builtins, share, early
         self.forget()
 
     def forget(self) -> None:
@@ -35,6 +40,7 @@ class CallTimes:
         self._impossible = False
         self._seen = self._stretches = 0
         self._begun_ns = self._first_ns = self._spent_ns = 0
+        self._samples = self._timed_ns = 0
         self.running = False
 
     def begin(self, at_ns: int) -> bool:
@@ -44,7 +50,7 @@ class CallTimes:
             self._first_ns = at_ns
         if self._impossible or self._seen < FIRST or self.running:
             return False
-        if self._stretches >= EARLY and self._spent_ns > SHARE * (at_ns - self._first_ns):
+        if self._stretches >= self._early and self._spent_ns > self._share * (at_ns - self._first_ns):
             return False
         if others_profile():
             return False
@@ -52,7 +58,7 @@ class CallTimes:
             if self._profiler is None:
                 from _lsprof import Profiler
 
-                self._profiler = Profiler(builtins=False)
+                self._profiler = Profiler(builtins=self._builtins)
             self._profiler.enable()
         except Exception:
             # Another profiler came first, or this Python has none.
@@ -61,8 +67,8 @@ class CallTimes:
         self._begun_ns, self.running = at_ns, True
         return True
 
-    def end(self, at_ns: int, *, keep: bool = True) -> None:
-        """End a stretch that was begun; `keep` writes down what is known so far."""
+    def end(self, at_ns: int, *, keep: bool = True, samples: int = 0) -> None:
+        """End a stretch that was begun, in which so many samples were made; `keep` writes down what is known so far."""
         self.running = False
         # On Python 3.11 somebody may have put a profiler of his own in our place meanwhile: that one is not ours to stop.
         if sys.version_info < (3, 12) and sys.getprofile() is not self._profiler:
@@ -75,9 +81,16 @@ class CallTimes:
             self._stretches = 0
             return
         self._stretches += 1
-        self._note({"kind": "calls", "of": self._kind, "stretches": self._stretches, **call_tree(self._profiler.getstats())})
+        self._samples += samples
+        self._timed_ns += at_ns - self._begun_ns
+        self._note({"of": self._kind, "stretches": self._stretches, **self._described(self._profiler.getstats())})
         # Writing it down takes longer than a short stretch itself.
         self._spent_ns += time.monotonic_ns() - at_ns
+
+    def _described(self, entries: list[Any]) -> dict[str, Any]:
+        if self._builtins:
+            return {"kind": "builtins", "samples": self._samples, "wall_ns": self._timed_ns, **builtin_rows(entries, self._samples)}
+        return {"kind": "calls", **call_tree(entries)}
 
 
 def others_profile() -> bool:

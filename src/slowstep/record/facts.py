@@ -32,6 +32,7 @@ def process_line(role: dict[str, Any], *, level: int, started_ns: int) -> dict[s
         "cwd": _cwd(),
         "cores_allowed": cores_allowed(),
         "cpu_quota": cpu_quota(),
+        "memory_available_bytes": memory_available_bytes(),
         "level": level,
         "env": known_variables(os.environ),
     }
@@ -84,6 +85,13 @@ def cpu_quota() -> float | None:
     """Cores' worth of CPU time that the control group allows; None where it sets no limit."""
     quota = find_quota()
     return None if quota is None else quota.cores
+
+
+def memory_available_bytes() -> int | None:
+    """Memory that could be used without swapping, by the kernel's estimate; the limit of a control group is left out of it."""
+    line = next((line for line in (_text("/proc/meminfo") or "").splitlines() if line.startswith("MemAvailable:")), "")
+    words = line.split()
+    return int(words[1]) * 1024 if len(words) > 1 and words[1].isdigit() else None
 
 
 def _cwd() -> str | None:

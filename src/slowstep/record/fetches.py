@@ -7,7 +7,10 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from slowstep.record.batch_form import batch_form
 from slowstep.record.batches import bytes_in
+from slowstep.record.builtin_calls import EARLY as BUILTINS_EARLY
+from slowstep.record.builtin_calls import SHARE as BUILTINS_SHARE
 from slowstep.record.call_times import CallTimes
 from slowstep.record.format import COLLATE, FAILED, FETCH, FETCH_DELAY, FETCH_IO, PROFILED
 from slowstep.record.recorder import now
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
 MEASURED_EVERY_NS: Final = 1_800_000
 # Under this, recording a fetch is itself the cost.
 TINY_NS: Final = 60_000
+# Looking at a batch's values takes a tenth of a millisecond, and a few batches of each worker are like all others.
+MOST_FORMS: Final = 8
 _UNKNOWN: Final = -1
 
 # Thread CPU, process CPU and run-queue delay in ns, then bytes read, bytes from storage, read calls; None where unknown.
@@ -67,7 +72,12 @@ class Fetches:
         self._recorder, self._event = recorder, recorder.event
         self._io = _Io()
         self._calls = CallTimes("fetch", recorder.note)
-        recorder.forgetters.append(self._calls.forget)
+        self._builtins = CallTimes("fetch", recorder.note, builtins=True, share=BUILTINS_SHARE, early=BUILTINS_EARLY)
+        recorder.forgetters += [self._calls.forget, self._builtins.forget, self._forget]
+        self._forget()
+
+    def _forget(self) -> None:
+        self._forms = 0
 
     def record_tiny(self, me: ThreadState, t0: int, t1: int) -> None:
         """Record a short fetch: its times only."""
@@ -80,7 +90,8 @@ class Fetches:
         """Call `make(fetcher, index)` and record it. Its exceptions pass."""
         reading: _Reading | None = None
         collate = None
-        profiled = False
+        calls: CallTimes | None = None
+        batch: Any = None
         try:
             if not me.fetch_ns or me.unmeasured_ns >= MEASURED_EVERY_NS:
                 me.unmeasured_ns = 0
@@ -92,9 +103,10 @@ class Fetches:
             self._recorder.fault(error)
         flags, t0 = 0, now()
         if self._recorder.level and collate is not None and me.fetch_ns >= TINY_NS:
-            profiled = self._calls.begin(t0)
+            calls = next((timer for timer in self._timers(me) if timer.begin(t0)), None)
         try:
-            return make(fetcher, index)
+            batch = make(fetcher, index)
+            return batch
         except StopIteration:
             # The data set has ended: no batch was made.
             flags = _UNKNOWN
@@ -104,22 +116,35 @@ class Fetches:
             raise
         finally:
             t1 = now()
-            if profiled:
-                self._end_calls(t1)
             if collate is not None:
                 fetcher.collate_fn = collate
+            if calls is not None:
+                self._end_calls(calls, t1, max(me.collated, 0))
             if flags != _UNKNOWN:
-                flags |= PROFILED * profiled
+                flags |= PROFILED * (calls is not None)
                 try:
                     self._record(me, t0, t1, samples_of(fetcher, index, me.collated), flags, reading)
+                    if calls is self._builtins and me.in_worker and batch is not None:
+                        self._note_form(batch)
                 except Exception as error:
                     self._recorder.fault(error)
 
-    def _end_calls(self, at_ns: int) -> None:
+    def _timers(self, me: ThreadState) -> tuple[CallTimes, ...]:
+        # One of many workers is enough for what slows a batch down most.
+        is_first = not me.in_worker or not self._recorder.role.get("worker")
+        return (self._calls, self._builtins) if is_first else (self._calls,)
+
+    def _end_calls(self, calls: CallTimes, at_ns: int, samples: int) -> None:
         try:
-            self._calls.end(at_ns)
+            calls.end(at_ns, samples=samples)
         except Exception as error:
             self._recorder.fault(error)
+
+    def _note_form(self, batch: Any) -> None:
+        """Write down what a batch is made of, for a few batches."""
+        if self._forms < MOST_FORMS:
+            self._forms += 1
+            self._recorder.note({"kind": "batch", **batch_form(batch)})
 
     def _read_before(self, me: ThreadState) -> _Reading:
         # Counters of bytes last, and first afterwards: our own readings are no reading of data.

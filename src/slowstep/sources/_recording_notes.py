@@ -93,7 +93,9 @@ def _parsed(raw: bytes) -> Note | None:
 def _fits(note: Note) -> bool:
     """Whether what is read from a line of its kind is there and of its type."""
     kind = str(note.get("kind"))
-    if kind == "calls" and not _calls_fit(note):
+    if (kind == "calls" and not _calls_fit(note)) or (kind == "builtins" and not _builtins_fit(note)):
+        return False
+    if kind == "batch" and not (isinstance(note.get("types"), dict) and all(_is(size, int) for size in note["types"].values())):
         return False
     if kind == "cells" and not (isinstance(note.get("cells"), dict) and all(_is(number, int) for number in note["cells"].values())):
         return False
@@ -127,6 +129,21 @@ def _calls_fit(note: Note) -> bool:
     )
 
 
+def _builtins_fit(note: Note) -> bool:
+    rows = note.get("rows")
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        return False
+    return all(
+        _is(row.get("function"), str)
+        and all(_is(row.get(key), int) for key in ("calls", "total_ns"))
+        and (row.get("file") is None or _is(row["file"], str))
+        and (row.get("line") is None or _is(row["line"], int))
+        and isinstance(row.get("callers"), list)
+        and all(isinstance(c, list) and len(c) == 5 and _is(c[0], str) and _is(c[1], str) and _is(c[2], int) for c in row["callers"])
+        for row in rows
+    )
+
+
 def _is(value: Any, kind: type) -> bool:
     """Whether a value is of a type; a list holds numbers or texts, and a number fits into 64 bits."""
     if kind is list:
@@ -157,11 +174,14 @@ _NEEDED: dict[str, dict[str, type]] = {
     "prompt": {"at_ns": int},
     "disk": {"id": int, "name": str},
     "gpu": {"id": int},
+    "builtins": {"samples": int, "wall_ns": int},
+    "batch": {"tensors": int, "bytes": int, "spare_bytes": int},
 }
 _OPTIONAL: dict[str, dict[str, type]] = {
-    "process": {"pid": int, "ppid": int, "started_ns": int, "format": int, "cores_allowed": int, "script": str, "torch": str},
+    "process": {"pid": int, "ppid": int, "started_ns": int, "format": int, "cores_allowed": int, "script": str, "torch": str}
+    | {"memory_available_bytes": int},
     "iterator": {"loader": int, "prefetch_factor": int, "batch_size": int, "workers": list, "dataset": str, "collate": str}
-    | {"collate_file": str, "collate_line": int, "is_default_collate": bool},
+    | {"collate_file": str, "collate_line": int, "is_default_collate": bool, "dataset_length": int},
     "facts": {"threads": int},
     "graph": {"nodes": int, "elements": int},
     "cost": {"event_ns": float, "events": int, "sampler_cpu_ns": int},
@@ -214,6 +234,7 @@ def process_facts(notes: Notes) -> ProcessFacts:
         events=cost.get("events"),
         sampler_cpu_ns=cost.get("sampler_cpu_ns"),
         notes={"facts": facts, "optimizers": notes.of("optimizer")},
+        memory_available_bytes=process.get("memory_available_bytes"),
     )
 
 

@@ -150,6 +150,8 @@ def _process_tables(process: int, notes: Notes, records: Records) -> dict[str, p
         "frames": _frames(process, notes),
         "calls": _calls(process, notes),
         "call_edges": _call_edges(process, notes),
+        "builtins": _builtins(process, notes),
+        "batch_forms": _batch_forms(process, notes),
         "totals": _frame("totals", **_span(process, r := of(fmt.TOTALS)), steps=r["a"], samples=_known(r["b"])),
     }
 
@@ -213,6 +215,7 @@ def _fetches(process: int, of: Any) -> pl.DataFrame:
         storage_bytes=_null(io, "b"),
         failed=_flag(fetch, fmt.FAILED),
         profiled=_flag(fetch, fmt.PROFILED),
+        read_calls=_null(io, "c"),
     )
 
 
@@ -285,6 +288,7 @@ _ITERATOR_KEYS = {
     "collate_file": "collate_file",
     "collate_line": "collate_line",
     "collate_is_default": "is_default_collate",
+    "dataset_length": "dataset_length",
 }
 
 
@@ -315,6 +319,38 @@ def _call_edges(process: int, notes: Notes) -> pl.DataFrame:
         for callee, total_ns in function["callees"]
     ]
     return pl.DataFrame(rows, schema=TABLE["call_edges"].schema, orient="row")
+
+
+def _builtins(process: int, notes: Notes) -> pl.DataFrame:
+    note = notes.last("builtins")
+    rows = [
+        (process, number, *(row[key] for key in _BUILTIN_KEYS), *_caller(row), note["samples"], note["wall_ns"])
+        for number, row in enumerate(note.get("rows", ()))
+    ]
+    return pl.DataFrame(rows, schema=TABLE["builtins"].schema, orient="row")
+
+
+_BUILTIN_KEYS = ("function", "file", "line", "calls", "total_ns")
+
+
+def _caller(row: dict[str, Any]) -> tuple[str | None, str | None, int | None]:
+    """Function, file and first line of the caller with most time."""
+    first = next(iter(row["callers"]), None)
+    return (None, None, None) if first is None else (first[1], first[0], first[2])
+
+
+def _batch_forms(process: int, notes: Notes) -> pl.DataFrame:
+    rows = [
+        (
+            process,
+            note["tensors"],
+            note["bytes"],
+            note["spare_bytes"],
+            ", ".join(sorted(note["types"], key=lambda name: -note["types"][name])),
+        )
+        for note in notes.of("batch")
+    ]
+    return pl.DataFrame(rows, schema=TABLE["batch_forms"].schema, orient="row")
 
 
 def _readings(records: Records) -> pl.DataFrame:

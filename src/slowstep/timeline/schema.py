@@ -81,6 +81,7 @@ TABLES: tuple[Table, ...] = (
             _column("collate_file", pl.String, "file of the collate function", nullable=True),
             _column("collate_line", pl.Int64, "first line of the collate function", nullable=True),
             _column("collate_is_default", pl.Boolean, "the framework's own collate function", nullable=True),
+            _column("dataset_length", pl.Int64, "samples in the dataset, where it knows", nullable=True),
         ),
     ),
     Table(
@@ -145,6 +146,7 @@ TABLES: tuple[Table, ...] = (
             _column("storage_bytes", pl.Int64, "bytes that came from storage", nullable=True),
             FAILED,
             _column("profiled", pl.Boolean, "its calls were timed, so it took longer than it would have"),
+            _column("read_calls", pl.Int64, "read calls of the process meanwhile", nullable=True),
         ),
     ),
     Table(
@@ -415,6 +417,35 @@ TABLES: tuple[Table, ...] = (
             _column("own_processes", pl.Int64, "processes of the training on it", nullable=True),
             _column("other_processes", pl.Int64, "other processes on it", nullable=True),
             _column("others_bytes", pl.Int64, "memory that those hold", nullable=True),
+        ),
+    ),
+    Table(
+        name="builtins",
+        row="One row per function in the making of batches whose calls were timed together with built-in functions.",
+        columns=(
+            PROCESS,
+            _column("number", pl.Int64, "number of the row in its process"),
+            _column("function", pl.String, "function name; of a built-in one as Python shows it"),
+            _column("file", pl.String, "source file; null for a built-in function", nullable=True),
+            _column("first_line", pl.Int64, "line where it begins; null for a built-in function", nullable=True),
+            _column("calls", pl.Int64, "how often it was called"),
+            _column("total_ns", pl.Int64, "time in it and in what it called"),
+            _column("caller", pl.String, "the function that spent most time in a built-in one", nullable=True),
+            _column("caller_file", pl.String, "source file of that function", nullable=True),
+            _column("caller_line", pl.Int64, "first line of that function", nullable=True),
+            _column("samples", pl.Int64, "samples made in all timed stretches"),
+            _column("wall_ns", pl.Int64, "length of all timed stretches"),
+        ),
+    ),
+    Table(
+        name="batch_forms",
+        row="One row per batch that was looked at.",
+        columns=(
+            PROCESS,
+            _column("tensors", pl.Int64, "tensors in it"),
+            _column("bytes", pl.Int64, "bytes of all of them"),
+            _column("spare_bytes", pl.Int64, "of these, what 8 bits per value would save where the values fit into them"),
+            _column("types", pl.String, "types of values, most bytes first"),
         ),
     ),
 )

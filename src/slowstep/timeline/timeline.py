@@ -45,6 +45,7 @@ class ProcessFacts:
     events: int | None
     sampler_cpu_ns: int | None
     notes: Mapping[str, Any]
+    memory_available_bytes: int | None = None  # when recording began
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -12,6 +12,7 @@ How the gain is predicted:
     slows the training beside it; relieved, it lets the training run a sixteenth faster (not at all at worse, an eighth at better).
 When it is wrong:
     The function may do work that must be done, and be as fast as it can be. Timing calls makes many short ones look longer than they are.
+    Where the function opens many files or receives from a network, the findings on those lead.
 What to try:
     Vectorise it, do it once and store the result, do it on whole batches or on the accelerator.
 """
@@ -22,8 +23,8 @@ from slowstep.analyses.calls import Function
 from slowstep.analyses.functions import shown
 from slowstep.analyses.measurements import DOMINANT_SHARE, Measurements
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
+from slowstep.diagnosis.input_causes import hidden_by_workers, nearer_cause
 from slowstep.diagnosis.input_side import (
-    COMFORTABLE,
     RECEIVE_NS,
     RELIEF_EXPECTED,
     SIDE_BY_SIDE,
@@ -50,7 +51,7 @@ def judge(m: Measurements) -> Answer:
     if isinstance(side, str):
         return NotJudged(rule=NAME, reason=side)
     share, low, high = share_interval(m, side.removable_ns)
-    if share < WAIT_SHARE or _hidden_by_workers(side):
+    if share < WAIT_SHARE or hidden_by_workers(side):
         return None
     if not m.timed_fetches:
         return NotJudged(rule=NAME, reason="no call was timed while batches were made; record longer, at --level 1 or more")
@@ -88,14 +89,10 @@ def judge(m: Measurements) -> Answer:
             Fix(text=f"vectorise {function.name}, or do it on whole batches"),
             Fix(text=f"do {function.name} once before training and store its result"),
         ),
-        names_cause=True,
+        # Where it is known why the function takes its time, that is the cause, and this finding a part of it.
+        names_cause=not nearer_cause(m),
     )
     return Judged(finding=finding, counterfactual=counterfactual)
-
-
-def _hidden_by_workers(side: Side) -> bool:
-    """Whether enough workers would hide the producers behind the training: then their number is the cause."""
-    return beside_ns(side, 1_000_000) <= side.rest_ns / COMFORTABLE
 
 
 def _counterfactual(m: Measurements, side: Side, function: Function) -> Counterfactual:

@@ -1,0 +1,48 @@
+"""What training and workers ask of the cores, and what the training thread loses where its own workers take them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from slowstep.analyses.ledger import CORE
+from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.steps import Floats
+from slowstep.diagnosis.input_side import Side
+
+# The cores bind when they need so much longer than the training thread alone: less is within what the two are measured to.
+BINDS = 1.10
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CoreDemand:
+    """ns per step: what all need of the cores, what the training thread needs alone, and what it loses to its workers."""
+
+    needed_ns: float
+    alone_ns: float
+    lost_ns: Floats
+
+    @property
+    def binds(self) -> bool:
+        """Whether the cores, and not the training thread, set the pace, however many workers there are."""
+        return self.needed_ns >= BINDS * self.alone_ns
+
+    @property
+    def claims(self) -> tuple[str, ...]:
+        """The ledger parts of what is lost beside the waits for input."""
+        return (CORE,) if self.lost_ns.any() else ()
+
+
+def core_demand(m: Measurements, side: Side) -> CoreDemand:
+    """The training thread's waits for a core are its workers' doing in the proportion that these have in all that runs beside it.
+
+    Where the workers leave half of the cores or more free, none of it is.
+    """
+    step_ns = float(m.step_ns.mean())
+    workers = side.cpu_ns / step_ns if m.demand.workers else 0.0
+    own = workers / max(workers + (m.load.foreign_cores or 0.0), 1e-9)
+    delay = m.ledger.of("compute", CORE)
+    return CoreDemand(
+        needed_ns=(side.trainer_cpu_ns + side.cpu_ns) / side.cores,
+        alone_ns=max(side.rest_ns - float(delay.mean()), 1.0),
+        lost_ns=(own if workers >= side.cores / 2 else 0.0) * delay,
+    )

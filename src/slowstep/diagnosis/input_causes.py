@@ -1,0 +1,135 @@
+"""What the rules on causes of slow input have in common: where the making of batches spends its time, and what less of it would gain."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from slowstep.analyses.functions import shown
+from slowstep.analyses.input_facts import InputFunction
+from slowstep.analyses.measurements import Measurements
+from slowstep.diagnosis.gain import Case, Counterfactual
+from slowstep.diagnosis.input_side import COMFORTABLE, RECEIVE_NS, RELIEF_EXPECTED, SIDE_BY_SIDE, Side, beside_ns, workers_needed
+
+# A cause must hold this share of making batches: below it the making's other work is what matters.
+CAUSE_SHARE = 0.20
+# More files than this per sample are no picture with its label and mask any more.
+FILES_PER_SAMPLE = 8
+# As in too-few-workers: if more workers would save less than this share of the step, their number is not the limit.
+SAVES_AT_LEAST = 0.05
+# A container that nearly every sample opens; not each, because a sample may be left out or be seen twice in the timed batches.
+EVERY_SAMPLE = 0.9
+
+OPENS = ("method io.open", "method _io.open", "method posix.open", "built-in function open")
+FILE_CALLS = (
+    *OPENS,
+    "of '_io.BufferedReader'",
+    "of '_io.FileIO'",
+    "of '_io._IOBase'",
+    "of '_io.TextIOWrapper'",
+    "method posix.stat",
+    "method posix.fstat",
+    "method posix.lstat",
+    "method posix.close",
+    "method posix.scandir",
+    "method posix.listdir",
+)
+# Formats that hold many samples, and are made to be opened once: file and function that opens one.
+CONTAINERS = (
+    ("zipfile", "ZipFile.__init__"),
+    ("tarfile", "TarFile.__init__"),
+    ("h5py/_hl/files", "File.__init__"),
+    ("netCDF4", "Dataset.__init__"),
+    ("pyarrow/parquet", "ParquetFile.__init__"),
+    (None, "sqlite3.connect"),
+    (None, "lmdb.open"),
+)
+# numpy's own file of arrays is a zip file, one per sample by habit.
+NUMPY_ARCHIVE = "NpzFile.__init__"
+RECEIVES = ("'recv_into' of '_socket.socket'", "'recv' of '_socket.socket'", "'read' of '_ssl._SSLSocket'")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FileCost:
+    """Opening and reading files, as shares of making batches; `container` where it is one that is made to be opened once."""
+
+    opens_per_sample: float
+    share: float
+    container: InputFunction | None
+
+
+def file_cost(m: Measurements) -> FileCost | None:
+    """What opening files costs where there are many per sample, or a container is opened for each; None otherwise."""
+    opens = sum(f.calls_per_sample for f in m.input.named(*OPENS) if f.file is None)
+    container = _container(m)
+    if container is not None and container.share >= CAUSE_SHARE:
+        return FileCost(opens_per_sample=max(opens, container.calls_per_sample), share=container.share, container=container)
+    # A socket is read through the same buffers as a file.
+    share = sum(f.share for f in m.input.named(*FILE_CALLS) if f.file is None) - receive_share(m)
+    if opens < FILES_PER_SAMPLE or share < CAUSE_SHARE:
+        return None
+    return FileCost(opens_per_sample=opens, share=share, container=None)
+
+
+def _container(m: Measurements) -> InputFunction | None:
+    """The container that is opened for every sample and costs most."""
+    archives = {f.calls_per_sample for f in m.input.named(NUMPY_ARCHIVE)}
+    found = [
+        f
+        for f in m.input.functions
+        if f.calls_per_sample >= EVERY_SAMPLE
+        and any(name in f.name and (file is None) == (f.file is None) and (file or "") in (f.file or "") for file, name in CONTAINERS)
+        and not (archives and "ZipFile" in f.name)
+    ]
+    return max(found, key=lambda f: f.share, default=None)
+
+
+def receive_share(m: Measurements) -> float:
+    """Share of making batches spent in receiving from sockets."""
+    return sum(f.share for f in m.input.named(*RECEIVES) if f.file is None)
+
+
+def nearer_cause(m: Measurements) -> bool:
+    """Whether a rule knows why the dominant function takes its time: that one then leads."""
+    return file_cost(m) is not None or receive_share(m) >= CAUSE_SHARE
+
+
+def hidden_by_workers(side: Side) -> bool:
+    """Whether enough workers would hide the producers behind the training: then their number is the cause."""
+    return beside_ns(side, 1_000_000) <= side.rest_ns / COMFORTABLE
+
+
+def more_workers_help(m: Measurements, side: Side) -> bool:
+    """Whether more workers would save a part of the step that counts: then too-few-workers or serial-loader says so."""
+    after = max(side.rest_ns, beside_ns(side, workers_needed(side, m.demand.workers)))
+    return after <= (1 - SAVES_AT_LEAST) * float(m.step_ns.mean())
+
+
+def place(m: Measurements, function: InputFunction) -> str | None:
+    """Where a function is, as reports show it; None for a built-in one."""
+    return None if function.file is None else f"{shown(function.file, m.trainer.facts.script)}:{function.line}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Spared:
+    """Shares of making batches that a fix spares: as expected, at worse and at better."""
+
+    expected: float
+    worse: float
+    better: float
+
+
+def sparing(m: Measurements, side: Side, spared: Spared, assumes: str, *, is_cpu: bool = True) -> Counterfactual:
+    """What sparing a share of making batches does to the waits for them; `is_cpu` where it spares CPU time in proportion."""
+    workers = m.loader.num_workers if m.loader is not None else 0
+
+    def case(share: float, relieved: float = 0.0) -> Case:
+        share = min(max(share, 0.0), 1.0)
+        if workers == 0:
+            return Case(removed_ns=(side.removable_ns + side.filling_ns) * share, beside_ns=RECEIVE_NS)
+        cpu_ns = share * side.cpu_ns if is_cpu else 0.0
+        removed = side.removable_ns + side.filling_ns * share + (relieved * side.rest_ns if is_cpu else 0.0)
+        return Case(removed_ns=removed, beside_ns=beside_ns(side, workers, spared_wall_ns=share * side.wall_ns, spared_cpu_ns=cpu_ns))
+
+    return Counterfactual(
+        assumes=assumes, expected=case(spared.expected, RELIEF_EXPECTED), worse=case(spared.worse), better=case(spared.better, SIDE_BY_SIDE)
+    )

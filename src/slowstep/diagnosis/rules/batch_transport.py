@@ -1,0 +1,91 @@
+"""Taking a batch over from a worker takes long, though it is ready: it is made of many tensors, or is very large.
+
+What it sees:
+    Receiving batches, beyond the millisecond that any batch takes, holds at least 5 % of the window, and the batches that were looked at
+    hold at least 8 tensors or 8 MB: that explains it. (Fewer and smaller ones are received late because the machine is busy.)
+Why it costs:
+    Every tensor travels as a piece of shared memory of its own: a file descriptor is sent, received, mapped and later unmapped, one tensor
+    after the other, on the training thread. Measured on two busy cores with batches of 1 to 200 tensors and of 1 KB to 64 MB: 0.35 to
+    0.45 ms per tensor, and 0.4 to 1.5 ns per byte for pages that are mapped and given back.
+How the gain is predicted:
+    r is the time of receiving beyond a millisecond per batch, not more than what the measured costs per tensor and byte explain; at worse
+    half of it, at better all but 0.3 ms. B is what producers need.
+When it is wrong:
+    A training thread that waits for a core while it receives. A pinning thread (pin_memory) receives in the background.
+What to try:
+    Send one tensor per type (pack, and split after receipt); send 8-bit values and convert them after receipt.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.producers import TRANSPORT
+from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
+from slowstep.diagnosis.input_side import RECEIVE_LOW_NS, RECEIVE_NS, WAIT_SHARE, beside_ns, find_side
+from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.findings import Evidence, Finding, Fix, NotJudged
+
+NAME = "batch-transport"
+TENSORS, SIZE_BYTES = 8, 8_000_000
+TENSOR_NS, BYTE_NS = 450_000.0, 1.5
+# From this share of the window on, not knowing what the batches are made of could hide a problem worth 10 %.
+UNKNOWN_SHARE = 0.10
+
+
+def judge(m: Measurements) -> Answer:
+    """Whether the batches themselves are slow to take over."""
+    side = find_side(m)
+    if m.loader is None or not m.loader.num_workers or isinstance(side, str):
+        return None
+    received = m.ledger.of("preprocess", TRANSPORT)
+    beyond = np.maximum(received - RECEIVE_NS, 0.0)
+    share, _, _ = share_interval(m, beyond)
+    forms = m.input.forms
+    if forms is None:
+        many = m.demand.batch_bytes is None or m.demand.batch_bytes >= SIZE_BYTES
+        if share < UNKNOWN_SHARE or m.load.busy or not many:
+            return None
+        return NotJudged(rule=NAME, reason="what the batches are made of was not recorded: record at --level 1 or more")
+    if share < WAIT_SHARE or (forms.tensors < TENSORS and forms.size_bytes < SIZE_BYTES):
+        return None
+    explained = forms.tensors * TENSOR_NS + forms.size_bytes * BYTE_NS
+    removed = np.minimum(beyond, explained)
+    share, low, high = share_interval(m, removed)
+    beside = beside_ns(side, m.loader.num_workers)
+    counterfactual = Counterfactual(
+        assumes="a batch is one or two tensors of moderate size, received in a millisecond",
+        expected=Case(removed_ns=removed, beside_ns=beside),
+        worse=Case(removed_ns=removed / 2, beside_ns=beside),
+        better=Case(removed_ns=np.minimum(np.maximum(received - RECEIVE_LOW_NS, 0.0), explained), beside_ns=beside),
+    )
+    many = forms.tensors >= TENSORS
+    what = f"{forms.tensors:.0f} tensors" if many else f"{forms.size_bytes / 1e6:.0f} MB"
+    evidence = (
+        Evidence(name="tensors per batch", value=forms.tensors, unit="tensors", threshold=TENSORS),
+        Evidence(name="size of a batch", value=forms.size_bytes / 1e6, unit="MB", threshold=SIZE_BYTES / 1e6),
+        Evidence(name="receiving", value=float(received.mean()) / 1e6, unit="ms per step", threshold=RECEIVE_NS / 1e6),
+        Evidence(name="removed per step", value=float(removed.mean()) / 1e6, unit="ms"),
+    )
+    finding = Finding(
+        rule=NAME,
+        stage="preprocess",
+        title=f"a batch of {what} takes {float(received.mean()) / 1e6:.1f} ms to receive from its worker, though it is ready",
+        share=share,
+        share_low=low,
+        share_high=high,
+        claims=(TRANSPORT,),
+        evidence=evidence,
+        gain=predict(m, counterfactual),
+        fixes=(
+            Fix(text="pack the batch into one tensor per type in collate_fn, and split it after receipt")
+            if many
+            else Fix(text="send fewer bytes: 8-bit values, cropped before the queue, and convert them after receipt"),
+        ),
+        names_cause=True,
+    )
+    return Judged(finding=finding, counterfactual=counterfactual)
+
+
+RULE = Rule(name=NAME, stages=("preprocess",), judge=judge)

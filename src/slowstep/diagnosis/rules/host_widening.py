@@ -1,0 +1,61 @@
+"""Batches travel in types many times wider than their values: pictures as float32, classes as int64, one-hot vectors.
+
+What it sees:
+    In the batches that were looked at, the values of whole tensors lie on one grid of at most 256 levels (8 bits, a shift and a factor give
+    each of them back), and sending them as 8 bits would save at least half of the batch's bytes and, at a copy of 1 GB/s, 3 % of a step.
+Why it costs:
+    Bytes are written by the worker, mapped and read by the training thread, and copied to a device if there is one: four times as many
+    for float32, eight for int64, a hundred for one-hot vectors of a hundred classes.
+How the gain is predicted:
+    Not: what each byte costs on its way was not measured one by one. What receiving costs in sum stands in batch-transport.
+When it is wrong:
+    Only some hundred values of a few batches are looked at: others may lie off the grid. A model that is fed by the loader's own process
+    needs the wide type anyway; only the way there gets shorter.
+What to try:
+    Send uint8 and convert after receipt, on the device where there is one: images.to(device).float().div_(255). The values stay the same.
+"""
+
+from __future__ import annotations
+
+from slowstep.analyses.measurements import Measurements
+from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.findings import Evidence, Finding, Fix, Gain
+
+NAME = "host-widening"
+SPARE_SHARE = 0.5
+# A copy with its allocation runs at 1 GB/s at least (slow-collate); saved time under 3 % of a step is no finding by the design's law.
+COPY_BYTES_PER_NS = 1.0
+STEP_SHARE = 0.03
+
+
+def judge(m: Measurements) -> Answer:
+    """Whether batches could travel in a quarter of their bytes."""
+    forms = m.input.forms
+    if forms is None or m.loader is None or not m.loader.num_workers:
+        return None
+    spare = forms.spare_bytes / max(forms.size_bytes, 1.0)
+    saved = forms.spare_bytes / COPY_BYTES_PER_NS / float(m.step_ns.mean())
+    if spare < SPARE_SHARE or saved < STEP_SHARE:
+        return None
+    evidence = (
+        Evidence(name="batch", value=forms.size_bytes / 1e6, unit="MB", where=forms.types),
+        Evidence(name="bytes saved by 8 bits", value=spare, unit="share of the batch", threshold=SPARE_SHARE),
+        Evidence(name="a copy of these bytes", value=saved, unit="share of a step", threshold=STEP_SHARE),
+    )
+    finding = Finding(
+        rule=NAME,
+        stage="preprocess",
+        title=f"batches of {forms.size_bytes / 1e6:.0f} MB ({forms.types}) hold 8-bit values: {spare:.0%} of the bytes say nothing",
+        share=0.0,
+        share_low=0.0,
+        share_high=0.0,
+        claims=(),
+        evidence=evidence,
+        gain=Gain(predicted=None, low=None, high=None, assumes="batches travel as 8 bits and are converted after receipt"),
+        fixes=(Fix(text="return uint8 from the dataset, and convert the batch after receipt, on the device where there is one"),),
+        advisory=True,
+    )
+    return Judged(finding=finding, counterfactual=None)
+
+
+RULE = Rule(name=NAME, stages=("preprocess",), judge=judge)

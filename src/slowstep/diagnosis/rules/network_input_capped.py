@@ -1,0 +1,97 @@
+"""Samples arrive over the network no faster than its rate, and more workers would only share it.
+
+What it sees:
+    The training waits for input at least 5 % of the window with its producers blocked on something that is no storage, they are idle less
+    than a fifth of the time (so there is demand), and in the batches whose built-in calls were timed receiving from sockets holds at least
+    20 % of the making. Of that, waiting for the first byte of an answer (Python's own HTTP client, which requests, urllib3 and boto3 use)
+    is less than half: what is waited for is the data itself.
+Why it costs:
+    A line, a disk behind it or a server's quota delivers so many bytes per second, to all connections together. Workers that ask for more
+    at once each get less.
+How the gain is predicted:
+    r is the wait for batches; B is what producers need without receiving: their time less what they spend in receives, divided by the
+    workers, not below the CPU time of training and producers divided by the cores. At worse a fifth of the receiving remains.
+When it is wrong:
+    A server that is slow for each connection, but not in sum, gives more to more workers: the first seconds with more of them show it.
+    Receives inside libraries of C++ (some clients of object stores) and other protocols than HTTP cannot be seen: then the answer is
+    "blocked, cause unseen".
+What to try:
+    Copy or cache the data on this machine before training; compress it or store it at the size that is used; stream from nearer by.
+"""
+
+from __future__ import annotations
+
+from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.producers import UNSEEN
+from slowstep.diagnosis.gain import predict, share_interval
+from slowstep.diagnosis.input_causes import CAUSE_SHARE, Spared, place, receive_share, sparing
+from slowstep.diagnosis.input_side import WAIT_SHARE, claims, find_side, removable_waits
+from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.findings import Evidence, Finding, Fix
+
+NAME = "network-input-capped"
+# Of what is received, waiting for the first byte of an answer: from a half on it is latency, which more workers hide.
+LATENCY_SHARE = 0.5
+FIRST_BYTE = "HTTPResponse.begin"
+# Workers with nothing to do for longer than this could have asked for more.
+IDLE_AT_MOST = 0.20
+LEFT_AT_WORSE = 0.2
+
+
+def judge(m: Measurements) -> Answer:
+    """Whether a network's rate is what batches wait for."""
+    side, received = find_side(m), receive_share(m)
+    if isinstance(side, str) or received < CAUSE_SHARE or (m.demand.idle_share or 0.0) > IDLE_AT_MOST:
+        return None
+    first_byte = max((f.share for f in m.input.named(FIRST_BYTE)), default=None)
+    if first_byte is None or first_byte >= LATENCY_SHARE * received:
+        return None
+    blocked, _, _ = share_interval(m, removable_waits(m, UNSEEN))
+    share, low, high = share_interval(m, side.removable_ns)
+    if blocked < WAIT_SHARE:
+        return None
+    assumes = "the data are on this machine, and nothing else about making batches changes"
+    spared = Spared(expected=received, worse=(1 - LEFT_AT_WORSE) * received, better=received)
+    counterfactual = sparing(m, side, spared, assumes, is_cpu=False)
+    around = m.input.around(received)
+    where = None if around is None else place(m, around)
+    who = "the dataset" if around is None else f"{around.name} ({where})"
+    evidence = (
+        Evidence(name="receiving", value=received, unit="share of making a batch", threshold=CAUSE_SHARE, where=where),
+        Evidence(name="waiting for first bytes", value=first_byte, unit="share of making a batch", threshold=LATENCY_SHARE * received),
+        Evidence(name="workers idle", value=m.demand.idle_share, unit="share of their time", threshold=IDLE_AT_MOST),
+        Evidence(name="waiting for batches", value=share, unit="share of window", threshold=WAIT_SHARE),
+        Evidence(name="removed per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
+        *_rate(m),
+    )
+    finding = Finding(
+        rule=NAME,
+        stage="read",
+        title=f"{who} spends {received:.0%} of making a batch in receiving: the network's rate is the limit, not the number of workers",
+        share=share,
+        share_low=low,
+        share_high=high,
+        claims=claims(m),
+        evidence=evidence,
+        gain=predict(m, counterfactual),
+        fixes=(
+            Fix(text="copy the data to this machine before training, or keep what was received in a local cache"),
+            Fix(text="send less: compress the files, or store them at the size that the model takes"),
+        ),
+        names_cause=True,
+    )
+    return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _rate(m: Measurements) -> tuple[Evidence, ...]:
+    """What this machine received meanwhile, where its interfaces were read."""
+    received = m.input.received
+    if received is None:
+        return ()
+    return (
+        Evidence(name="received by this machine", value=received.bytes_per_s / 1e6, unit="MB/s"),
+        Evidence(name="spread of single seconds", value=received.spread, unit="share of that rate"),
+    )
+
+
+RULE = Rule(name=NAME, stages=("read",), judge=judge)

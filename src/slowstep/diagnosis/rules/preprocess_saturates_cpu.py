@@ -1,0 +1,97 @@
+"""Preprocessing asks for more CPU time than the cores have, so more workers cannot help.
+
+What it sees:
+    A loader with workers feeds the training; the CPU time of training and workers per step, divided by the cores that the process may use,
+    is at least a tenth more than what the training thread needs alone; the workers compute rather than wait; and there are as many of them
+    as cores, or more would save under 5 % of the step. Waiting for batches and, where the workers take the training thread's cores away
+    from it, its waiting for a core together hold at least 5 % of the window.
+Why it costs:
+    A core does one thing at a time. Once all are busy, another worker only takes time from the others and from the training itself.
+How the gain is predicted:
+    r is the wait for batches and the workers' part of the training thread's wait for a core. B is the CPU time of training and workers
+    divided by the cores when preprocessing takes half of it; three quarters at worse, nothing at better.
+When it is wrong:
+    Work of other processes on these cores is no fault of the preprocessing: what they take is left out of r in proportion, but only on
+    average. Hyper-threads count as cores, and give less.
+What to try:
+    Do once and store what is the same every epoch; decode at the size that is used; faster libraries; augment whole batches.
+"""
+
+from __future__ import annotations
+
+from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.steps import Floats
+from slowstep.diagnosis.core_demand import BINDS, core_demand
+from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
+from slowstep.diagnosis.input_causes import more_workers_help, place
+from slowstep.diagnosis.input_side import WAIT_SHARE, Side, claims, find_side
+from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.findings import Evidence, Finding, Fix
+
+NAME = "preprocess-saturates-cpu"
+# Workers that are blocked for longer than they compute wait for something else than cores.
+BLOCKED_AT_MOST = 0.5
+LEFT, LEFT_AT_WORSE = 0.5, 0.75
+SHOWN = 3
+
+
+def judge(m: Measurements) -> Answer:
+    """Whether the cores are used up by preprocessing."""
+    side = find_side(m)
+    if m.loader is None or not m.loader.num_workers or isinstance(side, str):
+        return None
+    cores = core_demand(m, side)
+    if not cores.binds or (m.demand.blocked_share or 0.0) > BLOCKED_AT_MOST:
+        return None
+    if m.loader.num_workers < int(side.cores) and more_workers_help(m, side):
+        return None
+    removed = side.removable_ns + cores.lost_ns
+    share, low, high = share_interval(m, removed)
+    if share < WAIT_SHARE:
+        return None
+    counterfactual = _counterfactual(side, removed, m.loader.num_workers)
+    evidence = (
+        Evidence(
+            name="CPU time needed", value=cores.needed_ns / 1e6, unit="ms per step on all cores", threshold=BINDS * cores.alone_ns / 1e6
+        ),
+        Evidence(name="preprocessing", value=side.cpu_ns / 1e6, unit="ms of CPU time per step"),
+        Evidence(name="workers", value=m.loader.num_workers, unit="workers", threshold=int(side.cores)),
+        Evidence(name="waiting for batches and cores", value=share, unit="share of window", threshold=WAIT_SHARE),
+        Evidence(name="removed per step", value=float(removed.mean()) / 1e6, unit="ms"),
+        *_heaviest(m),
+    )
+    finding = Finding(
+        rule=NAME,
+        stage="preprocess",
+        title=f"preprocessing takes {side.cpu_ns / 1e6:.0f} ms of CPU time per step: {side.cores:.0f} cores are full, workers do not help",
+        share=share,
+        share_low=low,
+        share_high=high,
+        claims=(*claims(m), *cores.claims),
+        evidence=evidence,
+        gain=predict(m, counterfactual),
+        fixes=(
+            Fix(text="halve the work per sample: store what is the same every epoch, at the size that is used; use faster libraries"),
+            Fix(text="do per-sample work on whole batches, in the training process or on the accelerator"),
+        ),
+    )
+    return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _counterfactual(side: Side, removed: Floats, workers: int) -> Counterfactual:
+    def case(left: float) -> Case:
+        cpu_ns = left * side.cpu_ns
+        return Case(removed_ns=removed, beside_ns=max((side.trainer_cpu_ns + cpu_ns) / side.cores, cpu_ns / workers))
+
+    return Counterfactual(
+        assumes="preprocessing takes half of its CPU time", expected=case(LEFT), worse=case(LEFT_AT_WORSE), better=case(0.0)
+    )
+
+
+def _heaviest(m: Measurements) -> tuple[Evidence, ...]:
+    """The user's functions that hold most of the making, those that only hold others left out."""
+    own = [f for f in m.input.functions if f.is_users and f.share < BLOCKED_AT_MOST]
+    return tuple(Evidence(name=f.name, value=f.share, unit="share of making a batch", where=place(m, f)) for f in own[:SHOWN])
+
+
+RULE = Rule(name=NAME, stages=("preprocess",), judge=judge)

@@ -1,0 +1,99 @@
+"""Every sample opens many files, or a container file anew that could stay open.
+
+What it sees:
+    The training waits for input at least 5 % of the window, and in the batches whose built-in calls were timed either at least 8 files are
+    opened per sample (more than a picture with its label and mask) and opening and reading them holds 20 % of the making, or a container
+    of many samples (zip, tar, HDF5, Parquet, SQLite, LMDB) is opened by nine samples of ten and opening it holds 20 %.
+Why it costs:
+    Opening a file is a walk through folders, an inode and a handful of system calls, however few bytes follow: some 20 us in Python where
+    everything is cached, milliseconds on a network file system. A container's table of contents is read and parsed again each time.
+How the gain is predicted:
+    r is the wait for batches; B is what producers need without all opens of a sample but one. At worse only the built-in calls on files are
+    spared, at better all of the function around them, expected the middle. A container's opening is spared wholly.
+When it is wrong:
+    Files that are read in parts on purpose. One container per sample is opened for each and cannot stay open: pack several into one then.
+    A container is known by the library that opens it: whether it is the same file each time was not recorded.
+What to try:
+    One file per sample (np.save, one archive per shard read in order); for a container, open it once per worker, at the first use.
+"""
+
+from __future__ import annotations
+
+from slowstep.analyses.measurements import Measurements
+from slowstep.diagnosis.gain import Counterfactual, predict, share_interval
+from slowstep.diagnosis.input_causes import CAUSE_SHARE, EVERY_SAMPLE, FILES_PER_SAMPLE, FileCost, Spared, file_cost, place, sparing
+from slowstep.diagnosis.input_side import WAIT_SHARE, Side, claims, find_side, wait_stage
+from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.findings import Evidence, Finding, Fix
+
+NAME = "reopened-files"
+# Of a container's opening, at worse: the first use of what was read at opening is paid for later.
+CONTAINER_WORSE = 0.8
+
+
+def judge(m: Measurements) -> Answer:
+    """Whether opening files is what batches wait for."""
+    cost, side = file_cost(m), find_side(m)
+    if cost is None or isinstance(side, str):
+        return None
+    share, low, high = share_interval(m, side.removable_ns)
+    if share < WAIT_SHARE:
+        return None
+    counterfactual = _counterfactual(m, side, cost)
+    around = m.input.around(cost.share)
+    evidence = [
+        Evidence(
+            name="files opened",
+            value=cost.opens_per_sample,
+            unit="per sample",
+            threshold=EVERY_SAMPLE if cost.container else FILES_PER_SAMPLE,
+            where=None if around is None else place(m, around),
+        ),
+        Evidence(name="opening and reading them", value=cost.share, unit="share of making a batch", threshold=CAUSE_SHARE),
+        Evidence(name="waiting for batches", value=share, unit="share of window", threshold=WAIT_SHARE),
+        Evidence(name="removed per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
+    ]
+    if around is not None:
+        evidence.insert(0, Evidence(name="function", value=around.name, unit="", where=place(m, around)))
+    finding = Finding(
+        rule=NAME,
+        stage=wait_stage(m),
+        title=_title(m, cost),
+        share=share,
+        share_low=low,
+        share_high=high,
+        claims=claims(m),
+        evidence=tuple(evidence),
+        gain=predict(m, counterfactual),
+        fixes=_fixes(cost),
+        names_cause=True,
+    )
+    return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _title(m: Measurements, cost: FileCost) -> str:
+    around = m.input.around(cost.share)
+    who = "every sample" if around is None else f"{around.name} ({place(m, around)})"
+    if cost.container is not None:
+        return f"{who} opens a container anew for each sample ({cost.container.name}): {cost.share:.0%} of making a batch"
+    return f"{who} opens {cost.opens_per_sample:.0f} files per sample: {cost.share:.0%} of making a batch"
+
+
+def _fixes(cost: FileCost) -> tuple[Fix, ...]:
+    if cost.container is not None:
+        return (Fix(text="open it once per worker, at the first use, and keep it open"), Fix(text="unpack it before training"))
+    return (Fix(text="store each sample in one file"), Fix(text="pack many samples into shards that are read in order"))
+
+
+def _counterfactual(m: Measurements, side: Side, cost: FileCost) -> Counterfactual:
+    around = m.input.around(cost.share)
+    whole = max(cost.share, around.share if around is not None else 0.0)
+    if cost.container is not None:
+        spared = Spared(expected=cost.share, worse=CONTAINER_WORSE * cost.share, better=(cost.share + whole) / 2)
+        return sparing(m, side, spared, f"{cost.container.name} runs once per worker, not once per sample")
+    left = 1 / max(cost.opens_per_sample, 1.0)
+    spared = Spared(expected=(cost.share + whole) / 2 * (1 - left), worse=cost.share * (1 - left), better=whole * (1 - left))
+    return sparing(m, side, spared, "each sample is read from one file")
+
+
+RULE = Rule(name=NAME, stages=("preprocess", "read"), judge=judge)

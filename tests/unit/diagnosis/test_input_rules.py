@@ -1,0 +1,188 @@
+"""The rules on causes of slow input: each fires on a training that has the cause, and is silent on one close to it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from made_recordings import DATA, Training, make_recording
+from slowstep.report.document import validate
+from slowstep.workflow.diagnose import diagnose_recording
+
+Report = dict[str, Any]
+SAMPLES, WALL_MS = 32, 100
+
+
+def timed(*rows: tuple[str, str | None, float, float]) -> dict[str, Any]:
+    """What the timed built-in calls of two batches say: function, file, calls per sample, share of the making."""
+    return {
+        "kind": "builtins",
+        "of": "fetch",
+        "stretches": 2,
+        "samples": SAMPLES,
+        "wall_ns": WALL_MS * 1_000_000,
+        "rows": [
+            {
+                "function": name,
+                "file": file,
+                "line": None if file is None else 30,
+                "calls": int(calls * SAMPLES),
+                "total_ns": int(share * WALL_MS * 1_000_000),
+                "callers": [] if file is not None else [[DATA, "load", 30, 1, 1]],
+            }
+            for name, file, calls, share in rows
+        ],
+    }
+
+
+def form(tensors: int = 2, size_bytes: int = 1_000_000, spare_bytes: int = 0) -> dict[str, Any]:
+    return {"kind": "batch", "tensors": tensors, "bytes": size_bytes, "spare_bytes": spare_bytes, "types": {"float32": size_bytes}}
+
+
+RECV = "method 'recv_into' of '_socket.socket' objects"
+DECODE = "method 'decode' of 'ImagingDecoder' objects"
+HTTP = "/usr/lib/python3.11/http/client.py"
+ZIP = "/usr/lib/python3.11/zipfile.py"
+READ = "method 'read' of '_io.BufferedReader'"
+MANY_FILES = timed(("assemble", DATA, 1, 0.9), ("built-in method io.open", None, 40, 0.3), (READ, None, 40, 0.1))
+A_PAIR = timed(("load", DATA, 1, 0.9), ("built-in method io.open", None, 2, 0.25), (DECODE, None, 2, 0.1))
+ZIPPED = timed(("load", DATA, 1, 0.7), ("ZipFile.__init__", ZIP, 1, 0.5), ("built-in method io.open", None, 1, 0.02))
+ARRAYS = timed(
+    ("load", DATA, 1, 0.7), ("ZipFile.__init__", ZIP, 1, 0.5), ("NpzFile.__init__", "/usr/lib/python3.11/site-packages/numpy/n.py", 1, 0.6)
+)
+BODY = timed(("fetch_bytes", DATA, 1, 0.8), (RECV, None, 9, 0.7), ("HTTPResponse.begin", HTTP, 1, 0.05))
+LATENCY = timed(("fetch_bytes", DATA, 1, 0.8), (RECV, None, 9, 0.7), ("HTTPResponse.begin", HTTP, 1, 0.6))
+SOCKETS = timed(("fetch", DATA, 1, 0.9), ("built-in method io.open", None, 9, 0.05), (READ, None, 9, 0.7), (RECV, None, 9, 0.69))
+DECODES = timed(("__getitem__", DATA, 1, 0.9), (DECODE, None, 1, 0.7))
+DECODES_LITTLE = timed(("__getitem__", DATA, 1, 0.9), (DECODE, None, 1, 0.2))
+
+# What two workers and the training get of two cores: the queueing makes their times add up.
+SLOW_BATCHES: dict[str, Any] = {"workers": 2, "getitem_ms": 70, "queue_ms": 19, "cores": 2, "transform": ("augment", 0.3)}
+FILES: dict[str, Any] = {"getitem_ms": 40, "cores": 2}
+NET: dict[str, Any] = {"workers": 2, "getitem_ms": 10, "blocked_ms": 60, "cores": 4}
+STORED: dict[str, Any] = {"workers": 16, "getitem_ms": 10, "blocked_ms": 400, "storage": True, "cores": 4}
+
+SMALL_READS = STORED | {"reads": (100_000, 400)}
+
+# The training, and what its report must say.
+FIRING: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "reopened-files": (FILES | {"producer_lines": (MANY_FILES,)}, {"stage": "preprocess", "in title": "assemble"}),
+    "reopened-files that slow-transform sees too": (
+        FILES | {"getitem_ms": 70, "producer_lines": (MANY_FILES,), "transform": ("assemble", 0.9)},
+        {"stage": "preprocess", "in title": "assemble", "also": "slow-transform"},
+    ),
+    "reopened-files of a container": (FILES | {"producer_lines": (ZIPPED,)}, {"stage": "preprocess", "in title": "ZipFile"}),
+    "network-input-capped": (NET | {"producer_lines": (BODY,)}, {"stage": "read", "in title": "fetch_bytes", "also": "too-few-workers"}),
+    "preprocess-saturates-cpu": (SLOW_BATCHES, {"stage": "preprocess", "in title": "2 cores"}),
+    "repeated-preprocessing": (
+        SLOW_BATCHES | {"producer_lines": (DECODES,), "epoch_steps": 25, "dataset_length": 400, "persistent": True},
+        {"stage": "preprocess", "in title": "ImagingDecoder", "also": "preprocess-saturates-cpu"},
+    ),
+    "storage-wait": (STORED, {"stage": "read", "in title": "storage"}),
+    "storage-wait of small reads": (SMALL_READS, {"stage": "read", "in title": "storage", "also": "small-random-reads"}),
+    "batch-transport of many tensors": (
+        {"receive_ms": 12, "producer_lines": (form(tensors=40),)},
+        {"stage": "preprocess", "in title": "40 tensors"},
+    ),
+    "batch-transport of large batches": (
+        {"receive_ms": 12, "producer_lines": (form(size_bytes=64_000_000),)},
+        {"stage": "preprocess", "in title": "64 MB"},
+    ),
+    "worker-thread-oversubscription": (
+        {"workers": 2, "getitem_ms": 10, "other_ms": 30, "queue_ms": 20, "cores": 2},
+        {"stage": "preprocess", "in title": "busy threads"},
+    ),
+}  # fmt: skip
+
+ADVICE: dict[str, dict[str, Any]] = {
+    "cold-cache": {"workers": 1, "getitem_ms": 8, "blocked_ms": 22, "storage": True, "storage_epochs": 1, "reads": (400_000, 32)},
+    "host-widening": {"producer_lines": (form(size_bytes=8_000_000, spare_bytes=6_000_000),)},
+}
+
+# The same with one fact changed: the rule named first must be silent.
+CLOSE: dict[str, dict[str, Any]] = {
+    "reopened-files with a file and its label": FILES | {"producer_lines": (A_PAIR,)},
+    "reopened-files behind a training that does not wait": {"getitem_ms": 8, "producer_lines": (MANY_FILES,)},
+    "reopened-files of numpy archives": FILES | {"producer_lines": (ARRAYS,)},
+    "reopened-files of sockets that are read like files": NET | {"producer_lines": (SOCKETS,)},
+    "network-input-capped by latency": NET | {"producer_lines": (LATENCY,)},
+    "network-input-capped without a wait": {"producer_lines": (BODY,)},
+    "network-input-capped where nothing was timed": NET,
+    "preprocess-saturates-cpu with cores to spare": SLOW_BATCHES | {"queue_ms": 0, "cores": 16},
+    "preprocess-saturates-cpu where workers sleep": SLOW_BATCHES | {"getitem_ms": 10, "blocked_ms": 90},
+    "preprocess-saturates-cpu with one worker on two cores": SLOW_BATCHES | {"workers": 1, "getitem_ms": 26},
+    "repeated-preprocessing of random work": SLOW_BATCHES | {"producer_lines": (DECODES_LITTLE,), "epoch_steps": 25, "dataset_length": 400},
+    "repeated-preprocessing in a first pass": SLOW_BATCHES | {"producer_lines": (DECODES,), "epoch_steps": None, "dataset_length": 4800},
+    "repeated-preprocessing of other samples each pass": SLOW_BATCHES
+    | {"producer_lines": (DECODES,), "epoch_steps": 25, "dataset_length": 100_000},
+    "repeated-preprocessing that workers would hide": SLOW_BATCHES
+    | {"producer_lines": (DECODES,), "epoch_steps": 25, "dataset_length": 400, "cores": 16},
+    "storage-wait of something else": STORED | {"storage": False},
+    "storage-wait of a first pass": STORED | {"storage_epochs": 1, "blocked_ms": 900, "epoch_steps": 100, "persistent": True},
+    "small-random-reads in large pieces": STORED | {"reads": (100_000_000, 400)},
+    "small-random-reads from memory": STORED | {"reads": (100_000, 400), "storage": False},
+    "batch-transport of two tensors on a slow machine": {"receive_ms": 12, "producer_lines": (form(),)},
+    "batch-transport at the floor": {"receive_ms": 1.2, "producer_lines": (form(tensors=40),)},
+    "worker-thread-oversubscription with cores to spare": {"workers": 2, "getitem_ms": 10, "other_ms": 30, "queue_ms": 20, "cores": 16},
+    "worker-thread-oversubscription without helpers": {"workers": 2, "getitem_ms": 70, "other_ms": 5, "cores": 2},
+    "cold-cache that stays cold": {"getitem_ms": 8, "blocked_ms": 12, "storage": True, "reads": (400_000, 32)},
+    "cold-cache that workers hide": {"getitem_ms": 5, "blocked_ms": 5, "storage": True, "storage_epochs": 1, "reads": (400_000, 32)},
+    "cold-cache that cost nothing": {"getitem_ms": 8, "blocked_ms": 0.5, "storage": True, "storage_epochs": 1, "reads": (400_000, 32)},
+    "host-widening of real floats": {"producer_lines": (form(size_bytes=8_000_000),)},
+    "host-widening of small batches": {"producer_lines": (form(size_bytes=400_000, spare_bytes=300_000),)},
+}  # fmt: skip
+
+
+def report_of(folder: Path, changes: dict[str, Any]) -> Report:
+    report = diagnose_recording(make_recording(folder / "recording", Training(**{"steps": 300, **changes})))
+    validate(report)
+    return report
+
+
+@pytest.mark.parametrize("case", FIRING)
+def test_a_cause_that_was_made_leads_the_report(tmp_path, case):
+    changes, expected = FIRING[case]
+
+    report = report_of(tmp_path, changes)
+
+    finding = report["findings"][0]
+    assert (finding["rule"], finding["stage"]) == (case.split()[0], expected["stage"])
+    assert expected["in title"] in finding["title"]
+    assert expected.get("also", "") in ("", *finding["also"])
+    assert report["verdict"]["rule"] == finding["rule"], report["verdict"]["summary"]
+
+
+@pytest.mark.parametrize("rule", ADVICE)
+def test_advice_is_listed_and_leaves_the_verdict_alone(tmp_path, rule):
+    report = report_of(tmp_path, ADVICE[rule])
+
+    finding = report["findings"][-1]
+    assert (finding["rule"], finding["claims"], finding["gain"]["predicted"]) == (rule, [], None)
+    assert report["verdict"]["rule"] != rule
+
+
+@pytest.mark.parametrize("case", CLOSE)
+def test_a_training_that_is_only_close_is_not_blamed(tmp_path, case):
+    rule = case.split()[0]
+
+    report = report_of(tmp_path, CLOSE[case])
+
+    assert rule not in [word for finding in report["findings"] for word in (finding["rule"], *finding["also"])]
+    assert rule not in [row["rule"] for row in report["not_judged"]]
+
+
+def test_a_batch_of_unknown_form_that_takes_long_to_receive_is_not_judged(tmp_path):
+    report = report_of(tmp_path, {"receive_ms": 12, "batch_bytes": 64_000_000})
+
+    assert "batch-transport" in [row["rule"] for row in report["not_judged"]]
+
+
+def test_a_saturated_training_gains_what_halving_the_preprocessing_really_gains(tmp_path):
+    before = report_of(tmp_path / "before", SLOW_BATCHES)
+    after = report_of(tmp_path / "after", SLOW_BATCHES | {"getitem_ms": 35, "queue_ms": 19})
+
+    gain = before["findings"][0]["gain"]
+    true = after["throughput"]["samples_per_s"] / before["throughput"]["samples_per_s"]
+    assert gain["low"] <= true <= gain["high"]
