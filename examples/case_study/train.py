@@ -15,6 +15,7 @@ from torch.utils.data import DataLoader
 
 from data import CLASSES, FILE_SIZE, ShapesDataset, augment_default, augment_slow, collate_slow, make_files
 from model import SegmentationNet
+from work_problems import edge_weights, edge_weights_pixel_by_pixel, log_every_channel, open_log, weighted_loss
 
 WARMUP_STEPS = 20
 
@@ -30,6 +31,10 @@ class Settings:
     post_process: str = "off"
     checkpoint_every: int = 0
     read_latency_ms: float = 0.0
+    edge_weights: str = "off"
+    dtype: str = "float32"
+    threads: int = 1
+    log_channels: str = "off"
     steps: int = 190
 
 
@@ -43,6 +48,11 @@ VARIANTS = {
     "small-batch": replace(BASE, batch_size=4, steps=900),
     "slow-callback": replace(BASE, post_process="on", steps=125),
     "blocking-checkpoint": replace(BASE, checkpoint_every=2, steps=150),
+    "inefficient-operation": replace(BASE, edge_weights="slow", steps=125),
+    "double-precision": replace(BASE, dtype="float64", steps=125),
+    "chatty-logging": replace(BASE, log_channels="on", steps=125),
+    "too-many-threads": replace(BASE, threads=16, steps=60),
+    "too-few-threads": replace(BASE, batch_size=64, steps=60),
 }
 
 
@@ -56,9 +66,12 @@ def read_command_line() -> tuple[argparse.Namespace, Settings]:
     parser.add_argument("--post-process", choices=["off", "on"], help="write the predicted masks as images after every step")
     parser.add_argument("--checkpoint-every", type=int, help="steps; 0: only at the end")
     parser.add_argument("--read-latency-ms", type=float, help="added to the reading of every file, as a network file system does")
+    parser.add_argument("--edge-weights", choices=["off", "fast", "slow"], help="pixels at edges count more in the loss")
+    parser.add_argument("--dtype", choices=["float32", "float64"], help="of the model and the pictures")
+    parser.add_argument("--log-channels", choices=["off", "on"], help="log the norm of every channel after every step")
     parser.add_argument("--steps", type=int)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--threads", type=int, help="of torch")
     parser.add_argument("--data", type=Path, default=Path(__file__).parent / "data", help="where the pictures are kept")
     parser.add_argument("--output", type=Path, help="checkpoints and mask images; default: a temporary folder")
     arguments = parser.parse_args()
@@ -78,6 +91,13 @@ def make_loader(settings: Settings, folder: Path) -> DataLoader:
     )
 
 
+def loss_of(logits: torch.Tensor, masks: torch.Tensor, settings: Settings) -> torch.Tensor:
+    if settings.edge_weights == "off":
+        return nn.functional.cross_entropy(logits, masks)
+    weigh = edge_weights_pixel_by_pixel if settings.edge_weights == "slow" else edge_weights
+    return weighted_loss(logits, masks, weigh(masks).to(logits.dtype))
+
+
 def save_mask_images(logits: torch.Tensor, folder: Path) -> None:
     """Write the predicted mask of every picture of the batch, in the size of its file."""
     for index, mask in enumerate(logits.detach().argmax(dim=1).byte().numpy()):
@@ -91,7 +111,9 @@ def save_checkpoint(path: Path, step: int, model: nn.Module, average: nn.Module,
 
 
 def train(settings: Settings, loader: DataLoader, output: Path) -> dict[str, float]:
-    model = SegmentationNet(CLASSES)
+    dtype = getattr(torch, settings.dtype)
+    model = SegmentationNet(CLASSES).to(dtype)
+    logger = open_log(output)
     average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(0.99))
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     step = samples = 0
@@ -99,8 +121,8 @@ def train(settings: Settings, loader: DataLoader, output: Path) -> dict[str, flo
     while step < settings.steps:
         for images, masks in loader:
             optimizer.zero_grad()
-            logits = model(images)
-            loss = nn.functional.cross_entropy(logits, masks)
+            logits = model(images.to(dtype))
+            loss = loss_of(logits, masks, settings)
             loss.backward()
             optimizer.step()
             average.update_parameters(model)
@@ -108,6 +130,8 @@ def train(settings: Settings, loader: DataLoader, output: Path) -> dict[str, flo
             samples += len(images)
             if settings.post_process == "on":
                 save_mask_images(logits, output)
+            if settings.log_channels == "on":
+                log_every_channel(logger, step, model)
             if settings.checkpoint_every and step % settings.checkpoint_every == 0:
                 save_checkpoint(output / "latest.pt", step, model, average, optimizer)
             if step % 20 == 0:
@@ -124,7 +148,7 @@ def train(settings: Settings, loader: DataLoader, output: Path) -> dict[str, flo
 def main() -> None:
     arguments, settings = read_command_line()
     torch.manual_seed(arguments.seed)
-    torch.set_num_threads(arguments.threads)
+    torch.set_num_threads(settings.threads)
     loader = make_loader(settings, make_files(arguments.data))
     with tempfile.TemporaryDirectory(prefix="case-study-") as temporary:
         output = arguments.output or Path(temporary)

@@ -95,6 +95,8 @@ def _fits(note: Note) -> bool:
     kind = str(note.get("kind"))
     if kind == "calls" and not _calls_fit(note):
         return False
+    if kind == "lines" and not _lines_fit(note):
+        return False
     needed = all(_is(note.get(key), kinds) for key, kinds in _NEEDED.get(kind, {}).items())
     if kind in ("training_path", "forward_path") and not _path_fits(note):
         return False
@@ -117,11 +119,21 @@ def _calls_fit(note: Note) -> bool:
         all(_is(f.get(key), int) for key in numbers)
         and all(_is(f.get(key), str) for key in ("file", "function"))
         and isinstance(f.get("callees"), list)
+        and (f.get("calls") is None or _is(f["calls"], int))
         and all(
             isinstance(edge, list) and len(edge) == 2 and _is(edge, list) and _is(edge[0], int) and _is(edge[1], int)
             for edge in f["callees"]
         )
         for f in functions
+    )
+
+
+def _lines_fit(note: Note) -> bool:
+    lines = note.get("lines")
+    numbers, texts = ("first_line", "line", "count", "ns"), ("file", "function")
+    return isinstance(lines, list) and all(
+        isinstance(line, dict) and all(_is(line.get(key), int) for key in numbers) and all(_is(line.get(key), str) for key in texts)
+        for line in lines
     )
 
 
@@ -148,7 +160,9 @@ _OPTIONAL: dict[str, dict[str, type]] = {
     "process": {"pid": int, "ppid": int, "started_ns": int, "format": int, "cores_allowed": int, "script": str, "torch": str},
     "iterator": {"loader": int, "prefetch_factor": int, "batch_size": int, "workers": list, "dataset": str, "collate": str}
     | {"collate_file": str, "collate_line": int, "is_default_collate": bool},
-    "facts": {"threads": int},
+    "facts": {"threads": int, "accelerators": dict, "accelerator_built": bool},
+    "optimizer": {"id": int, "params": int, "dtypes": dict, "device": str},
+    "calls": {"wall_ns": int, "slowdown": float},
     "graph": {"nodes": int, "elements": int},
     "cost": {"event_ns": float, "events": int, "sampler_cpu_ns": int},
     "health": {"count": int},
