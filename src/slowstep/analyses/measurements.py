@@ -18,6 +18,7 @@ from slowstep.analyses.producers import ACCOUNT, Demand, Fetches, WaitParts, div
 from slowstep.analyses.steps import Floats, Steps, find_steps
 from slowstep.analyses.stops import Stops, find_stops
 from slowstep.analyses.trainer import Trainer, find_trainer
+from slowstep.analyses.work import Work, find_work
 from slowstep.stages import STAGES
 from slowstep.timeline.timeline import Timeline
 
@@ -75,6 +76,7 @@ class Measurements:
     between_forwards_share: float  # of the steps' time, in steps of several forwards and no loader: not known to be the model's work
     own_cost: OwnCost | None
     trainer: Trainer
+    work: Work
 
     @property
     def step_ns(self) -> Floats:
@@ -90,7 +92,8 @@ def measure(timeline: Timeline, warmup: int | None = None) -> Measurements:
     fetches = find_fetches(timeline, trainer, stops)
     waits = divide_waits(timeline, trainer, fetches)
     stacks = read_stacks(timeline, trainer.process, trainer.thread)
-    ledger = build_ledger(timeline, trainer, steps, waits, stacks)
+    work = find_work(timeline, trainer, steps, stacks)
+    ledger = build_ledger(timeline, trainer, steps, waits, stacks, work.gaps)
     calls = read_calls(timeline.table("calls"), timeline.table("call_edges"), "fetch", np.unique(fetches.process).tolist())
     low, high = steps.edges_ns[0], steps.edges_ns[-1]
     asked = (waits.start_ns >= low) & (waits.start_ns < high)
@@ -120,6 +123,7 @@ def measure(timeline: Timeline, warmup: int | None = None) -> Measurements:
         between_forwards_share=between_forwards_share(trainer, steps, ledger),
         own_cost=find_own_cost(timeline, trainer, steps.total),
         trainer=trainer,
+        work=work,
     )
 
 

@@ -40,6 +40,7 @@ class GapFunction:
     share: float
     logging: float
     metrics: float
+    ns_per_gap: float
     told_per_gap: float  # calls of what tells or judges
 
 
@@ -159,6 +160,7 @@ def _function(tree: _Tree, number: int, ns: float, whole: float, gaps: int) -> G
         name=node.name,
         file=node.file,
         line=node.line,
+        ns_per_gap=mine / gaps,
         share=min(mine / max(whole, 1.0), 1.0),
         logging=min(tree.held(number, "logging") / own, 1.0),
         metrics=min(tree.held(number, "metrics") / own, 1.0),

@@ -138,10 +138,10 @@ def slowdown(builtins: bool) -> float:
 
 def _work() -> list[float]:
     """Some 20 us of what loops in Python consist of: comparing, calling a built-in function, making a list."""
-    found, last = [], 127
+    found: list[float] = []
     for x in range(128):
-        right = min(x + 1, last)
-        found.append(3.0 if x != right or x != found else 1.0)
+        right = x + 1
+        found.append(3.0 if x == right or x == 2 * right else 1.0)
     return found
 
 

@@ -1,7 +1,7 @@
 """How often each line of a few functions runs in one step: that tells a loop in Python from one long operation.
 
-The time of a function says nothing of it: `a @ b` and a loop over pixels are both a line of Python. Counting costs a quarter of a microsecond a
-line, so it is done in one or two steps, for functions that hold time, and ends by itself after some thousand lines.
+The time of a function says nothing of it: `a @ b` and a loop over pixels are both a line of Python. Counting costs a quarter of a
+microsecond a line, so it is done in one or two steps, for functions that hold time, and ends by itself after some thousand lines.
 """
 
 from __future__ import annotations

@@ -34,7 +34,9 @@ def python_modes(*, traced: bool, profiled: bool) -> int:
     """Whether a trace function or a profiler that is not ours runs on the calling thread, or, from Python 3.12 on, a monitoring tool."""
     monitoring = getattr(sys, "monitoring", None)
     if monitoring is not None:
-        tools = [number for number in (monitoring.DEBUGGER_ID, monitoring.COVERAGE_ID, monitoring.PROFILER_ID) if monitoring.get_tool(number)]
+        tools = [
+            number for number in (monitoring.DEBUGGER_ID, monitoring.COVERAGE_ID, monitoring.PROFILER_ID) if monitoring.get_tool(number)
+        ]
         traced = traced or monitoring.DEBUGGER_ID in tools or monitoring.COVERAGE_ID in tools
         profiled = profiled or monitoring.PROFILER_ID in tools
     return TRACED * traced | PROFILED * profiled

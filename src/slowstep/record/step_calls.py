@@ -121,5 +121,3 @@ class StepCalls:
         if self._lines.running:
             self._lines.end(now())
         self._release(me)
-
-

@@ -157,7 +157,7 @@ _NEEDED: dict[str, dict[str, type]] = {
     "calls": {"of": str, "stretches": int},
 }
 _OPTIONAL: dict[str, dict[str, type]] = {
-    "process": {"pid": int, "ppid": int, "started_ns": int, "format": int, "cores_allowed": int, "script": str, "torch": str},
+    "process": {"pid": int, "ppid": int, "started_ns": int, "format": int, "cores_allowed": int, "script": str, "torch": str, "env": dict},
     "iterator": {"loader": int, "prefetch_factor": int, "batch_size": int, "workers": list, "dataset": str, "collate": str}
     | {"collate_file": str, "collate_line": int, "is_default_collate": bool},
     "facts": {"threads": int, "accelerators": dict, "accelerator_built": bool},
@@ -211,7 +211,7 @@ def process_facts(notes: Notes) -> ProcessFacts:
         event_cost_ns=cost.get("event_ns"),
         events=cost.get("events"),
         sampler_cpu_ns=cost.get("sampler_cpu_ns"),
-        notes={"facts": facts, "optimizers": notes.of("optimizer")},
+        notes={"facts": facts, "optimizers": notes.of("optimizer"), "env": process.get("env")},
     )
 
 

@@ -297,7 +297,20 @@ def _frames(process: int, notes: Notes) -> pl.DataFrame:
 
 def _calls(process: int, notes: Notes) -> pl.DataFrame:
     rows = [
-        (process, note["of"], number, f["file"], f["function"], f["line"], f["total_ns"], f["own_ns"], note["stretches"], f.get("calls"), note.get("wall_ns"), note.get("slowdown"))
+        (
+            process,
+            note["of"],
+            number,
+            f["file"],
+            f["function"],
+            f["line"],
+            f["total_ns"],
+            f["own_ns"],
+            note["stretches"],
+            f.get("calls"),
+            note.get("wall_ns"),
+            note.get("slowdown"),
+        )
         for note in notes.timed_calls()
         for number, f in enumerate(note["functions"])
     ]
