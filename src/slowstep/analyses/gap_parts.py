@@ -1,6 +1,7 @@
 """Gaps of the training thread, divided: first among functions that were timed in a few of them, the rest by stacks.
 
-A function may hold the interpreter's lock all the time, and then no stack was taken in it; the stacks of the others are right about the rest.
+A function may hold the interpreter's lock all the time, and then no stack was taken in it; the stacks of the others are right about
+the rest.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def divide_gaps(
     parts = {part: ns * rest for part, ns in named.items()}
     for part, ns in timed.items():
         parts[part] = parts.get(part, np.zeros(count)) + ns * scale
-    return GapParts(ns=parts, stacks={part: 0 for part in timed} | counts, timed=dict.fromkeys(timed, gaps.gaps))
+    return GapParts(ns=parts, stacks=dict.fromkeys(timed, 0) | counts, timed=dict.fromkeys(timed, gaps.gaps))
 
 
 def label_of(function: GapFunction, trainer: Trainer) -> str:
