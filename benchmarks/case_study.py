@@ -21,13 +21,22 @@ KEPT_OF_RUN = ("steps", "recorded_steps", "batch_size", "warmup_steps", "period_
 
 @dataclass(frozen=True, kw_only=True)
 class Variant:
-    """A planted problem. `fix` is the flag that takes it out; `fixed_is_base` when that makes it the healthy base."""
+    """A planted problem. `fix` is the flag that takes it out; `fixed_is_base` when that makes it the healthy base.
+
+    `rule` is what should be said of it, where that is not its own name.
+    """
 
     name: str
     stage: str
+    rule: str | None = None
     function: str | None = None
     fix: tuple[str, ...]
     fixed_is_base: bool = True
+
+    @property
+    def expected(self) -> str:
+        """The rule that should be the verdict."""
+        return self.rule or self.name
 
 
 VARIANTS = (
@@ -38,6 +47,16 @@ VARIANTS = (
     Variant(name="small-batch", stage="compute", fix=("--batch-size", "16"), fixed_is_base=False),
     Variant(name="slow-callback", stage="output", function="save_mask_images", fix=("--post-process", "off")),
     Variant(name="blocking-checkpoint", stage="store", fix=("--checkpoint-every", "0")),
+    Variant(
+        name="inefficient-operation",
+        stage="compute",
+        rule="python-between-operations",
+        function="edge_weights_pixel_by_pixel",
+        fix=("--edge-weights", "fast"),
+        fixed_is_base=False,
+    ),
+    Variant(name="double-precision", stage="compute", fix=("--dtype", "float32")),
+    Variant(name="chatty-logging", stage="store", function="log_every_channel", fix=("--log-channels", "off")),
 )
 
 
