@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.record.batches import bytes_in
-from slowstep.record.call_times import CallTimes
+from slowstep.record.call_times import CallTimes, others_profile
 from slowstep.record.format import COLLATE, FAILED, FETCH, FETCH_DELAY, FETCH_IO, PROFILED
 from slowstep.record.recorder import now
 from slowstep.record.threads import ThreadState
@@ -72,7 +72,7 @@ class Fetches:
         """Call `make(fetcher, index)` and record it. Its exceptions pass."""
         reading: _Reading | None = None
         collate = None
-        profiled = False
+        profiled = slowed = False
         try:
             if not me.fetch_ns or me.unmeasured_ns >= MEASURED_EVERY_NS:
                 me.unmeasured_ns = 0
@@ -85,6 +85,8 @@ class Fetches:
         flags, t0 = 0, now()
         if self._recorder.level and collate is not None and me.fetch_ns >= TINY_NS:
             profiled = self._calls.begin(t0)
+            # The gap in which this thread makes its batch may be timed, see step_calls.py.
+            slowed = profiled or others_profile()
         try:
             return make(fetcher, index)
         except StopIteration:
@@ -101,7 +103,7 @@ class Fetches:
             if collate is not None:
                 fetcher.collate_fn = collate
             if flags != _UNKNOWN:
-                flags |= PROFILED * profiled
+                flags |= PROFILED * slowed
                 try:
                     self._record(me, t0, t1, samples_of(fetcher, index, me.collated), flags, reading)
                 except Exception as error:

@@ -7,6 +7,7 @@ a moment anyway, so a step in which nothing is timed pays for two comparisons.
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
@@ -26,7 +27,14 @@ SHARE: Final = 0.003
 FIRST: Final = 10
 # Lines are counted once this many bodies have told which functions are worth it, and once more when many have.
 _LINES_AFTER: Final = (2, 12)
+# The training's thread, and our own sampler's.
+_THREADS: Final = 2
 _LOOK_EVERY_NS: Final = 500_000_000
+
+
+def mixes_threads() -> bool:
+    """Whether the profiler would take other threads' calls for this one's: from Python 3.12 on it hears of those of all threads."""
+    return sys.version_info >= (3, 12) and threading.active_count() > _THREADS
 
 
 class StepCalls:
@@ -60,8 +68,8 @@ class StepCalls:
             return
         if at_ns >= self._look_ns:
             self._look(at_ns)
-        if self._compiles():
-            # Timing has the interpreter's frames looked at anew: what is compiled must not notice.
+        if self._compiles() or mixes_threads():
+            # What is compiled must not notice that the interpreter's frames are looked at.
             return
         # Without a loader what is after the update and what makes the next input are one gap.
         gap, body = me.waits > 0 and self._gap.is_due(at_ns), self._body.is_due(at_ns)
@@ -71,11 +79,15 @@ class StepCalls:
             self._release(me)
 
     def _received(self, me: ThreadState) -> None:
-        """A batch has been received: end the gap that was timed; where none was, the body's turn begins."""
+        """A batch has been received: end the gap that was timed; where none was, the body's turn begins. Raises nothing."""
         me.when_received = None
-        if self._thread != me.thread:
-            return
-        at_ns = now()
+        try:
+            if self._thread == me.thread:
+                self._turn_to_body(now())
+        except Exception as error:
+            self._recorder.fault(error)
+
+    def _turn_to_body(self, at_ns: int) -> None:
         if self._gap.running:
             self._gap.end(at_ns)
             self._thread = 0
@@ -111,13 +123,16 @@ class StepCalls:
         self._recorder.event(MODES, at_ns, at_ns, python_modes(traced=sys.gettrace() is not None, profiled=others_profile()), PYTHON_MODES)
 
     def abandon(self) -> None:
-        """Stop timing at once, and keep nothing of it; a no-op on any other thread than the one that is timed."""
+        """Stop timing at once, and keep nothing of it; a no-op on any other thread than the one that is timed. Raises nothing."""
         me = self._recorder.local.me
         if self._thread != me.thread:
             return
-        for calls in (self._gap, self._body):
-            if calls.running:
-                calls.end(now(), keep=False)
-        if self._lines.running:
-            self._lines.end(now())
+        try:
+            for calls in (self._gap, self._body):
+                if calls.running:
+                    calls.end(now(), keep=False)
+            if self._lines.running:
+                self._lines.end(now())
+        except Exception as error:
+            self._recorder.fault(error)
         self._release(me)
