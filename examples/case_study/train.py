@@ -51,8 +51,8 @@ VARIANTS = {
     "inefficient-operation": replace(BASE, edge_weights="slow", steps=125),
     "double-precision": replace(BASE, dtype="float64", steps=125),
     "chatty-logging": replace(BASE, log_channels="on", steps=125),
-    "too-many-threads": replace(BASE, threads=16, steps=60),
-    "too-few-threads": replace(BASE, batch_size=64, steps=60),
+    "too-many-threads": replace(BASE, threads=16, steps=45),
+    "too-few-threads": replace(BASE, batch_size=32, steps=60),
 }
 
 
