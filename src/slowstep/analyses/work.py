@@ -65,14 +65,15 @@ def find_work(timeline: Timeline, trainer: Trainer, steps: Steps, stacks: Stacks
     notes = trainer.facts.notes
     facts, optimizers = notes["facts"], notes["optimizers"]
     mine: dict[str, Any] = next((note for note in optimizers if note.get("id") == trainer.optimizer), {})
+    forward = _forward_stacks(steps, stacks)
     modes = timeline.table("modes").filter(pl.col("process") == trainer.process)
     bodies = timeline.table("calls").filter(pl.col("process") == trainer.process, pl.col("kind") == "body")["stretches"]
     return Work(
         gaps=find_timed_gaps(timeline, trainer.process),
         loop=find_hot_loop(timeline, trainer.process),
         bodies_timed=int(bodies[0]) if len(bodies) else 0,
-        forward_line=_forward_line(trainer, steps, stacks),
-        convolutions=_convolutions(steps, stacks),
+        forward_line=_forward_line(trainer, forward),
+        convolutions=_convolutions(forward),
         dtypes=mine.get("dtypes"),
         modes=_modes(modes, steps),
         looks=modes.height,
@@ -98,19 +99,39 @@ def _hidden(env: dict[str, Any]) -> bool:
     return any(str(env[name]).strip() in ("", "-1") for name in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES") if name in env)
 
 
-def _forward_line(trainer: Trainer, steps: Steps, stacks: Stacks) -> ForwardLine | None:
-    """Down from the model's first own line: always into the line with most time, for as long as it holds half of what came before."""
-    low, high = steps.edges_ns[0], steps.edges_ns[-1]
-    taken = inside(stacks, np.array([low]), np.array([high]))
-    paths = stacks.paths(taken.tolist())
-    whole = sum(weight for weight, _ in paths)
-    forward = [(weight, _own(path)) for weight, path in paths if in_module(path)]
-    held = sum(weight for weight, _ in forward)
-    if len(forward) < FEWEST_FORWARD_STACKS or not held or not whole:
+@dataclass(frozen=True, slots=True)
+class _Forward:
+    """Distinct stacks inside a module's call with the time that each stands for; how many were taken, and the time of all stacks."""
+
+    paths: list[tuple[float, Path]]
+    taken: int
+    whole_ns: float
+
+    @property
+    def held_ns(self) -> float:
+        return sum(weight for weight, _ in self.paths)
+
+
+def _forward_stacks(steps: Steps, stacks: Stacks) -> _Forward | None:
+    """The stacks of the window that stand in a module's call; None where they are too few."""
+    taken = inside(stacks, steps.edges_ns[:1], steps.edges_ns[-1:])
+    # A long run has a million stacks and a few thousand different ones.
+    numbers, at, times = np.unique(stacks.stack[taken], return_inverse=True, return_counts=True)
+    weights = np.bincount(at, weights=stacks.weight_ns[taken], minlength=len(numbers))
+    paths = [stacks.frames.get(int(number), ()) for number in numbers]
+    forward = [(float(w), path, int(n)) for w, path, n in zip(weights, paths, times, strict=True) if in_module(path)]
+    found = _Forward([(w, path) for w, path, _ in forward], sum(n for _, _, n in forward), float(weights.sum()))
+    return found if found.taken >= FEWEST_FORWARD_STACKS and found.held_ns > 0 else None
+
+
+def _forward_line(trainer: Trainer, forward: _Forward | None) -> ForwardLine | None:
+    """The innermost own line of a module's with most time, of all such lines."""
+    if forward is None:
         return None
     by_line: dict[Frame, float] = defaultdict(float)
     operations: dict[Frame, dict[str, float]] = defaultdict(lambda: defaultdict(float))
-    for weight, (own, operation) in forward:
+    for weight, path in forward.paths:
+        own, operation = _own(path)
         if own is not None:
             by_line[own] += weight
             operations[own][operation or ""] += weight
@@ -122,20 +143,17 @@ def _forward_line(trainer: Trainer, steps: Steps, stacks: Stacks) -> ForwardLine
         function=line.function,
         where=f"{shown(line.file, trainer.facts.script)}:{line.line}",
         operation=operation or None,
-        share=by_line[line] / held,
-        forward_share=held / whole,
-        stacks=len(forward),
+        share=by_line[line] / forward.held_ns,
+        forward_share=forward.held_ns / forward.whole_ns,
+        stacks=forward.taken,
         lines=len(by_line),
     )
 
 
-def _convolutions(steps: Steps, stacks: Stacks) -> float | None:
-    taken = inside(stacks, steps.edges_ns[:1], steps.edges_ns[-1:])
-    forward = [(weight, path) for weight, path in stacks.paths(taken.tolist()) if in_module(path)]
-    held = sum(weight for weight, _ in forward)
-    if len(forward) < FEWEST_FORWARD_STACKS or not held:
+def _convolutions(forward: _Forward | None) -> float | None:
+    if forward is None:
         return None
-    return sum(weight for weight, path in forward if any(CONVOLUTION.search(frame.file) for frame in path)) / held
+    return sum(weight for weight, path in forward.paths if any(CONVOLUTION.search(frame.file) for frame in path)) / forward.held_ns
 
 
 def _own(path: Path) -> tuple[Frame | None, str | None]:
