@@ -71,6 +71,16 @@ VARIANTS = (
         fix=("--input", "one-file"),
         fixed_is_base=False,
     ),
+    Variant(
+        name="inefficient-operation",
+        stage="compute",
+        rule="python-between-operations",
+        function="edge_weights_pixel_by_pixel",
+        fix=("--edge-weights", "fast"),
+        fixed_is_base=False,
+    ),
+    Variant(name="double-precision", stage="compute", fix=("--dtype", "float32")),
+    Variant(name="chatty-logging", stage="store", function="log_every_channel", fix=("--log-channels", "off")),
 )
 
 

@@ -17,6 +17,7 @@ from torch.utils.data import DataLoader, Dataset
 from data import CLASSES, FILE_SIZE, ShapesDataset, augment_default, augment_slow, collate_slow, make_files
 from input_problems import HALF, THOROUGH, ImageServer, OverloadedDataset, ServedDataset, TiledDataset, make_tiles
 from model import SegmentationNet
+from work_problems import edge_weights, edge_weights_pixel_by_pixel, log_every_channel, open_log, weighted_loss
 
 WARMUP_STEPS = 20
 INPUTS = ("files", "served", "overloaded", "half-loaded", "tiles", "one-file")
@@ -36,6 +37,10 @@ class Settings:
     read_latency_ms: float = 0.0
     input: str = "files"
     served_mb_per_s: float = 0.0
+    edge_weights: str = "off"
+    dtype: str = "float32"
+    threads: int = 1
+    log_channels: str = "off"
     steps: int = 190
 
 
@@ -52,6 +57,11 @@ VARIANTS = {
     "network-input": replace(BASE, workers=2, input="served", served_mb_per_s=4.0, steps=100),
     "overloaded-preprocessing": replace(BASE, workers=CORES, input="overloaded", steps=90),
     "many-small-files": replace(BASE, input="tiles", steps=110),
+    "inefficient-operation": replace(BASE, edge_weights="slow", steps=125),
+    "double-precision": replace(BASE, dtype="float64", steps=125),
+    "chatty-logging": replace(BASE, log_channels="on", steps=125),
+    "too-many-threads": replace(BASE, threads=16, steps=45),
+    "too-few-threads": replace(BASE, batch_size=32, steps=60),
 }
 
 
@@ -67,9 +77,12 @@ def read_command_line() -> tuple[argparse.Namespace, Settings]:
     parser.add_argument("--read-latency-ms", type=float, help="added to the reading of every file, as a network file system does")
     parser.add_argument("--input", choices=INPUTS, help="where samples come from, and what is done to them")
     parser.add_argument("--served-mb-per-s", type=float, help="limit of the server's line with --input served; 0: none")
+    parser.add_argument("--edge-weights", choices=["off", "fast", "slow"], help="pixels at edges count more in the loss")
+    parser.add_argument("--dtype", choices=["float32", "float64"], help="of the model and the pictures")
+    parser.add_argument("--log-channels", choices=["off", "on"], help="log the norm of every channel after every step")
     parser.add_argument("--steps", type=int)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--threads", type=int, help="of torch")
     parser.add_argument("--data", type=Path, default=Path(__file__).parent / "data", help="where the pictures are kept")
     parser.add_argument("--output", type=Path, help="checkpoints and mask images; default: a temporary folder")
     arguments = parser.parse_args()
@@ -99,6 +112,13 @@ def make_loader(settings: Settings, dataset: Dataset) -> DataLoader:
     )
 
 
+def loss_of(logits: torch.Tensor, masks: torch.Tensor, settings: Settings) -> torch.Tensor:
+    if settings.edge_weights == "off":
+        return nn.functional.cross_entropy(logits, masks)
+    weigh = edge_weights_pixel_by_pixel if settings.edge_weights == "slow" else edge_weights
+    return weighted_loss(logits, masks, weigh(masks).to(logits.dtype))
+
+
 def save_mask_images(logits: torch.Tensor, folder: Path) -> None:
     """Write the predicted mask of every picture of the batch, in the size of its file."""
     for index, mask in enumerate(logits.detach().argmax(dim=1).byte().numpy()):
@@ -112,7 +132,9 @@ def save_checkpoint(path: Path, step: int, model: nn.Module, average: nn.Module,
 
 
 def train(settings: Settings, loader: DataLoader, output: Path) -> dict[str, float]:
-    model = SegmentationNet(CLASSES)
+    dtype = getattr(torch, settings.dtype)
+    model = SegmentationNet(CLASSES).to(dtype)
+    logger = open_log(output)
     average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(0.99))
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     step = samples = 0
@@ -120,8 +142,8 @@ def train(settings: Settings, loader: DataLoader, output: Path) -> dict[str, flo
     while step < settings.steps:
         for images, masks in loader:
             optimizer.zero_grad()
-            logits = model(images)
-            loss = nn.functional.cross_entropy(logits, masks)
+            logits = model(images.to(dtype))
+            loss = loss_of(logits, masks, settings)
             loss.backward()
             optimizer.step()
             average.update_parameters(model)
@@ -129,6 +151,8 @@ def train(settings: Settings, loader: DataLoader, output: Path) -> dict[str, flo
             samples += len(images)
             if settings.post_process == "on":
                 save_mask_images(logits, output)
+            if settings.log_channels == "on":
+                log_every_channel(logger, step, model)
             if settings.checkpoint_every and step % settings.checkpoint_every == 0:
                 save_checkpoint(output / "latest.pt", step, model, average, optimizer)
             if step % 20 == 0:
@@ -145,7 +169,7 @@ def train(settings: Settings, loader: DataLoader, output: Path) -> dict[str, flo
 def main() -> None:
     arguments, settings = read_command_line()
     torch.manual_seed(arguments.seed)
-    torch.set_num_threads(arguments.threads)
+    torch.set_num_threads(settings.threads)
     folder = make_files(arguments.data)
     server = ImageServer(folder, int(settings.served_mb_per_s * 1e6)) if settings.input == "served" else None
     try:

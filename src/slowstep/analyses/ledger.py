@@ -7,16 +7,18 @@ Each instant belongs to the innermost span open on the training thread. A body s
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import polars as pl
 
 from slowstep.analyses.forwards import Forwards, find_forwards
 from slowstep.analyses.functions import Stacks
-from slowstep.analyses.gaps import BACKGROUND, VALIDATION, name_gaps
+from slowstep.analyses.gap_parts import divide_gaps
+from slowstep.analyses.gaps import BACKGROUND, VALIDATION
 from slowstep.analyses.producers import PART_STAGE, UNSEEN, WaitParts
 from slowstep.analyses.steps import Floats, Steps
+from slowstep.analyses.timed_gaps import TimedGaps
 from slowstep.analyses.trainer import Trainer
 from slowstep.stages import STAGES, UNATTRIBUTED
 from slowstep.timeline.intervals import Ints, innermost
@@ -36,6 +38,7 @@ class Ledger:
     parts: tuple[Part, ...]
     ns: Floats
     gap_stacks: dict[Part, int]  # parts that stacks named, and by how many
+    timed: dict[Part, int] = field(default_factory=dict)  # parts that timed calls named, and in how many gaps
 
     def of(self, stage: str, *names: str) -> Floats:
         """Time per step of a stage, of some of its parts where named. Shape (steps,)."""
@@ -56,8 +59,10 @@ class _Spans:
     part: list[Part]
 
 
-def build_ledger(timeline: Timeline, trainer: Trainer, steps: Steps, waits: WaitParts, stacks: Stacks) -> Ledger:
-    """Divide the window of `steps` among parts, per step."""
+def build_ledger(
+    timeline: Timeline, trainer: Trainer, steps: Steps, waits: WaitParts, stacks: Stacks, gaps: TimedGaps | None = None
+) -> Ledger:
+    """Divide the window of `steps` among parts, per step. `gaps` names what stacks cannot."""
     forwards = find_forwards(trainer.spans, trainer.update_end_ns)
     spans = _labelled(trainer, steps, waits, forwards)
     edges, owner = innermost(spans.start, spans.end, steps.edges_ns)
@@ -80,12 +85,12 @@ def build_ledger(timeline: Timeline, trainer: Trainer, steps: Steps, waits: Wait
             charge(part, step[mine], length[mine])
     _charge_waits(waits, owner, step, length, charge)
     gap = ~held & ~steps.excluded[step]
-    named, counts = name_gaps(trainer, forwards, stacks, edges[:-1][gap], edges[1:][gap], step[gap], count)
-    for part, ns in named.items():
+    named = divide_gaps(trainer, forwards, stacks, edges[:-1][gap], edges[1:][gap], step[gap], count, gaps)
+    for part, ns in named.ns.items():
         rows[part] = rows.get(part, np.zeros(count)) + ns
     _move_delay(timeline, trainer, steps, rows)
     parts = tuple(sorted(rows, key=_order))
-    return Ledger(parts=parts, ns=np.vstack([rows[part] for part in parts])[:, ~steps.excluded], gap_stacks=counts)
+    return Ledger(parts=parts, ns=np.vstack([rows[part] for part in parts])[:, ~steps.excluded], gap_stacks=named.stacks, timed=named.timed)
 
 
 _WAIT: Part = ("", "wait")

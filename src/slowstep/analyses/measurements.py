@@ -20,6 +20,7 @@ from slowstep.analyses.producers import ACCOUNT, Demand, Fetches, WaitParts, div
 from slowstep.analyses.steps import Floats, Steps, find_steps
 from slowstep.analyses.stops import Stops, find_stops
 from slowstep.analyses.trainer import Trainer, find_trainer
+from slowstep.analyses.work import Work, find_work
 from slowstep.stages import STAGES
 from slowstep.timeline.timeline import Timeline
 
@@ -79,6 +80,7 @@ class Measurements:
     trainer: Trainer
     machine: Machine  # beside the training
     input: InputFacts
+    work: Work
 
     @property
     def step_ns(self) -> Floats:
@@ -94,7 +96,8 @@ def measure(timeline: Timeline, warmup: int | None = None) -> Measurements:
     fetches = find_fetches(timeline, trainer, stops)
     waits = divide_waits(timeline, trainer, fetches)
     stacks = read_stacks(timeline, trainer.process, trainer.thread)
-    ledger = build_ledger(timeline, trainer, steps, waits, stacks)
+    work = find_work(timeline, trainer, steps, stacks)
+    ledger = build_ledger(timeline, trainer, steps, waits, stacks, work.gaps)
     calls = read_calls(timeline.table("calls"), timeline.table("call_edges"), "fetch", np.unique(fetches.process).tolist())
     low, high = steps.edges_ns[0], steps.edges_ns[-1]
     asked = (waits.start_ns >= low) & (waits.start_ns < high)
@@ -126,6 +129,7 @@ def measure(timeline: Timeline, warmup: int | None = None) -> Measurements:
         trainer=trainer,
         machine=find_machine(timeline, trainer, steps, stops, _device(trainer)),
         input=find_input_facts(timeline, trainer, steps),
+        work=work,
     )
 
 

@@ -24,7 +24,7 @@ def builtin_rows(entries: list[Any], samples: int) -> dict[str, Any]:
     whole = sum(entry.inlinetime for entry in entries)
     wanted = [e for e in entries if e.totaltime >= SMALLEST_SHARE * whole or (_opens(e) and e.callcount >= samples > 0)]
     wanted.sort(key=lambda entry: -entry.totaltime)
-    return {"rows": [_row(entry, callers) for entry in wanted[:MOST_ROWS]]}
+    return {"kind": "builtins", "samples": samples, "rows": [_row(entry, callers) for entry in wanted[:MOST_ROWS]]}
 
 
 def _opens(entry: Any) -> bool:

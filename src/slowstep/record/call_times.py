@@ -1,8 +1,8 @@
-"""Exact times of the user's calls, in a few fetches and in a few gaps after updates.
+"""Exact times of the user's calls, in a few fetches, a few gaps after updates and a few bodies of steps.
 
 Stacks cannot name a function that holds the interpreter's lock: the sampler gets the lock where that function's work is over, at the next
-call that gives it away (a read, a print). So now and then calls are timed instead, by the C profiler of the standard library, without
-built-in functions: 0.2 us a call, in about one in a hundred of such stretches.
+call that gives it away (a read, a print). So now and then calls are timed instead, by the C profiler of the standard library: 0.2 us a
+call, in about one in a hundred of such stretches. Built-in functions are timed only where asked for, each call of them costs as much.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any, Final
 
-from slowstep.record.builtin_calls import builtin_rows
-
 # After a few early stretches no more than this share of the time is spent in timed ones.
 SHARE: Final = 0.01
 EARLY: Final = 3
@@ -22,36 +20,78 @@ EARLY: Final = 3
 FIRST: Final = 3
 # Functions with less than this share of the time of their stretches are not written down.
 SMALLEST_SHARE: Final = 0.005
+# Of many stretches not every one is written down: a line holds all before it, and is as long as a quarter of a millisecond's work.
+_WRITTEN_FROM: Final = 1.25
+_REPEATS: Final = 5
+BUILT_IN: Final = "<built-in>"
+
+
+Describe = Callable[[list[Any], int], dict[str, Any]]
 
 
 class CallTimes:
-    """Times the calls of one kind of stretch, on one thread at a time; times add up over the stretches."""
+    """Times the calls of one kind of stretch, on one thread at a time; times add up over the stretches.
+
+    `describe` makes a note of the profiler's entries and the samples made so far, where it is not to be the tree of calls.
+    """
 
     def __init__(
-        self, kind: str, note: Callable[[dict[str, Any]], None], *, builtins: bool = False, share: float = SHARE, early: int = EARLY
+        self,
+        kind: str,
+        note: Callable[[dict[str, Any]], None],
+        *,
+        share: float = SHARE,
+        first: int = FIRST,
+        early: int = EARLY,
+        builtins: bool = False,
+        describe: Describe | None = None,
     ) -> None:
-        self._kind, self._note = kind, note
-        self._builtins, self._share, self._early = builtins, share, early
+        self._kind, self._note, self._share, self._first, self._early = kind, note, share, first, early
+        self._builtins, self._describe = builtins, describe
+        self._profiler: Any = None
+        self.running = False
         self.forget()
 
     def forget(self) -> None:
-        """Start anew, as in a forked child."""
-        self._profiler: Any = None
+        """Start anew, as in a forked child, which inherits a profiler that runs."""
+        if self.running and self._profiler is not None:
+            self._profiler.disable()
+        self._profiler = None
         self._impossible = False
+        self._slowdown: float | None = None
         self._seen = self._stretches = 0
-        self._begun_ns = self._first_ns = self._spent_ns = 0
-        self._samples = self._timed_ns = 0
+        self._begun_ns = self._first_ns = self._spent_ns = self._wall_ns = self._written = self._samples = 0
         self.running = False
 
-    def begin(self, at_ns: int) -> bool:
-        """Begin to time calls if it is this stretch's turn; whether it is."""
+    @property
+    def stretches(self) -> int:
+        """Stretches that were timed so far."""
+        return self._stretches
+
+    @property
+    def wall_s(self) -> float:
+        """How long they took together."""
+        return self._wall_ns / 1e9
+
+    def entries(self) -> list[Any]:
+        """What the profiler has gathered so far; nothing before the first stretch."""
+        return [] if self._profiler is None else list(self._profiler.getstats())
+
+    def is_due(self, at_ns: int) -> bool:
+        """Count a stretch; whether its calls are to be timed."""
         self._seen += 1
         if not self._first_ns:
             self._first_ns = at_ns
-        if self._impossible or self._seen < FIRST or self.running:
+        if self._impossible or self._seen < self._first or self.running:
             return False
-        if self._stretches >= self._early and self._spent_ns > self._share * (at_ns - self._first_ns):
-            return False
+        return self._stretches < self._early or self._spent_ns <= self._share * (at_ns - self._first_ns)
+
+    def begin(self, at_ns: int) -> bool:
+        """Begin to time calls if it is this stretch's turn; whether it is."""
+        return self.is_due(at_ns) and self.enable(at_ns)
+
+    def enable(self, at_ns: int) -> bool:
+        """Begin to time calls; whether that was possible."""
         if others_profile():
             return False
         try:
@@ -81,16 +121,48 @@ class CallTimes:
             self._stretches = 0
             return
         self._stretches += 1
+        self._wall_ns += at_ns - self._begun_ns
         self._samples += samples
-        self._timed_ns += at_ns - self._begun_ns
-        self._note({"of": self._kind, "stretches": self._stretches, **self._described(self._profiler.getstats())})
+        if self._stretches <= EARLY or self._stretches >= _WRITTEN_FROM * self._written:
+            self._written = self._stretches
+            self._write()
         # Writing it down takes longer than a short stretch itself.
         self._spent_ns += time.monotonic_ns() - at_ns
 
-    def _described(self, entries: list[Any]) -> dict[str, Any]:
-        if self._builtins:
-            return {"kind": "builtins", "samples": self._samples, "wall_ns": self._timed_ns, **builtin_rows(entries, self._samples)}
-        return {"kind": "calls", **call_tree(entries)}
+    def _write(self) -> None:
+        entries = self._profiler.getstats()
+        if self._describe is not None:
+            self._note({"of": self._kind, "stretches": self._stretches, "wall_ns": self._wall_ns, **self._describe(entries, self._samples)})
+            return
+        tree = call_tree(entries)
+        if self._slowdown is None:
+            self._slowdown = slowdown(self._builtins)
+        known = {"stretches": self._stretches, "wall_ns": self._wall_ns, "slowdown": self._slowdown}
+        self._note({"kind": "calls", "of": self._kind, **known, **tree})
+
+
+def slowdown(builtins: bool) -> float:
+    """How many times as long Python code takes while its calls are timed: on 3.11 every instruction is looked at, 1.5 to 3 times."""
+    from _lsprof import Profiler
+
+    profiler, times = Profiler(builtins=builtins), ([], [])  # type: tuple[Any, tuple[list[int], list[int]]]
+    for timed in (False, True) * _REPEATS:
+        if timed:
+            profiler.enable()
+        begun_ns = time.monotonic_ns()
+        _work()
+        times[timed].append(time.monotonic_ns() - begun_ns)
+        profiler.disable()
+    return round(max(min(times[True]) / max(min(times[False]), 1), 1.0), 3)
+
+
+def _work() -> list[float]:
+    """Some 20 us of what loops in Python consist of: comparing, calling a built-in function, making a list."""
+    found: list[float] = []
+    for x in range(128):
+        right = x + 1
+        found.append(3.0 if x == right or x == 2 * right else 1.0)
+    return found
 
 
 def others_profile() -> bool:
@@ -99,23 +171,28 @@ def others_profile() -> bool:
 
 
 def call_tree(entries: list[Any]) -> dict[str, Any]:
-    """Functions with their total and own ns, and what each spent in those that it called (by index), from the profiler's entries."""
-    python = [entry for entry in entries if isinstance(entry.code, CodeType)]
-    whole = sum(entry.inlinetime for entry in python)
-    kept = sorted((e for e in python if e.totaltime >= SMALLEST_SHARE * whole), key=lambda entry: -entry.totaltime)
+    """Functions with their calls, total and own ns, and what each spent in those that it called (by index), from the profiler's entries."""
+    whole = sum(entry.inlinetime for entry in entries)
+    kept = sorted((e for e in entries if e.totaltime >= SMALLEST_SHARE * whole), key=lambda entry: -entry.totaltime)
     index = {entry.code: number for number, entry in enumerate(kept)}
     functions = []
     for entry in kept:
-        code = entry.code
         callees = [[index[call.code], int(call.totaltime * 1e9)] for call in entry.calls or () if call.code in index]
         functions.append(
             {
-                "file": code.co_filename,
-                "function": code.co_qualname,
-                "line": code.co_firstlineno,
+                **_place(entry.code),
+                "calls": entry.callcount,
                 "total_ns": int(entry.totaltime * 1e9),
                 "own_ns": int(entry.inlinetime * 1e9),
                 "callees": callees,
             }
         )
     return {"whole_ns": int(whole * 1e9), "functions": functions}
+
+
+def _place(code: CodeType | str) -> dict[str, Any]:
+    """Where a function is; the profiler knows built-in ones by a text (`<method 'item' of 'torch._C.TensorBase' objects>`)."""
+    if isinstance(code, CodeType):
+        return {"file": code.co_filename, "function": code.co_qualname, "line": code.co_firstlineno}
+    # Some texts hold an address: <built-in method print of module object at 0x7f..>.
+    return {"file": BUILT_IN, "function": code.partition(" at 0x")[0].strip("<>"), "line": 0}

@@ -8,6 +8,7 @@ import sys
 import time
 from typing import Any
 
+from slowstep.record.accelerators import accelerators
 from slowstep.record.cgroups import find_quota
 from slowstep.record.format import FORMAT_VERSION
 from slowstep.record.redact import known_variables, redact_command
@@ -46,6 +47,9 @@ def torch_facts() -> dict[str, Any]:
         return line
     line["threads"] = torch.get_num_threads()
     line["interop"] = torch.get_num_interop_threads()
+    line["cores"] = cores_allowed()
+    line["accelerators"] = accelerators()
+    line["accelerator_built"] = bool(torch.version.cuda or torch.version.hip)
     if not torch.backends.cuda.is_built():
         line["cuda_available"] = False
     elif torch.cuda.is_initialized():

@@ -11,7 +11,8 @@ from slowstep.record.batch_form import batch_form
 from slowstep.record.batches import bytes_in
 from slowstep.record.builtin_calls import EARLY as BUILTINS_EARLY
 from slowstep.record.builtin_calls import SHARE as BUILTINS_SHARE
-from slowstep.record.call_times import CallTimes
+from slowstep.record.builtin_calls import builtin_rows
+from slowstep.record.call_times import CallTimes, others_profile
 from slowstep.record.format import COLLATE, FAILED, FETCH, FETCH_DELAY, FETCH_IO, PROFILED
 from slowstep.record.recorder import now
 from slowstep.record.threads import ThreadState
@@ -72,7 +73,7 @@ class Fetches:
         self._recorder, self._event = recorder, recorder.event
         self._io = _Io()
         self._calls = CallTimes("fetch", recorder.note)
-        self._builtins = CallTimes("fetch", recorder.note, builtins=True, share=BUILTINS_SHARE, early=BUILTINS_EARLY)
+        self._builtins = CallTimes("fetch", recorder.note, builtins=True, share=BUILTINS_SHARE, early=BUILTINS_EARLY, describe=builtin_rows)
         recorder.forgetters += [self._calls.forget, self._builtins.forget, self._forget]
         self._forget()
 
@@ -92,6 +93,7 @@ class Fetches:
         collate = None
         calls: CallTimes | None = None
         batch: Any = None
+        slowed = False
         try:
             if not me.fetch_ns or me.unmeasured_ns >= MEASURED_EVERY_NS:
                 me.unmeasured_ns = 0
@@ -104,6 +106,8 @@ class Fetches:
         flags, t0 = 0, now()
         if self._recorder.level and collate is not None and me.fetch_ns >= TINY_NS:
             calls = next((timer for timer in self._timers(me) if timer.begin(t0)), None)
+            # The gap in which this thread makes its batch may be timed, see step_calls.py.
+            slowed = calls is not None or others_profile()
         try:
             batch = make(fetcher, index)
             return batch
@@ -121,7 +125,7 @@ class Fetches:
             if calls is not None:
                 self._end_calls(calls, t1, max(me.collated, 0))
             if flags != _UNKNOWN:
-                flags |= PROFILED * (calls is not None)
+                flags |= PROFILED * slowed
                 try:
                     self._record(me, t0, t1, samples_of(fetcher, index, me.collated), flags, reading)
                     if calls is self._builtins and me.in_worker and batch is not None:

@@ -58,6 +58,8 @@ class Recorder:
         self.undos: list[Undo] = []
         # What no other thread than the one that updates may undo.
         self.optimizer_undos: list[Undo] = []
+        # Done twice a second, on the sampler's thread.
+        self.chores: list[Callable[[], None]] = []
         self._introductions: list[dict[str, Any]] = []
         self.forgetters: list[Callable[[], None]] = []
         self._writer = Writer(self.local, self.fault, limit_bytes=limit_bytes)
@@ -259,6 +261,8 @@ class Recorder:
             self.leave()
             return
         at_ns = now()
+        for chore in list(self.chores):
+            chore()
         if self._is_due("flush", FLUSH_EVERY_NS, at_ns):
             self._writer.flush()
         if self._is_due("clock", CLOCK_EVERY_NS, at_ns):

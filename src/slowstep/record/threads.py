@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from slowstep.record.format import RECORD_BYTES
@@ -57,6 +58,7 @@ class ThreadState:
         "updates",
         "waits",
         "watched",
+        "when_received",
     )
 
     def __init__(self) -> None:
@@ -80,6 +82,8 @@ class ThreadState:
         self.marking = 1
         # In a loop without a loader: in which update the first forward was marked.
         self.marked = -1
+        # Called, once, when a batch has been received: a gap's or a body's calls are timed.
+        self.when_received: Callable[[ThreadState], None] | None = None
         self.forward = self.saving = False
 
     def delay_ns(self) -> int | None:

@@ -9,10 +9,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.record.callers import call_path, training_frame
+from slowstep.record.compiled import has_compiled
 from slowstep.record.cpu_marks import build_marks
 from slowstep.record.facts import torch_facts
 from slowstep.record.format import SKIPPED, UPDATE
+from slowstep.record.parameters import describe_parameters
 from slowstep.record.recorder import now
+from slowstep.record.step_calls import StepCalls
 
 if TYPE_CHECKING:
     from slowstep.record.recorder import Recorder
@@ -52,6 +55,7 @@ class Updates:
         self._last = [_NOBODY]
         self._number = self._most = self._stepped = 0
         _, self._mark = build_marks(recorder)
+        self._calls = StepCalls(recorder, has_compiled)
         recorder.forgetters.append(self._forget)
 
     def _forget(self) -> None:
@@ -120,8 +124,7 @@ class Updates:
         if recorder.live[0] and recorder.ensure_open():
             if self._number == 1:
                 recorder.note(torch_facts())
-            line = {"kind": "optimizer", "id": self._number, "type": type(optimizer).__name__, "params": _parameters(optimizer)}
-            recorder.note(line)
+            recorder.note({"kind": "optimizer", "id": self._number, "type": type(optimizer).__name__, **describe_parameters(optimizer)})
             frame = training_frame(sys._getframe(1))
             if frame is not None:
                 recorder.note({"kind": "training_frame", "optimizer": self._number, **frame})
@@ -131,10 +134,11 @@ class Updates:
     def _do_what_is_due(self, state: Optimizer, at_ns: int) -> None:
         """What need not be done in every step of a training whose steps are very short."""
         recorder = self._recorder
+        me = recorder.local.me
         if not recorder.live[0]:
+            self._calls.abandon()
             return
         try:
-            me = recorder.local.me
             if not state.last_due_ns:
                 recorder.updaters.add(threading.get_ident())
                 recorder.watch()
@@ -152,6 +156,7 @@ class Updates:
                 recorder.step(state.count - self._stepped)
                 self._stepped = state.count
                 recorder.updated(state.count, at_ns)
+            self._calls.updated(me, at_ns)
         except Exception as error:
             recorder.fault(error)
 
@@ -164,11 +169,3 @@ class Updates:
         """Whether the recording is to end within the next updates."""
         steps = self._recorder.steps
         return steps is not None and state.count + _STEPS_AT_A_TIME >= steps
-
-
-def _parameters(optimizer: Any) -> int | None:
-    try:
-        return sum(int(parameter.numel()) for group in optimizer.param_groups for parameter in group["params"])
-    except Exception:
-        # Lazy parameters have no size yet, and a custom optimizer may have no groups.
-        return None

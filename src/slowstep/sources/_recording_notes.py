@@ -99,6 +99,8 @@ def _fits(note: Note) -> bool:
         return False
     if kind == "cells" and not (isinstance(note.get("cells"), dict) and all(_is(number, int) for number in note["cells"].values())):
         return False
+    if kind == "lines" and not _lines_fit(note):
+        return False
     needed = all(_is(note.get(key), kinds) for key, kinds in _NEEDED.get(kind, {}).items())
     if kind in ("training_path", "forward_path") and not _path_fits(note):
         return False
@@ -121,6 +123,7 @@ def _calls_fit(note: Note) -> bool:
         all(_is(f.get(key), int) for key in numbers)
         and all(_is(f.get(key), str) for key in ("file", "function"))
         and isinstance(f.get("callees"), list)
+        and (f.get("calls") is None or _is(f["calls"], int))
         and all(
             isinstance(edge, list) and len(edge) == 2 and _is(edge, list) and _is(edge[0], int) and _is(edge[1], int)
             for edge in f["callees"]
@@ -141,6 +144,15 @@ def _builtins_fit(note: Note) -> bool:
         and isinstance(row.get("callers"), list)
         and all(isinstance(c, list) and len(c) == 5 and _is(c[0], str) and _is(c[1], str) and _is(c[2], int) for c in row["callers"])
         for row in rows
+    )
+
+
+def _lines_fit(note: Note) -> bool:
+    lines = note.get("lines")
+    numbers, texts = ("first_line", "line", "count", "ns"), ("file", "function")
+    return isinstance(lines, list) and all(
+        isinstance(line, dict) and all(_is(line.get(key), int) for key in numbers) and all(_is(line.get(key), str) for key in texts)
+        for line in lines
     )
 
 
@@ -178,11 +190,13 @@ _NEEDED: dict[str, dict[str, type]] = {
     "batch": {"tensors": int, "bytes": int, "spare_bytes": int},
 }
 _OPTIONAL: dict[str, dict[str, type]] = {
-    "process": {"pid": int, "ppid": int, "started_ns": int, "format": int, "cores_allowed": int, "script": str, "torch": str}
+    "process": {"pid": int, "ppid": int, "started_ns": int, "format": int, "cores_allowed": int, "script": str, "torch": str, "env": dict}
     | {"memory_available_bytes": int},
     "iterator": {"loader": int, "prefetch_factor": int, "batch_size": int, "workers": list, "dataset": str, "collate": str}
     | {"collate_file": str, "collate_line": int, "is_default_collate": bool, "dataset_length": int},
-    "facts": {"threads": int},
+    "facts": {"threads": int, "accelerators": dict, "accelerator_built": bool},
+    "optimizer": {"id": int, "params": int, "dtypes": dict, "device": str},
+    "calls": {"wall_ns": int, "slowdown": float},
     "graph": {"nodes": int, "elements": int},
     "cost": {"event_ns": float, "events": int, "sampler_cpu_ns": int},
     "health": {"count": int},
@@ -233,7 +247,7 @@ def process_facts(notes: Notes) -> ProcessFacts:
         event_cost_ns=cost.get("event_ns"),
         events=cost.get("events"),
         sampler_cpu_ns=cost.get("sampler_cpu_ns"),
-        notes={"facts": facts, "optimizers": notes.of("optimizer")},
+        notes={"facts": facts, "optimizers": notes.of("optimizer"), "env": process.get("env")},
         memory_available_bytes=process.get("memory_available_bytes"),
     )
 

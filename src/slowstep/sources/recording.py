@@ -152,6 +152,8 @@ def _process_tables(process: int, notes: Notes, records: Records) -> dict[str, p
         "call_edges": _call_edges(process, notes),
         "builtins": _builtins(process, notes),
         "batch_forms": _batch_forms(process, notes),
+        "lines": _lines(process, notes),
+        "modes": _frame("modes", process=process, time_ns=(r := of(fmt.MODES))["t0"], on=r["a"], looked_at=r["b"]),
         "totals": _frame("totals", **_span(process, r := of(fmt.TOTALS)), steps=r["a"], samples=_known(r["b"])),
     }
 
@@ -304,7 +306,20 @@ def _frames(process: int, notes: Notes) -> pl.DataFrame:
 
 def _calls(process: int, notes: Notes) -> pl.DataFrame:
     rows = [
-        (process, note["of"], number, f["file"], f["function"], f["line"], f["total_ns"], f["own_ns"], note["stretches"])
+        (
+            process,
+            note["of"],
+            number,
+            f["file"],
+            f["function"],
+            f["line"],
+            f["total_ns"],
+            f["own_ns"],
+            note["stretches"],
+            f.get("calls"),
+            note.get("wall_ns"),
+            note.get("slowdown"),
+        )
         for note in notes.timed_calls()
         for number, f in enumerate(note["functions"])
     ]
@@ -351,6 +366,12 @@ def _batch_forms(process: int, notes: Notes) -> pl.DataFrame:
         for note in notes.of("batch")
     ]
     return pl.DataFrame(rows, schema=TABLE["batch_forms"].schema, orient="row")
+
+
+def _lines(process: int, notes: Notes) -> pl.DataFrame:
+    keys = ("file", "function", "first_line", "line", "count", "ns")
+    rows = [(process, *(line[key] for key in keys)) for note in notes.of("lines") for line in note["lines"]]
+    return pl.DataFrame(rows, schema=TABLE["lines"].schema, orient="row")
 
 
 def _readings(records: Records) -> pl.DataFrame:

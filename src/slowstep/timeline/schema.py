@@ -200,7 +200,7 @@ TABLES: tuple[Table, ...] = (
         row="One row per function whose calls were timed, over all timed stretches of its kind.",
         columns=(
             PROCESS,
-            _column("kind", pl.String, "what was timed: fetch"),
+            _column("kind", pl.String, "what was timed: fetch, gap or body"),
             _column("number", pl.Int64, "number of the function among its process's of this kind"),
             _column("file", pl.String, "source file"),
             _column("function", pl.String, "function name"),
@@ -208,6 +208,9 @@ TABLES: tuple[Table, ...] = (
             _column("total_ns", pl.Int64, "time in it and in what it called"),
             _column("own_ns", pl.Int64, "time in it and in built-in functions"),
             _column("stretches", pl.Int64, "stretches that were timed"),
+            _column("calls", pl.Int64, "how often it was called", nullable=True),
+            _column("wall_ns", pl.Int64, "length of all timed stretches", nullable=True),
+            _column("slowdown", pl.Float64, "how many times as long Python code takes while it is timed", nullable=True),
         ),
     ),
     Table(
@@ -446,6 +449,29 @@ TABLES: tuple[Table, ...] = (
             _column("bytes", pl.Int64, "bytes of all of them"),
             _column("spare_bytes", pl.Int64, "of these, what 8 bits per value would save where the values fit into them"),
             _column("types", pl.String, "types of values, most bytes first"),
+        ),
+    ),
+    Table(
+        name="lines",
+        row="One row per line of a function whose lines were counted in a step.",
+        columns=(
+            PROCESS,
+            _column("file", pl.String, "source file"),
+            _column("function", pl.String, "function name"),
+            _column("first_line", pl.Int64, "line where the function begins"),
+            _column("line", pl.Int64, "the line"),
+            _column("count", pl.Int64, "how often it ran before counting ended"),
+            _column("line_ns", pl.Int64, "time in it and in what it called"),
+        ),
+    ),
+    Table(
+        name="modes",
+        row="One row per look at what makes operations slower while it is on.",
+        columns=(
+            PROCESS,
+            TIME,
+            _column("on", pl.Int64, "which were on, as bits of record/modes.py"),
+            _column("looked_at", pl.Int64, "which were looked at"),
         ),
     ),
 )

@@ -54,7 +54,7 @@ def test_functions_that_call_each_other_end_the_descent():
 
 def test_calls_of_several_processes_are_added_and_others_left_out():
     calls = pl.DataFrame(
-        [(p, "fetch", n, *key, ns, 0, 2) for p in (1, 2, 9) for n, (key, ns) in enumerate([(FETCH, 100), (ITEM, 90)])],
+        [(p, "fetch", n, *key, ns, 0, 2, None, None, None) for p in (1, 2, 9) for n, (key, ns) in enumerate([(FETCH, 100), (ITEM, 90)])],
         schema=TABLE["calls"].schema, orient="row",
     )  # fmt: skip
     edges = pl.DataFrame([(p, "fetch", 0, 1, 90) for p in (1, 2, 9)], schema=TABLE["call_edges"].schema, orient="row")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from slowstep.record.batches import samples_in
 from slowstep.record.callers import call_path, training_frame
+from slowstep.record.compiled import has_compiled
 from slowstep.record.cpu_marks import build_marks
 from slowstep.record.format import FAILED, FORWARD, NO_GRADIENT
 from slowstep.record.hook import Hook, Undo, Unfit, all_of, find, replace
@@ -38,14 +39,6 @@ def install(recorder: Recorder) -> Undo:
     elif recorder.level == 1:
         recorder.when_no_loader = hook_now
     return all_of(undos)
-
-
-def has_compiled() -> bool:
-    """Whether torch.compile has been at work in this process, or might have been. (torch.optim alone imports torch._dynamo.)"""
-    if "torch._dynamo" not in sys.modules:
-        return False
-    frames = getattr(sys.modules.get("torch._dynamo.convert_frame"), "FRAME_COUNTER", None)
-    return frames != 0
 
 
 def _timed(recorder: Recorder, original: Any) -> Any:

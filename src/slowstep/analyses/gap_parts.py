@@ -1,0 +1,80 @@
+"""Gaps of the training thread, divided: first among functions that were timed in a few of them, the rest by stacks.
+
+A function may hold the interpreter's lock all the time, and then no stack was taken in it; the stacks of the others are right about
+the rest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from slowstep.analyses.forwards import Forwards
+from slowstep.analyses.functions import Path, Stacks, shown
+from slowstep.analyses.gaps import Part, name_gaps
+from slowstep.analyses.steps import Floats
+from slowstep.analyses.timed_gaps import GapFunction, TimedGaps
+from slowstep.analyses.trainer import Trainer
+from slowstep.timeline.intervals import Ints
+
+# A function that spends less than this on the one side belongs to the other altogether.
+SMALLEST_SIDE = 0.05
+# A gap may hold what no timed one did (a validation): of it a function takes at most so many times what it took in those.
+LONGEST = 2.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GapParts:
+    """Ns per step of each part, the stacks behind each, and the timed gaps behind those that were timed."""
+
+    ns: dict[Part, Floats]
+    stacks: dict[Part, int]
+    timed: dict[Part, int]
+
+
+def divide_gaps(
+    trainer: Trainer, forwards: Forwards, stacks: Stacks, start_ns: Ints, end_ns: Ints, step: Ints, count: int, gaps: TimedGaps | None
+) -> GapParts:
+    """Divide the gaps per step among named parts."""
+    if gaps is None or not gaps.functions:
+        named, counts = name_gaps(trainer, forwards, stacks, start_ns, end_ns, step, count)
+        return GapParts(ns=named, stacks=counts, timed={})
+    length = np.bincount(step, weights=(end_ns - start_ns).astype(np.float64), minlength=count).astype(np.float64)
+    timed = _timed(gaps, trainer, length)
+    scale = np.minimum(1.0, np.divide(length, held := sum(timed.values(), np.zeros(count)), out=np.ones(count), where=held > 0))
+    others = _without(stacks, {(f.file, f.name, f.line) for f in gaps.functions})
+    named, counts = name_gaps(trainer, forwards, others, start_ns, end_ns, step, count)
+    rest = 1 - np.divide(held * scale, length, out=np.zeros(count), where=length > 0)
+    parts = {part: ns * rest for part, ns in named.items()}
+    for part, ns in timed.items():
+        parts[part] = parts.get(part, np.zeros(count)) + ns * scale
+    return GapParts(ns=parts, stacks=dict.fromkeys(timed, 0) | counts, timed=dict.fromkeys(timed, gaps.gaps))
+
+
+def label_of(function: GapFunction, trainer: Trainer) -> str:
+    """How a function is called in the ledger."""
+    return f"{function.name} ({shown(function.file, trainer.facts.script)}:{function.line})"
+
+
+def _timed(gaps: TimedGaps, trainer: Trainer, length: Floats) -> dict[Part, Floats]:
+    """Ns per step by part: what a function spends in logging is `store`, the rest of it `output`."""
+    parts: dict[Part, Floats] = {}
+    for function in gaps.functions:
+        mine = np.minimum(length * function.share, LONGEST * function.ns_per_gap)
+        logging = 1.0 if function.logging > 1 - SMALLEST_SIDE else 0.0 if function.logging < SMALLEST_SIDE else function.logging
+        for stage, share in (("store", logging), ("output", 1 - logging)):
+            if share:
+                parts[stage, label_of(function, trainer)] = mine * share
+    return parts
+
+
+def _without(stacks: Stacks, known: set[tuple[str, str, int]]) -> Stacks:
+    """The stacks that do not stand in any of the functions."""
+    passing = {number for number, path in stacks.frames.items() if _passes(path, known)}
+    kept = ~np.isin(stacks.stack, list(passing))
+    return replace(stacks, time_ns=stacks.time_ns[kept], weight_ns=stacks.weight_ns[kept], stack=stacks.stack[kept])
+
+
+def _passes(path: Path, known: set[tuple[str, str, int]]) -> bool:
+    return any((frame.file, frame.function, frame.first_line) in known for frame in path)

@@ -1,0 +1,66 @@
+"""Something that is meant for finding errors is on while the model trains.
+
+What it sees:
+    Anomaly detection, torch's profiler, a trace function (debugger, coverage) or a Python profiler was on in some of the looks that are
+    taken twice a second, and compute times that share is at least 3 % of the window; or deterministic algorithms, which alone are advice.
+Why it costs:
+    Anomaly detection keeps a stack for each operation and checks every gradient for NaN; profilers write each operation down; a trace
+    function is called for every line of Python. Deterministic algorithms are slower ones where there is a choice.
+How the gain is predicted:
+    It is not: what these cost depends on the operations, and was not measured here. The training is not called healthy with them.
+When it is wrong:
+    A profiler with a schedule is on for a few steps only, on purpose. Determinism may be what the run is for.
+What to try:
+    Turn it off, or on for the one step that needs it.
+"""
+
+from __future__ import annotations
+
+from slowstep.analyses.measurements import Measurements
+from slowstep.diagnosis.gain import share_interval
+from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.findings import Evidence, Finding, Fix, Gain
+
+NAME = "debug-mode-on"
+# The least that a finding may claim (design).
+CLAIM = 0.03
+# Often on purpose, and free where an operation has one algorithm only.
+HARMLESS = "deterministic algorithms"
+FIXES = {
+    "anomaly detection": "turn anomaly detection off (torch.autograd.set_detect_anomaly(False)) once the NaN is found",
+    HARMLESS: "torch.use_deterministic_algorithms(False) unless runs must be repeated bit by bit",
+    "torch's profiler": "profile a few steps only: torch.profiler.schedule(wait, warmup, active, repeat=1)",
+}
+
+
+def judge(m: Measurements) -> Answer:
+    """Whether a debugging aid is on."""
+    costly = {name: on for name, on in m.work.modes.items() if name != HARMLESS}
+    share, low, high = share_interval(m, m.ledger.of("compute"))
+    on = max(costly.values(), default=0.0)
+    if share * on >= CLAIM:
+        return _judged(m, costly, share=share * on, low=low * on, high=high * on, advisory=False)
+    if HARMLESS in m.work.modes:
+        return _judged(m, {HARMLESS: m.work.modes[HARMLESS]}, share=0.0, low=0.0, high=0.0, advisory=True)
+    return None
+
+
+def _judged(m: Measurements, modes: dict[str, float], *, share: float, low: float, high: float, advisory: bool) -> Judged:
+    names = " and ".join(sorted(modes, key=lambda name: -modes[name]))
+    finding = Finding(
+        rule=NAME,
+        stage="compute",
+        title=f"{names} {'are' if ' and ' in names or names == HARMLESS else 'is'} on while the model trains",
+        share=share,
+        share_low=low,
+        share_high=high,
+        claims=() if advisory else tuple(name for stage, name in m.ledger.parts if stage == "compute"),
+        evidence=tuple(Evidence(name=name, value=on, unit=f"share of {m.work.looks} looks") for name, on in modes.items()),
+        gain=Gain(predicted=None, low=None, high=None, assumes="what it costs here was not measured"),
+        fixes=tuple(Fix(text=FIXES.get(name, f"run without {name}")) for name in sorted(modes, key=lambda name: -modes[name])),
+        advisory=advisory,
+    )
+    return Judged(finding=finding, counterfactual=None)
+
+
+RULE = Rule(name=NAME, stages=("compute",), judge=judge)

@@ -1,0 +1,59 @@
+"""An accelerator is here, and the model trains on the processor.
+
+What it sees:
+    Device files of an accelerator that this process may open, parameters of the optimizer on the processor, and no environment variable
+    that hides the accelerator on purpose. No driver is asked, nothing is initialised.
+Why it costs:
+    A model of some size trains ten to a hundred times as fast on an accelerator; a very small one does not.
+How the gain is predicted:
+    It is not: it was not tried. The training is not called healthy.
+When it is wrong:
+    The accelerator may be another job's, too old for the installed torch, or too much for so small a model.
+What to try:
+    model.to("cuda") and the batches as well; where torch cannot use it, install the build that can.
+"""
+
+from __future__ import annotations
+
+from slowstep.analyses.measurements import Measurements
+from slowstep.diagnosis.gain import share_interval
+from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.findings import Evidence, Finding, Fix, Gain
+
+NAME = "device-not-used"
+# The least that a finding may claim (design).
+CLAIM = 0.03
+
+
+def judge(m: Measurements) -> Answer:
+    """Whether an accelerator is left alone."""
+    found = m.work.accelerators or {}
+    if not found or m.device != "cpu" or m.work.accelerators_hidden:
+        return None
+    share, low, high = share_interval(m, m.ledger.of("compute"))
+    if share < CLAIM:
+        return None
+    names = ", ".join(f"{count} by {make.upper()}" for make, count in found.items())
+    built = m.work.accelerator_built
+    install = "install a torch that is built for it (https://pytorch.org/get-started): this one has no support for accelerators"
+    move = 'move model and batches to it: model.to("cuda"), batch.to("cuda", non_blocking=True) from pinned memory'
+    finding = Finding(
+        rule=NAME,
+        stage="compute",
+        title=f"the model trains on the processor, {share:.0%} of the time, and an accelerator is here ({names})",
+        share=share,
+        share_low=low,
+        share_high=high,
+        claims=tuple(name for stage, name in m.ledger.parts if stage == "compute"),
+        evidence=(
+            Evidence(name="accelerators", value=sum(found.values()), unit="devices", where=names),
+            Evidence(name="parameters on", value=m.device, unit=""),
+            Evidence(name="torch built for it", value={True: "yes", False: "no", None: None}[built], unit=""),
+        ),
+        gain=Gain(predicted=None, low=None, high=None, assumes="it was not tried"),
+        fixes=(*((Fix(text=install),) if built is False else ()), Fix(text=move)),
+    )
+    return Judged(finding=finding, counterfactual=None)
+
+
+RULE = Rule(name=NAME, stages=("compute",), judge=judge)

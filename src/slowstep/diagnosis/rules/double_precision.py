@@ -1,0 +1,92 @@
+"""The model computes in float64, where float32 would do.
+
+What it sees:
+    At least half of the elements of the optimizer's parameters are float64 (recorded at its first call), and compute holds at least 3 % of
+    the window.
+Why it costs:
+    Twice the bytes for memory and caches, half the numbers per vector instruction; and torch's fast convolutions (oneDNN) know no float64.
+How the gain is predicted:
+    r is compute times (1 - 1/ratio). How many times as long float64 takes was measured by benchmarks/double_precision.py, one core, 16
+    samples: convolutions 2.6 to 3.0, other layers 1.4 to 2.4; with one sample 1.04 to 2.0. Which of them it is is told by the share of the
+    forward's stacks that stand in convolutions. B is what the loader's workers need per step.
+When it is wrong:
+    Small tensors cost what their dispatch costs, whatever they hold: then the gain is little. Some computations (long sums, matrix
+    inverses, physics) need float64.
+What to try:
+    Make model and batches float32; often a NumPy array without a dtype has made the first tensor float64.
+"""
+
+from __future__ import annotations
+
+from slowstep.analyses.ledger import CORE
+from slowstep.analyses.measurements import Measurements
+from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
+from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.diagnosis.trainer_side import WORSE_BESIDE, producers_beside_ns
+from slowstep.findings import Evidence, Finding, Fix
+
+NAME = "double-precision"
+# The least that a finding may claim (design).
+CLAIM = 0.03
+MOSTLY = 0.5
+# float64 time / float32 time by benchmarks/double_precision.py: expected, at worse, at better.
+CONVOLUTIONS = (2.8, 1.7, 3.3)
+OTHERS = (1.9, 1.1, 2.4)
+
+
+def judge(m: Measurements) -> Answer:
+    """Whether the parameters are float64."""
+    dtypes = m.work.dtypes or {}
+    elements = sum(dtypes.values())
+    double = dtypes.get("float64", 0) / elements if elements else 0.0
+    # On an accelerator the ratio is another one, up to 64.
+    if double < MOSTLY or m.device != "cpu":
+        return None
+    compute = m.ledger.of("compute")
+    share, low, high = share_interval(m, compute)
+    if share < CLAIM:
+        return None
+    counterfactual = _counterfactual(m)
+    finding = Finding(
+        rule=NAME,
+        stage="compute",
+        title=f"{double:.0%} of the parameters are float64: the model computes with twice the bytes, {share:.0%} of the time",
+        share=share,
+        share_low=low,
+        share_high=high,
+        claims=tuple(name for stage, name in m.ledger.parts if stage == "compute"),
+        evidence=(
+            Evidence(name="float64", value=double, unit="share of parameters", threshold=MOSTLY),
+            Evidence(name="compute", value=share, unit="share of window", threshold=CLAIM),
+            Evidence(name="convolutions", value=m.work.convolutions, unit="share of forward"),
+            Evidence(name="removed per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
+        ),
+        gain=predict(m, counterfactual),
+        fixes=(
+            Fix(text="model.float(), and batches as float32 (np.float32 in the dataset, or .float())", changes_numerics=True),
+            Fix(text="keep float64 for the few operations that need it, and cast around them", changes_numerics=True),
+        ),
+    )
+    return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _counterfactual(m: Measurements) -> Counterfactual:
+    # What waits for a core goes with the rest.
+    compute = m.ledger.of("compute")
+    working = compute - m.ledger.of("compute", CORE)
+    convolutions = m.work.convolutions or 0.0
+
+    def case(at: int, factor: float) -> Case:
+        left = convolutions / CONVOLUTIONS[at] + (1 - convolutions) / OTHERS[at]
+        removed = (compute if factor == 1.0 else working) * (1 - left)
+        return Case(removed_ns=removed, beside_ns=factor * producers_beside_ns(m, spared_cpu_ns=float(working.mean()) * (1 - left)))
+
+    return Counterfactual(
+        assumes="float32 takes what it took in slowstep's benchmark, against float64",
+        expected=case(0, 1.0),
+        worse=case(1, WORSE_BESIDE),
+        better=case(2, 1.0),
+    )
+
+
+RULE = Rule(name=NAME, stages=("compute",), judge=judge)

@@ -1,0 +1,139 @@
+"""How often each line of a few functions runs in one step: that tells a loop in Python from one long operation.
+
+The time of a function says nothing of it: `a @ b` and a loop over pixels are both a line of Python. Counting costs a quarter of a
+microsecond a line, so it is done in one or two steps, for functions that hold time, and ends by itself after some thousand lines.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from types import CodeType, FrameType
+from typing import Any, Final
+
+from slowstep.record.tracebacks import PACKAGE
+
+# Functions of the user's with less than this share of a body's own time are not counted.
+WORTH_SHARE: Final = 0.05
+# Some 3 ms.
+MOST_LINES: Final = 6_000
+MOST_WRITTEN: Final = 30
+_STDLIB: Final = os.path.dirname(os.__file__) + os.sep
+
+
+class LineCounts:
+    """Counts lines on the calling thread, between `begin` and `end`."""
+
+    def __init__(self, note: Callable[[dict[str, Any]], None]) -> None:
+        self._note = note
+        self.running = False
+        self.forget()
+
+    def forget(self) -> None:
+        """Start anew, as in a forked child, which inherits a trace function."""
+        if self.running:
+            sys.settrace(None)
+        self.running, self.stretches = False, 0
+        self._counter: _Counter | None = None
+
+    def begin(self, entries: list[Any], wall_s: float, at_ns: int) -> None:
+        """Begin to count lines of the functions that are worth it by the profiler's `entries` of stretches that took `wall_s` together."""
+        self.running = True
+        self.stretches += 1
+        codes, frame = worthwhile(entries, wall_s), None
+        if wall_s - sum(entry.inlinetime for entry in entries) >= WORTH_SHARE * wall_s:
+            # The rest was spent in functions that had begun before: the training loop itself.
+            frame = _users_frame(sys._getframe(1))
+        self._counter = None
+        if sys.gettrace() is None and (codes or frame is not None):
+            self._counter = _Counter(codes, frame)
+            self._counter.start()
+
+    def end(self, at_ns: int) -> None:
+        """End the count and write it down."""
+        self.running = False
+        counter, self._counter = self._counter, None
+        if counter is not None:
+            counter.stop()
+            self._note({"kind": "lines", "of": "body", **counter.result()})
+
+
+class _Counter:
+    def __init__(self, codes: set[CodeType], frame: FrameType | None) -> None:
+        self._codes, self._frame = codes, frame
+        self._found: dict[tuple[CodeType, int], list[int]] = {}
+        self._left = MOST_LINES
+        self._global = self._build()
+
+    def start(self) -> None:
+        sys.settrace(self._global)
+        if self._frame is not None:
+            self._frame.f_trace = self._local
+
+    def stop(self) -> None:
+        # Somebody may have set a trace function of his own meanwhile: that one is not ours to stop.
+        if sys.gettrace() is self._global:
+            sys.settrace(None)
+        if self._frame is not None and self._frame.f_trace is self._local:
+            self._frame.f_trace = None
+        self._frame = None
+
+    def _build(self) -> Callable[[FrameType, str, Any], Any]:
+        codes, found, clock = self._codes, self._found, time.monotonic_ns
+        # The line that runs now, and since when.
+        current: list[Any] = [None, 0]
+
+        def local(frame: FrameType, event: str, _: Any) -> Any:
+            at_ns = clock()
+            last, since_ns = current
+            if last is not None:
+                last[1] += at_ns - since_ns
+            current[0] = None
+            if event == "line":
+                self._left -= 1
+                if self._left < 0:
+                    self.stop()
+                    frame.f_trace = None
+                    return None
+                key = (frame.f_code, frame.f_lineno)
+                current[0] = found.get(key) or found.setdefault(key, [0, 0])
+                current[0][0] += 1
+                current[1] = clock()
+            return local
+
+        def called(frame: FrameType, event: str, _: Any) -> Any:
+            return local if frame.f_code in codes else None
+
+        self._local = local
+        return called
+
+    def result(self) -> dict[str, Any]:
+        """Lines by time: how often each ran and ns in it, the counting's own time of a line left in; `complete` where none was left out."""
+        rows = sorted(self._found.items(), key=lambda row: -row[1][1])[:MOST_WRITTEN]
+        lines = [
+            {"file": code.co_filename, "function": code.co_qualname, "first_line": code.co_firstlineno, "line": line, "count": n, "ns": ns}
+            for (code, line), (n, ns) in rows
+        ]
+        return {"complete": self._left >= 0, "lines": lines}
+
+
+def worthwhile(entries: list[Any], wall_s: float) -> set[CodeType]:
+    """The user's functions that hold time of their own, from the profiler's entries."""
+    return {
+        entry.code
+        for entry in entries
+        if isinstance(entry.code, CodeType) and entry.inlinetime >= WORTH_SHARE * wall_s and is_users(entry.code.co_filename)
+    }
+
+
+def is_users(file: str) -> bool:
+    """Whether a file is neither installed nor generated nor our own."""
+    return not (file.startswith(("<", PACKAGE, _STDLIB)) or "-packages" in file)
+
+
+def _users_frame(frame: FrameType | None) -> FrameType | None:
+    while frame is not None and not is_users(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame

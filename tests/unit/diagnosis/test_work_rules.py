@@ -1,0 +1,242 @@
+"""Rules about the training's own work: recordings with what the recorder adds for them, and close ones without the problem."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from made_recordings import MS, SCRIPT, START_NS, TRAINER_THREAD, Training, make_recording
+from slowstep.analyses.measurements import measure
+from slowstep.analyses.work import ForwardLine
+from slowstep.diagnosis.rules.dominant_module import RULE as DOMINANT_MODULE
+from slowstep.record import format as fmt
+from slowstep.record.modes import ANOMALY, DETERMINISTIC, PYTHON_MODES, TORCH_MODES, TRACED
+from slowstep.report.document import validate
+from slowstep.sources.recording import SOURCE
+from slowstep.workflow.diagnose import diagnose_recording
+
+Report = dict[str, Any]
+Function = tuple[str, str, int]
+
+LOGGING: Function = ("/usr/lib/python3.11/logging/__init__.py", "Logger.info", 1)
+SKLEARN: Function = ("/usr/lib/python3.11/site-packages/sklearn/metrics/_ranking.py", "roc_auc_score", 1)
+PILLOW: Function = ("/usr/lib/python3.11/site-packages/PIL/Image.py", "Image.save", 1)
+PRINT: Function = ("<built-in>", "built-in method builtins.print", 0)
+AFTER: Function = (SCRIPT, "after_step", 80)
+LOSS: Function = (SCRIPT, "weigh_pixels", 60)
+BACKWARD: Function = ("/opt/slowstep/record/hooks/torch_backward.py", "_timed.<locals>.backward", 60)
+OPTIMIZER: Function = ("/usr/lib/site-packages/torch/optim/optimizer.py", "Optimizer.profile_hook_step.<locals>.wrapper", 1)
+
+
+def calls(kind: str, wall_ms: float, *rows: tuple[Function, float, float, list[list[float]]], stretches: int = 3) -> dict[str, Any]:
+    """Timed calls: (function, total ms, own ms, callees with ms) of all stretches, each called once in each."""
+    functions = [
+        {"file": file, "function": name, "line": line, "calls": stretches, "total_ns": int(total * MS), "own_ns": int(own * MS),
+         "callees": [[int(callee), int(ms * MS)] for callee, ms in callees]}
+        for (file, name, line), total, own, callees in rows
+    ]  # fmt: skip
+    return {"kind": "calls", "of": kind, "stretches": stretches, "wall_ns": int(wall_ms * MS), "slowdown": 1.0, "functions": functions}
+
+
+def lines(count: int, each_us: float) -> dict[str, Any]:
+    file, name, first = LOSS
+    rows = [{"file": file, "function": name, "first_line": first, "line": first + 4, "count": count, "ns": int(count * each_us * 1000)}]
+    return {"kind": "lines", "of": "body", "complete": True, "lines": rows}
+
+
+def after_step(called: Function, share: float) -> dict[str, Any]:
+    """Three gaps of 10 ms, all in a function that spends a share in another."""
+    return calls("gap", 30, (AFTER, 30, 30 * (1 - share), [[1, 30 * share]]), (called, 30 * share, 30 * share, []))
+
+
+def looks(*modes: int, looked_at: int = TORCH_MODES) -> list[bytes]:
+    """One look each 500 ms."""
+    times = [START_NS + 500 * MS * (k + 1) for k in range(len(modes))]
+    return [fmt.RECORD.pack(t, t, on, looked_at, 0, TRAINER_THREAD, 0, 0, fmt.MODES) for t, on in zip(times, modes, strict=True)]
+
+
+def recording(
+    folder: Path,
+    *notes: dict[str, Any],
+    records: list[bytes] | None = None,
+    changed: dict[str, dict[str, Any]] | None = None,
+    **training: Any,
+) -> Path:
+    """A made recording with further notes and records of the trainer, and with lines of some kinds changed."""
+    make_recording(folder, Training(**{"steps": 300, **training}))
+    path = folder / "100-1.jsonl"
+    told = [json.loads(line) for line in path.read_text().splitlines()]
+    told = [{**line, **(changed or {}).get(line["kind"], {})} for line in told]
+    path.write_text("".join(json.dumps(line) + "\n" for line in (*told, *notes)))
+    path = folder / "100-1.rec"
+    path.write_bytes(b"".join(records or []) + path.read_bytes())
+    return folder
+
+
+def report_of(folder: Path, *notes: dict[str, Any], **more: Any) -> Report:
+    report = diagnose_recording(recording(folder, *notes, **more))
+    validate(report)
+    return report
+
+
+def rules_in(report: Report) -> list[str]:
+    return [rule for finding in report["findings"] for rule in (finding["rule"], *finding["also"])]
+
+
+# A body of 20 ms, of which forward and loss take 12: 9 of them in the function of the user's.
+BODY = calls("body", 60, (LOSS, 27, 27, []), (BACKWARD, 21, 21, []), (OPTIMIZER, 3, 3, []))
+
+
+def test_a_loop_in_python_is_named_with_its_line_and_its_gain(tmp_path):
+    report = report_of(tmp_path, BODY, lines(5000, 0.4), forward_share=2 / 3)
+
+    finding = report["findings"][0]
+    assert (report["verdict"]["state"], report["verdict"]["rule"]) == ("bottleneck", "python-between-operations")
+    assert "weigh_pixels runs line train.py:64 at least 5000 times" in finding["title"]
+    step_ms = 1000 / report["throughput"]["steps_per_s"]
+    assert finding["gain"]["predicted"] == pytest.approx(step_ms / (step_ms - 9 * 0.95), rel=0.01)
+
+
+@pytest.mark.parametrize(
+    "note",
+    [lines(12, 800), lines(5000, 60), lines(99, 0.4)],
+    ids=["a dozen long operations", "operations that take longer than their dispatch", "too few runs"],
+)
+def test_a_function_that_calls_long_operations_is_no_loop_in_python(tmp_path, note):
+    report = report_of(tmp_path, BODY, note, forward_share=2 / 3)
+
+    assert "python-between-operations" not in rules_in(report)
+    assert report["verdict"]["state"] == "healthy"
+
+
+def test_what_timing_has_slowed_in_a_loop_is_taken_out_again(tmp_path):
+    slowed = {**calls("body", 87, (LOSS, 54, 54, []), (BACKWARD, 21, 21, []), (OPTIMIZER, 3, 3, [])), "slowdown": 2.0}
+
+    plain = report_of(tmp_path / "plain", BODY, lines(5000, 0.4), forward_share=2 / 3)["findings"][0]["gain"]
+    gain = report_of(tmp_path / "slowed", slowed, lines(5000, 0.4), forward_share=2 / 3)["findings"][0]["gain"]
+
+    assert gain["predicted"] == pytest.approx(plain["predicted"], rel=0.01)
+    assert gain["high"] > plain["high"]
+
+
+@pytest.mark.parametrize(
+    ("called", "rule"), [(LOGGING, "chatty-logging"), (PRINT, "chatty-logging"), (SKLEARN, "per-step-metrics")], ids=str
+)
+def test_what_a_function_after_the_update_does_is_said_and_its_gain_predicted(tmp_path, called, rule):
+    report = report_of(tmp_path, after_step(called, 0.9), after_ms=10, after="after_step")
+
+    finding = report["findings"][0]
+    assert (report["verdict"]["state"], finding["rule"], finding["also"]) == ("bottleneck", rule, ["slow-callback"])
+    assert "after_step (train.py:80)" in finding["title"]
+    truth = report_of(tmp_path / "truth", after_ms=10 / 50)["throughput"]["steps_per_s"] / report["throughput"]["steps_per_s"]
+    assert finding["gain"]["predicted"] == pytest.approx(truth, rel=0.03)
+    assert finding["gain"]["low"] <= truth <= finding["gain"]["high"]
+
+
+@pytest.mark.parametrize(("called", "share"), [(LOGGING, 0.3), (SKLEARN, 0.3), (PILLOW, 0.9)], ids=str)
+def test_a_function_that_mostly_does_something_else_is_a_slow_callback(tmp_path, called, share):
+    report = report_of(tmp_path, after_step(called, share), after_ms=10, after="after_step")
+
+    assert report["verdict"]["rule"] == "slow-callback"
+    assert not {"chatty-logging", "per-step-metrics"} & set(rules_in(report))
+
+
+def test_a_few_log_lines_are_not_worth_a_finding(tmp_path):
+    report = report_of(tmp_path, after_step(LOGGING, 0.9), after_ms=0.4, after="after_step")
+
+    assert rules_in(report) == []
+
+
+def test_a_timed_function_is_named_though_no_stack_was_taken_in_it(tmp_path):
+    report = report_of(tmp_path, after_step(PILLOW, 0.9), after_ms=10, after="something_else")
+
+    assert "after_step" in report["findings"][0]["title"]
+
+
+def test_parameters_in_float64_are_the_cause(tmp_path):
+    report = report_of(tmp_path, changed={"optimizer": {"dtypes": {"float64": 90, "float32": 10}}})
+
+    finding = report["findings"][0]
+    assert (report["verdict"]["rule"], report["verdict"]["stage"]) == ("double-precision", "compute")
+    assert finding["fixes"][0]["changes_numerics"]
+    assert 1.03 < finding["gain"]["low"] < finding["gain"]["predicted"] < finding["gain"]["high"] < 3.5
+
+
+@pytest.mark.parametrize("dtypes", [None, {"float32": 100}, {"float64": 40, "float32": 60}, {}], ids=str)
+def test_parameters_of_which_few_are_float64_are_not(tmp_path, dtypes):
+    assert rules_in(report_of(tmp_path, changed={"optimizer": {"dtypes": dtypes}})) == []
+
+
+def test_anomaly_detection_leaves_no_training_healthy_and_is_named(tmp_path):
+    report = report_of(tmp_path, records=looks(*[ANOMALY] * 12))
+
+    assert report["verdict"]["state"] == "undetermined"
+    assert "debug-mode-on" in report["verdict"]["summary"]
+    assert report["findings"][0]["title"].startswith("anomaly detection is on")
+
+
+def test_a_debugger_is_named_and_what_was_not_looked_at_does_not_count(tmp_path):
+    report = report_of(tmp_path, records=looks(*[TRACED] * 10, looked_at=PYTHON_MODES) + looks(*[0] * 10))
+
+    assert report["findings"][0]["evidence"][0]["value"] == 1.0
+
+
+def test_a_profiler_that_was_on_for_a_moment_is_not_worth_a_finding(tmp_path):
+    assert rules_in(report_of(tmp_path, records=looks(4, *[0] * 40), steps=1500)) == []
+
+
+def test_deterministic_algorithms_are_only_advice(tmp_path):
+    report = report_of(tmp_path, records=looks(*[DETERMINISTIC] * 12))
+
+    assert report["verdict"]["state"] == "healthy"
+    assert rules_in(report) == ["debug-mode-on"]
+
+
+GPU = {"accelerators": {"nvidia": 2}, "accelerator_built": False}
+
+
+def test_an_accelerator_that_is_left_alone_is_said_and_the_build_that_cannot_use_it(tmp_path):
+    report = report_of(tmp_path, changed={"facts": GPU})
+
+    assert report["verdict"]["state"] == "undetermined"
+    assert rules_in(report) == ["device-not-used"]
+    assert "no support" in report["findings"][0]["fixes"][0]["text"]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"facts": {"accelerators": {}}},
+        {"facts": GPU, "process": {"env": {"CUDA_VISIBLE_DEVICES": ""}}},
+        {"facts": GPU, "optimizer": {"device": "cuda"}},
+    ],
+    ids=["none here", "hidden on purpose", "in use"],
+)
+def test_an_accelerator_that_is_hidden_or_in_use_is_no_problem(tmp_path, changed):
+    assert "device-not-used" not in rules_in(report_of(tmp_path, changed=changed))
+
+
+LINE = ForwardLine(
+    function="Net.forward", where="model.py:35", operation="Conv2d", share=0.8, forward_share=0.5, stacks=60, lines=3
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "fires"),
+    [({}, True), ({"share": 0.45}, False), ({"forward_share": 0.3}, False), ({"lines": 1}, False)],
+    ids=str,
+)
+def test_a_line_that_holds_most_of_the_forward_is_advice(tmp_path, change, fires):
+    m = measure(SOURCE.read(make_recording(tmp_path, Training())))
+    m = replace(m, work=replace(m.work, forward_line=replace(LINE, **change)))
+
+    answer = DOMINANT_MODULE.judge(m)
+
+    assert (answer is not None) == fires
+    if fires:
+        assert answer.finding.advisory
+        assert "model.py:35 (Conv2d)" in answer.finding.title

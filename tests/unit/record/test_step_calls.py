@@ -1,0 +1,245 @@
+"""Timing calls in gaps and bodies, and counting lines: what is written, and that nothing stays behind."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from slowstep.record import line_counts
+from slowstep.record.call_times import CallTimes, slowdown
+from slowstep.record.format import MODES
+from slowstep.record.line_counts import LineCounts
+from slowstep.record.recorder import now
+from slowstep.record.step_calls import FIRST, StepCalls
+from slowstep.record.threads import PerThread
+
+Notes = list[dict[str, Any]]
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_behind() -> Iterator[None]:
+    before = sys.getprofile(), sys.gettrace()
+    sys.setprofile(None)
+    sys.settrace(None)
+    yield
+    left = sys.getprofile(), sys.gettrace()
+    sys.setprofile(before[0])
+    sys.settrace(before[1])
+    assert left == (None, None)
+
+
+def log_results() -> None:
+    print("x" * 10, end="", file=Sink())
+
+
+class Sink:
+    def write(self, text: str) -> int:
+        return len(text)
+
+
+def loop_over_pixels() -> float:
+    total = 0.0
+    for pixel in range(2000):
+        total += pixel
+    return total
+
+
+def multiply() -> int:
+    return sum(range(100_000))
+
+
+class Loop:
+    """A training of a few lines that calls what the hooks would."""
+
+    def __init__(self, *, compiles: bool = False, level: int = 1) -> None:
+        self.notes: Notes = []
+        self.events: list[tuple[int, ...]] = []
+        self.recorder = SimpleNamespace(
+            note=self.notes.append,
+            event=lambda *fields: self.events.append(fields),
+            level=level,
+            live=[True],
+            local=PerThread(),
+            forgetters=[],
+            undos=[],
+        )
+        self.me = self.recorder.local.me
+        self.me.waits = 1
+        self.calls = StepCalls(self.recorder, lambda: compiles)
+
+    def receive(self) -> None:
+        if self.me.when_received is not None:
+            self.me.when_received(self.me)
+
+    def step(self, body: Callable[[], object] = loop_over_pixels, gap: Callable[[], object] = log_results, updates: int = 1) -> None:
+        body()
+        for _ in range(updates):
+            self.calls.updated(self.me, now())
+        gap()
+        self.receive()
+
+    def of(self, kind: str) -> Notes:
+        return [note for note in self.notes if note["kind"] == "calls" and note["of"] == kind]
+
+    def lines(self) -> Notes:
+        return [note for note in self.notes if note["kind"] == "lines"]
+
+
+def names(note: dict[str, Any]) -> set[str]:
+    return {function["function"] for function in note["functions"]}
+
+
+def test_gaps_and_bodies_are_timed_apart_after_the_first_steps() -> None:
+    loop = Loop()
+
+    for _ in range(FIRST - 1):
+        loop.step()
+    before = list(loop.notes)
+    for _ in range(20):
+        loop.step()
+
+    assert before == []
+    gap, body = loop.of("gap")[-1], loop.of("body")[-1]
+    assert "log_results" in names(gap)
+    assert "built-in method builtins.print" in names(gap)
+    assert "loop_over_pixels" in names(body)
+    assert not {"loop_over_pixels"} & names(gap)
+    assert not {"log_results"} & names(body)
+    assert gap["stretches"] == body["stretches"] == 3
+    assert body["wall_ns"] > 0
+    assert body["slowdown"] >= 1.0
+
+
+def test_lines_of_a_function_that_holds_time_are_counted_once_it_is_known() -> None:
+    loop = Loop()
+
+    for _ in range(FIRST + 12):
+        loop.step()
+
+    (note,) = loop.lines()
+    counted = {line["line"] - line["first_line"]: line["count"] for line in note["lines"] if line["function"] == "loop_over_pixels"}
+    assert (counted[2], counted[3]) == (2001, 2000)
+
+
+def test_counting_ends_by_itself_after_some_thousand_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(line_counts, "MOST_LINES", 500)
+    loop = Loop()
+
+    for _ in range(FIRST + 12):
+        loop.step()
+
+    (note,) = loop.lines()
+    assert not note["complete"]
+    assert sum(line["count"] for line in note["lines"]) == 500
+
+
+def test_a_function_of_one_long_operation_shows_no_line_that_ran_often() -> None:
+    loop = Loop()
+
+    for _ in range(FIRST + 12):
+        loop.step(body=multiply)
+
+    assert all(line["count"] < 10 for note in loop.lines() for line in note["lines"])
+
+
+def test_two_updates_for_one_batch_end_all_timing() -> None:
+    loop = Loop()
+
+    for _ in range(FIRST + 20):
+        loop.step(updates=2)
+
+    assert len(loop.of("gap")) <= 1
+    assert loop.of("body") == []
+
+
+@pytest.mark.parametrize("loop", [{"compiles": True}, {"level": 0}], ids=["compiled code", "level 0"])
+def test_nothing_is_timed_where_it_could_be_noticed_or_is_not_wanted(loop: dict[str, Any]) -> None:
+    training = Loop(**loop)
+
+    for _ in range(FIRST + 20):
+        training.step()
+
+    assert [note for note in training.notes if note["kind"] != "modes"] == []
+
+
+def test_the_user_profiler_and_debugger_are_left_alone_and_recorded() -> None:
+    loop = Loop()
+    mine = lambda *_: None  # noqa: E731
+
+    sys.setprofile(mine)
+    sys.settrace(mine)
+    try:
+        for _ in range(FIRST + 20):
+            loop.step()
+        assert sys.getprofile() is mine
+        assert sys.gettrace() is mine
+    finally:
+        sys.setprofile(None)
+        sys.settrace(None)
+
+    assert loop.notes == []
+    assert [event[3] for event in loop.events if event[0] == MODES] == [24]
+
+
+def test_what_is_timed_when_the_recording_ends_is_stopped() -> None:
+    loop = Loop()
+    while sys.getprofile() is None:
+        loop.calls.updated(loop.me, now())
+        if sys.getprofile() is None:
+            loop.receive()
+
+    loop.recorder.undos[0]()
+
+    assert sys.getprofile() is None
+
+
+def test_a_forked_child_is_not_timed_on() -> None:
+    loop = Loop()
+    while sys.getprofile() is None:
+        loop.calls.updated(loop.me, now())
+        if sys.getprofile() is None:
+            loop.receive()
+
+    loop.recorder.forgetters[0]()
+
+    assert sys.getprofile() is None
+
+
+def test_of_many_stretches_some_are_written_down() -> None:
+    notes: Notes = []
+    calls = CallTimes("body", notes.append, share=1e9)
+    at_ns = 1
+    for _ in range(102):
+        at_ns += 1_000_000
+        if calls.begin(at_ns):
+            log_results()
+            calls.end(at_ns + 500_000)
+
+    assert calls.stretches == 100
+    assert len(notes) < 25
+    assert notes[-1]["stretches"] >= 80
+
+
+def test_python_code_is_not_faster_while_it_is_timed() -> None:
+    assert 1.0 <= slowdown(builtins=False) < 50
+
+
+def test_lines_are_not_counted_while_a_debugger_traces() -> None:
+    notes: Notes = []
+    counts = LineCounts(notes.append)
+    mine = lambda *_: None  # noqa: E731
+
+    sys.settrace(mine)
+    try:
+        counts.begin([], 1.0, now())
+        loop_over_pixels()
+        counts.end(now())
+        assert sys.gettrace() is mine
+    finally:
+        sys.settrace(None)
+
+    assert notes == []
