@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+import time
 from functools import partial
 
 from slowstep.record import format as contract
@@ -15,7 +16,7 @@ from slowstep.record.tracebacks import show_own_frames
 from slowstep.registry import discover
 
 
-def activated(just_imported: str | None = None) -> Recorder | None:
+def activated(just_imported: str | None = None, import_began_ns: int | None = None) -> Recorder | None:
     """The recorder of this process with all hooks installed; None when the environment names no recording that is under way."""
     folder = os.environ.get(contract.ENV_RECORDING)
     if not folder or os.environ.get(contract.ENV_DISABLE):
@@ -31,6 +32,8 @@ def activated(just_imported: str | None = None) -> Recorder | None:
         return None
     if not recorder.page.recording:
         return None
+    # Every process that is forked from this one was started with it.
+    recorder.introduce({"kind": "startup", "import_began_ns": import_began_ns, "activated_ns": time.monotonic_ns()})
     install(recorder, just_imported)
     atexit.register(recorder.stop, "exit")
     if hasattr(os, "register_at_fork"):

@@ -146,9 +146,10 @@ _NEEDED: dict[str, dict[str, type]] = {
 }
 _OPTIONAL: dict[str, dict[str, type]] = {
     "process": {"pid": int, "ppid": int, "started_ns": int, "format": int, "cores_allowed": int, "script": str, "torch": str},
-    "iterator": {"loader": int, "prefetch_factor": int, "batch_size": int, "workers": list, "dataset": str, "collate": str}
+    "iterator": {"persistent": bool, "loader": int, "dataset_length": int, "prefetch_factor": int, "batch_size": int, "workers": list, "dataset": str, "collate": str}
     | {"collate_file": str, "collate_line": int, "is_default_collate": bool},
     "facts": {"threads": int},
+    "startup": {"import_began_ns": int, "activated_ns": int},
     "graph": {"nodes": int, "elements": int},
     "cost": {"event_ns": float, "events": int, "sampler_cpu_ns": int},
     "health": {"count": int},
@@ -197,7 +198,7 @@ def process_facts(notes: Notes) -> ProcessFacts:
         event_cost_ns=cost.get("event_ns"),
         events=cost.get("events"),
         sampler_cpu_ns=cost.get("sampler_cpu_ns"),
-        notes={"facts": facts, "optimizers": notes.of("optimizer")},
+        notes={"facts": facts, "optimizers": notes.of("optimizer"), "startup": notes.last("startup")},
     )
 
 

@@ -145,6 +145,9 @@ def _process_tables(process: int, notes: Notes, records: Records) -> dict[str, p
         "frames": _frames(process, notes),
         "calls": _calls(process, notes),
         "call_edges": _call_edges(process, notes),
+        "slow_samples": _frame(
+            "slow_samples", **_span(process, r := of(fmt.SLOW_SAMPLE)), index=_known(r["a"]), usual_ns=r["b"], batch=r["c"]
+        ),
         "totals": _frame("totals", **_span(process, r := of(fmt.TOTALS)), steps=r["a"], samples=_known(r["b"])),
     }
 
@@ -280,6 +283,8 @@ _ITERATOR_KEYS = {
     "collate_file": "collate_file",
     "collate_line": "collate_line",
     "collate_is_default": "is_default_collate",
+    "persistent": "persistent",
+    "dataset_length": "dataset_length",
 }
 
 
