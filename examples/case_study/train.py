@@ -15,6 +15,7 @@ from torch.utils.data import DataLoader
 
 from data import CLASSES, FILE_SIZE, ShapesDataset, augment_default, augment_slow, collate_slow, make_files
 from model import SegmentationNet
+from time_problems import History, load_lexicon, make_validation, validate, with_large_pictures
 
 WARMUP_STEPS = 20
 
@@ -30,6 +31,11 @@ class Settings:
     post_process: str = "off"
     checkpoint_every: int = 0
     read_latency_ms: float = 0.0
+    history: str = "off"
+    validate_every: int = 0
+    large_pictures: str = "off"
+    lexicon: str = "off"
+    persistent: str = "on"
     steps: int = 190
 
 
@@ -43,6 +49,10 @@ VARIANTS = {
     "small-batch": replace(BASE, batch_size=4, steps=900),
     "slow-callback": replace(BASE, post_process="on", steps=125),
     "blocking-checkpoint": replace(BASE, checkpoint_every=2, steps=150),
+    "growing-history": replace(BASE, history="rewrite"),
+    "frequent-validation": replace(BASE, validate_every=5, steps=150),
+    "straggler-sample": replace(BASE, large_pictures="on", steps=150),
+    "worker-restart": replace(BASE, workers=2, lexicon="on", persistent="off", steps=150),
 }
 
 
@@ -56,6 +66,11 @@ def read_command_line() -> tuple[argparse.Namespace, Settings]:
     parser.add_argument("--post-process", choices=["off", "on"], help="write the predicted masks as images after every step")
     parser.add_argument("--checkpoint-every", type=int, help="steps; 0: only at the end")
     parser.add_argument("--read-latency-ms", type=float, help="added to the reading of every file, as a network file system does")
+    parser.add_argument("--history", choices=["off", "rewrite"], help="write everything ever measured to a JSON file after every step")
+    parser.add_argument("--validate-every", type=int, help="steps; 0: never")
+    parser.add_argument("--large-pictures", choices=["off", "on"], help="one picture in 60 has a hundred times the pixels")
+    parser.add_argument("--lexicon", choices=["off", "on"], help="every worker loads a table before its first batch")
+    parser.add_argument("--persistent", choices=["off", "on"], help="whether workers outlive the epoch")
     parser.add_argument("--steps", type=int)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=1)
@@ -68,12 +83,14 @@ def read_command_line() -> tuple[argparse.Namespace, Settings]:
 
 def make_loader(settings: Settings, folder: Path) -> DataLoader:
     augment = augment_slow if settings.augment == "slow" else augment_default
+    folder = with_large_pictures(folder) if settings.large_pictures == "on" else folder
     return DataLoader(
         ShapesDataset(folder, augment, settings.read_latency_ms),
         batch_size=settings.batch_size,
         shuffle=True,
         num_workers=settings.workers,
-        persistent_workers=settings.workers > 0,
+        persistent_workers=settings.workers > 0 and settings.persistent == "on",
+        worker_init_fn=load_lexicon if settings.lexicon == "on" else None,
         collate_fn=collate_slow if settings.collate == "slow" else None,
     )
 
@@ -94,6 +111,8 @@ def train(settings: Settings, loader: DataLoader, output: Path) -> dict[str, flo
     model = SegmentationNet(CLASSES)
     average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(0.99))
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    history = History(output / "history.json")
+    validation = make_validation(loader.dataset, settings.batch_size) if settings.validate_every else None
     step = samples = 0
     started = time.perf_counter()
     while step < settings.steps:
@@ -108,6 +127,11 @@ def train(settings: Settings, loader: DataLoader, output: Path) -> dict[str, flo
             samples += len(images)
             if settings.post_process == "on":
                 save_mask_images(logits, output)
+            if settings.history == "rewrite":
+                history.add(step, loss.item(), logits)
+                history.rewrite()
+            if settings.validate_every and step % settings.validate_every == 0:
+                validate(model, validation)
             if settings.checkpoint_every and step % settings.checkpoint_every == 0:
                 save_checkpoint(output / "latest.pt", step, model, average, optimizer)
             if step % 20 == 0:

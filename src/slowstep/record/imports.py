@@ -1,7 +1,7 @@
 """Waits for a module to be imported, without importing anything itself.
 
-The injected `sitecustomize` loads this file by its place, in every Python process of a command: it must stay small, import nothing that Python has not,
-and work without its package.
+The injected `sitecustomize` loads this file by its place, in every Python process of a command: it must stay small, import nothing
+that Python has not imported itself, and work without its package.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Tells the few samples that take many times as long to make as the others, by their index.
 
-A data set is asked for one index of a batch after the other: a list that looks at the clock where the next index is taken times each sample,
-and neither the data set nor the fetcher is touched.
+A data set is asked for one index of a batch after the other: a list that looks at the clock where the next index is taken times each
+sample, and neither the data set nor the fetcher is touched.
 """
 
 from __future__ import annotations

@@ -146,7 +146,8 @@ _NEEDED: dict[str, dict[str, type]] = {
 }
 _OPTIONAL: dict[str, dict[str, type]] = {
     "process": {"pid": int, "ppid": int, "started_ns": int, "format": int, "cores_allowed": int, "script": str, "torch": str},
-    "iterator": {"persistent": bool, "loader": int, "dataset_length": int, "prefetch_factor": int, "batch_size": int, "workers": list, "dataset": str, "collate": str}
+    "iterator": {"loader": int, "prefetch_factor": int, "batch_size": int, "workers": list, "dataset": str, "collate": str}
+    | {"persistent": bool, "dataset_length": int}
     | {"collate_file": str, "collate_line": int, "is_default_collate": bool},
     "facts": {"threads": int},
     "startup": {"import_began_ns": int, "activated_ns": int},

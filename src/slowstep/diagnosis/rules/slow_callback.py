@@ -24,6 +24,7 @@ from slowstep.analyses.ledger import CORE, Part
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps import Floats
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
+from slowstep.diagnosis.growing import growing
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE, producers_beside_ns, stack_spread, with_core_delay
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
@@ -45,6 +46,10 @@ def judge(m: Measurements) -> Answer:
             return NotJudged(rule=NAME, reason="no stacks were taken of the time after the updates; record longer, at --level 1 or more")
         return None
     part = max(candidates, key=lambda p: m.ledger.of(*p).sum())
+    growth = growing(m)
+    if growth is not None and growth.part == part:
+        # Its time grows with the run: growing-file and growing-step-time say more of it.
+        return None
     removed = with_core_delay(m, part)
     share, low, high = share_interval(m, removed)
     if share < CLAIM:
