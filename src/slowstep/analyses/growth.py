@@ -10,7 +10,8 @@ import numpy as np
 import polars as pl
 
 from slowstep.analyses.functions import Path, Stacks, above, callee, is_library, shown
-from slowstep.analyses.ledger import Ledger, Part
+from slowstep.analyses.ledger import CORE, Ledger, Part, with_core_delay
+from slowstep.analyses.producers import CORE as CORE_OF_PRODUCER
 from slowstep.analyses.steps import Floats, Steps
 from slowstep.analyses.trainer import Trainer
 from slowstep.analyses.trends import Trend, find_trend
@@ -43,20 +44,18 @@ class GrowingSaves:
     last_bytes: float
 
 
-def find_step_trend(step_ns: Floats, known_ns: Floats) -> Trend | None:
-    """The trend of steps without their periodic events; None where too few were recorded."""
-    return find_trend(np.clip(step_ns - known_ns, 0, None))
-
-
 def find_growth(ledger: Ledger, steps: Steps, stacks: Stacks, trainer: Trainer, known: Sequence[Part]) -> Growth | None:
     """The part that surely grows most; None where none does."""
     best: Growth | None = None
     for part in ledger.parts:
         ns = ledger.of(*part)
-        trend = None if part in known or ns.sum() < SMALLEST_SHARE * ledger.ns.sum() else find_trend(ns)
+        if part in known or part[1] in (CORE, CORE_OF_PRODUCER) or ns.sum() < SMALLEST_SHARE * ledger.ns.sum():
+            continue
+        trend = find_trend(ns)
         if trend is None or trend.growth_low <= 0 or (best is not None and trend.growth <= best.trend.growth):
             continue
-        above_ns = np.clip(ns - max(trend.first, 0.0), 0, None)
+        queued = float(with_core_delay(ledger, *part).sum() / ns.sum())
+        above_ns = np.clip(ns - max(trend.first, 0.0), 0, None) * queued
         best = Growth(part=part, trend=trend, above_ns=above_ns, writes_share=_writes_share(part, steps, stacks, trainer))
     return best
 

@@ -57,6 +57,14 @@ class _Spans:
     part: list[Part]
 
 
+def with_core_delay(ledger: Ledger, stage: str, *names: str) -> Floats:
+    """Time per step of some parts of a stage, with their share of what the stage waited for a core in that step."""
+    own, delay = ledger.of(stage, *names), ledger.of(stage, CORE)
+    others = ledger.of(stage) - delay
+    share = np.divide(own, others, out=np.zeros_like(own), where=others > 0)
+    return np.asarray(own + delay * share)
+
+
 def build_ledger(timeline: Timeline, trainer: Trainer, steps: Steps, waits: WaitParts, stacks: Stacks) -> Ledger:
     """Divide the window of `steps` among parts, per step."""
     forwards = find_forwards(trainer.spans, trainer.update_end_ns)

@@ -7,17 +7,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from slowstep.analyses.functions import Stacks
-from slowstep.analyses.growth import GrowingSaves, Growth, find_growing_saves, find_growth, find_step_trend
-from slowstep.analyses.ledger import VALIDATION, Ledger, Part
+from slowstep.analyses.growth import GrowingSaves, Growth, find_growing_saves, find_growth
+from slowstep.analyses.ledger import CORE, VALIDATION, Ledger, Part, with_core_delay
 from slowstep.analyses.periods import find_periods
+from slowstep.analyses.producers import CORE as CORE_OF_PRODUCER
 from slowstep.analyses.producers import STARTUP, Fetches, WaitParts
 from slowstep.analyses.restarts import Restarts, find_restarts
 from slowstep.analyses.startup import Startup, find_startup
 from slowstep.analyses.steps import Floats, Steps
 from slowstep.analyses.stragglers import Stragglers, find_stragglers
 from slowstep.analyses.trainer import Trainer
-from slowstep.analyses.trends import Trend
-from slowstep.stages import UNATTRIBUTED
+from slowstep.analyses.trends import Trend, find_trend
+from slowstep.stages import STAGES, UNATTRIBUTED
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Timeline
 
@@ -25,6 +26,7 @@ EPOCH_CHANGE = "epoch change"
 CHECKPOINT = "checkpoint"
 # What happens in so many of the steps is no event among them.
 OF_MOST_STEPS = 0.9
+QUEUED: dict[str, tuple[str, ...]] = dict.fromkeys((*STAGES, UNATTRIBUTED), (CORE, CORE_OF_PRODUCER))
 # An event under this share of the window is not worth a word.
 SMALLEST_SHARE = 0.005
 
@@ -81,13 +83,15 @@ def find_over_time(
     restarts = find_restarts(timeline, trainer, steps, ledger, fetches, waits)
     step_ns = steps.duration_ns.astype(np.float64)
     known = _known_events(ledger, steps, restarts, filling)
-    known_ns = sum((event.ns for event in known), np.zeros(steps.count))
-    quiet_ns = np.clip(step_ns - known_ns, 0, None)
+    # What the step waited for a core is others' doing, or comes with any part of it: it neither recurs nor grows by itself.
+    queued_ns = sum((ledger.of(stage, *names) for stage, names in QUEUED.items()), np.zeros(steps.count))
+    taken_ns = sum((event.ns for event in known), queued_ns)
+    quiet_ns = np.clip(step_ns - taken_ns, 0, None)
     # Where steps are missing between others, the number of a step says nothing of its phase.
     found = () if steps.excluded.any() else _found_events(ledger, quiet_ns)
     return OverTime(
         events=(*known, *found),
-        trend=find_step_trend(step_ns, known_ns),
+        trend=find_trend(quiet_ns),
         growth=find_growth(ledger, steps, stacks, trainer, [event.part for event in known]),
         growing_saves=find_growing_saves(trainer, steps),
         startup=find_startup(timeline, trainer, float(np.median(step_ns))),
@@ -101,11 +105,11 @@ def find_over_time(
 def _known_events(ledger: Ledger, steps: Steps, restarts: Restarts, filling: Floats) -> list[Event]:
     saving = tuple(name for stage, name in ledger.parts if stage == "store" and name.startswith("checkpoint by "))
     candidates: list[tuple[str, Part, Floats]] = [
-        ("validation", ("output", VALIDATION), ledger.of("output", VALIDATION)),
+        ("validation", ("output", VALIDATION), with_core_delay(ledger, "output", VALIDATION)),
         (EPOCH_CHANGE, ("preprocess", STARTUP), restarts.start_ns + filling),
     ]
     if saving:
-        candidates.append((CHECKPOINT, ("store", saving[0]), ledger.of("store", *saving)))
+        candidates.append((CHECKPOINT, ("store", saving[0]), with_core_delay(ledger, "store", *saving)))
     events = []
     for name, part, ns in candidates:
         at = np.flatnonzero(ns > 0)
@@ -126,6 +130,7 @@ def _found_events(ledger: Ledger, quiet_ns: Floats) -> list[Event]:
     for period in find_periods(quiet_ns):
         others = np.delete(np.arange(len(quiet_ns)), period.at)
         excess = ledger.ns[:, period.at].mean(axis=1) - ledger.ns[:, others].mean(axis=1)
+        excess[[name in QUEUED[stage] for stage, name in ledger.parts]] = 0.0
         part = ledger.parts[int(excess.argmax())]
         ns = np.zeros(len(quiet_ns))
         ns[period.at] = np.clip(quiet_ns[period.at] - float(np.median(quiet_ns[others])), 0, None)

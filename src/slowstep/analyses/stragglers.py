@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from slowstep.analyses.producers import ACCOUNT, CORE, Fetches, WaitParts
 from slowstep.analyses.steps import Floats, Steps
@@ -19,6 +20,8 @@ from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Timeline
 
 MOST_NAMED = 5
+# As in record/slow_samples.py, which tells of those that took longer by the clock alone.
+SLOW_TIMES = 8
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,12 +47,15 @@ def find_stragglers(timeline: Timeline, trainer: Trainer, steps: Steps, fetches:
     )
     if rows.is_empty() or not len(fetches.start_ns):
         return None
-    excess, fetch_of = _excess(rows, fetches)
+    excess, fetch_of, slow = _excess(rows, fetches)
+    rows, fetch_of = rows.filter(pl.Series(slow)), fetch_of[slow]
+    if rows.is_empty():
+        return None
     used = np.flatnonzero(waits.fetch >= 0)
     inside = (fetches.start_ns >= steps.edges_ns[0]) & (fetches.end_ns <= steps.edges_ns[-1])
     duration = (rows["end_ns"] - rows["start_ns"]).to_numpy()
     known = Counter(rows["index"].drop_nulls().to_list())
-    held = np.isin(waits.fetch[used], fetch_of[excess[fetch_of] > 0])
+    held = np.isin(waits.fetch[used], fetch_of)
     at = np.searchsorted(steps.edges_ns, waits.start_ns[used][held], side="right") - 1
     return Stragglers(
         count=rows.height,
@@ -63,17 +69,19 @@ def find_stragglers(timeline: Timeline, trainer: Trainer, steps: Steps, fetches:
     )
 
 
-def _excess(rows: pl.DataFrame, fetches: Fetches) -> tuple[Floats, Ints]:
-    """Per fetch, what its slow samples took longer than usual (less what it waited for a core), and the fetch of each slow sample."""
-    excess, found = np.zeros(len(fetches.start_ns)), []
-    for process, start, end, usual in rows.select("process", "start_ns", "end_ns", "usual_ns").iter_rows():
+def _excess(rows: pl.DataFrame, fetches: Fetches) -> tuple[Floats, Ints, NDArray[np.bool_]]:
+    """Per fetch what its slow samples took longer than usual; per row its fetch, and whether it is slow but for waiting for a core."""
+    excess, found, slow = np.zeros(len(fetches.start_ns)), np.zeros(rows.height, np.int64), np.zeros(rows.height, dtype=bool)
+    delay = fetches.account[:, ACCOUNT.index(CORE)]
+    for row, (process, start, end, usual) in enumerate(rows.select("process", "start_ns", "end_ns", "usual_ns").iter_rows()):
         own = np.flatnonzero(fetches.process == process)
         at = own[max(int(np.searchsorted(fetches.start_ns[own], start, side="right")) - 1, 0)]
-        found.append(int(at))
-        if fetches.start_ns[at] <= start and end <= fetches.end_ns[at]:
-            excess[at] += end - start - usual
-    delay = fetches.account[:, ACCOUNT.index(CORE)]
-    return np.clip(excess - np.where(excess > 0, delay, 0), 0, None), np.array(found, dtype=np.int64)
+        # All of the batch's waiting for a core may have fallen into this sample.
+        busy = end - start - float(delay[at])
+        inside = fetches.start_ns[at] <= start and end <= fetches.end_ns[at]
+        found[row], slow[row] = at, inside and busy >= SLOW_TIMES * usual
+        excess[at] += (busy - usual) * slow[row]
+    return excess, found, slow
 
 
 def _removed(timeline: Timeline, trainer: Trainer, steps: Steps, fetches: Fetches, waits: WaitParts, excess: Floats) -> Floats:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from slowstep.analyses.growth import Growth
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.gain import Case, Counterfactual
-from slowstep.diagnosis.trainer_side import WORSE_BESIDE, producers_beside_ns
+from slowstep.diagnosis.trainer_side import WORSE_BESIDE, producers_beside_ns, with_core_delay
 from slowstep.findings import Evidence
 
 # Over the run a step grows by so much of the first at least: under that, the drift of a machine.
@@ -37,7 +37,7 @@ def growth_counterfactual(m: Measurements, growth: Growth, words: str) -> Counte
     case = Case(removed_ns=growth.above_ns, beside_ns=beside)
     worse = Case(removed_ns=sure * growth.above_ns, beside_ns=WORSE_BESIDE * beside)
     # At better what the part takes at first goes too.
-    better = Case(removed_ns=m.ledger.of(*growth.part), beside_ns=beside)
+    better = Case(removed_ns=with_core_delay(m, growth.part), beside_ns=beside)
     return Counterfactual(assumes=words, expected=case, worse=worse, better=better)
 
 
