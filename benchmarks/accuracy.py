@@ -23,7 +23,7 @@ from case_study import BASE, VARIANTS, ChildFailed, Variant, run_recorded, says
 HERE = Path(__file__).resolve().parent
 PAGE = HERE.parent / "docs" / "accuracy.md"
 # Fixed forms that are not the base itself; everything else takes the example's own number of steps, about 7 s on two cores of 2024.
-FIXED_STEPS = {"too-few-workers": 190}
+FIXED_STEPS = {"too-few-workers": 190, "frequent-validation": 170, "worker-restart": 190}
 SMALL_BATCH_SAMPLES = 3000
 FIRST_BATCH_SIZE_ASSUMED = 32
 

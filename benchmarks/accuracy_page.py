@@ -71,7 +71,7 @@ def prediction_row(score: Score, variant: Variant) -> str:
 
 def confusion_table(score: Score) -> str:
     counts = {variant.name: score.confusion(variant.name) for variant in VARIANTS} | {f"{BASE} (base)": Counter(score.base)}
-    said = [variant.name for variant in VARIANTS] + ["healthy", "undetermined"]
+    said = [variant.rule for variant in VARIANTS] + ["healthy", "undetermined"]
     said += sorted({word for count in counts.values() for word in count} - set(said))
     lines = [
         "## What was planted (rows) and what was said (columns)",

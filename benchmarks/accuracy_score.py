@@ -70,7 +70,7 @@ class Score:
 
 
 def wrong_of(variant: Variant, trials: list[Trial]) -> list[str]:
-    right = sum(trial.said == variant.name for trial in trials)
+    right = sum(trial.said == variant.rule for trial in trials)
     staged = sum(trial.stage == variant.stage for trial in trials)
     named = sum(bool(trial.named) for trial in trials)
     found = []

@@ -28,6 +28,12 @@ class Variant:
     function: str | None = None
     fix: tuple[str, ...]
     fixed_is_base: bool = True
+    named: str | None = None  # the rule, where the variant has another name
+
+    @property
+    def rule(self) -> str:
+        """The rule that should lead."""
+        return self.named or self.name
 
 
 VARIANTS = (
@@ -38,6 +44,10 @@ VARIANTS = (
     Variant(name="small-batch", stage="compute", fix=("--batch-size", "16"), fixed_is_base=False),
     Variant(name="slow-callback", stage="output", function="save_mask_images", fix=("--post-process", "off")),
     Variant(name="blocking-checkpoint", stage="store", fix=("--checkpoint-every", "0")),
+    Variant(name="growing-history", named="growing-file", stage="output", function="History.rewrite", fix=("--history", "off")),
+    Variant(name="frequent-validation", stage="output", fix=("--validate-every", "10"), fixed_is_base=False),
+    Variant(name="straggler-sample", named="straggler-samples", stage="preprocess", fix=("--large-pictures", "off")),
+    Variant(name="worker-restart", stage="preprocess", fix=("--persistent", "on"), fixed_is_base=False),
 )
 
 

@@ -48,22 +48,26 @@ def one_report(work: Workplace, script: Path, *flags: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("variant", "stage", "function"),
+    ("variant", "rule", "stage", "function"),
     [
-        ("serial-loader", "preprocess", None),
-        pytest.param("too-few-workers", "read", None, marks=slow),
-        pytest.param("slow-collate", "preprocess", "collate_slow", marks=slow),
-        pytest.param("slow-transform", "preprocess", "darken_corners_pixel_by_pixel", marks=slow),
-        pytest.param("small-batch", "compute", None, marks=slow),
-        ("slow-callback", "output", "save_mask_images"),
-        pytest.param("blocking-checkpoint", "store", None, marks=slow),
+        ("serial-loader", "serial-loader", "preprocess", None),
+        pytest.param("too-few-workers", "too-few-workers", "read", None, marks=slow),
+        pytest.param("slow-collate", "slow-collate", "preprocess", "collate_slow", marks=slow),
+        pytest.param("slow-transform", "slow-transform", "preprocess", "darken_corners_pixel_by_pixel", marks=slow),
+        pytest.param("small-batch", "small-batch", "compute", None, marks=slow),
+        ("slow-callback", "slow-callback", "output", "save_mask_images"),
+        pytest.param("blocking-checkpoint", "blocking-checkpoint", "store", None, marks=slow),
+        pytest.param("growing-history", "growing-file", "output", "History.rewrite", marks=slow),
+        pytest.param("frequent-validation", "frequent-validation", "output", None, marks=slow),
+        pytest.param("straggler-sample", "straggler-samples", "preprocess", None, marks=slow),
+        pytest.param("worker-restart", "worker-restart", "preprocess", None, marks=slow),
     ],
 )
-def test_planted_problem_is_the_verdict(work: Workplace, pictures: Path, variant: str, stage: str, function: str | None) -> None:
+def test_planted_problem_is_the_verdict(work: Workplace, pictures: Path, variant: str, rule: str, stage: str, function: str | None) -> None:
     report = report_of(work, TRAIN, "--variant", variant, "--data", str(pictures))
 
     verdict = report["verdict"]
-    assert (verdict["state"], verdict["rule"], verdict["stage"]) == ("bottleneck", variant, stage), verdict["summary"]
+    assert (verdict["state"], verdict["rule"], verdict["stage"]) == ("bottleneck", rule, stage), verdict["summary"]
     finding = report["findings"][0]
     assert 1.03 < finding["gain"]["low"] <= finding["gain"]["predicted"] <= finding["gain"]["high"]
     assert function is None or function in finding["title"]

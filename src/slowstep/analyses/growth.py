@@ -31,7 +31,7 @@ class Growth:
 
     part: Part
     trend: Trend
-    above_ns: Floats  # per step: what the part takes more than at first
+    above_ns: Floats  # per step: what the part takes more than at the first update, by its line
     writes_share: float | None  # of the part's stacks, those in code that writes or encodes files; None without stacks
 
 
@@ -55,9 +55,15 @@ def find_growth(ledger: Ledger, steps: Steps, stacks: Stacks, trainer: Trainer, 
         if trend is None or trend.growth_low <= 0 or (best is not None and trend.growth <= best.trend.growth):
             continue
         queued = float(with_core_delay(ledger, *part).sum() / ns.sum())
-        above_ns = np.clip(ns - max(trend.first, 0.0), 0, None) * queued
+        above_ns = np.clip(ns - _at_the_very_first(trend, steps, trainer), 0, None) * queued
         best = Growth(part=part, trend=trend, above_ns=above_ns, writes_share=_writes_share(part, steps, stacks, trainer))
     return best
+
+
+def _at_the_very_first(trend: Trend, steps: Steps, trainer: Trainer) -> float:
+    """The line, drawn back to the first update: what grows has grown during the warm-up too."""
+    before = int(np.searchsorted(trainer.update_end_ns, steps.edges_ns[0], side="right"))
+    return max(trend.first - trend.growth * before / steps.count, 0.0)
 
 
 def _writes_share(part: Part, steps: Steps, stacks: Stacks, trainer: Trainer) -> float | None:

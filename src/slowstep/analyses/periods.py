@@ -78,7 +78,9 @@ def _most_certain(series: Ints) -> tuple[float, int, int] | None:
         phase = int(hits.argmax())
         if hits[phase] < HIT_SHARE * windows or not _all_along(longest[phase : windows * period : period]):
             continue
-        chance = log_binomial_tail(int(hits[phase]), windows, 1 / period)
+        # Where the series drifts, every step is the longest of a short window that ends with it: then other phases are hit as often.
+        others = (int(hits.sum()) - int(hits[phase])) / ((period - 1) * windows)
+        chance = log_binomial_tail(int(hits[phase]), windows, max(1 / period, others))
         if best is None or chance < best[0]:
             best = chance, period, phase
     return best
@@ -111,6 +113,8 @@ class _Maxima:
 def log_binomial_tail(hits: int, of: int, chance: float) -> float:
     """Logarithm of the chance of at least so many hits: exact, summed from the largest term on."""
     k = np.arange(hits, of + 1)
+    if chance >= 1.0:
+        return 0.0
     log_terms = _log_choose(of, k) + k * math.log(chance) + (of - k) * math.log1p(-chance)
     top = float(log_terms.max())
     return top + math.log(float(np.exp(log_terms - top).sum()))

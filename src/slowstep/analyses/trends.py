@@ -1,8 +1,8 @@
 """Trends: whether a quantity per step grows over the run, by how much, and how sure that is.
 
 The run is cut into blocks of steps; the slope through the blocks' medians is that of Theil and Sen (the median of all slopes between two
-blocks), which neither rare slow steps nor the tails of their lengths move. Its interval is Sen's, from the variance of Kendall's S, widened
-by the residuals' autocorrelation (Hamed and Rao 1998, with the correlation of an AR(1) series, corrected for its bias in short ones).
+blocks), which neither rare slow steps nor the tails of their lengths move. Its interval is that of a least-squares slope through the same
+residuals, widened by their autocorrelation as an AR(1) series has it, corrected for its bias in short ones.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from slowstep.analyses.steps import Floats
 
 BLOCKS = 24
 STEPS_PER_BLOCK = 4
-# 99.9 %, one-sided. Simulated in tests/unit/analyses/test_trends.py: without a trend, under 1 % of series whose fluctuations last up to a
-# twentieth of the run get a growth that is surely over a tenth of the step.
-DEVIATIONS = 3.1
+# 99.9 % of Student's t with 22 degrees of freedom, one-sided. Simulated in tests/unit/analyses/test_trends.py: without a trend, at most 1 %
+# of series whose fluctuations last up to a twentieth of the run get a growth that is surely over a tenth of the step.
+DEVIATIONS = 3.5
 # What grows steadily grows in both halves; a jump (another phase of the training, a neighbour on the machine) is no trend.
 SHARE_OF_EACH_HALF = 0.25
 LARGEST_CORRELATION = 0.9
@@ -47,7 +47,9 @@ def find_trend(per_step: Floats) -> Trend | None:
     slope = float(np.median(slopes))
     at = np.arange(BLOCKS) - (BLOCKS - 1) / 2
     middle = float(np.median(levels - slope * at))
-    low = _lower_bound(slopes, _inflation(levels - middle - slope * at))
+    residual = levels - middle - slope * at
+    error = math.sqrt(float((residual**2).sum()) / (BLOCKS - 2) * _inflation(residual) / float((at**2).sum()))
+    low = slope - DEVIATIONS * error
     halves = [float(np.median(_slopes(half))) for half in np.array_split(levels, 2)]
     if min(halves) < SHARE_OF_EACH_HALF * slope:
         low = min(low, 0.0)
@@ -58,13 +60,6 @@ def _slopes(levels: Floats) -> Floats:
     """The slopes between any two blocks, sorted."""
     i, j = np.triu_indices(len(levels), 1)
     return np.sort((levels[j] - levels[i]) / (j - i))
-
-
-def _lower_bound(slopes: Floats, inflation: float) -> float:
-    """Sen's lower bound of the median slope."""
-    deviation = math.sqrt(BLOCKS * (BLOCKS - 1) * (2 * BLOCKS + 5) / 18 * inflation)
-    rank = int((len(slopes) - DEVIATIONS * deviation) / 2)
-    return float(slopes[rank]) if rank >= 0 else -math.inf
 
 
 def _inflation(residual: Floats) -> float:

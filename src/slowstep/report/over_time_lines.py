@@ -28,17 +28,16 @@ def over_time_lines(run: Run) -> Iterator[tuple[str, str]]:
     if whole_s >= _STARTUP_S and whole_s >= _STARTUP_SHARE * (run["duration_s"] or whole_s):
         longest = sorted(parts, key=lambda part: -part["s"])[:_STARTUP_PARTS]
         named = ", ".join(f"{part['name']} {_duration(part['s'] * 1e9)}" for part in longest)
-        yield "Start-up", f"{_duration(whole_s * 1e9)}: {named}"
+        yield "Start-up:", f"{_duration(whole_s * 1e9)}: {named}"
     events = [row for row in run.get("periodic", []) if row["share"] >= _PERIODIC_SHARE]
     if events:
-        yield "Recurring", "; ".join(_event(row) for row in events[:_PERIODIC_SHOWN])
+        yield "Recurring:", "; ".join(_event(row) for row in events[:_PERIODIC_SHOWN])
 
 
 def _event(row: Periodic) -> str:
-    often = "once" if row["every_steps"] is None else f"every {format_number(row['every_steps'])} steps"
-    return f"{row['name']} {often}, {_duration(row['ms'] * 1e6)} each ({format_share(row['share']).replace(' ', NBSP)})".replace(
-        f"{NBSP}{NBSP}", NBSP
-    )
+    every = row["every_steps"]
+    often = "once" if every is None else f"every {format_number(int(every) if float(every).is_integer() else every)} steps"
+    return f"{row['name']} {often}, {_duration(row['ms'] * 1e6)} each ({format_share(row['share'])})"
 
 
 def _duration(ns: float) -> str:

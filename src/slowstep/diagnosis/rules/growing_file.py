@@ -8,8 +8,8 @@ Why it costs:
     Writing all that was ever measured at every step costs the square of the number of steps: it is nothing in a short try and most of the
     time in a long run.
 How the gain is predicted:
-    r is what the writing takes more than at the first step of the window: appending costs the same at every step. B is what the loader's
-    workers need per step. Over a longer run the gain is larger.
+    r is what the writing takes more than at the first update, to which its line is drawn back: appending costs the same at every step. B is
+    what the loader's workers need per step. Over a longer run the gain is larger.
 When it is wrong:
     The same function may do other things that grow. Under 96 steps in the window nothing is said of functions.
 What to try:

@@ -7,8 +7,8 @@ Why it costs:
     What grows with the number of steps done - a list that is kept and walked, a graph that is not let go, a file that is read again - costs
     the square of it over a run: what is 10 % today is the most of the step tomorrow.
 How the gain is predicted:
-    r is what the growing part takes more than at the first step of the window. B is what the loader's workers need per step. The gain is
-    that over the steps recorded; over a longer run it is larger.
+    r is what the growing part takes more than at the first update, to which its line is drawn back. B is what the loader's workers need
+    per step. The gain is that over the steps recorded; over a longer run it is larger.
 When it is wrong:
     A machine that slows down (heat, a neighbour that grows) and data that are sorted by length look the same.
 What to try:
