@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from slowstep.analyses.functions import Path, Stacks, above, callee, is_library, shown
+from slowstep.analyses.functions import Path, Stacks, is_library, shown
 from slowstep.analyses.ledger import CORE, Ledger, Part, with_core_delay
+from slowstep.analyses.loop import called_from_loop
 from slowstep.analyses.producers import CORE as CORE_OF_PRODUCER
 from slowstep.analyses.steps import Floats, Steps
 from slowstep.analyses.trainer import Trainer
@@ -67,17 +68,15 @@ def _at_the_very_first(trend: Trend, steps: Steps, trainer: Trainer) -> float:
 
 
 def _writes_share(part: Part, steps: Steps, stacks: Stacks, trainer: Trainer) -> float | None:
-    base = trainer.frame
-    if base is None:
-        return None
+    way = trainer.way_to_update
     inside = np.flatnonzero((stacks.time_ns >= steps.edges_ns[0]) & (stacks.time_ns < steps.edges_ns[-1]))
     total = writing = 0.0
     for weight, path in stacks.paths(inside.tolist()):
-        called = callee(path, base) if path else None
+        called = called_from_loop(path, way) if way and path else None
         if called is None or f"{called[0]} ({shown(called[1], trainer.facts.script)}:{called[2]})" != part[1]:
             continue
         total += weight
-        writing += weight * _writes_file(above(path, base))
+        writing += weight * _writes_file(path)
     return writing / total if total else None
 
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from slowstep.analyses.functions import Stacks
+from slowstep.analyses.gaps import VALIDATION
 from slowstep.analyses.growth import GrowingSaves, Growth, find_growing_saves, find_growth
-from slowstep.analyses.ledger import CORE, VALIDATION, Ledger, Part, with_core_delay
+from slowstep.analyses.ledger import CORE, Ledger, Part, with_core_delay
 from slowstep.analyses.periods import find_periods
 from slowstep.analyses.producers import CORE as CORE_OF_PRODUCER
 from slowstep.analyses.producers import STARTUP, Fetches, WaitParts

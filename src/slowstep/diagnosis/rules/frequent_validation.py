@@ -19,7 +19,7 @@ What to try:
 
 from __future__ import annotations
 
-from slowstep.analyses.ledger import VALIDATION
+from slowstep.analyses.gaps import VALIDATION
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.rule import Answer, Judged, Rule
