@@ -26,12 +26,16 @@ NAME = "unstable-step-time"
 # An even step varied by 0.38 on a shared, loaded machine (1879 steps, measured): beyond that, it is the training.
 VARIATION = 0.5
 MOST_OF_IT = 0.5
+# As for a verdict (design): of fewer steps a spread says nothing.
+FEWEST_STEPS = 30
 
 
 def judge(m: Measurements) -> Answer:
     """Whether the training's own work varies much from step to step."""
     found = m.over_time.unsteady
-    if m.load.busy or found.variation < VARIATION or found.part[0] != "compute" or found.part_share < MOST_OF_IT:
+    if m.load.busy or m.steps.count < FEWEST_STEPS:
+        return None
+    if found.variation < VARIATION or found.part[0] != "compute" or found.part_share < MOST_OF_IT:
         return None
     fix = "pin the process to cores of its own" if found.part[1] == CORE else "group samples by length, or pad to few sizes"
     finding = Finding(
