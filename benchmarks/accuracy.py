@@ -29,6 +29,8 @@ FIXED_STEPS = {
     "overloaded-preprocessing": 120,
     "many-small-files": 190,
     "inefficient-operation": 190,
+    "frequent-validation": 170,
+    "worker-restart": 190,
 }
 SMALL_BATCH_SAMPLES = 3000
 FIRST_BATCH_SIZE_ASSUMED = 32

@@ -81,6 +81,10 @@ VARIANTS = (
     ),
     Variant(name="double-precision", stage="compute", fix=("--dtype", "float32")),
     Variant(name="chatty-logging", stage="store", function="log_every_channel", fix=("--log-channels", "off")),
+    Variant(name="growing-history", rule="growing-file", stage="output", function="History.rewrite", fix=("--history", "off")),
+    Variant(name="frequent-validation", stage="output", fix=("--validate-every", "10"), fixed_is_base=False),
+    Variant(name="straggler-sample", rule="straggler-samples", stage="preprocess", fix=("--large-pictures", "off")),
+    Variant(name="worker-restart", stage="preprocess", fix=("--persistent", "on"), fixed_is_base=False),
 )
 
 

@@ -78,6 +78,17 @@ class Training:
     memory_available_bytes: int | None = None
     jitter: float = 0.0  # every duration varies by this share, either way
     seed: int = 0
+    start_ms: float = 10.0  # of the loader with new workers
+    reads_to_end: bool = True  # False: iterators are left before their end
+    stall: tuple[int, float] | None = None  # every k steps, ms that the backward takes longer
+    work_growth_ms: float = 0.0  # what the forward and backward take longer in the last step
+    after_growth_ms: float = 0.0  # the same of the function after the update
+    after_writes: bool = False  # that function stands in the JSON encoder
+    after_on: tuple[int, ...] = ()  # only after these steps; after every one where empty
+    save_growth_bytes: int = 0  # each checkpoint is so much larger, and takes longer in proportion
+    stragglers: tuple[int, float] | None = None  # one sample in every k batches, ms
+    uneven: float = 1.0  # every other step at random takes so many times as long
+    startup_ms: float = 2_000.0  # between the launcher's start and the recording
 
 
 @dataclass
@@ -136,6 +147,7 @@ class _Simulation:
         self.free = [self.now] * max(training.workers, 1)  # when each worker is free for its next batch
         self.cpu = 0.0
         self.delay = 0.0
+        self.fetched = 0
         self.next_reading = self.now
         self.random = random.Random(training.seed)
         self.worker_cpu = 0.0
@@ -192,6 +204,7 @@ class _Simulation:
                 "memory_available_bytes": self.t.memory_available_bytes,
             },
             {"kind": "facts", "threads": self.t.threads or self.t.cores},
+            {"kind": "startup", "import_began_ns": START_NS - 1_800 * MS, "activated_ns": START_NS - 500 * MS},
             {"kind": "optimizer", "id": 0, "type": "SGD", "params": 10},
         ]
         if not self.t.drop_training_frame:
@@ -208,7 +221,7 @@ class _Simulation:
                 "name": "train.py",
                 "command": ["train.py"],
                 "started": "2026-11-20T10:00:00",
-                "started_ns": START_NS - 2_000 * MS,
+                "started_ns": int(START_NS - self.t.startup_ms * MS),
             },
         ]
         self.launcher.event(fmt.READING_CPU, self.now, self.now, *self._cpu_reading(), thread=1)
@@ -220,7 +233,7 @@ class _Simulation:
     def _epoch(self, iterator: int, length: int, done: int) -> None:
         t, start = self.t, self.now
         restarts = t.workers and not (t.persistent and iterator)
-        self.now += 10 * MS if restarts else 0.01 * MS
+        self.now += t.start_ms * MS if restarts else 0.01 * MS
         self.trainer.event(fmt.START, start, self.now, iterator, 0, t.workers, thread=TRAINER_THREAD)
         self.trainer.lines.append(_iterator(iterator, t))
         self.free = [self.now] * max(t.workers, 1)
@@ -244,8 +257,9 @@ class _Simulation:
             )
             self._mark()
             self._body(size, done + batch // t.micro_batches, update=(batch + 1) % t.micro_batches == 0)
-        self.trainer.event(fmt.WAIT, self.now, self.now + 0.1 * MS, iterator, length, -1, thread=TRAINER_THREAD, flags=fmt.END)
-        self.now += 0.1 * MS
+        if t.reads_to_end:
+            self.trainer.event(fmt.WAIT, self.now, self.now + 0.1 * MS, iterator, length, -1, thread=TRAINER_THREAD, flags=fmt.END)
+            self.now += 0.1 * MS
 
     def _loop(self, length: int, done: int) -> None:
         """An epoch without a loader: batches are made in the loop's body, and the root module's forward is recorded."""
@@ -270,6 +284,8 @@ class _Simulation:
         cold = t.storage_epochs is None or iterator < t.storage_epochs
         blocked, other = self._vary(t.blocked_ms) * scale * cold, self._vary(t.other_ms) * scale
         queue = self._vary(t.queue_ms) * scale
+        slow = self._straggler(begin, writer, thread, batch)
+        getitem += slow
         end = begin + getitem + collate + blocked + other + queue
         if not serial and begin > self.free[which]:
             writer.event(fmt.IDLE, self.free[which], begin, thread=thread)
@@ -284,6 +300,16 @@ class _Simulation:
             self.worker_cpu += cpu + other
         self.free[which] = end
         return end
+
+    def _straggler(self, begin: float, writer: Writer, thread: int, batch: int) -> float:
+        """What the slow sample of this batch takes longer than another, where it has one."""
+        self.fetched += 1
+        if self.t.stragglers is None or self.fetched % self.t.stragglers[0]:
+            return 0.0
+        usual, slow = self.t.getitem_ms * MS / self.t.batch_size, self.t.stragglers[1] * MS
+        index = (17, 99)[self.fetched // self.t.stragglers[0] % 2]
+        writer.event(fmt.SLOW_SAMPLE, begin, begin + slow, index, usual, batch, thread=thread)
+        return slow - usual
 
     def _timed_calls(self, writer: Writer) -> None:
         """What three fetches took, with calls timed: the transform's share of making samples was spent in that function."""
@@ -313,7 +339,9 @@ class _Simulation:
     def _body(self, size: int, step: int, *, update: bool = True) -> None:
         t = self.t
         begin = self.now
-        work = self._vary(t.fixed_ms + t.per_sample_ms * size)
+        work = self._vary(t.fixed_ms + t.per_sample_ms * size + t.work_growth_ms * step / t.steps)
+        work *= t.uneven if self.random.random() < 0.5 else 1.0
+        work += t.stall[1] * MS if t.stall and (step + 1) % t.stall[0] == 0 else 0.0
         delay = self._vary(t.delay_ms)
         self._backward(work, delay)
         if update:
@@ -342,15 +370,17 @@ class _Simulation:
     def _after(self, step: int) -> None:
         t = self.t
         if t.saves and (step + 1) % t.saves[0] == 0:
-            begin, self.now = self.now, self.now + self._vary(t.saves[1])
+            written = 8_000_000 + t.save_growth_bytes * step
+            begin, self.now = self.now, self.now + self._vary(t.saves[1]) * written / 8_000_000
             self.trainer.lines.append({"kind": "text", "id": 1, "text": "torch.save"})
-            self.trainer.event(fmt.SAVE, begin, self.now, 8_000_000, 1, thread=TRAINER_THREAD)
+            self.trainer.event(fmt.SAVE, begin, self.now, written, 1, thread=TRAINER_THREAD)
         if t.validation and (step + 1) % t.validation[0] == 0:
             self._validate(t.validation[1])
-        if t.after_ms:
-            begin, self.now = self.now, self.now + self._vary(t.after_ms)
+        if t.after_ms and (not t.after_on or step in t.after_on):
+            begin, self.now = self.now, self.now + self._vary(t.after_ms + t.after_growth_ms * step / t.steps)
             self.cpu += self.now - begin
-            self._stacks(begin, self.now, [LOOP, (SCRIPT, t.after, 80, 85), (f"{LIBRARY}/../PIL/Image.py", "save", 1, 2)])
+            leaf = "/usr/lib/python3.11/json/encoder.py" if t.after_writes else f"{LIBRARY}/../numpy/core/fromnumeric.py"
+            self._stacks(begin, self.now, [LOOP, (SCRIPT, t.after, 80, 85), (leaf, "save", 1, 2)])
 
     def _validate(self, length_ms: float) -> None:
         iterator = 10_000 + int(self.now % 1000)
@@ -377,6 +407,6 @@ def _frame(frame: tuple[str, str, int, int]) -> dict[str, Any]:
 
 def _iterator(number: int, t: Training) -> dict[str, Any]:
     loader = {"loader": 0, "num_workers": t.workers, "prefetch_factor": t.prefetch, "batch_size": t.batch_size, "dataset": "MaskFolder"}
-    loader |= {"dataset_length": t.dataset_length}
+    loader |= {"dataset_length": t.dataset_length, "persistent": t.persistent}
     collate = {"collate": t.collate, "collate_file": DATA, "collate_line": 70, "is_default_collate": t.collate == "default_collate"}
     return {"kind": "iterator", "id": number, "workers": [200 + i for i in range(t.workers)], **loader, **collate}

@@ -17,6 +17,7 @@ from torch.utils.data import DataLoader, Dataset
 from data import CLASSES, FILE_SIZE, ShapesDataset, augment_default, augment_slow, collate_slow, make_files
 from input_problems import HALF, THOROUGH, ImageServer, OverloadedDataset, ServedDataset, TiledDataset, make_tiles
 from model import SegmentationNet
+from time_problems import History, load_lexicon, make_validation, validate, with_large_pictures
 from work_problems import edge_weights, edge_weights_pixel_by_pixel, log_every_channel, open_log, weighted_loss
 
 WARMUP_STEPS = 20
@@ -41,6 +42,11 @@ class Settings:
     dtype: str = "float32"
     threads: int = 1
     log_channels: str = "off"
+    history: str = "off"
+    validate_every: int = 0
+    large_pictures: str = "off"
+    lexicon: str = "off"
+    persistent: str = "on"
     steps: int = 190
 
 
@@ -62,6 +68,10 @@ VARIANTS = {
     "chatty-logging": replace(BASE, log_channels="on", steps=125),
     "too-many-threads": replace(BASE, threads=16, steps=45),
     "too-few-threads": replace(BASE, batch_size=32, steps=60),
+    "growing-history": replace(BASE, history="rewrite"),
+    "frequent-validation": replace(BASE, validate_every=5, steps=150),
+    "straggler-sample": replace(BASE, large_pictures="on", steps=150),
+    "worker-restart": replace(BASE, workers=2, lexicon="on", persistent="off", steps=150),
 }
 
 
@@ -80,6 +90,11 @@ def read_command_line() -> tuple[argparse.Namespace, Settings]:
     parser.add_argument("--edge-weights", choices=["off", "fast", "slow"], help="pixels at edges count more in the loss")
     parser.add_argument("--dtype", choices=["float32", "float64"], help="of the model and the pictures")
     parser.add_argument("--log-channels", choices=["off", "on"], help="log the norm of every channel after every step")
+    parser.add_argument("--history", choices=["off", "rewrite"], help="write everything ever measured to a JSON file after every step")
+    parser.add_argument("--validate-every", type=int, help="steps; 0: never")
+    parser.add_argument("--large-pictures", choices=["off", "on"], help="one picture in 60 has a hundred times the pixels")
+    parser.add_argument("--lexicon", choices=["off", "on"], help="every worker loads a table before its first batch")
+    parser.add_argument("--persistent", choices=["off", "on"], help="whether workers outlive the epoch")
     parser.add_argument("--steps", type=int)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, help="of torch")
@@ -92,6 +107,7 @@ def read_command_line() -> tuple[argparse.Namespace, Settings]:
 
 def make_dataset(settings: Settings, folder: Path, server: ImageServer | None) -> Dataset:
     augment = augment_slow if settings.augment == "slow" else augment_default
+    folder = with_large_pictures(folder) if settings.large_pictures == "on" else folder
     if server is not None:
         return ServedDataset(folder, augment, server.port)
     if settings.input in ("overloaded", "half-loaded"):
@@ -107,7 +123,8 @@ def make_loader(settings: Settings, dataset: Dataset) -> DataLoader:
         batch_size=settings.batch_size,
         shuffle=True,
         num_workers=settings.workers,
-        persistent_workers=settings.workers > 0,
+        persistent_workers=settings.workers > 0 and settings.persistent == "on",
+        worker_init_fn=load_lexicon if settings.lexicon == "on" else None,
         collate_fn=collate_slow if settings.collate == "slow" else None,
     )
 
@@ -137,6 +154,8 @@ def train(settings: Settings, loader: DataLoader, output: Path) -> dict[str, flo
     logger = open_log(output)
     average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(0.99))
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    history = History(output / "history.json")
+    validation = make_validation(loader.dataset, settings.batch_size) if settings.validate_every else None
     step = samples = 0
     started = time.perf_counter()
     while step < settings.steps:
@@ -153,6 +172,11 @@ def train(settings: Settings, loader: DataLoader, output: Path) -> dict[str, flo
                 save_mask_images(logits, output)
             if settings.log_channels == "on":
                 log_every_channel(logger, step, model)
+            if settings.history == "rewrite":
+                history.add(step, loss.item(), logits)
+                history.rewrite()
+            if settings.validate_every and step % settings.validate_every == 0:
+                validate(model, validation)
             if settings.checkpoint_every and step % settings.checkpoint_every == 0:
                 save_checkpoint(output / "latest.pt", step, model, average, optimizer)
             if step % 20 == 0:

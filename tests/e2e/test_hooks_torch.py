@@ -618,3 +618,33 @@ def test_no_built_in_call_is_timed_at_level_0(run: Run) -> None:
     ran = run("train(DataLoader(Numbers(), batch_size=2, num_workers=1))", **{ENV_LEVEL: "0"})
 
     assert ran.workers[0].noted("builtins") == []
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_sample_that_takes_many_times_as_long_is_recorded_with_its_index(run: Run, workers: int) -> None:
+    ran = run(f"""
+class Uneven(Numbers):
+    def __getitem__(self, index):
+        time.sleep(0.5 if index == 7 else 0)
+        return super().__getitem__(index)
+train(DataLoader(Uneven(), batch_size=4, num_workers={workers}, persistent_workers={workers > 0}), epochs=2)
+""")
+
+    (maker,) = ran.workers if workers else [ran.trainer]
+    slow = [record for record in maker.of("SLOW_SAMPLE") if record.t1 - record.t0 >= 500_000_000]
+    assert [(record.a, record.c) for record in slow if record.a == 7] == [(7, 1), (7, 1)]
+    assert all(record.b >= 1_000_000 for record in slow)
+
+
+def test_a_data_set_that_is_asked_for_whole_batches_is_left_alone(run: Run) -> None:
+    ran = run("""
+class Whole(Numbers):
+    def __getitems__(self, indices):
+        assert type(indices) is list
+        time.sleep(0.3 if 7 in indices else 0)
+        return [self[index] for index in indices]
+train(DataLoader(Whole(), batch_size=4), epochs=2)
+""")
+
+    assert ran.code == 0, ran.err
+    assert ran.trainer.of("SLOW_SAMPLE") == []

@@ -62,6 +62,8 @@ def test_the_ledger_of_any_training_sums_to_the_window_exactly(training):
     assert sum(row["share"] for row in report["ledger"]) == pytest.approx(1.0, abs=1e-12)
     validate(report)
     for finding in report["findings"]:
+        if finding["gain"]["predicted"] is None:
+            continue  # advice
         assert finding["gain"]["low"] <= finding["gain"]["predicted"] <= finding["gain"]["high"]
 
 

@@ -16,7 +16,7 @@ from slowstep.analyses.forwards import Forwards, find_forwards
 from slowstep.analyses.functions import Stacks
 from slowstep.analyses.gap_parts import divide_gaps
 from slowstep.analyses.gaps import BACKGROUND, VALIDATION
-from slowstep.analyses.producers import PART_STAGE, UNSEEN, WaitParts
+from slowstep.analyses.producers import PART_STAGE, STARTUP, UNSEEN, WaitParts
 from slowstep.analyses.steps import Floats, Steps
 from slowstep.analyses.timed_gaps import TimedGaps
 from slowstep.analyses.trainer import Trainer
@@ -26,6 +26,7 @@ from slowstep.timeline.timeline import Timeline
 
 CORE = "waiting for a core"
 FORWARD = "forward and the rest"
+SHUTDOWN = "loader shut-down"
 # Forwards per step from which on what lies between them may be anything: a student and its teacher make two.
 SEVERAL_FORWARDS = 3
 Part = tuple[str, str]  # stage, part
@@ -57,6 +58,14 @@ class _Spans:
     start: Ints
     end: Ints
     part: list[Part]
+
+
+def with_core_delay(ledger: Ledger, stage: str, *names: str) -> Floats:
+    """Time per step of some parts of a stage, with their share of what the stage waited for a core in that step."""
+    own, delay = ledger.of(stage, *names), ledger.of(stage, CORE)
+    others = ledger.of(stage) - delay
+    share = np.divide(own, others, out=np.zeros_like(own), where=others > 0)
+    return np.asarray(own + delay * share)
 
 
 def build_ledger(
@@ -114,8 +123,8 @@ def _labelled(trainer: Trainer, steps: Steps, waits: WaitParts, forwards: Forwar
     # The order matters where two begin together: the later one here is not preferred, the shorter one is.
     add(waits.start_ns, waits.end_ns, _WAIT)
     over = trainer.waits.filter(pl.col("exhausted") | pl.col("failed"))
-    add(over["start_ns"].to_numpy(), over["end_ns"].to_numpy(), ("preprocess", "loader shut-down"))
-    add(trainer.starts["start_ns"].to_numpy(), trainer.starts["end_ns"].to_numpy(), ("preprocess", "loader start-up"))
+    add(over["start_ns"].to_numpy(), over["end_ns"].to_numpy(), ("preprocess", SHUTDOWN))
+    add(trainer.starts["start_ns"].to_numpy(), trainer.starts["end_ns"].to_numpy(), ("preprocess", STARTUP))
     spans = trainer.spans
     called, closed, ended = _optimizer_calls(trainer)
     add(called, closed, ("compute", FORWARD))

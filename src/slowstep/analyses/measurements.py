@@ -15,6 +15,7 @@ from slowstep.analyses.ledger import CORE, Ledger, between_forwards_share, build
 from slowstep.analyses.load import Load, find_load
 from slowstep.analyses.loop_input import LoopInput, find_loop_input
 from slowstep.analyses.machine import Machine, find_machine
+from slowstep.analyses.over_time import OverTime, find_over_time
 from slowstep.analyses.own_cost import OwnCost, find_own_cost
 from slowstep.analyses.producers import ACCOUNT, Demand, Fetches, WaitParts, divide_waits, find_demand, find_fetches
 from slowstep.analyses.steps import Floats, Steps, find_steps
@@ -77,6 +78,7 @@ class Measurements:
     loop_input: LoopInput | None  # where the loop makes its batches itself
     between_forwards_share: float  # of the steps' time, in steps of several forwards and no loader: not known to be the model's work
     own_cost: OwnCost | None
+    over_time: OverTime  # what is not in every step
     trainer: Trainer
     machine: Machine  # beside the training
     input: InputFacts
@@ -102,6 +104,7 @@ def measure(timeline: Timeline, warmup: int | None = None) -> Measurements:
     low, high = steps.edges_ns[0], steps.edges_ns[-1]
     asked = (waits.start_ns >= low) & (waits.start_ns < high)
     cores = _cores(trainer)
+    filling = _filling(waits, steps)
     load = find_load(timeline.table("readings"), steps.edges_ns, cores)
     return Measurements(
         steps=_confirmed(steps, trainer, fetches),
@@ -111,7 +114,7 @@ def measure(timeline: Timeline, warmup: int | None = None) -> Measurements:
         ready=waits.ready[asked],
         wait_ns=(waits.end_ns - waits.start_ns)[asked].astype(np.float64),
         unmatched_share=float((waits.end_ns - waits.start_ns)[asked & ~waits.matched].sum() / steps.length_ns),
-        filling_ns=_filling(waits, steps),
+        filling_ns=filling,
         fetch_function=dominant_of_fetch(calls, DOMINANT_SHARE),
         timed_fetches=calls.stretches,
         saves=_saves(trainer, steps),
@@ -126,6 +129,7 @@ def measure(timeline: Timeline, warmup: int | None = None) -> Measurements:
         loop_input=find_loop_input(ledger) if trainer.waits.is_empty() else None,
         between_forwards_share=between_forwards_share(trainer, steps, ledger),
         own_cost=find_own_cost(timeline, trainer, steps.total),
+        over_time=find_over_time(timeline, trainer, steps, ledger, fetches, waits, stacks, filling),
         trainer=trainer,
         machine=find_machine(timeline, trainer, steps, stops, _device(trainer)),
         input=find_input_facts(timeline, trainer, steps),

@@ -73,6 +73,7 @@ class WaitParts:
     parts: Floats
     matched: NDArray[np.bool_]  # whether the fetch that it waited for is known
     first: NDArray[np.bool_]  # the first of its iterator: nothing could be made ahead
+    fetch: Ints  # the fetch that it waited for, -1 where none is known
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -177,7 +178,7 @@ def divide_waits(timeline: Timeline, trainer: Trainer, fetches: Fetches) -> Wait
     parts[:, column[STARTUP]] = np.where(first, np.maximum(before - busy, 0), 0)
     parts[:, column[TRANSPORT]] = np.maximum(rest - parts[:, column[STARTUP]], 0)
     ready = waits["ready"].cast(pl.Float64).to_numpy()
-    return WaitParts(start_ns=start, end_ns=end, ready=ready, parts=parts, matched=matched, first=first)
+    return WaitParts(start_ns=start, end_ns=end, ready=ready, parts=parts, matched=matched, first=first, fetch=which)
 
 
 def _fetch_of_wait(timeline: Timeline, trainer: Trainer, waits: pl.DataFrame, fetches: Fetches) -> Ints:

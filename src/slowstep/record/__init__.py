@@ -13,17 +13,17 @@ if TYPE_CHECKING:
 _active: list[Recorder] = []
 
 
-def activate(just_imported: str | None = None) -> None:
+def activate(just_imported: str | None = None, import_began_ns: int | None = None) -> None:
     """Start recording in this process when it was started by `slowstep run`; does nothing otherwise, or when done before.
 
-    `just_imported` names a module that is complete although Python does not say so yet.
+    `just_imported` names a module that is complete although Python does not say so yet; `import_began_ns` is when its import began.
     """
     if _active:
         return
     try:
         from slowstep.record.activation import activated
 
-        recorder = activated(just_imported)
+        recorder = activated(just_imported, import_began_ns)
     except Exception:
         # The training goes on; that nothing was recorded is said by the launcher.
         return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+import time
 from collections.abc import Callable
 from functools import partial
 
@@ -20,7 +21,7 @@ _attached: list[Recorder] = []
 _at_fork: list[Callable[[], None]] = []
 
 
-def activated(just_imported: str | None = None) -> Recorder | None:
+def activated(just_imported: str | None = None, import_began_ns: int | None = None) -> Recorder | None:
     """The recorder of this process with all hooks installed; None when the environment names no recording that is under way."""
     folder = os.environ.get(contract.ENV_RECORDING)
     if folder and not os.path.exists(os.path.join(folder, contract.CONTROL_FILE)):
@@ -39,6 +40,8 @@ def activated(just_imported: str | None = None) -> Recorder | None:
         return None
     if not recorder.page.recording:
         return None
+    # Every process that is forked from this one was started with it.
+    recorder.introduce({"kind": "startup", "import_began_ns": import_began_ns, "activated_ns": time.monotonic_ns()})
     attach(recorder, just_imported)
     atexit.register(recorder.stop, "exit")
     return recorder

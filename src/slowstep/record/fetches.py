@@ -15,6 +15,7 @@ from slowstep.record.builtin_calls import builtin_rows
 from slowstep.record.call_times import CallTimes, others_profile
 from slowstep.record.format import COLLATE, FAILED, FETCH, FETCH_DELAY, FETCH_IO, PROFILED
 from slowstep.record.recorder import now
+from slowstep.record.slow_samples import TimedIndices, record_slow, timed_indices
 from slowstep.record.threads import ThreadState
 
 if TYPE_CHECKING:
@@ -98,6 +99,7 @@ class Fetches:
             if not me.fetch_ns or me.unmeasured_ns >= MEASURED_EVERY_NS:
                 me.unmeasured_ns = 0
                 reading = self._read_before(me)
+            index = timed_indices(me, fetcher, index)
             collate = fetcher.collate_fn
             # For this call only: nothing of ours stays on the fetcher.
             fetcher.collate_fn = self._timed_collate(me, collate, reading is not None)
@@ -130,6 +132,8 @@ class Fetches:
                     self._record(me, t0, t1, samples_of(fetcher, index, me.collated), flags, reading)
                     if calls is self._builtins and me.in_worker and batch is not None:
                         self._note_form(batch)
+                    if type(index) is TimedIndices and not slowed:
+                        record_slow(me, self._event, index, me.batch if me.making is None else me.making.batches)
                 except Exception as error:
                     self._recorder.fault(error)
 

@@ -1,12 +1,13 @@
 """Waits for a module to be imported, without importing anything itself.
 
-The injected `sitecustomize` loads this file by its place, in every Python process of a command: it must stay small, import nothing,
-and work without its package.
+The injected `sitecustomize` loads this file by its place, in every Python process of a command: it must stay small, import nothing
+that Python has not imported itself, and work without its package.
 """
 
 from __future__ import annotations
 
 import sys
+import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ class Finder:
     def __init__(self) -> None:
         self.waiting: dict[str, list[Callable[[], Any]]] = {}
         self.package_folder: str | None = None
+        self.began_ns: dict[str, int] = {}  # when the import of what was waited for began
 
     def find_spec(self, name: str, path: Any = None, target: ModuleType | None = None) -> ModuleSpec | None:
         """Called by Python for every import."""
@@ -30,6 +32,7 @@ class Finder:
         if name not in self.waiting:
             return None
         callbacks = self.waiting.pop(name)
+        self.began_ns[name] = time.monotonic_ns()
         spec = _found_by_others(self, name, path, target)
         if spec is None or spec.loader is None:
             self.waiting[name] = callbacks
@@ -104,6 +107,6 @@ def _activate_after(name: str) -> None:
     def activated() -> None:
         from slowstep.record import activate
 
-        activate(name)
+        activate(name, _FINDER.began_ns.get(name))
 
     when_imported(name, activated)

@@ -50,8 +50,11 @@ class ThreadState:
         "marked",
         "marking",
         "quick",
+        "sample_ns",
+        "samples",
         "saving",
         "schedstat",
+        "slow_samples",
         "step_ns",
         "thread",
         "unmeasured_ns",
@@ -76,6 +79,8 @@ class ThreadState:
         self.in_worker = self.fetching = False
         self.batch = -1
         self.fetch_ns = self.unmeasured_ns = 0
+        # What one sample usually takes, how many were timed, and how many of them were slow.
+        self.sample_ns = self.samples = self.slow_samples = 0
         self.cpu_share, self.collated = 1.0, -1
         # Updates: how often bookkeeping was done, how long a step is, and the state of cpu_marks.
         self.updates = self.step_ns = self.mark_due_ns = 0

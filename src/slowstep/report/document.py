@@ -12,6 +12,22 @@ SCHEMA: Final = "slowstep/report/1"
 SUM_TOLERANCE: Final = 1e-4
 
 
+class StartupPart(TypedDict):
+    """A part of the time between the start of the command and the first update, in seconds."""
+
+    name: str
+    s: float
+
+
+class Periodic(TypedDict):
+    """Something that is not in every step: its period in steps (None where it was seen once), ms each, and its share of the window."""
+
+    name: str
+    every_steps: float | None
+    ms: float
+    share: float
+
+
 class Run(TypedDict):
     """What ran. An open dict: further keys may follow. None is unknown."""
 
@@ -28,6 +44,10 @@ class Run(TypedDict):
     duration_s: float | None
     startup_s: float | None
     warmup_steps: int | None
+    startup: NotRequired[list[StartupPart] | None]
+    """The start-up's parts, in the order in which they come; None where the start is not known."""
+    periodic: NotRequired[list[Periodic]]
+    """What is not in every step: validation, checkpoints, epoch changes, and what was found by its period alone."""
     notes: NotRequired[list[str]]
     """Sentences that the reader must see beside the numbers, e.g. that the machine was busy."""
     next_command: NotRequired[str]

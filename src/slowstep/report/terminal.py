@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 from slowstep.report.canvas import ASCII, NBSP, UNICODE, Canvas, printable
 from slowstep.report.finding_blocks import draw_findings
 from slowstep.report.ledger_chart import STAGE_STYLE, draw_ledger
+from slowstep.report.over_time_lines import over_time_lines
 from slowstep.units import UNKNOWN, format_duration, format_number, format_rate, format_share
 
 if TYPE_CHECKING:
@@ -91,6 +92,8 @@ def _draw_header(canvas: Canvas, report: Report) -> None:
     facts = [f"{framework}{ranks}, {run['device'] or 'device unknown'}", batch, f"{run['steps']:,} steps{duration}"]
     canvas.prose(separator.join(facts), label=canvas.cut(run["name"], canvas.width // 3) + separator.rstrip(), hang=2)
     canvas.prose(separator.join(_speed(report)), hang=2)
+    for label, text in over_time_lines(run):
+        canvas.prose(text, label=label, hang=2)
     for note in run.get("notes", []):
         canvas.prose(note, label="Note:", label_style="yellow", hang=2)
 

@@ -193,8 +193,10 @@ _OPTIONAL: dict[str, dict[str, type]] = {
     "process": {"pid": int, "ppid": int, "started_ns": int, "format": int, "cores_allowed": int, "script": str, "torch": str, "env": dict}
     | {"memory_available_bytes": int},
     "iterator": {"loader": int, "prefetch_factor": int, "batch_size": int, "workers": list, "dataset": str, "collate": str}
+    | {"persistent": bool}
     | {"collate_file": str, "collate_line": int, "is_default_collate": bool, "dataset_length": int},
     "facts": {"threads": int, "accelerators": dict, "accelerator_built": bool},
+    "startup": {"import_began_ns": int, "activated_ns": int},
     "optimizer": {"id": int, "params": int, "dtypes": dict, "device": str},
     "calls": {"wall_ns": int, "slowdown": float},
     "graph": {"nodes": int, "elements": int},
@@ -247,7 +249,12 @@ def process_facts(notes: Notes) -> ProcessFacts:
         event_cost_ns=cost.get("event_ns"),
         events=cost.get("events"),
         sampler_cpu_ns=cost.get("sampler_cpu_ns"),
-        notes={"facts": facts, "optimizers": notes.of("optimizer"), "env": process.get("env")},
+        notes={
+            "facts": facts,
+            "optimizers": notes.of("optimizer"),
+            "env": process.get("env"),
+            "startup": notes.last("startup"),
+        },
         memory_available_bytes=process.get("memory_available_bytes"),
     )
 

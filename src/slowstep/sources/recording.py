@@ -154,6 +154,9 @@ def _process_tables(process: int, notes: Notes, records: Records) -> dict[str, p
         "batch_forms": _batch_forms(process, notes),
         "lines": _lines(process, notes),
         "modes": _frame("modes", process=process, time_ns=(r := of(fmt.MODES))["t0"], on=r["a"], looked_at=r["b"]),
+        "slow_samples": _frame(
+            "slow_samples", **_span(process, r := of(fmt.SLOW_SAMPLE)), index=_known(r["a"]), usual_ns=r["b"], batch=r["c"]
+        ),
         "totals": _frame("totals", **_span(process, r := of(fmt.TOTALS)), steps=r["a"], samples=_known(r["b"])),
     }
 
@@ -290,6 +293,7 @@ _ITERATOR_KEYS = {
     "collate_file": "collate_file",
     "collate_line": "collate_line",
     "collate_is_default": "is_default_collate",
+    "persistent": "persistent",
     "dataset_length": "dataset_length",
 }
 

@@ -81,6 +81,7 @@ TABLES: tuple[Table, ...] = (
             _column("collate_file", pl.String, "file of the collate function", nullable=True),
             _column("collate_line", pl.Int64, "first line of the collate function", nullable=True),
             _column("collate_is_default", pl.Boolean, "the framework's own collate function", nullable=True),
+            _column("persistent", pl.Boolean, "its workers outlive it", nullable=True),
             _column("dataset_length", pl.Int64, "samples in the dataset, where it knows", nullable=True),
         ),
     ),
@@ -472,6 +473,16 @@ TABLES: tuple[Table, ...] = (
             TIME,
             _column("on", pl.Int64, "which were on, as bits of record/modes.py"),
             _column("looked_at", pl.Int64, "which were looked at"),
+        ),
+    ),
+    Table(
+        name="slow_samples",
+        row="One row per sample that took at least eight times as long to make as a sample usually does.",
+        columns=(
+            *SPAN,
+            _column("index", pl.Int64, "what the data set was asked for", nullable=True),
+            _column("usual_ns", pl.Int64, "what a sample took in that process then"),
+            BATCH,
         ),
     ),
 )

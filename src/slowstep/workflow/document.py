@@ -15,7 +15,19 @@ from slowstep.analyses.own_cost import OwnCost
 from slowstep.diagnosis.engine import Diagnosis, busy_note
 from slowstep.findings import Finding
 from slowstep.health import Health
-from slowstep.report.document import SCHEMA, FindingRow, HealthRow, LedgerRow, Overhead, Part, Report, Run, Throughput
+from slowstep.report.document import (
+    SCHEMA,
+    FindingRow,
+    HealthRow,
+    LedgerRow,
+    Overhead,
+    Part,
+    Periodic,
+    Report,
+    Run,
+    StartupPart,
+    Throughput,
+)
 from slowstep.stages import STAGES, UNATTRIBUTED
 from slowstep.timeline.timeline import Timeline
 from slowstep.units import format_duration
@@ -72,6 +84,8 @@ def _run(folder: Path, timeline: Timeline, m: Measurements) -> Run:
         "threads": facts.threads,
         "num_workers": m.loader.num_workers if m.loader else None,
         "exit_code": run.exit_code,
+        "startup": _startup(m),
+        "periodic": _periodic(m),
     }
     if notes:
         row["notes"] = notes
@@ -97,6 +111,21 @@ def _session(timeline: Timeline, m: Measurements) -> str | None:
         return text
     here, others = len(m.trainer.update_end_ns), m.trainer.other_cells
     return f"{text}; of several cells or commands that trained, the one with most updates is reported ({here}; {others} in others)"
+
+
+def _startup(m: Measurements) -> list[StartupPart] | None:
+    found = m.over_time.startup
+    return None if found is None else [{"name": part.name, "s": part.ns / 1e9} for part in found.parts]
+
+
+def _periodic(m: Measurements) -> list[Periodic]:
+    """What is not in every step, most time first."""
+    whole = float(m.step_ns.sum())
+    rows: list[Periodic] = [
+        {"name": e.name, "every_steps": e.every_steps, "ms": e.each_ns / 1e6, "share": min(float(e.ns.sum()) / whole, 1.0)}
+        for e in m.over_time.events
+    ]
+    return sorted(rows, key=lambda row: -row["share"])
 
 
 def _ending(timeline: Timeline) -> str | None:

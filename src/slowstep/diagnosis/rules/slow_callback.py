@@ -25,6 +25,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps import Floats
 from slowstep.diagnosis.after_update import better_named
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
+from slowstep.diagnosis.growing import growing
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE, producers_beside_ns, stack_spread, with_core_delay
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
@@ -50,6 +51,10 @@ def judge(m: Measurements) -> Answer:
     # Where another rule says better what a function is, the next one is worth a line of its own.
     unsaid = [p for p in candidates if not better_named(m, p) and m.ledger.share(*p) >= CLAIM]
     part = max(unsaid or candidates, key=lambda p: m.ledger.of(*p).sum())
+    growth = growing(m)
+    if growth is not None and growth.part == part:
+        # Its time grows with the run: growing-file and growing-step-time say more of it.
+        return None
     removed = with_core_delay(m, part)
     share, low, high = share_interval(m, removed)
     if share < CLAIM:

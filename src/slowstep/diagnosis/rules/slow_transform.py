@@ -55,6 +55,9 @@ def judge(m: Measurements) -> Answer:
         return None
     if not m.timed_fetches:
         return NotJudged(rule=NAME, reason="no call was timed while batches were made; record longer, at --level 1 or more")
+    if m.over_time.stragglers is not None and m.over_time.stragglers.share_of_making >= DOMINANT_SHARE:
+        # Few samples hold most of the time: what is slow is those, see straggler-samples, and not the function as such.
+        return None
     function = m.fetch_function
     if function is None or len(function.path) < 2:
         return None

@@ -71,12 +71,17 @@ def judge(m: Measurements) -> Answer:
 
 
 def _restarts(m: Measurements) -> NotJudged | None:
-    """What no number of workers changes, and no rule judges yet: starting the loader and making its first batch, epoch by epoch."""
-    lost = float((m.ledger.of("preprocess", STARTUP) + m.filling_ns).sum() / m.step_ns.sum())
+    """What no number of workers changes, and no rule judges yet: starting the loader and making its first batch, epoch by epoch.
+
+    Workers that are started anew are the affair of worker-restart: what they would leave is the first batch.
+    """
+    restarts = m.over_time.restarts
+    anew = restarts.cold_ns if restarts.with_workers else -m.ledger.of("preprocess", STARTUP)
+    lost = float((m.filling_ns - anew).sum() / m.step_ns.sum())
     if lost < RESTARTS:
         return None
     return NotJudged(
-        rule=NAME, reason=f"{lost:.0%} of the time starts the loader anew at each epoch; try persistent_workers=True, longer epochs"
+        rule=NAME, reason=f"{lost:.0%} of the time goes to each epoch's first batch, which nothing makes ahead; try longer epochs"
     )
 
 

@@ -1,0 +1,100 @@
+"""Growth: whether steps get longer over the run, and which part of them grows with it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from slowstep.analyses.functions import Path, Stacks, is_library, shown
+from slowstep.analyses.ledger import CORE, Ledger, Part, with_core_delay
+from slowstep.analyses.loop import called_from_loop
+from slowstep.analyses.producers import CORE as CORE_OF_PRODUCER
+from slowstep.analyses.steps import Floats, Steps
+from slowstep.analyses.trainer import Trainer
+from slowstep.analyses.trends import Trend, find_trend
+
+# Parts under this share of the window are not looked at: their growth cannot matter.
+SMALLEST_SHARE = 0.01
+# Standard library and packages that turn objects into what files hold, or write them: encoding a growing list is where the time goes.
+FILE_WRITERS = re.compile(
+    r"[/\\](json|pickle|csv|shelve|pathlib|shutil|logging|gzip|zipfile|yaml|tensorboardX?)([/\\]\w+)*\.py$"
+    r"|[/\\]matplotlib[/\\]backends[/\\]|[/\\]numpy[/\\]lib[/\\](_)?npyio|[/\\]pandas[/\\]io[/\\]|[/\\]PIL[/\\]|[/\\]torch[/\\]serialization"
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Growth:
+    """A part of the step that grows over the run."""
+
+    part: Part
+    trend: Trend
+    above_ns: Floats  # per step: what the part takes more than at the first update, by its line
+    writes_share: float | None  # of the part's stacks, those in code that writes or encodes files; None without stacks
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GrowingSaves:
+    """Checkpoint writes that grow."""
+
+    count: int
+    first_bytes: float
+    last_bytes: float
+
+
+def find_growth(ledger: Ledger, steps: Steps, stacks: Stacks, trainer: Trainer, known: Sequence[Part]) -> Growth | None:
+    """The part that surely grows most; None where none does."""
+    best: Growth | None = None
+    for part in ledger.parts:
+        ns = ledger.of(*part)
+        if part in known or part[1] in (CORE, CORE_OF_PRODUCER) or ns.sum() < SMALLEST_SHARE * ledger.ns.sum():
+            continue
+        trend = find_trend(ns)
+        if trend is None or trend.growth_low <= 0 or (best is not None and trend.growth <= best.trend.growth):
+            continue
+        queued = float(with_core_delay(ledger, *part).sum() / ns.sum())
+        above_ns = np.clip(ns - _at_the_very_first(trend, steps, trainer), 0, None) * queued
+        best = Growth(part=part, trend=trend, above_ns=above_ns, writes_share=_writes_share(part, steps, stacks, trainer))
+    return best
+
+
+def _at_the_very_first(trend: Trend, steps: Steps, trainer: Trainer) -> float:
+    """The line, drawn back to the first update: what grows has grown during the warm-up too."""
+    before = int(np.searchsorted(trainer.update_end_ns, steps.edges_ns[0], side="right"))
+    return max(trend.first - trend.growth * before / steps.count, 0.0)
+
+
+def _writes_share(part: Part, steps: Steps, stacks: Stacks, trainer: Trainer) -> float | None:
+    way = trainer.way_to_update
+    inside = np.flatnonzero((stacks.time_ns >= steps.edges_ns[0]) & (stacks.time_ns < steps.edges_ns[-1]))
+    total = writing = 0.0
+    for weight, path in stacks.paths(inside.tolist()):
+        called = called_from_loop(path, way) if way and path else None
+        if called is None or f"{called[0]} ({shown(called[1], trainer.facts.script)}:{called[2]})" != part[1]:
+            continue
+        total += weight
+        writing += weight * _writes_file(path)
+    return writing / total if total else None
+
+
+def _writes_file(path: Path) -> bool:
+    return any(is_library(frame) and FILE_WRITERS.search(frame.file) for frame in path)
+
+
+def find_growing_saves(trainer: Trainer, steps: Steps) -> GrowingSaves | None:
+    """Checkpoints of which each is larger than the one before, nearly all along; None where they are not."""
+    low, high = int(steps.edges_ns[0]), int(steps.edges_ns[-1])
+    saves = trainer.spans.filter(pl.col("kind") == "save", pl.col("start_ns") >= low, pl.col("start_ns") < high)
+    size = saves["bytes"].drop_nulls().cast(pl.Float64).to_numpy()
+    if len(size) < FEWEST_SAVES or (np.diff(size) > 0).mean() < GROWING_SHARE or size[-1] < GROWN * size[0]:
+        return None
+    return GrowingSaves(count=len(size), first_bytes=float(size[0]), last_bytes=float(size[-1]))
+
+
+# The same model's checkpoints differ by some bytes (numbers as text); half as large again is no accident, nor four of five that grow.
+FEWEST_SAVES = 5
+GROWING_SHARE = 0.8
+GROWN = 1.5

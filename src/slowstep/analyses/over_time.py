@@ -1,0 +1,155 @@
+"""Time that is not every step: what recurs, what grows, what starts anew, what is slow now and then, and how long it took to begin."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from slowstep.analyses.functions import Stacks
+from slowstep.analyses.gaps import VALIDATION
+from slowstep.analyses.growth import GrowingSaves, Growth, find_growing_saves, find_growth
+from slowstep.analyses.ledger import CORE, Ledger, Part, with_core_delay
+from slowstep.analyses.periods import find_periods
+from slowstep.analyses.producers import CORE as CORE_OF_PRODUCER
+from slowstep.analyses.producers import STARTUP, Fetches, WaitParts
+from slowstep.analyses.restarts import Restarts, find_restarts
+from slowstep.analyses.startup import Startup, find_startup
+from slowstep.analyses.steps import Floats, Steps
+from slowstep.analyses.stragglers import Stragglers, find_stragglers
+from slowstep.analyses.trainer import Trainer
+from slowstep.analyses.trends import Trend, find_trend
+from slowstep.stages import STAGES, UNATTRIBUTED
+from slowstep.timeline.intervals import Ints
+from slowstep.timeline.timeline import Timeline
+
+EPOCH_CHANGE = "epoch change"
+CHECKPOINT = "checkpoint"
+# What happens in so many of the steps is no event among them.
+OF_MOST_STEPS = 0.9
+QUEUED: dict[str, tuple[str, ...]] = dict.fromkeys((*STAGES, UNATTRIBUTED), (CORE, CORE_OF_PRODUCER))
+# An event under this share of the window is not worth a word.
+SMALLEST_SHARE = 0.005
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Event:
+    """Something that is not in every step: how often, how long each, and in which steps."""
+
+    name: str
+    known: bool  # recorded as such; else found by its period in the lengths of steps
+    part: Part  # the ledger part that holds most of it
+    every_steps: float | None  # None where it was seen once
+    count: int
+    ns: Floats  # per step
+
+    @property
+    def each_ns(self) -> float:
+        """Mean length of one."""
+        return float(self.ns.sum()) / max(self.count, 1)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Unsteady:
+    """How much steps without periodic events differ, and which part of them varies most."""
+
+    variation: float  # half the distance of the 16th and 84th percentile, over the median: one standard deviation where it is normal
+    part: Part
+    part_share: float  # of the variance, by that part
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OverTime:
+    """Time that is not every step. None is unknown, or not seen."""
+
+    events: tuple[Event, ...]
+    trend: Trend | None  # of steps without their known events
+    growth: Growth | None
+    growing_saves: GrowingSaves | None
+    startup: Startup | None
+    trained_ns: int  # from the first update to the last
+    restarts: Restarts
+    stragglers: Stragglers | None
+    unsteady: Unsteady
+
+    def event(self, name: str) -> Event | None:
+        """A known event by name."""
+        return next((event for event in self.events if event.known and event.name == name), None)
+
+
+def find_over_time(
+    timeline: Timeline, trainer: Trainer, steps: Steps, ledger: Ledger, fetches: Fetches, waits: WaitParts, stacks: Stacks, filling: Floats
+) -> OverTime:
+    """Measure all of it."""
+    restarts = find_restarts(timeline, trainer, steps, ledger, fetches, waits)
+    step_ns = steps.duration_ns.astype(np.float64)
+    known = _known_events(ledger, steps, restarts, filling)
+    # What the step waited for a core is others' doing, or comes with any part of it: it neither recurs nor grows by itself.
+    queued_ns = sum((ledger.of(stage, *names) for stage, names in QUEUED.items()), np.zeros(steps.count))
+    taken_ns = sum((event.ns for event in known), queued_ns)
+    quiet_ns = np.clip(step_ns - taken_ns, 0, None)
+    # Where steps are missing between others, the number of a step says nothing of its phase.
+    found = () if steps.excluded.any() else _found_events(ledger, quiet_ns)
+    return OverTime(
+        events=(*known, *found),
+        trend=find_trend(quiet_ns),
+        growth=find_growth(ledger, steps, stacks, trainer, [event.part for event in known]),
+        growing_saves=find_growing_saves(trainer, steps),
+        startup=find_startup(timeline, trainer, float(np.median(step_ns))),
+        trained_ns=int(trainer.update_end_ns[-1] - trainer.update_end_ns[0]),
+        restarts=restarts,
+        stragglers=find_stragglers(timeline, trainer, steps, fetches, waits),
+        unsteady=_unsteady(ledger, quiet_ns, (*known, *found)),
+    )
+
+
+def _known_events(ledger: Ledger, steps: Steps, restarts: Restarts, filling: Floats) -> list[Event]:
+    saving = tuple(name for stage, name in ledger.parts if stage == "store" and name.startswith("checkpoint by "))
+    candidates: list[tuple[str, Part, Floats]] = [
+        ("validation", ("output", VALIDATION), with_core_delay(ledger, "output", VALIDATION)),
+        (EPOCH_CHANGE, ("preprocess", STARTUP), restarts.start_ns + filling),
+    ]
+    if saving:
+        candidates.append((CHECKPOINT, ("store", saving[0]), with_core_delay(ledger, "store", *saving)))
+    events = []
+    for name, part, ns in candidates:
+        at = np.flatnonzero(ns > 0)
+        if 0 < len(at) < OF_MOST_STEPS * steps.count and ns.sum() >= SMALLEST_SHARE * ledger.ns.sum():
+            at, ns = _joined(at, ns)
+            every = float(np.median(np.diff(at))) if len(at) > 1 else None
+            events.append(Event(name=name, known=True, part=part, every_steps=every, count=len(at), ns=ns))
+    return events
+
+
+def _joined(at: Ints, ns: Floats) -> tuple[Ints, Floats]:
+    """The first step of each event: one that begins in a step's end may go on in the next one."""
+    return at[np.append(True, np.diff(at) > 1)], ns
+
+
+def _found_events(ledger: Ledger, quiet_ns: Floats) -> list[Event]:
+    events = []
+    for period in find_periods(quiet_ns):
+        others = np.delete(np.arange(len(quiet_ns)), period.at)
+        excess = ledger.ns[:, period.at].mean(axis=1) - ledger.ns[:, others].mean(axis=1)
+        excess[[name in QUEUED[stage] for stage, name in ledger.parts]] = 0.0
+        part = ledger.parts[int(excess.argmax())]
+        ns = np.zeros(len(quiet_ns))
+        ns[period.at] = np.clip(quiet_ns[period.at] - float(np.median(quiet_ns[others])), 0, None)
+        if ns.sum() < SMALLEST_SHARE * ledger.ns.sum():
+            continue
+        name = "something unnamed" if part[0] == UNATTRIBUTED else part[1]
+        events.append(Event(name=name, known=False, part=part, every_steps=float(period.steps), count=len(period.at), ns=ns))
+    return events
+
+
+def _unsteady(ledger: Ledger, quiet_ns: Floats, events: tuple[Event, ...]) -> Unsteady:
+    plain = np.ones(len(quiet_ns), dtype=bool)
+    for event in events:
+        plain[event.ns > 0] = False
+    plain = plain if plain.sum() >= len(plain) / 2 else np.ones(len(quiet_ns), dtype=bool)
+    low, middle, high = np.percentile(quiet_ns[plain], [16, 50, 84])
+    rows = ledger.ns[:, plain] - ledger.ns[:, plain].mean(axis=1, keepdims=True)
+    shared = rows @ rows.sum(axis=0)
+    largest = int(shared.argmax())
+    share = float(shared[largest] / max(shared.sum(), 1.0))
+    return Unsteady(variation=float((high - low) / 2 / max(middle, 1.0)), part=ledger.parts[largest], part_share=share)

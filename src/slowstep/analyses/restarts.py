@@ -1,0 +1,64 @@
+"""Restarts of the training's loader: how often its iterators are made, what that takes, and whether they are used up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from slowstep.analyses.ledger import SHUTDOWN, Ledger
+from slowstep.analyses.producers import STARTUP, Fetches, WaitParts
+from slowstep.analyses.steps import Floats, Steps
+from slowstep.analyses.trainer import Trainer
+from slowstep.timeline.timeline import Timeline
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Restarts:
+    """Iterators of the training's loaders that were made in the window. None is unknown."""
+
+    count: int
+    with_workers: int  # of them, those whose workers were started anew
+    used_up: int  # of them, those that were read to their end
+    batches_each: float | None  # read from each
+    start_ns: Floats  # per step: starting the loader, and ending its workers
+    cold_ns: Floats  # per step: what the first batches took longer than others, because a new worker made them
+
+
+def find_restarts(timeline: Timeline, trainer: Trainer, steps: Steps, ledger: Ledger, fetches: Fetches, waits: WaitParts) -> Restarts:
+    """Count the starts in the window and measure what they take."""
+    low, high = int(steps.edges_ns[0]), int(steps.edges_ns[-1])
+    starts = trainer.starts.filter(pl.col("start_ns") >= low, pl.col("start_ns") < high)
+    asked = trainer.waits.filter(pl.col("start_ns") >= low, pl.col("start_ns") < high)
+    got = asked.filter(~pl.col("exhausted"), ~pl.col("failed")).height
+    return Restarts(
+        count=starts.height,
+        with_workers=_with_new_workers(timeline, trainer, starts),
+        used_up=asked.filter(pl.col("exhausted")).height,
+        batches_each=got / starts.height if starts.height else None,
+        start_ns=ledger.of("preprocess", STARTUP) + ledger.of("preprocess", SHUTDOWN),
+        cold_ns=_cold(steps, fetches, waits),
+    )
+
+
+def _with_new_workers(timeline: Timeline, trainer: Trainer, starts: pl.DataFrame) -> int:
+    iterators = timeline.table("iterators").filter(pl.col("process") == trainer.process)
+    persistent = dict(zip(iterators["iterator"].to_list(), iterators["persistent"].to_list(), strict=True))
+    # Unknown is taken for persistent: then nothing is said of restarts.
+    rows = starts.filter(pl.col("num_workers") > 0)["iterator"].to_list()
+    return sum(persistent.get(iterator) is False for iterator in rows)
+
+
+def _cold(steps: Steps, fetches: Fetches, waits: WaitParts) -> Floats:
+    """Waits for the first batch of an iterator, as far as its making took longer than usual."""
+    cold = np.zeros(steps.stretches)
+    first = np.flatnonzero(waits.first & (waits.fetch >= 0))
+    step = np.searchsorted(steps.edges_ns, waits.start_ns[first], side="right") - 1
+    first, step = first[(step >= 0) & (step < steps.stretches)], step[(step >= 0) & (step < steps.stretches)]
+    if len(first):
+        usual = float(np.median(fetches.wall_ns))
+        made = fetches.wall_ns[waits.fetch[first]]
+        waited = (waits.end_ns - waits.start_ns)[first]
+        np.add.at(cold, step, np.clip(np.minimum(made, waited) - usual, 0, None))
+    return np.asarray(cold[~steps.excluded])

@@ -1,0 +1,91 @@
+"""Start-up: the time between the start of the command and the end of the first update, divided by what is known of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from slowstep.analyses.trainer import Trainer
+from slowstep.timeline.intervals import Ints
+from slowstep.timeline.timeline import Timeline
+
+BEFORE = "before the import of torch"
+IMPORT = "import of torch"
+SCRIPT = "other imports, data and model"
+LOADER = "loader start-up"
+FIRST_BATCH = "first batches"
+VALIDATION = "validation before training"
+FIRST_STEP = "first step"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StartupPart:
+    """A named stretch of the start-up."""
+
+    name: str
+    ns: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Startup:
+    """The parts of the start-up in the order in which they come; they sum to it."""
+
+    parts: tuple[StartupPart, ...]
+    excess_ns: int | None  # of the first step over the median of all; None where the run holds none
+
+    @property
+    def ns(self) -> int:
+        """The whole start-up."""
+        return sum(part.ns for part in self.parts)
+
+
+def find_startup(timeline: Timeline, trainer: Trainer, usual_step_ns: float) -> Startup | None:
+    """The start-up of a run; None where the launcher's start is not known."""
+    began = timeline.run.started_ns
+    first_update = int(trainer.update_end_ns[0])
+    if not began or began >= first_update:
+        return None
+    note = trainer.facts.notes.get("startup") or {}
+    activated = _between(note.get("activated_ns"), began, first_update)
+    importing = _between(note.get("import_began_ns"), began, activated or first_update)
+    first_event = min(max(_first_event(trainer), activated or began), first_update)
+    marks = [(began, importing, BEFORE), (importing or began, activated, IMPORT), (activated or importing or began, first_event, SCRIPT)]
+    parts = [StartupPart(name=name, ns=end - start) for start, end, name in marks if end is not None and end > start]
+    parts += _of_training(trainer, first_event, first_update)
+    first_step = next((part.ns for part in parts if part.name == FIRST_STEP), None)
+    excess = None if first_step is None else max(first_step - round(usual_step_ns), 0)
+    return Startup(parts=tuple(parts), excess_ns=excess)
+
+
+def _between(value: int | None, low: int, high: int) -> int | None:
+    return value if value is not None and low <= value <= high else None
+
+
+def _first_event(trainer: Trainer) -> int:
+    tables = (trainer.starts, trainer.other_starts, trainer.waits, trainer.other_waits, trainer.spans, trainer.all_updates)
+    return min(int(table["start_ns"].min()) for table in tables if table.height)  # type: ignore[arg-type]
+
+
+def _of_training(trainer: Trainer, begin: int, end: int) -> list[StartupPart]:
+    """The stretch from the first thing recorded to the first update's end: loaders, batches, a first validation, and the step itself."""
+    validation = _validating(trainer, begin, end)
+    loader, batches = _covered(trainer.starts, begin, end), _covered(trainer.waits, begin, end)
+    rest = max(end - begin - validation - loader - batches, 0)
+    named = ((LOADER, loader), (VALIDATION, validation), (FIRST_BATCH, batches), (FIRST_STEP, rest))
+    return [StartupPart(name=name, ns=ns) for name, ns in named if ns > 0]
+
+
+def _validating(trainer: Trainer, begin: int, end: int) -> int:
+    """From the first request to another loader to the last: what is done with its batches included."""
+    starts = np.concatenate((trainer.other_waits["start_ns"].to_numpy(), trainer.other_starts["start_ns"].to_numpy()))
+    ends = np.concatenate((trainer.other_waits["end_ns"].to_numpy(), trainer.other_starts["end_ns"].to_numpy()))
+    inside = (starts >= begin) & (ends <= end)
+    return int(ends[inside].max() - starts[inside].min()) if inside.any() else 0
+
+
+def _covered(spans: pl.DataFrame, begin: int, end: int) -> int:
+    start: Ints = np.clip(spans["start_ns"].to_numpy(), begin, end)
+    stop: Ints = np.clip(spans["end_ns"].to_numpy(), begin, end)
+    return int((stop - start).sum())

@@ -1,0 +1,136 @@
+"""Stragglers: few samples that take many times as long to make as the others, and what the training waits for them.
+
+What it would be without them is replayed: the loader's workers make the same batches in the same order, with and without the excess of
+the slow samples, and the training thread asks for them as it did.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from slowstep.analyses.producers import ACCOUNT, CORE, Fetches, WaitParts
+from slowstep.analyses.steps import Floats, Steps
+from slowstep.analyses.trainer import Trainer
+from slowstep.timeline.intervals import Ints
+from slowstep.timeline.timeline import Timeline
+
+MOST_NAMED = 5
+# As in record/slow_samples.py, which tells of those that took longer by the clock alone.
+SLOW_TIMES = 8
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stragglers:
+    """The slow samples of the window; counts, what one usually takes and takes then, and which they were."""
+
+    count: int
+    of_samples: float | None  # samples made in the window
+    steps: int  # steps whose batch holds one
+    usual_ns: float
+    each_ns: float
+    named: tuple[tuple[int, int], ...]  # index and how often it was slow, those that were slow most often first
+    removed_ns: Floats  # per step: what would not be waited without their excess
+    share_of_making: float  # of the time in which batches are made
+
+
+def find_stragglers(timeline: Timeline, trainer: Trainer, steps: Steps, fetches: Fetches, waits: WaitParts) -> Stragglers | None:
+    """Find the slow samples and replay the loader without their excess; None where none was seen."""
+    rows = timeline.table("slow_samples").filter(
+        pl.col("process").is_in(np.unique(fetches.process).tolist()),
+        pl.col("start_ns") >= int(steps.edges_ns[0]),
+        pl.col("end_ns") <= int(steps.edges_ns[-1]),
+    )
+    if rows.is_empty() or not len(fetches.start_ns):
+        return None
+    excess, fetch_of, slow = _excess(rows, fetches)
+    rows, fetch_of = rows.filter(pl.Series(slow)), fetch_of[slow]
+    if rows.is_empty():
+        return None
+    used = np.flatnonzero(waits.fetch >= 0)
+    inside = (fetches.start_ns >= steps.edges_ns[0]) & (fetches.end_ns <= steps.edges_ns[-1])
+    duration = (rows["end_ns"] - rows["start_ns"]).to_numpy()
+    known = Counter(rows["index"].drop_nulls().to_list())
+    held = np.isin(waits.fetch[used], fetch_of)
+    at = np.searchsorted(steps.edges_ns, waits.start_ns[used][held], side="right") - 1
+    return Stragglers(
+        count=rows.height,
+        of_samples=float(np.nansum(fetches.samples[inside])) if np.isfinite(fetches.samples[inside]).any() else None,
+        steps=len(np.unique(at)),
+        usual_ns=float(np.median(rows["usual_ns"].to_numpy())),
+        each_ns=float(np.median(duration)),
+        named=tuple(known.most_common(MOST_NAMED)),
+        removed_ns=_removed(timeline, trainer, steps, fetches, waits, excess),
+        share_of_making=float(excess[inside].sum() / max(fetches.wall_ns[inside].sum(), 1.0)),
+    )
+
+
+def _excess(rows: pl.DataFrame, fetches: Fetches) -> tuple[Floats, Ints, NDArray[np.bool_]]:
+    """Per fetch what its slow samples took longer than usual; per row its fetch, and whether it is slow but for waiting for a core."""
+    excess, found, slow = np.zeros(len(fetches.start_ns)), np.zeros(rows.height, np.int64), np.zeros(rows.height, dtype=bool)
+    delay = fetches.account[:, ACCOUNT.index(CORE)]
+    for row, (process, start, end, usual) in enumerate(rows.select("process", "start_ns", "end_ns", "usual_ns").iter_rows()):
+        own = np.flatnonzero(fetches.process == process)
+        at = own[max(int(np.searchsorted(fetches.start_ns[own], start, side="right")) - 1, 0)]
+        # All of the batch's waiting for a core may have fallen into this sample.
+        busy = end - start - float(delay[at])
+        inside = fetches.start_ns[at] <= start and end <= fetches.end_ns[at]
+        found[row], slow[row] = at, inside and busy >= SLOW_TIMES * usual
+        excess[at] += (busy - usual) * slow[row]
+    return excess, found, slow
+
+
+def _removed(timeline: Timeline, trainer: Trainer, steps: Steps, fetches: Fetches, waits: WaitParts, excess: Floats) -> Floats:
+    removed = np.zeros(steps.stretches)
+    rows = timeline.table("iterators").filter(pl.col("process") == trainer.process)
+    loaders = {row["iterator"]: row for row in rows.iter_rows(named=True)}
+    iterators = trainer.waits.filter(~pl.col("exhausted"), ~pl.col("failed"))["iterator"].to_numpy()
+    for number in np.unique(iterators).tolist():
+        own = np.flatnonzero(iterators == number)
+        loader = loaders.get(number, {})
+        saved = _saved(waits, fetches, excess, own, int(loader.get("num_workers") or 0), int(loader.get("prefetch_factor") or 2))
+        step = np.searchsorted(steps.edges_ns, waits.start_ns[own], side="right") - 1
+        inside = (step >= 0) & (step < steps.stretches)
+        np.add.at(removed, step[inside], saved[inside])
+    return np.asarray(removed[~steps.excluded])
+
+
+def _saved(waits: WaitParts, fetches: Fetches, excess: Floats, own: Ints, workers: int, prefetch: int) -> Floats:
+    """What each wait of one iterator would be shorter."""
+    fetch = waits.fetch[own]
+    known = fetch >= 0
+    slow = np.where(known, excess[fetch], 0.0)
+    if not slow.any():
+        return np.zeros(len(own))
+    length = (waits.end_ns - waits.start_ns)[own].astype(np.float64)
+    if workers == 0:
+        # The training process records its short fetches only now and then: a wait may have been matched to the one before.
+        return np.asarray(np.where(fetches.start_ns[fetch] >= waits.start_ns[own], np.minimum(slow, length), 0.0))
+    made = np.where(known, fetches.wall_ns[fetch], 0.0)
+    body = np.append(waits.start_ns[own][1:] - waits.end_ns[own][:-1], 0).astype(np.float64)
+    without = replay(made - slow, body, workers, prefetch)
+    # The replay knows no transport: what it says is held to the wait that really was.
+    return np.asarray(np.clip(replay(made, body, workers, prefetch) - without, -length, length))
+
+
+def replay(made_ns: Floats, body_ns: Floats, workers: int, prefetch: int) -> Floats:
+    """How long each request waits, when the training thread works for `body_ns[k]` between receiving batch k and asking for the next.
+
+    Batch k is made in `made_ns[k]` by worker k mod workers, which is told of it once batch k - workers * prefetch was received.
+    """
+    ahead, asked = workers * prefetch, 0.0
+    free = [0.0] * workers
+    received: list[float] = []
+    waited: list[float] = []
+    for k, (made, body) in enumerate(zip(made_ns.tolist(), body_ns.tolist(), strict=True)):
+        told = received[k - ahead] if k >= ahead else 0.0
+        free[k % workers] = max(told, free[k % workers]) + made
+        now = max(asked, free[k % workers])
+        waited.append(now - asked)
+        received.append(now)
+        asked = now + body
+    return np.array(waited)

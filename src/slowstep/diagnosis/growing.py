@@ -1,0 +1,58 @@
+"""What the rules about growth have in common: which part grows, whether it writes a file, and what its growth costs."""
+
+from __future__ import annotations
+
+from slowstep.analyses.growth import Growth
+from slowstep.analyses.measurements import Measurements
+from slowstep.diagnosis.gain import Case, Counterfactual
+from slowstep.diagnosis.trainer_side import WORSE_BESIDE, producers_beside_ns, with_core_delay
+from slowstep.findings import Evidence
+
+# Over the run a step grows by so much of the first at least: under that, the drift of a machine.
+GROWN_BY = 0.10
+# The least that a finding may claim (design).
+CLAIM = 0.03
+# Of the stacks of a function, so many must stand in code that encodes or writes files, for it to be called a file that grows.
+WRITING = 0.3
+
+
+def growing(m: Measurements) -> Growth | None:
+    """The part that makes steps grow; None where they surely do not."""
+    trend, growth = m.over_time.trend, m.over_time.growth
+    if trend is None or growth is None or trend.first <= 0 or trend.growth_low < GROWN_BY * trend.first:
+        return None
+    # A part that explains less than half of the growth is not what grows.
+    return growth if growth.trend.growth >= trend.growth / 2 else None
+
+
+def is_file(growth: Growth) -> bool:
+    """Whether what grows is the writing of a file."""
+    return growth.part[0] in ("output", "store") and (growth.writes_share or 0.0) >= WRITING
+
+
+def growth_counterfactual(m: Measurements, growth: Growth, words: str) -> Counterfactual:
+    """The part stays as at the first step; at worse it only grows as much less as is sure."""
+    beside = producers_beside_ns(m)
+    sure = min(max(growth.trend.growth_low / growth.trend.growth, 0.0), 1.0)
+    case = Case(removed_ns=growth.above_ns, beside_ns=beside)
+    worse = Case(removed_ns=sure * growth.above_ns, beside_ns=WORSE_BESIDE * beside)
+    # At better what the part takes at first goes too.
+    better = Case(removed_ns=with_core_delay(m, growth.part), beside_ns=beside)
+    return Counterfactual(assumes=words, expected=case, worse=worse, better=better)
+
+
+def growth_evidence(m: Measurements, growth: Growth, share: float) -> tuple[Evidence, ...]:
+    """What grew, from what to what, and how sure that is."""
+    trend = m.over_time.trend
+    assert trend is not None
+    return (
+        Evidence(name="step at first", value=trend.first / 1e6, unit="ms"),
+        Evidence(name="step at the end", value=trend.last / 1e6, unit="ms"),
+        Evidence(name="grown by at least", value=trend.growth_low / trend.first, unit="of the first step", threshold=GROWN_BY),
+        Evidence(name="part that grows", value=growth.part[1].partition(" (")[0], unit="", where=growth.part[1]),
+        Evidence(name="it takes at first", value=max(growth.trend.first, 0.0) / 1e6, unit="ms"),
+        Evidence(name="it takes at the end", value=growth.trend.last / 1e6, unit="ms"),
+        Evidence(name="in code that writes files", value=growth.writes_share, unit="share of its stacks", threshold=WRITING),
+        Evidence(name="beyond what it takes at first", value=share, unit="share of window", threshold=CLAIM),
+        Evidence(name="removed per step", value=float(growth.above_ns.mean()) / 1e6, unit="ms"),
+    )

@@ -1,0 +1,99 @@
+"""A file that grows with the run is written anew each time.
+
+What it sees:
+    A function after the update takes longer and longer (a line through its time per step rises with 99.9 % certainty, in both halves of the
+    run), and its stacks stand in code that encodes or writes files: json, csv, pickle, a plot. Or checkpoints of which nearly each is
+    larger than the one before, the last at least half as large again as the first.
+Why it costs:
+    Writing all that was ever measured at every step costs the square of the number of steps: it is nothing in a short try and most of the
+    time in a long run.
+How the gain is predicted:
+    r is what the writing takes more than at the first update, to which its line is drawn back: appending costs the same at every step. B is
+    what the loader's workers need per step. Over a longer run the gain is larger.
+When it is wrong:
+    The same function may do other things that grow. Under 96 steps in the window nothing is said of functions.
+What to try:
+    Append one line per step (JSON lines, CSV, a logger), draw the plot at the end of an epoch, keep the history out of the checkpoint.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.over_time import CHECKPOINT
+from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
+from slowstep.diagnosis.growing import CLAIM, growing, growth_counterfactual, growth_evidence, is_file
+from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.diagnosis.trainer_side import WORSE_BESIDE, producers_beside_ns
+from slowstep.findings import Evidence, Finding, Fix
+
+NAME = "growing-file"
+
+
+def judge(m: Measurements) -> Answer:
+    """Whether a file is rewritten that grows, by a function after the update or as a checkpoint."""
+    growth = growing(m)
+    if growth is None or not is_file(growth):
+        return _checkpoints(m)
+    share, low, high = share_interval(m, growth.above_ns)
+    if share < CLAIM:
+        return None
+    name = growth.part[1]
+    counterfactual = growth_counterfactual(m, growth, f"{name} only appends, and takes no longer than at first")
+    finding = Finding(
+        rule=NAME,
+        stage=growth.part[0],
+        title=f"{name} writes more at every step: {growth.trend.first / 1e6:.0f} ms at first, {growth.trend.last / 1e6:.0f} ms at the end",
+        share=share,
+        share_low=low,
+        share_high=high,
+        claims=(name,),
+        evidence=growth_evidence(m, growth, share),
+        gain=predict(m, counterfactual),
+        fixes=(
+            Fix(text=f"let {name.partition(' (')[0]} append what is new (JSON lines, CSV) instead of writing all of it again"),
+            Fix(text="write or draw it at the end of an epoch"),
+        ),
+        names_cause=True,
+    )
+    return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _checkpoints(m: Measurements) -> Judged | None:
+    saves, event = m.over_time.growing_saves, m.over_time.event(CHECKPOINT)
+    if saves is None or event is None:
+        return None
+    first = float(event.ns[np.flatnonzero(event.ns)[0]])
+    above = np.clip(event.ns - first, 0, None)
+    share, low, high = share_interval(m, above)
+    if share < CLAIM:
+        return None
+    beside = producers_beside_ns(m)
+    case = Case(removed_ns=above, beside_ns=beside)
+    worse = Case(removed_ns=above, beside_ns=WORSE_BESIDE * beside)
+    counterfactual = Counterfactual(assumes="checkpoints stay as small as the first", expected=case, worse=worse, better=case)
+    sizes = f"{saves.first_bytes / 1e6:.1f} to {saves.last_bytes / 1e6:.1f} MB"
+    finding = Finding(
+        rule=NAME,
+        stage="store",
+        title=f"checkpoints grow from {sizes}, and each is written whole",
+        share=share,
+        share_low=low,
+        share_high=high,
+        claims=(event.part[1],),
+        evidence=(
+            Evidence(name="checkpoints", value=saves.count, unit="writes", where=m.saves.function),
+            Evidence(name="first", value=saves.first_bytes / 1e6, unit="MB"),
+            Evidence(name="last", value=saves.last_bytes / 1e6, unit="MB"),
+            Evidence(name="beyond the first one's time", value=share, unit="share of window", threshold=CLAIM),
+            Evidence(name="removed per step", value=float(above.mean()) / 1e6, unit="ms"),
+        ),
+        gain=predict(m, counterfactual),
+        fixes=(Fix(text="keep what grows (a history, all predictions) out of the checkpoint: append it to a file of its own"),),
+        names_cause=True,
+    )
+    return Judged(finding=finding, counterfactual=counterfactual)
+
+
+RULE = Rule(name=NAME, stages=("output", "store"), judge=judge)

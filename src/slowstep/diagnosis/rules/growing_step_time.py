@@ -1,0 +1,58 @@
+"""Steps take longer and longer over the run.
+
+What it sees:
+    A line through the lengths of steps (validation, checkpoints and epoch changes left out) rises by at least a tenth of the first step
+    with 99.9 % certainty, in both halves of the run, and a part of the ledger rises with it. At least 96 steps are needed.
+Why it costs:
+    What grows with the number of steps done - a list that is kept and walked, a graph that is not let go, a file that is read again - costs
+    the square of it over a run: what is 10 % today is the most of the step tomorrow.
+How the gain is predicted:
+    r is what the growing part takes more than at the first update, to which its line is drawn back. B is what the loader's workers need
+    per step. The gain is that over the steps recorded; over a longer run it is larger.
+When it is wrong:
+    A machine that slows down (heat, a neighbour that grows) and data that are sorted by length look the same.
+What to try:
+    Keep running sums instead of all values, detach() what is kept, append to files instead of writing them anew.
+"""
+
+from __future__ import annotations
+
+from slowstep.analyses.measurements import Measurements
+from slowstep.diagnosis.gain import predict, share_interval
+from slowstep.diagnosis.growing import CLAIM, growing, growth_counterfactual, growth_evidence, is_file
+from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.findings import Finding, Fix
+from slowstep.stages import STAGES
+
+NAME = "growing-step-time"
+
+
+def judge(m: Measurements) -> Answer:
+    """Whether a part of the step grows over the run, other than the writing of a file."""
+    growth = growing(m)
+    if growth is None or is_file(growth):
+        return None
+    share, low, high = share_interval(m, growth.above_ns)
+    if share < CLAIM:
+        return None
+    counterfactual = growth_counterfactual(m, growth, f"{growth.part[1]} takes no longer than at first")
+    first, last = m.over_time.trend.first if m.over_time.trend else 0.0, m.over_time.trend.last if m.over_time.trend else 0.0
+    finding = Finding(
+        rule=NAME,
+        stage=growth.part[0],
+        title=f"steps grow from {first / 1e6:.0f} to {last / 1e6:.0f} ms over the run, by: {growth.part[1]}",
+        share=share,
+        share_low=low,
+        share_high=high,
+        claims=(growth.part[1],),
+        evidence=growth_evidence(m, growth, share),
+        gain=predict(m, counterfactual),
+        fixes=(
+            Fix(text=f"look for what {growth.part[1]} keeps or walks from step to step: keep sums instead of all values, detach() them"),
+        ),
+        names_cause="(" in growth.part[1],
+    )
+    return Judged(finding=finding, counterfactual=counterfactual)
+
+
+RULE = Rule(name=NAME, stages=STAGES, judge=judge)

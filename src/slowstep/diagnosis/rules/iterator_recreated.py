@@ -1,0 +1,77 @@
+"""A new iterator of the loader is made for nearly every batch, and the ones before are thrown away unread.
+
+What it sees:
+    Over the window at most two batches were taken from each iterator of the training's loader, most iterators were not read to their end,
+    and making them and waiting for their first batches holds at least 3 % of the window.
+Why it costs:
+    Each new iterator shuffles all indices, starts the workers, and has them make several batches ahead, of which one is used: nothing is
+    ever ready in time, and most of what is made is thrown away.
+How the gain is predicted:
+    r is the loader's start-up and the waits for first batches. B is the producers' time divided by the workers, not below the CPU time of
+    all divided by the cores; without workers, the making of a batch stays.
+When it is wrong:
+    Where one batch of each iterator is all that is wanted (a new task at each step), the loader is the wrong tool rather than wrongly used.
+What to try:
+    Make the iterator once before the loop, and anew only at StopIteration: for batch in loader, or itertools.chain over epochs.
+"""
+
+from __future__ import annotations
+
+from slowstep.analyses.ledger import SHUTDOWN
+from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.producers import STARTUP
+from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
+from slowstep.diagnosis.input_side import claims
+from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.diagnosis.trainer_side import WORSE_BESIDE, producers_beside_ns
+from slowstep.findings import Evidence, Finding, Fix
+
+NAME = "iterator-recreated"
+FEWEST = 10
+# One batch of each, or a pair of them (two micro-batches).
+MOST_BATCHES = 2.0
+# The least that a finding may claim (design).
+CLAIM = 0.03
+
+
+def judge(m: Measurements) -> Answer:
+    """Whether iterators are made in the step loop."""
+    restarts = m.over_time.restarts
+    few = restarts.batches_each is not None and restarts.batches_each <= MOST_BATCHES
+    if restarts.count < FEWEST or not few or restarts.used_up > restarts.count / 2 or m.loader is None:
+        return None
+    serial = m.loader.num_workers == 0
+    removed = restarts.start_ns + (0.0 if serial else m.filling_ns)
+    share, low, high = share_interval(m, removed)
+    if share < CLAIM:
+        return None
+    wall = m.demand.wall_ns or 0.0
+    # What is made and never read must not be made any more: the workers' need per batch that is used stays.
+    beside = 0.0 if serial else min(wall / max(m.loader.num_workers, 1), producers_beside_ns(m))
+    case = Case(removed_ns=removed, beside_ns=beside)
+    worse = Case(removed_ns=0.9 * removed, beside_ns=WORSE_BESIDE * beside)
+    counterfactual = Counterfactual(assumes="one iterator is read to its end", expected=case, worse=worse, better=case)
+    own = tuple(name for stage, name in m.ledger.parts if stage == "preprocess" and name in (STARTUP, SHUTDOWN))
+    finding = Finding(
+        rule=NAME,
+        stage="preprocess",
+        title=f"the loop makes a new iterator of its loader for every {restarts.batches_each:.0f} batch(es): {share:.0%} of the time",
+        share=share,
+        share_low=low,
+        share_high=high,
+        claims=own if serial else (*own, *claims(m)),
+        evidence=(
+            Evidence(name="iterators made", value=restarts.count, unit="iterators", threshold=FEWEST, where=m.loader.dataset),
+            Evidence(name="batches taken of each", value=restarts.batches_each, unit="batches", threshold=MOST_BATCHES),
+            Evidence(name="read to their end", value=restarts.used_up, unit="iterators"),
+            Evidence(name="making them and their first batch", value=share, unit="share of window", threshold=CLAIM),
+            Evidence(name="removed per step", value=float(removed.mean()) / 1e6, unit="ms"),
+        ),
+        gain=predict(m, counterfactual),
+        fixes=(Fix(text="make iter(loader) once before the loop and anew only when it is exhausted: for batch in loader"),),
+        names_cause=True,
+    )
+    return Judged(finding=finding, counterfactual=counterfactual)
+
+
+RULE = Rule(name=NAME, stages=("preprocess",), judge=judge)

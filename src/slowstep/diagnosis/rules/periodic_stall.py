@@ -1,0 +1,76 @@
+"""Something that nothing recorded names makes every so many steps longer.
+
+What it sees:
+    Step lengths without their known events (validation, checkpoints, epoch changes): the same phase of a period holds the longest step in
+    at least 70 % of six periods or more, which happens by chance in under 1 % of trainings. It must hold at least 3 % of the window.
+Why it costs:
+    A stall that recurs is paid all along though the usual step is fast; a median hides it.
+How the gain is predicted:
+    r is what those steps take beyond the usual one. B is what the loader's workers need per step.
+When it is wrong:
+    What happens every so many seconds, and not steps, is only found where steps are even. Waits for input that recur (every
+    num_workers-th step, where workers cannot keep up) are left to the rules about input.
+What to try:
+    Look for what the loop does every so many steps: logging, a garbage collection, a scheduler, a queue that is emptied. Name it with
+    slowstep.span(), and record again.
+"""
+
+from __future__ import annotations
+
+from slowstep.analyses.ledger import Part
+from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.producers import PART_STAGE
+from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
+from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.diagnosis.trainer_side import WORSE_BESIDE, producers_beside_ns
+from slowstep.findings import Evidence, Finding, Fix
+from slowstep.stages import STAGES
+
+NAME = "periodic-stall"
+# The least that a finding may claim (design).
+CLAIM = 0.03
+
+
+def judge(m: Measurements) -> Answer:
+    """Whether something unknown recurs."""
+    unknown = [event for event in m.over_time.events if not event.known and _is_own(event.part)]
+    if not unknown:
+        return None
+    event = max(unknown, key=lambda e: float(e.ns.sum()))
+    share, low, high = share_interval(m, event.ns)
+    if share < CLAIM:
+        return None
+    beside = producers_beside_ns(m)
+    case = Case(removed_ns=event.ns, beside_ns=beside)
+    worse = Case(removed_ns=event.ns, beside_ns=WORSE_BESIDE * beside)
+    counterfactual = Counterfactual(assumes="those steps are as long as the others", expected=case, worse=worse, better=case)
+    every = round(event.every_steps or 0)
+    finding = Finding(
+        rule=NAME,
+        stage=event.part[0],
+        title=f"every {every} steps one takes {event.each_ns / 1e6:.0f} ms longer, most of it in: {event.part[1]}",
+        share=share,
+        share_low=low,
+        share_high=high,
+        claims=(event.part[1],),
+        evidence=(
+            Evidence(name="period", value=every, unit="steps"),
+            Evidence(name="times", value=event.count, unit="in the window"),
+            Evidence(name="longer by", value=event.each_ns / 1e6, unit="ms"),
+            Evidence(name="part that grows most then", value=event.part[1], unit="", where=event.part[0]),
+            Evidence(name="stalls", value=share, unit="share of window", threshold=CLAIM),
+            Evidence(name="removed per step", value=float(event.ns.mean()) / 1e6, unit="ms"),
+        ),
+        gain=predict(m, counterfactual),
+        fixes=(Fix(text=f"look for what the loop does every {every} steps; name it with slowstep.span() and record again"),),
+    )
+    return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _is_own(part: Part) -> bool:
+    """Whether it is the training thread's own doing: what waits for input is judged by the rules about input."""
+    stage, name = part
+    return stage in STAGES and PART_STAGE.get(name) != stage
+
+
+RULE = Rule(name=NAME, stages=STAGES, judge=judge)

@@ -1,0 +1,66 @@
+"""A long time passes between the start of the command and the first update.
+
+What it sees:
+    The launcher's start of the command, and the end of the first update: at least 30 s lie between, and at least a tenth of the whole run.
+    They are divided by what is known: what came before the import of torch, that import, what the script did until it asked for its first
+    batch (other imports, indexing data, building the model), the loader's start, the first batches, and the first step.
+Why it costs:
+    It is paid at every start: at each try of a developer, each job of a sweep, each restart after a failure, with accelerators idle.
+How the gain is predicted:
+    It is not: the start-up lies outside of the window of steps, and shortening it makes no step faster. It is advice.
+When it is wrong:
+    A first run downloads, compiles or fills caches that later runs find. A recording that was ended early makes the share look large.
+What to try:
+    Look at the longest part: store the index of the data set, import late what is rarely needed, load the model once, keep compile caches.
+"""
+
+from __future__ import annotations
+
+from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.startup import FIRST_STEP, Startup
+from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.findings import Evidence, Finding, Fix, Gain
+
+NAME = "slow-start"
+# Importing torch with its usual companions takes 2 to 10 s; three times that is more than waiting for imports.
+SECONDS_AT_LEAST = 30.0
+SHARE_AT_LEAST = 0.10
+
+
+def judge(m: Measurements) -> Answer:
+    """Whether the start-up is long, and which part of it."""
+    startup = m.over_time.startup
+    if startup is None or startup.ns < SECONDS_AT_LEAST * 1e9:
+        return None
+    share = startup.ns / (startup.ns + m.over_time.trained_ns)
+    if share < SHARE_AT_LEAST:
+        return None
+    longest = max(startup.parts, key=lambda part: part.ns)
+    finding = Finding(
+        rule=NAME,
+        stage="compute" if longest.name == FIRST_STEP else "preprocess",
+        title=f"{startup.ns / 1e9:.0f} s pass before the first update, {longest.ns / 1e9:.0f} s of them in: {longest.name}",
+        share=0.0,
+        share_low=0.0,
+        share_high=0.0,
+        claims=(),
+        evidence=_evidence(startup, share),
+        gain=Gain(predicted=None, low=None, high=None, assumes="a shorter start makes no step faster"),
+        fixes=(Fix(text=_FIXES.get(longest.name, "store what is computed there and load it at the next start")),),
+        advisory=True,
+    )
+    return Judged(finding=finding, counterfactual=None)
+
+
+_FIXES = {FIRST_STEP: "keep the compiler's cache between runs; compile fewer shapes"}
+
+
+def _evidence(startup: Startup, share: float) -> tuple[Evidence, ...]:
+    return (
+        Evidence(name="start-up", value=startup.ns / 1e9, unit="s", threshold=SECONDS_AT_LEAST),
+        Evidence(name="of start-up and training", value=share, unit="share of the run", threshold=SHARE_AT_LEAST),
+        *(Evidence(name=part.name, value=part.ns / 1e9, unit="s") for part in startup.parts),
+    )
+
+
+RULE = Rule(name=NAME, stages=("preprocess", "compute"), judge=judge)

@@ -1,0 +1,91 @@
+"""A few samples take many times as long to make as all others, and the training waits for them.
+
+What it sees:
+    Samples that took at least eight times as long as a sample usually does (each is timed in its producer, and such ones are recorded with
+    their index), at most one in twenty and in at least three steps. What the training waits for them is at least 5 % of the window.
+Why it costs:
+    A batch is complete when its slowest sample is, and batches are handed over in order: one slow file holds up its batch, the batches that
+    are ready behind it, and after a while all workers.
+How the gain is predicted:
+    r comes from a replay: the workers make the same batches in the same order with and without the excess of the slow samples over the
+    usual, and the training asks for them as it did. Nothing else changes, so B is what the replay leaves. At worse a quarter of the excess
+    stays.
+When it is wrong:
+    Times are wall times: a sample that was only held up (a busy disk, a core taken by others) is slow by accident. An index that is slow
+    again in another epoch is no accident, and the evidence says how often each was.
+What to try:
+    Look at the samples named: shrink, re-encode or cache them, or leave them out. A larger prefetch_factor or DataLoader(in_order=False)
+    hides some.
+"""
+
+from __future__ import annotations
+
+from slowstep.analyses.measurements import DOMINANT_SHARE, Measurements
+from slowstep.analyses.stragglers import Stragglers
+from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
+from slowstep.diagnosis.input_side import WAIT_SHARE, claims, removable_waits, wait_stage
+from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.findings import Evidence, Finding, Fix
+
+NAME = "straggler-samples"
+# One slow sample is an accident, two a coincidence.
+FEWEST_STEPS = 3
+# What one sample in twenty does is how this data set is, not an exception in it.
+MOST_SHARE = 0.05
+LEFT_AT_WORSE = 0.25
+
+
+def judge(m: Measurements) -> Answer:
+    """Whether few slow samples keep the training waiting."""
+    found = m.over_time.stragglers
+    if found is None or found.steps < FEWEST_STEPS or (found.of_samples and found.count > MOST_SHARE * found.of_samples):
+        return None
+    share, low, high = share_interval(m, found.removed_ns)
+    parts = claims(m)
+    if share < WAIT_SHARE or not parts:
+        return None
+    case = Case(removed_ns=found.removed_ns)
+    worse = Case(removed_ns=(1 - LEFT_AT_WORSE) * found.removed_ns)
+    words = "slow samples take as long as the others"
+    counterfactual = Counterfactual(assumes=words, expected=case, worse=worse, better=case)
+    finding = Finding(
+        rule=NAME,
+        stage=wait_stage(m),
+        title=f"{found.count} samples take {found.each_ns / 1e6:.0f} ms, the others {found.usual_ns / 1e6:.1f} ms: {_which(found)}",
+        share=share,
+        share_low=low,
+        share_high=high,
+        claims=parts,
+        evidence=_evidence(found, share),
+        gain=predict(m, counterfactual),
+        fixes=(
+            Fix(text="look at the samples named: shrink, re-encode or cache them, or leave them out"),
+            Fix(text="DataLoader(..., prefetch_factor=8, in_order=False) hides some of it", changes_numerics=True),
+        ),
+        # Where other samples make most of the waits, what makes those is the cause.
+        names_cause=bool(found.removed_ns.sum() >= DOMINANT_SHARE * removable_waits(m).sum()),
+    )
+    return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _evidence(found: Stragglers, share: float) -> tuple[Evidence, ...]:
+    rate = found.count / found.of_samples if found.of_samples else None
+    return (
+        Evidence(name="slow samples", value=found.count, unit="samples", where=_which(found)),
+        Evidence(name="of all samples", value=rate, unit="share of samples", threshold=MOST_SHARE),
+        Evidence(name="one of them", value=found.each_ns / 1e6, unit="ms", threshold=8 * found.usual_ns / 1e6),
+        Evidence(name="a usual one", value=found.usual_ns / 1e6, unit="ms"),
+        Evidence(name="steps that wait for one", value=found.steps, unit="steps", threshold=FEWEST_STEPS),
+        Evidence(name="waiting for them", value=share, unit="share of window", threshold=WAIT_SHARE),
+        Evidence(name="removed per step", value=float(found.removed_ns.mean()) / 1e6, unit="ms"),
+    )
+
+
+def _which(found: Stragglers) -> str:
+    if not found.named:
+        return "their indices are not known"
+    known = ", ".join(f"{index} ({times}x)" if times > 1 else str(index) for index, times in found.named)
+    return f"index {known}"
+
+
+RULE = Rule(name=NAME, stages=("read", "preprocess"), judge=judge)

@@ -1,0 +1,61 @@
+"""Steps of the same kind take very different times.
+
+What it sees:
+    Steps without periodic events vary by at least half of their median (one standard deviation, from the 16th and 84th percentile), and one
+    part of the training thread's own work holds most of that. Waits for input and functions after the update have findings of their own.
+    On a machine that others use it is not judged: there everything varies.
+Why it costs:
+    A varying step is a sign (samples of very different size, a cache that is missed, a core that is shared) and makes every comparison
+    uncertain; across ranks all wait for the slowest.
+How the gain is predicted:
+    It is not: what an even step would take is not known. It is advice.
+When it is wrong:
+    Batches of different sizes by design (buckets by length) vary, and are right to.
+What to try:
+    Group samples by length, pad to few sizes, pin the process to cores of its own.
+"""
+
+from __future__ import annotations
+
+from slowstep.analyses.ledger import CORE
+from slowstep.analyses.measurements import Measurements
+from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.findings import Evidence, Finding, Fix, Gain
+
+NAME = "unstable-step-time"
+# An even step varied by 0.38 on a shared, loaded machine (1879 steps, measured): beyond that, it is the training.
+VARIATION = 0.5
+MOST_OF_IT = 0.5
+# As for a verdict (design): of fewer steps a spread says nothing.
+FEWEST_STEPS = 30
+
+
+def judge(m: Measurements) -> Answer:
+    """Whether the training's own work varies much from step to step."""
+    found = m.over_time.unsteady
+    if m.load.busy or m.steps.count < FEWEST_STEPS:
+        return None
+    if found.variation < VARIATION or found.part[0] != "compute" or found.part_share < MOST_OF_IT:
+        return None
+    fix = "pin the process to cores of its own" if found.part[1] == CORE else "group samples by length, or pad to few sizes"
+    finding = Finding(
+        rule=NAME,
+        stage=found.part[0],
+        title=f"steps vary by {found.variation:.0%} of their median, mostly in: {found.part[1]}",
+        share=0.0,
+        share_low=0.0,
+        share_high=0.0,
+        claims=(),
+        evidence=(
+            Evidence(name="variation", value=found.variation, unit="of the median step", threshold=VARIATION),
+            Evidence(name="part that varies most", value=found.part[1], unit="", where=found.part[0]),
+            Evidence(name="its share", value=found.part_share, unit="share of the variance", threshold=MOST_OF_IT),
+        ),
+        gain=Gain(predicted=None, low=None, high=None, assumes="what an even step would take is not known"),
+        fixes=(Fix(text=fix),),
+        advisory=True,
+    )
+    return Judged(finding=finding, counterfactual=None)
+
+
+RULE = Rule(name=NAME, stages=("compute",), judge=judge)

@@ -1,0 +1,82 @@
+"""The loader's workers are started anew at every epoch, and the training waits until they are.
+
+What it sees:
+    At least three iterators in the window were made with new worker processes (the loader keeps none), and starting them, ending them and
+    what their first batches take longer than others hold at least 3 % of the window.
+Why it costs:
+    Each epoch forks or spawns its workers, runs their init function, opens what the data set opens lazily, and throws all of it away at
+    its end; meanwhile nothing is trained. The shorter the epochs, the larger the share.
+How the gain is predicted:
+    r is the loader's start-up and shut-down, less 1 ms for each start that is left, and the excess of each iterator's first batch over a
+    usual one. At worse that excess stays. The first batch itself is not made ahead in either case. B is what the workers need per step.
+When it is wrong:
+    Workers that stay keep what they opened and cached: their memory stays taken between epochs. A data set that is changed between epochs
+    needs workers that are told.
+What to try:
+    DataLoader(..., persistent_workers=True); a sampler that makes epochs longer.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from slowstep.analyses.ledger import SHUTDOWN
+from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.producers import STARTUP
+from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
+from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.diagnosis.trainer_side import WORSE_BESIDE, producers_beside_ns
+from slowstep.findings import Evidence, Finding, Fix
+
+NAME = "worker-restart"
+# One start, or two, are no habit.
+FEWEST = 3
+# The least that a finding may claim (design).
+CLAIM = 0.03
+# An iterator over workers that stay costs 0.3 ms (measured); three times that is left of each start.
+LEFT_NS = 1_000_000.0
+
+
+def judge(m: Measurements) -> Answer:
+    """Whether starting workers anew costs the training time."""
+    restarts = m.over_time.restarts
+    if restarts.with_workers < FEWEST or restarts.used_up < restarts.count / 2:
+        return None
+    begun = restarts.start_ns > 0
+    starting = np.clip(restarts.start_ns - LEFT_NS * begun, 0, None)
+    removed = starting + restarts.cold_ns
+    share, low, high = share_interval(m, removed)
+    if share < CLAIM:
+        return None
+    beside = max(producers_beside_ns(m) - float(removed.mean()), 0.0)
+    case = Case(removed_ns=removed, beside_ns=beside)
+    worse = Case(removed_ns=starting, beside_ns=WORSE_BESIDE * beside)
+    counterfactual = Counterfactual(assumes="workers outlive the epoch", expected=case, worse=worse, better=case)
+    each = float(removed.sum()) / restarts.count
+    finding = Finding(
+        rule=NAME,
+        stage="preprocess",
+        title=f"workers are started anew at each of {restarts.count} epochs: {each / 1e6:.0f} ms each, {share:.0%} of the time",
+        share=share,
+        share_low=low,
+        share_high=high,
+        claims=tuple(name for stage, name in m.ledger.parts if stage == "preprocess" and name in (STARTUP, SHUTDOWN)),
+        evidence=(
+            Evidence(name="loader starts with new workers", value=restarts.with_workers, unit="starts", threshold=FEWEST),
+            Evidence(name="batches between them", value=restarts.batches_each, unit="batches"),
+            Evidence(name="one start and end", value=float(restarts.start_ns.sum()) / restarts.count / 1e6, unit="ms"),
+            Evidence(name="first batch beyond a usual one", value=float(restarts.cold_ns.sum()) / restarts.count / 1e6, unit="ms"),
+            Evidence(name="restarting", value=share, unit="share of window", threshold=CLAIM),
+            Evidence(name="removed per step", value=float(removed.mean()) / 1e6, unit="ms"),
+        ),
+        gain=predict(m, counterfactual),
+        fixes=(
+            Fix(text="DataLoader(..., persistent_workers=True)", lever="persistent-workers"),
+            Fix(text="longer epochs: a sampler that goes over the data set several times"),
+        ),
+        names_cause=True,
+    )
+    return Judged(finding=finding, counterfactual=counterfactual)
+
+
+RULE = Rule(name=NAME, stages=("preprocess",), judge=judge)

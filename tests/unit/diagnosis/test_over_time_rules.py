@@ -1,0 +1,162 @@
+"""Rules about time that is not every step: trainings that have the problem, and trainings close to it that have not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from made_recordings import Training, make_recording
+from slowstep.report.document import validate
+from slowstep.workflow.diagnose import diagnose_recording
+
+Report = dict[str, Any]
+
+# The problem, what the verdict must be, and the same training with the first fix applied.
+FIRING: dict[str, tuple[dict[str, Any], str, dict[str, Any]]] = {
+    "frequent-validation": ({"validation": (5, 60)}, "output", {"validation": (10, 60)}),
+    "frequent-validation once an epoch, longer than the epoch": (
+        {"validation": (25, 500), "epoch_steps": 25}, "output", {"validation": (50, 500), "epoch_steps": 25}
+    ),
+    "worker-restart": ({"start_ms": 100}, "preprocess", {"start_ms": 1}),
+    "iterator-recreated": (
+        {"epoch_steps": 1, "reads_to_end": False, "prefetch": 1}, "preprocess", {"epoch_steps": 300, "persistent": True}
+    ),
+    "straggler-samples": ({"stragglers": (4, 150), "persistent": True}, "preprocess", {"persistent": True}),
+    "straggler-samples of a serial loader": (
+        {"stragglers": (12, 150), "workers": 0, "getitem_ms": 1, "collate_ms": 0.1}, "preprocess",
+        {"workers": 0, "getitem_ms": 1, "collate_ms": 0.1}
+    ),
+    "growing-step-time": (
+        {"work_growth_ms": 20, "getitem_ms": 2, "forward_share": 0.05}, "compute", {"getitem_ms": 2, "forward_share": 0.05}
+    ),
+    "growing-step-time by a function": (
+        {"after_ms": 1, "after_growth_ms": 20, "getitem_ms": 2}, "output", {"after_ms": 1, "getitem_ms": 2}
+    ),
+    "growing-file": (
+        {"after_ms": 1, "after_growth_ms": 20, "after_writes": True, "getitem_ms": 2}, "output",
+        {"after_ms": 1, "after_writes": True, "getitem_ms": 2}
+    ),
+    "periodic-stall": ({"stall": (10, 60)}, "compute", {}),
+}  # fmt: skip
+
+CLOSE: dict[str, dict[str, Any]] = {
+    "frequent-validation": {"validation": (25, 60)},
+    "frequent-validation once an epoch, as long as usual": {"validation": (25, 150), "epoch_steps": 25},
+    "frequent-validation seen twice": {"validation": (140, 3000), "epoch_steps": 25},
+    "worker-restart of workers that stay": {"start_ms": 100, "persistent": True},
+    "worker-restart in long epochs": {"start_ms": 100, "epoch_steps": 300},
+    "iterator-recreated in epochs of one step": {"epoch_steps": 1},
+    "iterator-recreated where epochs are left early": {"epoch_steps": 10, "reads_to_end": False, "start_ms": 30},
+    "straggler-samples that workers hide": {"stragglers": (12, 8), "persistent": True},
+    "straggler-samples seen twice": {"stragglers": (130, 900), "persistent": True},
+    "growing-step-time": {"work_growth_ms": 1.2},
+    "growing-step-time that jumps up and down": {"jitter": 0.5},
+    "growing-file": {"after_ms": 8, "after_writes": True},
+    "growing-file of checkpoints that stay": {"saves": (10, 20)},
+    "periodic-stall": {"stall": (10, 3)},
+    "periodic-stall of a checkpoint": {"saves": (10, 60)},
+    "periodic-stall of a validation": {"validation": (10, 60)},
+    "unstable-step-time": {"jitter": 0.4},
+    "slow-start": {},
+    "slow-start of a long training": {"startup_ms": 40_000, "steps": 20_000, "epoch_steps": 2000, "stack_period_ms": 1000.0},
+}  # fmt: skip
+
+
+def _report(folder: Path, changes: dict[str, Any]) -> Report:
+    report: Report = dict(diagnose_recording(make_recording(folder, Training(**{"steps": 300, **changes}))))
+    validate(report)
+    return report
+
+
+def _named(report: Report) -> list[str]:
+    return [rule for finding in report["findings"] for rule in (finding["rule"], *finding["also"])]
+
+
+@pytest.mark.parametrize("case", FIRING)
+def test_a_training_with_the_problem_gets_its_rule_and_stage(tmp_path, case):
+    changes, stage, _ = FIRING[case]
+
+    report = _report(tmp_path, changes)
+
+    verdict = report["verdict"]
+    assert (verdict["state"], verdict["rule"], verdict["stage"]) == ("bottleneck", case.split()[0], stage), verdict["summary"]
+
+
+@pytest.mark.parametrize("case", FIRING)
+def test_the_predicted_gain_is_the_true_one_and_the_interval_holds_it(tmp_path, case):
+    changes, _, fixed = FIRING[case]
+    before, after = _report(tmp_path / "before", changes), _report(tmp_path / "after", fixed)
+
+    truth = after["throughput"]["samples_per_s"] / before["throughput"]["samples_per_s"]
+    gain = before["findings"][0]["gain"]
+    assert gain["predicted"] == pytest.approx(truth, rel=0.08)
+    assert gain["low"] <= truth <= gain["high"]
+
+
+@pytest.mark.parametrize("case", CLOSE)
+def test_a_training_close_to_the_problem_is_not_blamed_for_it(tmp_path, case):
+    assert case.split()[0] not in _named(_report(tmp_path, CLOSE[case]))
+
+
+def test_slow_samples_are_named_by_index_and_how_often_they_were_slow(tmp_path):
+    finding = _report(tmp_path, FIRING["straggler-samples"][0])["findings"][0]
+
+    assert " 17 (" in finding["title"]
+    assert "99 (" in finding["title"]
+
+
+def test_many_slow_samples_are_the_data_sets_way_and_not_stragglers(tmp_path):
+    report = _report(tmp_path, {"stragglers": (1, 60), "batch_size": 8, "persistent": True})
+
+    assert "straggler-samples" not in _named(report)
+
+
+def test_few_slow_samples_do_not_hide_that_all_are_made_serially(tmp_path):
+    report = _report(tmp_path, {"workers": 0, "getitem_ms": 20, "stragglers": (12, 60)})
+
+    assert report["verdict"]["rule"] == "serial-loader"
+
+
+@pytest.mark.parametrize("on", [(100,), (100, 180)], ids=["once", "twice"])
+def test_what_happened_once_or_twice_is_no_bottleneck_however_long_it_took(tmp_path, on):
+    report = _report(tmp_path, {"steps": 200, "after_ms": 3000, "after_on": on})
+
+    assert report["verdict"]["state"] != "bottleneck", report["verdict"]["summary"]
+
+
+def test_checkpoints_that_grow_are_named_beside_what_they_cost(tmp_path):
+    report = _report(tmp_path, {"saves": (5, 10), "save_growth_bytes": 200_000})
+
+    assert "growing-file" in _named(report)
+    assert not {"growing-file"} & set(_named(_report(tmp_path / "same", {"saves": (5, 40)})))
+
+
+def test_a_slow_start_is_advice_that_names_its_longest_part(tmp_path):
+    report = _report(tmp_path, {"startup_ms": 60_000})
+
+    advice = report["findings"][-1]
+    assert advice["rule"] == "slow-start"
+    assert "before the import of torch" in advice["title"]
+    assert advice["gain"]["predicted"] is None
+    assert report["verdict"]["state"] == "healthy"
+
+
+def test_uneven_work_is_advice_and_no_bottleneck(tmp_path):
+    report = _report(tmp_path, {"uneven": 4.0, "getitem_ms": 1})
+
+    assert report["findings"][-1]["rule"] == "unstable-step-time"
+    assert report["verdict"]["state"] == "healthy"
+
+
+def test_the_start_ups_parts_and_what_recurs_stand_in_the_report(tmp_path):
+    run = _report(tmp_path, {"saves": (10, 60)})["run"]
+
+    assert [part["name"] for part in run["startup"]][:3] == [
+        "before the import of torch", "import of torch", "other imports, data and model"
+    ]  # fmt: skip
+    assert sum(part["s"] for part in run["startup"]) == pytest.approx(run["startup_s"])
+    assert run["startup"][0]["s"] == pytest.approx(0.2)
+    assert (run["periodic"][0]["name"], run["periodic"][0]["every_steps"]) == ("checkpoint", 10)
+    assert run["periodic"][0]["ms"] == pytest.approx(60, rel=0.01)
