@@ -47,6 +47,7 @@ SPAN: Final = 13  # a named span. a text id of its name, b stage's index in slow
 FORWARD: Final = 14  # a root module's forward. a samples (leading dimension of its first tensor, -1 unknown), b which module (an id)
 TOTALS: Final = 15  # thinned steps between t0 and t1. a steps, b samples (-1 unknown)
 CLOCK: Final = 16  # mark: a CLOCK_REALTIME ns
+BACKWARD_CPU: Final = 20  # same thread as the BACKWARD it encloses, with several ranks: a CPU ns, b run-queue delay ns (-1 unknown)
 # Kinds from 32 on are the launcher's readings.
 READING_CPU: Final = 32  # a CPU ns of the process tree, b busy CPU ns of the machine, c stolen CPU ns; cumulative
 READING_COST: Final = 33  # a CPU ns that the launcher itself has used, cumulative

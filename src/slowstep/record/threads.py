@@ -51,6 +51,7 @@ class ThreadState:
         "quick",
         "saving",
         "schedstat",
+        "sharing",
         "step_ns",
         "thread",
         "unmeasured_ns",
@@ -80,7 +81,7 @@ class ThreadState:
         self.marking = 1
         # In a loop without a loader: in which update the first forward was marked.
         self.marked = -1
-        self.forward = self.saving = False
+        self.forward = self.saving = self.sharing = False
 
     def delay_ns(self) -> int | None:
         """Nanoseconds that this thread has waited for a core so far; None where the kernel does not say."""

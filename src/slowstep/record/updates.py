@@ -120,6 +120,8 @@ class Updates:
         if recorder.live[0] and recorder.ensure_open():
             if self._number == 1:
                 recorder.note(torch_facts())
+                for callback in recorder.when_training:
+                    callback()
             line = {"kind": "optimizer", "id": self._number, "type": type(optimizer).__name__, "params": _parameters(optimizer)}
             recorder.note(line)
             frame = training_frame(sys._getframe(1))
