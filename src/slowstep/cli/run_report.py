@@ -41,15 +41,17 @@ class RunReport:
         # Imported here, once the command has ended: these take a third of a second that a training would wait for.
         from slowstep.report.json import dumps, write
         from slowstep.report.terminal import show
-        from slowstep.workflow.diagnose import diagnose_recording
+        from slowstep.workflow.diagnose import diagnose_all
 
         try:
-            report: dict[str, Any] = diagnose_recording(folder, warmup=self.warmup)
+            diagnosed = diagnose_all(folder, warmup=self.warmup)
         except NothingRecorded as error:
             _say(f"slowstep: {error}{_describe(seen)}")
             return
         # What others read comes first: a terminal may have gone away.
-        write(report, folder / "report.json")
+        for name, each in diagnosed.files.items():
+            write(each, folder / name)
+        report: dict[str, Any] = diagnosed.reports[diagnosed.first]
         if self.json_target == "-" and sys.stdout is not None:
             sys.stdout.write(dumps(report))
             sys.stdout.flush()

@@ -1,7 +1,7 @@
 """Times what a rank does together with others: the collectives that it calls, and the CPU time of its thread inside backward.
 
-Under DistributedDataParallel gradients are shared inside backward, by threads of the backend: the training thread blocks until they are done.
-Its time without its CPU time and its run-queue delay is what it waited, whatever for.
+Under DistributedDataParallel gradients are shared inside backward, by threads of the backend: the training thread blocks until they are
+done. Its time without its CPU time and its run-queue delay is what it waited, whatever for.
 """
 
 from __future__ import annotations

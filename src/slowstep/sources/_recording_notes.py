@@ -148,11 +148,13 @@ _OPTIONAL: dict[str, dict[str, type]] = {
     "process": {"pid": int, "ppid": int, "started_ns": int, "format": int, "cores_allowed": int, "script": str, "torch": str},
     "iterator": {"loader": int, "prefetch_factor": int, "batch_size": int, "workers": list, "dataset": str, "collate": str}
     | {"collate_file": str, "collate_line": int, "is_default_collate": bool},
-    "facts": {"threads": int},
+    "facts": {"threads": int, "world_size": int, "rank": int},
+    "rank": {"rank": int, "world_size": int},
     "graph": {"nodes": int, "elements": int},
     "cost": {"event_ns": float, "events": int, "sampler_cpu_ns": int},
     "health": {"count": int},
-    "run": {"name": str, "command": list, "started": str, "started_ns": int, "warmup": int},
+    "run": {"name": str, "command": list, "started": str, "started_ns": int, "warmup": int}
+    | {"host": str, "launcher_rank": int, "launchers": int},
     "exit": {"ended_ns": int, "code": int, "by": str, "signals": list},
 }
 
@@ -198,7 +200,25 @@ def process_facts(notes: Notes) -> ProcessFacts:
         events=cost.get("events"),
         sampler_cpu_ns=cost.get("sampler_cpu_ns"),
         notes={"facts": facts, "optimizers": notes.of("optimizer")},
+        **_membership(notes),
     )
+
+
+def _membership(notes: Notes) -> dict[str, int | None]:
+    """Rank and size of the job: as the process group says, else as the environment of a launcher of ranks does; None outside of one."""
+    said = notes.last("rank") or notes.last("facts")
+    variables = notes.process.get("env")
+    given = variables if isinstance(variables, dict) else {}
+    world_size, rank = said.get("world_size"), said.get("rank")
+    if not world_size:
+        world_size, rank = _number(given.get("WORLD_SIZE")), _number(given.get("RANK"))
+    if world_size is None or rank is None or world_size < 2:
+        return {}
+    return {"rank": rank, "world_size": world_size, "local_world_size": _number(given.get("LOCAL_WORLD_SIZE"))}
+
+
+def _number(text: object) -> int | None:
+    return int(text) if isinstance(text, str) and text.isdecimal() else None
 
 
 def _frame(note: Note) -> Frame | None:
@@ -226,4 +246,8 @@ def run_facts(folder: str, launchers: list[Notes]) -> RunFacts:
         exit_code=ending.get("code"),
         stop_signals=tuple(str(name) for name in ending.get("signals") or ()),
         warmup=run.get("warmup"),
+        host=run.get("host"),
+        launcher_rank=run.get("launcher_rank"),
+        launchers=run.get("launchers"),
+        cores_allowed=notes.process.get("cores_allowed"),
     )

@@ -146,6 +146,7 @@ def _process_tables(process: int, notes: Notes, records: Records) -> dict[str, p
         "calls": _calls(process, notes),
         "call_edges": _call_edges(process, notes),
         "totals": _frame("totals", **_span(process, r := of(fmt.TOTALS)), steps=r["a"], samples=_known(r["b"])),
+        "backward_cpu": _frame("backward_cpu", **_span(process, r := of(fmt.BACKWARD_CPU)), cpu_ns=r["a"], delay_ns=_known(r["b"])),
     }
 
 

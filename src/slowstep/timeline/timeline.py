@@ -45,6 +45,9 @@ class ProcessFacts:
     events: int | None
     sampler_cpu_ns: int | None
     notes: Mapping[str, Any]
+    rank: int | None = None  # in the job of several ranks that it is one of
+    world_size: int | None = None
+    local_world_size: int | None = None  # ranks of that job on its machine
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,6 +62,10 @@ class RunFacts:
     exit_code: int | None
     stop_signals: tuple[str, ...]  # that --stop sent; empty where it was not used
     warmup: int | None
+    host: str | None = None
+    launcher_rank: int | None = None  # of several launchers of one job: which one this is
+    launchers: int | None = None
+    cores_allowed: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

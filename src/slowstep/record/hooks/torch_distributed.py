@@ -39,10 +39,10 @@ def install(recorder: Recorder) -> Undo:
         original = vars(module).get(name)
         if original is not None:
             undos += _replace_both(module, package, name, timed_collective(recorder, original, name))
-    work = getattr(module, "Work", None)
+    work: Any = getattr(module, "Work", None)
     if hasattr(work, "wait"):
         undos.append(replace(work, "wait", timed_collective(recorder, work.wait, WAITING)))
-    parallel = getattr(sys.modules.get("torch.nn.parallel.distributed"), "DistributedDataParallel", None)
+    parallel: Any = getattr(sys.modules.get("torch.nn.parallel.distributed"), "DistributedDataParallel", None)
     if hasattr(parallel, "_sync_buffers"):
         undos.append(replace(parallel, "_sync_buffers", timed_collective(recorder, parallel._sync_buffers, BUFFERS)))
     return all_of(undos)

@@ -1,0 +1,104 @@
+"""The trainings of one recording: the ranks of a job, or trainings that have nothing to do with each other, and which of them to show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.trainer import training_processes
+from slowstep.timeline.timeline import ProcessFacts, Timeline
+
+# A rank is called slower than another when its own work takes a tenth longer: then being as fast would gain the job what the design calls
+# a bottleneck (predicted >= 1.10), for all ranks wait for the slowest one.
+SLOWER_FROM = 1.10
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Training:
+    """One process that trains. `number` is its rank, or for a training of its own the next free number in the order of their starts."""
+
+    number: int
+    process: int
+    facts: ProcessFacts
+    steps: int
+
+    @property
+    def is_rank(self) -> bool:
+        """Whether it is one of several ranks of a job."""
+        return self.facts.rank is not None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Roll:
+    """Who trained and who was missing. All numbers of ranks are those of the job."""
+
+    trainings: tuple[Training, ...]
+    repeated: int  # processes that were a rank before another took its place (a restarted job)
+    missing: tuple[int, ...]  # ranks that should have been on this machine and were not recorded
+    idle: tuple[int, ...]  # ranks that were recorded and never updated
+    elsewhere: int  # ranks that other machines, or launchers of their own, have
+    world_size: int
+
+
+def call_roll(timeline: Timeline) -> Roll:
+    """Number the trainings of a recording, and find the ranks that are not among them."""
+    updates = timeline.table("updates").group_by("process").len()
+    steps = dict(zip(updates["process"].to_list(), updates["len"].to_list(), strict=True))
+    training = training_processes(timeline)
+    of_rank: dict[int, int] = {}
+    for process in training:
+        rank = timeline.processes[process].rank
+        if rank is not None and steps[process] >= steps.get(of_rank.get(rank, -1), 0):
+            of_rank[rank] = process
+    alone = [process for process in training if timeline.processes[process].rank is None]
+    following = max(of_rank, default=-1) + 1
+    numbers = {process: rank for rank, process in of_rank.items()} | {process: following + i for i, process in enumerate(alone)}
+    found = sorted(
+        (Training(number=n, process=p, facts=timeline.processes[p], steps=steps[p]) for p, n in numbers.items()), key=lambda t: t.number
+    )
+    members = [facts for facts in timeline.processes if facts.rank is not None and facts.role == "trainer"]
+    world_size = max((facts.world_size or 1 for facts in members), default=1)
+    seen = {facts.rank for facts in members if facts.rank is not None}
+    here = _expected_here(timeline, members, world_size)
+    return Roll(
+        trainings=tuple(found),
+        repeated=len(training) - len(found),
+        missing=tuple(sorted(here - seen)),
+        idle=tuple(sorted(seen - set(of_rank))),
+        elsewhere=world_size - len(here | seen),
+        world_size=world_size,
+    )
+
+
+def _expected_here(timeline: Timeline, members: Sequence[ProcessFacts], world_size: int) -> set[int]:
+    """The ranks that this launcher should have recorded."""
+    if (timeline.run.launchers or 1) > 1 or not members:
+        return set()
+    local = max((facts.local_world_size or world_size for facts in members), default=world_size)
+    lowest = min(facts.rank or 0 for facts in members)
+    # Launchers of ranks number those of one machine one after the other.
+    first = lowest - lowest % local
+    return set(range(first, min(first + local, world_size)))
+
+
+def first_shown(measured: Mapping[int, Measurements]) -> int:
+    """Which training is shown first, by its number.
+
+    Of a job, rank 0 (the lowest), unless another is clearly slower in its own work: all wait for that one. All steps of a job are equally
+    long, so own work is the step without gradient sharing, where that was seen. Of trainings of their own, the one with most steps.
+    """
+    ranks = [number for number, m in measured.items() if m.sharing.ranks > 1]
+    if not ranks:
+        return max(measured, key=lambda number: (measured[number].steps.total, -number))
+    slowest = slowest_rank(measured)
+    return min(ranks) if slowest is None else slowest
+
+
+def slowest_rank(measured: Mapping[int, Measurements]) -> int | None:
+    """The rank whose own work is clearly longer than that of the fastest; None where none is, or where that was not seen."""
+    own = {number: float(m.sharing.own_ns.mean()) for number, m in measured.items() if m.sharing.ranks > 1 and m.sharing.seen}
+    if len(own) < 2:
+        return None
+    slowest = max(own, key=lambda number: (own[number], -number))
+    return slowest if own[slowest] >= SLOWER_FROM * min(own.values()) else None
