@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.trainer import training_processes
@@ -91,14 +91,16 @@ def first_shown(measured: Mapping[int, Measurements]) -> int:
     ranks = [number for number, m in measured.items() if m.sharing.ranks > 1]
     if not ranks:
         return max(measured, key=lambda number: (measured[number].steps.total, -number))
-    slowest = slowest_rank(measured)
-    return min(ranks) if slowest is None else slowest
+    slower = measured[min(ranks)].sharing.slower
+    return min(ranks) if slower is None else slower[0]
 
 
-def slowest_rank(measured: Mapping[int, Measurements]) -> int | None:
-    """The rank whose own work is clearly longer than that of the fastest; None where none is, or where that was not seen."""
+def compare(measured: Mapping[int, Measurements]) -> dict[int, Measurements]:
+    """The same measurements, each rank's with the rank that it clearly waits for, where own work was seen of both."""
     own = {number: float(m.sharing.own_ns.mean()) for number, m in measured.items() if m.sharing.ranks > 1 and m.sharing.seen}
     if len(own) < 2:
-        return None
+        return dict(measured)
     slowest = max(own, key=lambda number: (own[number], -number))
-    return slowest if own[slowest] >= SLOWER_FROM * min(own.values()) else None
+    slower = (slowest, own[slowest])
+    waiting = {number for number, ns in own.items() if slower[1] >= SLOWER_FROM * ns}
+    return {number: replace(m, sharing=replace(m.sharing, slower=slower)) if number in waiting else m for number, m in measured.items()}

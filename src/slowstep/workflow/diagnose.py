@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from slowstep.analyses.measurements import Measurements, measure
-from slowstep.analyses.ranks import Roll, Training, call_roll, first_shown
+from slowstep.analyses.ranks import Roll, Training, call_roll, compare, first_shown
 from slowstep.diagnosis.engine import diagnose
 from slowstep.errors import BadUsage, NothingRecorded
 from slowstep.timeline.timeline import Timeline
@@ -41,6 +41,7 @@ def diagnose_all(folder: Path, *, warmup: int | None = None) -> Diagnosed:
     timeline = load(folder)
     roll = call_roll(timeline)
     measured, unmeasured = _measure_all(timeline, roll, timeline.run.warmup if warmup is None else warmup)
+    measured = compare(measured)
     first = first_shown(measured)
     reports = {number: dict(fill(folder, timeline, m, diagnose(m))) for number, m in measured.items()}
     files = {number: file_name(number, first) for number in reports}

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.ranks import Roll, Training, slowest_rank
+from slowstep.analyses.ranks import Roll, Training
 from slowstep.report.document import HealthRow, RankRow
 
 STAGES_SHOWN = 2
@@ -36,6 +37,8 @@ def add_ranks(
         run["rank_rows"] = rows
         run["trainings"] = len(roll.trainings)
         run["all_samples_per_s"] = _sum_of(reports, by_number, of_job=training.is_rank) if len(reports) > 1 else None
+        if slower := measured[number].sharing.slower:
+            run["next_command"] = f"slowstep analyze {shlex.quote(run['recording'])} --rank {slower[0]}"
         run["notes"] = [*run.get("notes", []), *notes]
         report["health"] += _absences(roll, unmeasured)
 
@@ -84,14 +87,12 @@ def _sum_of(reports: Mapping[int, Mapping[str, Any]], by_number: Mapping[int, Tr
 
 def _notes(measured: Mapping[int, Measurements], roll: Roll) -> list[str]:
     notes = []
-    slowest = slowest_rank(measured)
-    if slowest is not None:
-        own = {number: float(m.sharing.own_ns.mean()) / 1e6 for number, m in measured.items() if m.sharing.seen}
-        fastest = min(own, key=lambda number: own[number])
-        notes.append(
-            f"all ranks wait for rank {slowest}: its own work takes {own[slowest]:.1f} ms per step, that of rank {fastest} "
-            f"{own[fastest]:.1f} ms"
-        )
+    waiting = {number: float(m.sharing.own_ns.mean()) for number, m in measured.items() if m.sharing.slower}
+    if waiting:
+        fastest = min(waiting, key=lambda number: waiting[number])
+        slowest, own_ns = measured[fastest].sharing.slower or (0, 0.0)
+        others = f"its own work takes {own_ns / 1e6:.1f} ms per step, that of rank {fastest} {waiting[fastest] / 1e6:.1f} ms"
+        notes.append(f"the job goes at the pace of rank {slowest}: {others}")
     if roll.world_size > 1:
         notes.append("each rank is judged by itself: gains assume that no other rank is slower than this one after the fix")
     return notes
