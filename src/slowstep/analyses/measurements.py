@@ -16,7 +16,7 @@ from slowstep.analyses.loop_input import LoopInput, find_loop_input
 from slowstep.analyses.own_cost import OwnCost, find_own_cost
 from slowstep.analyses.producers import ACCOUNT, Demand, Fetches, WaitParts, divide_waits, find_demand, find_fetches
 from slowstep.analyses.sharing import STAGE as SHARING
-from slowstep.analyses.sharing import Sharing, cores_of_one, find_sharing, trainings_beside
+from slowstep.analyses.sharing import Sharing, cores_of_one, find_sharing, load_beside_launchers, trainings_beside
 from slowstep.analyses.steps import Floats, Steps, find_steps
 from slowstep.analyses.stops import Stops, find_stops
 from slowstep.analyses.trainer import Trainer, find_trainer
@@ -101,7 +101,7 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
     low, high = steps.edges_ns[0], steps.edges_ns[-1]
     asked = (waits.start_ns >= low) & (waits.start_ns < high)
     cores = _cores(trainer)
-    load = find_load(timeline.table("readings"), steps.edges_ns, cores)
+    load = load_beside_launchers(timeline, find_load(timeline.table("readings"), steps.edges_ns, cores))
     beside = trainings_beside(timeline, trainer.process, int(low), int(high))
     return Measurements(
         steps=_confirmed(steps, trainer, fetches),

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.steps import Floats
 from slowstep.analyses.trainer import training_processes
 from slowstep.timeline.timeline import ProcessFacts, Timeline
 
-# A rank is called slower than another when its own work takes a tenth longer: then being as fast would gain the job what the design calls
-# a bottleneck (predicted >= 1.10), for all ranks wait for the slowest one.
+# A rank is called slower than another when being as fast would gain the job what the design calls a bottleneck (predicted >= 1.10): all
+# wait for the slowest.
 SLOWER_FROM = 1.10
+# Neighbouring steps resemble each other (lag-1 autocorrelation 0.5 to 0.8, measured): so means of blocks are compared, as long as the
+# stretches by which the design ends the warm-up.
+BLOCK_STEPS = 10
+CERTAIN = 2.0  # standard errors
+# Of the difference, what the faster rank must be seen to wait: half leaves room for the estimate, and excludes ranks that share nothing.
+WAITS_SHARE = 0.5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -97,10 +107,35 @@ def first_shown(measured: Mapping[int, Measurements]) -> int:
 
 def compare(measured: Mapping[int, Measurements]) -> dict[int, Measurements]:
     """The same measurements, each rank's with the rank that it clearly waits for, where own work was seen of both."""
-    own = {number: float(m.sharing.own_ns.mean()) for number, m in measured.items() if m.sharing.ranks > 1 and m.sharing.seen}
-    if len(own) < 2:
+    ranks = {number: m for number, m in measured.items() if m.sharing.ranks > 1 and m.sharing.seen}
+    if len(ranks) < 2:
         return dict(measured)
-    slowest = max(own, key=lambda number: (own[number], -number))
-    slower = (slowest, own[slowest])
-    waiting = {number for number, ns in own.items() if slower[1] >= SLOWER_FROM * ns}
+    slowest = max(ranks, key=lambda number: (float(ranks[number].sharing.own_ns.mean()), -number))
+    slower = (slowest, float(ranks[slowest].sharing.own_ns.mean()))
+    waiting = {number for number, m in ranks.items() if is_clearly_slower(ranks[slowest], m)}
     return {number: replace(m, sharing=replace(m.sharing, slower=slower)) if number in waiting else m for number, m in measured.items()}
+
+
+def is_clearly_slower(m: Measurements, than: Measurements) -> bool:
+    """Whether a rank's own work takes so much longer that the job would gain from it being as fast as another.
+
+    With the time in which the ranks waited for a core and without it: who got fewer cores on a busy machine is not slow itself.
+    """
+    step_ns = float(m.step_ns.mean())
+    needed_ns = step_ns - step_ns / SLOWER_FROM
+    own, other = m.sharing.own_ns, than.sharing.own_ns
+    # In step with each other, the faster one waits for as long as it is faster.
+    if float(than.step_ns.mean() - other.mean()) < WAITS_SHARE * float(own.mean() - other.mean()):
+        return False
+    return _surely_longer(own, other) >= needed_ns and _surely_longer(own - m.delay_ns, other - than.delay_ns) >= needed_ns
+
+
+def _surely_longer(ns: Floats, other_ns: Floats) -> float:
+    """The difference of two means, less its uncertainty (two standard errors of the means of blocks)."""
+    spread = sum(float(means.var(ddof=1)) / len(means) if len(means) > 1 else math.inf for means in map(_block_means, (ns, other_ns)))
+    return float(ns.mean() - other_ns.mean()) - CERTAIN * math.sqrt(spread)
+
+
+def _block_means(ns: Floats) -> Floats:
+    blocks = len(ns) // BLOCK_STEPS
+    return np.asarray(ns[: blocks * BLOCK_STEPS].reshape(blocks, BLOCK_STEPS).mean(axis=1)) if blocks else ns[:0]

@@ -7,11 +7,12 @@ backward may block for something else (its own helper threads where it has sever
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
 
+from slowstep.analyses.load import Load
 from slowstep.analyses.steps import Floats, Steps
 from slowstep.analyses.trainer import Trainer
 from slowstep.timeline.intervals import Ints, covered_ns
@@ -64,8 +65,15 @@ def trainings_beside(timeline: Timeline, process: int, start_ns: int, end_ns: in
     """How many processes trained on this machine for at least half of a stretch, this one included."""
     others = timeline.table("updates").group_by("process").agg(pl.col("start_ns").min(), pl.col("end_ns").max())
     shared = pl.min_horizontal("end_ns", pl.lit(end_ns)) - pl.max_horizontal("start_ns", pl.lit(start_ns))
-    beside = others.filter(pl.col("process") != process, shared * 2 >= end_ns - start_ns)
-    return beside.height + 1
+    beside = others.filter(pl.col("process") != process, shared * 2 >= end_ns - start_ns).height + 1
+    # Under launchers of their own the others are not in this recording.
+    local = timeline.processes[process].local_world_size if (timeline.run.launchers or 1) > 1 else None
+    return max(beside, local or 1)
+
+
+def load_beside_launchers(timeline: Timeline, load: Load) -> Load:
+    """Of several launchers, others may run on this machine: what their ranks use is not known to be foreign."""
+    return replace(load, foreign_cores=None) if (timeline.run.launchers or 1) > 1 else load
 
 
 def cores_of_one(timeline: Timeline, trainer: Trainer, cores: float | None, trainings: int) -> float | None:

@@ -45,7 +45,7 @@ def diagnose_all(folder: Path, *, warmup: int | None = None) -> Diagnosed:
     first = first_shown(measured)
     reports = {number: dict(fill(folder, timeline, m, diagnose(m))) for number, m in measured.items()}
     files = {number: file_name(number, first) for number in reports}
-    add_ranks(reports, measured, roll, files=files, unmeasured=unmeasured)
+    add_ranks(reports, measured, roll, timeline=timeline, folder=folder, files=files, unmeasured=unmeasured)
     return Diagnosed(first=first, reports=reports)
 
 

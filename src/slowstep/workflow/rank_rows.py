@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.ranks import Roll, Training
 from slowstep.report.document import HealthRow, RankRow
+from slowstep.timeline.timeline import Timeline
 
 STAGES_SHOWN = 2
 # Smaller stages say nothing about what is different between ranks (the design's law on what may be claimed).
 STAGE_FROM = 0.03
+# As `record/place.py` names them, in a folder of the job's own.
+LAUNCHER_FOLDER = re.compile(r"-rank(\d+)-\d+\Z")
 
 
 def add_ranks(
@@ -20,10 +25,14 @@ def add_ranks(
     measured: Mapping[int, Measurements],
     roll: Roll,
     *,
+    timeline: Timeline,
+    folder: Path,
     files: Mapping[int, str],
     unmeasured: Mapping[Training, str],
 ) -> None:
     """Complete every report by which rank it is of, how all ranks did, and which are missing. A lone training's stays as it is."""
+    for number, report in reports.items():
+        report["health"] += _launchers(timeline, folder, measured[number])
     if len(roll.trainings) < 2 and roll.world_size < 2:
         return
     by_number = {training.number: training for training in roll.trainings}
@@ -116,6 +125,20 @@ def _absences(roll: Roll, unmeasured: Mapping[Training, str]) -> list[HealthRow]
     add("earlier-attempts", "info", roll.repeated, "processes whose rank another one took over later: a restarted job; not in the table")
     add("ranks-elsewhere", "info", roll.elsewhere, "they run on other machines or under launchers of their own, and are recorded there")
     return rows
+
+
+def _launchers(timeline: Timeline, folder: Path, m: Measurements) -> list[HealthRow]:
+    """What the first of several launchers sees of the others: their folders beside its own, where all of them should be."""
+    run = timeline.run
+    together = folder.parent.name.startswith("slurm-") or m.trainer.facts.local_world_size == run.launchers
+    if run.launcher_rank != 0 or run.launchers is None or not together or not LAUNCHER_FOLDER.search(folder.name):
+        return []
+    found = {int(match[1]) for path in folder.parent.iterdir() if (match := LAUNCHER_FOLDER.search(path.name))}
+    absent = sorted(set(range(run.launchers)) - found)
+    if not absent:
+        return []
+    remedy = f"of {run.launchers} launchers {_listed(absent)} made no folder in {folder.parent.name}: start all of them the same way"
+    return [{"name": "missing-launchers", "severity": "notice", "count": len(absent), "remedy": remedy}]
 
 
 def _listed(numbers: Any) -> str:
