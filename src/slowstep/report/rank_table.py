@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 # So that the report stays on one screen.
 _ROWS_SHOWN: Final = 8
-_NUMBER_CELLS, _PID_CELLS, _FIGURE_CELLS = 6, 9, 9
+_NUMBER_CELLS, _PID_CELLS, _FIGURE_CELLS = 6, 8, 10
 _UNKNOWN: Final = "-"
 
 
@@ -20,7 +20,7 @@ def rank_name(run: Run) -> str:
     """Which training the report is of, in words."""
     rank = run.get("rank")
     if rank is None:
-        return f"training {run['training'] + 1} of {run['trainings']} (process {run['pid']})"
+        return f"process {run['pid']} of {run['trainings']} trainings"
     return f"rank {rank} of {run['ranks']}"
 
 
@@ -36,7 +36,7 @@ def draw_ranks(canvas: Canvas, run: Run) -> None:
     head += "".join(figure.rjust(_FIGURE_CELLS) for figure in figures)
     canvas.line((f"{head}  verdict, largest stages", "dim"))
     for row in _chosen(rows, run):
-        _draw_row(canvas, row, figures, is_shown=row["number"] == run.get("training"), of_job=of_job)
+        _draw_row(canvas, row, figures, is_shown=row["number"] == run.get("training"))
     if len(rows) > _ROWS_SHOWN:
         canvas.line((f"and {len(rows) - _ROWS_SHOWN} more in report.json", "dim"))
 
@@ -50,10 +50,9 @@ def _chosen(rows: list[RankRow], run: Run) -> list[RankRow]:
     return sorted(sorted(rows, key=importance)[:_ROWS_SHOWN], key=lambda row: row["number"])
 
 
-def _draw_row(canvas: Canvas, row: RankRow, figures: tuple[str, ...], *, is_shown: bool, of_job: bool) -> None:
-    number = row["number"] if of_job else row["number"] + 1
+def _draw_row(canvas: Canvas, row: RankRow, figures: tuple[str, ...], *, is_shown: bool) -> None:
     values = {"samples/s": row["samples_per_s"], "ms/step": row["step_ms"], "own work": row["own_ms"]}
-    text = f"{'>' if is_shown else ' '} {number}".ljust(_NUMBER_CELLS) + str(row["pid"]).rjust(_PID_CELLS)
+    text = f"{'>' if is_shown else ' '} {row['number']}".ljust(_NUMBER_CELLS) + str(row["pid"]).rjust(_PID_CELLS)
     for figure in figures:
         value = values[figure]
         text += (_UNKNOWN if value is None else format_number(value)).rjust(_FIGURE_CELLS)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from slowstep.analyses.measurements import Measurements, measure
-from slowstep.analyses.ranks import Roll, Training, call_roll, compare, first_shown
+from slowstep.analyses.ranks import Roll, call_roll, compare, first_shown
 from slowstep.diagnosis.engine import diagnose
 from slowstep.errors import BadUsage, NothingRecorded
 from slowstep.timeline.timeline import Timeline
@@ -62,15 +62,15 @@ def diagnose_recording(folder: Path, *, warmup: int | None = None, rank: int | N
     return diagnosed.reports[number]
 
 
-def _measure_all(timeline: Timeline, roll: Roll, warmup: int | None) -> tuple[dict[int, Measurements], dict[Training, str]]:
+def _measure_all(timeline: Timeline, roll: Roll, warmup: int | None) -> tuple[dict[int, Measurements], dict[int, str]]:
     """What was measured of each training, and why nothing was of the others. Raises NothingRecorded where that holds for all."""
     measured: dict[int, Measurements] = {}
-    unmeasured: dict[Training, str] = {}
+    unmeasured: dict[int, str] = {}
     for training in roll.trainings:
         try:
             measured[training.number] = measure(timeline, warmup, process=training.process)
         except NothingRecorded as error:
-            unmeasured[training] = str(error)
+            unmeasured[training.number] = str(error)
     if not measured:
         raise NothingRecorded(next(iter(unmeasured.values()))) if unmeasured else _nothing(timeline)
     return measured, unmeasured

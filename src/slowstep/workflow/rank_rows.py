@@ -28,7 +28,7 @@ def add_ranks(
     timeline: Timeline,
     folder: Path,
     files: Mapping[int, str],
-    unmeasured: Mapping[Training, str],
+    unmeasured: Mapping[int, str],
 ) -> None:
     """Complete every report by which rank it is of, how all ranks did, and which are missing. A lone training's stays as it is."""
     for number, report in reports.items():
@@ -37,7 +37,7 @@ def add_ranks(
         return
     by_number = {training.number: training for training in roll.trainings}
     rows = [_row(by_number[number], measured[number], reports[number], files[number]) for number in reports]
-    rows += [_unmeasured_row(training) for training in unmeasured]
+    rows += [_unmeasured_row(by_number[number]) for number in unmeasured]
     rows.sort(key=lambda row: row["number"])
     notes = _notes(measured, roll)
     for number, report in reports.items():
@@ -107,7 +107,7 @@ def _notes(measured: Mapping[int, Measurements], roll: Roll) -> list[str]:
     return notes
 
 
-def _absences(roll: Roll, unmeasured: Mapping[Training, str]) -> list[HealthRow]:
+def _absences(roll: Roll, unmeasured: Mapping[int, str]) -> list[HealthRow]:
     """Ranks that are not in the table, and why."""
     rows: list[HealthRow] = []
 
@@ -120,7 +120,7 @@ def _absences(roll: Roll, unmeasured: Mapping[Training, str]) -> list[HealthRow]
     here = "of those on this machine " if roll.elsewhere else ""
     add("missing-ranks", "notice", len(roll.missing), f"of {size} ranks {here}{missing} left no recording: see how their processes started")
     add("idle-ranks", "notice", len(roll.idle), f"{idle} joined the process group and never called an optimizer")
-    short = [training.number for training in unmeasured]
+    short = list(unmeasured)
     add("short-trainings", "notice", len(short), f"{_listed(short)}: too few steps were recorded for a report")
     add("earlier-attempts", "info", roll.repeated, "processes whose rank another one took over later: a restarted job; not in the table")
     add("ranks-elsewhere", "info", roll.elsewhere, "they run on other machines or under launchers of their own, and are recorded there")
