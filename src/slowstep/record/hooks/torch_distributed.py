@@ -62,11 +62,9 @@ def _noticed(recorder: Recorder, module: Any, original: Any) -> Any:
 
     @functools.wraps(original)
     def init_process_group(*args: Any, **kwargs: Any) -> Any:
-        try:
-            result = original(*args, **kwargs)
-        except BaseException:
-            hide_own_frames()
-            raise
+        # Before, not only when something is raised: torch now puts a way of printing of its own around the present one.
+        hide_own_frames()
+        result = original(*args, **kwargs)
         membership.look()
         return result
 
