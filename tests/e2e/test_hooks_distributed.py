@@ -187,3 +187,28 @@ def test_an_error_in_a_collective_shows_the_scripts_frames_only(run: Run) -> Non
     assert ran.code == plain.code == 1
     assert "slowstep" not in ran.err
     assert plain.err.splitlines()[-1] == ran.err.splitlines()[-1]
+
+
+COMPILED = """
+def exchange(value):
+    value = value * 2
+    dist.all_reduce(value, op=dist.ReduceOp.MAX)
+    return value + 1
+
+def compiled():
+    torch._dynamo.reset()
+    print(torch.compile(exchange, backend="eager", fullgraph=True)(torch.ones(2)).tolist())
+
+join(0, 1)
+compiled()
+train(torch.nn.Linear(8, 1), 10)
+compiled()
+"""
+
+
+@pytest.mark.parametrize("first", ["", "import torch.distributed._functional_collectives\n"])
+def test_what_compiles_into_one_graph_does_so_while_recorded_and_afterwards(run: Run, first: str) -> None:
+    ran = run(first + COMPILED, **{ENV_STEPS: "5"})
+
+    assert (ran.code, ran.out) == (0, "[3.0, 3.0]\n[3.0, 3.0]\n"), ran.err
+    assert ran.trainer.noted("end")[0]["reason"] == "steps"

@@ -119,7 +119,8 @@ def compare(measured: Mapping[int, Measurements]) -> dict[int, Measurements]:
 def is_clearly_slower(m: Measurements, than: Measurements) -> bool:
     """Whether a rank's own work takes so much longer that the job would gain from it being as fast as another.
 
-    With the time in which the ranks waited for a core and without it: who got fewer cores on a busy machine is not slow itself.
+    With the time in which the ranks waited for a core and without it: who got fewer cores on a busy machine is not slow itself. For that
+    reason chance is judged without it too.
     """
     step_ns = float(m.step_ns.mean())
     needed_ns = step_ns - step_ns / SLOWER_FROM
@@ -127,7 +128,9 @@ def is_clearly_slower(m: Measurements, than: Measurements) -> bool:
     # In step with each other, the faster one waits for as long as it is faster.
     if float(than.step_ns.mean() - other.mean()) < WAITS_SHARE * float(own.mean() - other.mean()):
         return False
-    return _surely_longer(own, other) >= needed_ns and _surely_longer(own - m.delay_ns, other - than.delay_ns) >= needed_ns
+    if float(own.mean() - other.mean()) < needed_ns:
+        return False
+    return _surely_longer(own - m.delay_ns, other - than.delay_ns) >= needed_ns
 
 
 def _surely_longer(ns: Floats, other_ns: Floats) -> float:

@@ -7,6 +7,7 @@ done. Its time without its CPU time and its run-queue delay is what it waited, w
 from __future__ import annotations
 
 import functools
+import sys
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
@@ -26,9 +27,13 @@ _UNKNOWN: Final = -1
 def timed_collective(recorder: Recorder, original: Any, name: str) -> Any:
     """`original`, recorded as a span of gradient sharing; what it calls of its like belongs to it."""
     event, fault, live, local, clock = recorder.event, recorder.fault, recorder.live, recorder.local, now
+    is_compiling = getattr(sys.modules.get("torch.compiler"), "is_compiling", _never)
 
     @functools.wraps(original)
     def collective(*args: Any, **kwargs: Any) -> Any:
+        # A compiler that traces a script must find what it would find without us.
+        if is_compiling():
+            return original(*args, **kwargs)
         me = local.me
         if me.sharing or not live[0]:
             return original(*args, **kwargs)
@@ -50,6 +55,10 @@ def timed_collective(recorder: Recorder, original: Any, name: str) -> Any:
                 fault(error)
 
     return collective
+
+
+def _never() -> bool:
+    return False
 
 
 def timed_backward(recorder: Recorder, original: Any, is_initialized: Callable[[], bool]) -> Any:

@@ -38,7 +38,8 @@ def install(recorder: Recorder) -> Undo:
     for name in COLLECTIVES:
         original = vars(module).get(name)
         if original is not None:
-            undos += _replace_both(module, package, name, timed_collective(recorder, original, name))
+            timed = timed_collective(recorder, original, name)
+            undos += [*_replace_both(module, package, name, timed), _keep_traceable(original, timed)]
     work: Any = getattr(module, "Work", None)
     if hasattr(work, "wait"):
         undos.append(replace(work, "wait", timed_collective(recorder, work.wait, WAITING)))
@@ -52,6 +53,28 @@ def _replace_both(module: Any, package: Any, name: str, new: Any) -> list[Undo]:
     """Under both of its names, where the package shows the module's."""
     places = [module] if vars(package).get(name) is not vars(module)[name] else [module, package]
     return [replace(place, name, new) for place in places]
+
+
+def _keep_traceable(original: Any, ours: Any) -> Undo:
+    """torch.compile puts traceable functions in the place of some collectives, which it knows by a table of function objects.
+
+    The table is made when it is first needed, of what stands in the module then: of ours, it may be.
+    """
+    table = _traceable()
+    if original in table:
+        table[ours] = table[original]
+
+    def undo() -> None:
+        table = _traceable()
+        if ours in table:
+            table.setdefault(original, table.pop(ours))
+
+    return undo
+
+
+def _traceable() -> dict[Any, Any]:
+    table = getattr(sys.modules.get("torch.distributed._functional_collectives"), "traceable_collective_remaps", None)
+    return table if isinstance(table, dict) else {}
 
 
 def _noticed(recorder: Recorder, module: Any, original: Any) -> Any:
