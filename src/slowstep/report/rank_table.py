@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 # So that the report stays on one screen.
 _ROWS_SHOWN: Final = 8
 _NUMBER_CELLS, _PID_CELLS, _FIGURE_CELLS = 6, 8, 10
+_ALL_FIGURES_FROM: Final = 60
 _UNKNOWN: Final = "-"
 
 
@@ -31,10 +32,12 @@ def draw_ranks(canvas: Canvas, run: Run) -> None:
         return
     canvas.blank()
     of_job = any(row["rank"] is not None for row in rows)
-    figures = ("samples/s", "ms/step", "own work") if of_job else ("samples/s", "ms/step")
+    figures: tuple[str, ...] = ("samples/s", "ms/step", "own work") if of_job else ("samples/s", "ms/step")
+    if canvas.width < _ALL_FIGURES_FROM:
+        figures = figures[1:]
     head = ("rank" if of_job else "run").ljust(_NUMBER_CELLS) + "pid".rjust(_PID_CELLS)
     head += "".join(figure.rjust(_FIGURE_CELLS) for figure in figures)
-    canvas.line((f"{head}  verdict, largest stages", "dim"))
+    canvas.line((f"{head}  {'verdict, largest stages'[: max(canvas.width - len(head) - 2, 0)]}".rstrip(), "dim"))
     for row in _chosen(rows, run):
         _draw_row(canvas, row, figures, is_shown=row["number"] == run.get("training"))
     if len(rows) > _ROWS_SHOWN:
@@ -57,7 +60,7 @@ def _draw_row(canvas: Canvas, row: RankRow, figures: tuple[str, ...], *, is_show
         value = values[figure]
         text += (_UNKNOWN if value is None else format_number(value)).rjust(_FIGURE_CELLS)
     said = f"no report: {row['steps']} steps" if row["state"] is None else row["rule"] or row["state"]
-    room = max(canvas.width - len(text) - 2, 8)
+    room = max(canvas.width - len(text) - 2, 0)
     for stage in row["stages"]:
         longer = f"{said}, {stage['stage']} {format_share(stage['share'])}"
         said = longer if len(longer) <= room else said
