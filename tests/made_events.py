@@ -8,6 +8,7 @@ from typing import Any
 from made_recordings import DATA, LOOP, MS, SCRIPT, START_NS, TRAINER_PID, TRAINER_THREAD, Writer
 from slowstep.record import format as fmt
 from slowstep.sources.recording import SOURCE
+from slowstep.stages import STAGES
 from slowstep.timeline.timeline import Timeline
 
 
@@ -19,16 +20,19 @@ def at(ms: float) -> int:
 class Events:
     """One training process, its loader's workers and the launcher."""
 
-    def __init__(self, folder: Path, *, cores: int = 4) -> None:
+    def __init__(self, folder: Path, *, cores: int = 4, pid: int = TRAINER_PID, rank: tuple[int, int] | None = None) -> None:
+        """`rank` is the process's rank and of how many; several with different `pid` may share a folder."""
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
-        self.trainer = Writer(folder, "100-1")
+        self.trainer = Writer(folder, f"{pid}-1")
         self.launcher = Writer(folder, "launcher")
         self.workers: dict[int, Writer] = {}
         self.trainer.lines += [
-            {**_process(TRAINER_PID, "trainer"), "script": SCRIPT, "cores_allowed": cores},
+            {**_process(pid, "trainer"), "script": SCRIPT, "cores_allowed": cores},
             {"kind": "training_frame", "optimizer": 0, **dict(zip(("file", "function", "first_line", "line"), LOOP, strict=True))},
         ]
+        if rank is not None:
+            self.trainer.lines.append({"kind": "rank", "rank": rank[0], "world_size": rank[1], "backend": "gloo"})
         self.launcher.lines += [_process(50, "launcher"), {"kind": "run", "name": "train.py", "command": ["train.py"]}]
 
     def loader(self, *, iterator: int = 0, loader: int = 0, workers: int = 0, begin: float = 0.0, end: float = 0.0) -> None:
@@ -44,6 +48,16 @@ class Events:
 
     def backward(self, begin: float, end: float) -> None:
         self._event(fmt.BACKWARD, begin, end)
+
+    def backward_cpu(self, begin: float, end: float, *, cpu: float, delay: float = 0.0) -> None:
+        """What a backward cost its thread, ms; a negative delay is unknown."""
+        self._event(fmt.BACKWARD_CPU, begin, end, cpu * MS, delay * MS if delay >= 0 else -1)
+
+    def collective(self, begin: float, end: float, name: str = "all_reduce") -> None:
+        text = {"kind": "text", "id": 7, "text": name}
+        if text not in self.trainer.lines:
+            self.trainer.lines.append(text)
+        self._event(fmt.SPAN, begin, end, 7, STAGES.index("gradient_sharing"))
 
     def forward(self, begin: float, end: float, samples: int = 16) -> None:
         self._event(fmt.FORWARD, begin, end, samples)

@@ -18,7 +18,7 @@ NAMES = {
     getattr(contract, name): name
     for name in (
         *("WAIT", "START", "UPDATE", "BACKWARD", "SAVE", "FETCH", "FETCH_DELAY", "FETCH_IO", "COLLATE", "IDLE"),
-        *("CPU", "STACK", "SPAN", "FORWARD", "TOTALS", "CLOCK", "MODES", "SLOW_SAMPLE"),
+        *("CPU", "STACK", "SPAN", "FORWARD", "TOTALS", "CLOCK", "MODES", "SLOW_SAMPLE", "BACKWARD_CPU"),
     )
 }
 

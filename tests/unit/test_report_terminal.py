@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from slowstep.report.terminal import render, show
 
 REPORTS = Path(__file__).parents[1] / "data" / "reports"
-NAMES = ["bottleneck", "healthy", "undetermined", "unknown", "nothing"]
+NAMES = ["bottleneck", "healthy", "undetermined", "unknown", "nothing", "ranks"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -71,6 +71,7 @@ def test_the_last_line_is_the_next_command(sample_report):
         "undetermined": "slowstep run --steps 200 train.py --variant serial-loader",
         "unknown": "slowstep explain blocking-checkpoint",
         "nothing": "slowstep run --steps 200 broken.py",
+        "ranks": "slowstep explain slow-callback",
     }
 
 

@@ -17,6 +17,8 @@ from slowstep.analyses.functions import Stacks
 from slowstep.analyses.gap_parts import divide_gaps
 from slowstep.analyses.gaps import BACKGROUND, VALIDATION
 from slowstep.analyses.producers import PART_STAGE, STARTUP, UNSEEN, WaitParts
+from slowstep.analyses.sharing import STAGE as SHARING
+from slowstep.analyses.sharing import WAITING, blocked_in_backward
 from slowstep.analyses.steps import Floats, Steps
 from slowstep.analyses.timed_gaps import TimedGaps
 from slowstep.analyses.trainer import Trainer
@@ -26,6 +28,7 @@ from slowstep.timeline.timeline import Timeline
 
 CORE = "waiting for a core"
 FORWARD = "forward and the rest"
+BACKWARD = "backward"
 SHUTDOWN = "loader shut-down"
 # Forwards per step from which on what lies between them may be anything: a student and its teacher make two.
 SEVERAL_FORWARDS = 3
@@ -69,9 +72,19 @@ def with_core_delay(ledger: Ledger, stage: str, *names: str) -> Floats:
 
 
 def build_ledger(
-    timeline: Timeline, trainer: Trainer, steps: Steps, waits: WaitParts, stacks: Stacks, gaps: TimedGaps | None = None
+    timeline: Timeline,
+    trainer: Trainer,
+    steps: Steps,
+    waits: WaitParts,
+    stacks: Stacks,
+    gaps: TimedGaps | None = None,
+    *,
+    device: str = "cpu",
 ) -> Ledger:
-    """Divide the window of `steps` among parts, per step. `gaps` names what stacks cannot."""
+    """Divide the window of `steps` among parts, per step. `gaps` names what stacks cannot.
+
+    With an accelerator a blocked backward waits for that, not for other ranks.
+    """
     forwards = find_forwards(trainer.spans, trainer.update_end_ns)
     spans = _labelled(trainer, steps, waits, forwards)
     edges, owner = innermost(spans.start, spans.end, steps.edges_ns)
@@ -97,6 +110,8 @@ def build_ledger(
     named = divide_gaps(trainer, forwards, stacks, edges[:-1][gap], edges[1:][gap], step[gap], count, gaps)
     for part, ns in named.ns.items():
         rows[part] = rows.get(part, np.zeros(count)) + ns
+    if device == "cpu":
+        _move_sharing(timeline, trainer, steps, rows)
     _move_delay(timeline, trainer, steps, rows)
     parts = tuple(sorted(rows, key=_order))
     return Ledger(parts=parts, ns=np.vstack([rows[part] for part in parts])[:, ~steps.excluded], gap_stacks=named.stacks, timed=named.timed)
@@ -129,7 +144,7 @@ def _labelled(trainer: Trainer, steps: Steps, waits: WaitParts, forwards: Forwar
     called, closed, ended = _optimizer_calls(trainer)
     add(called, closed, ("compute", FORWARD))
     add(closed, ended, ("compute", "optimizer"))
-    add(*_edges(spans.filter(pl.col("kind") == "backward")), ("compute", "backward"))
+    add(*_edges(spans.filter(pl.col("kind") == "backward")), ("compute", BACKWARD))
     saves = spans.filter(pl.col("kind") == "save")
     add(*_edges(saves), [("store", f"checkpoint by {name or 'torch.save'}") for name in saves["name"].to_list()])
     named = spans.filter(pl.col("kind") == "span")
@@ -217,6 +232,17 @@ def _charge_waits(waits: WaitParts, owner: Ints, step: Ints, length: Floats, cha
         ns = waits.parts[wait, column] / whole * length[mine]
         if ns.any():
             charge((stage, name), step[mine], ns)
+
+
+def _move_sharing(timeline: Timeline, trainer: Trainer, steps: Steps, rows: dict[Part, Floats]) -> None:
+    """What the training thread was blocked in backward, with other ranks about, is gradient sharing."""
+    held = rows.get(("compute", BACKWARD))
+    blocked = blocked_in_backward(timeline, trainer, steps.edges_ns)
+    if held is None or not blocked.any():
+        return
+    moved = np.minimum(blocked, held)
+    rows["compute", BACKWARD] = held - moved
+    rows[SHARING, WAITING] = rows.get((SHARING, WAITING), np.zeros_like(moved)) + moved
 
 
 def _move_delay(timeline: Timeline, trainer: Trainer, steps: Steps, rows: dict[Part, Floats]) -> None:

@@ -18,6 +18,8 @@ from slowstep.analyses.machine import Machine, find_machine
 from slowstep.analyses.over_time import OverTime, find_over_time
 from slowstep.analyses.own_cost import OwnCost, find_own_cost
 from slowstep.analyses.producers import ACCOUNT, Demand, Fetches, WaitParts, divide_waits, find_demand, find_fetches
+from slowstep.analyses.sharing import STAGE as SHARING
+from slowstep.analyses.sharing import Sharing, cores_of_one, find_sharing, load_beside_launchers, trainings_beside
 from slowstep.analyses.steps import Floats, Steps, find_steps
 from slowstep.analyses.stops import Stops, find_stops
 from slowstep.analyses.trainer import Trainer, find_trainer
@@ -72,7 +74,7 @@ class Measurements:
     stopped: tuple[int, float]  # how often the process stood still in the window, and for how many seconds
     trainer_cpu_ns: float | None  # CPU time of the training thread per step
     delay_ns: Floats  # run-queue delay of the training thread per step
-    cores: float | None  # that the training may use: affinity and quota
+    cores: float | None  # that this training may use: affinity and quota, divided among the trainings that run at the same time
     device: str  # where the anchor optimizer's parameters are
     has_stacks: bool
     loop_input: LoopInput | None  # where the loop makes its batches itself
@@ -83,6 +85,7 @@ class Measurements:
     machine: Machine  # beside the training
     input: InputFacts
     work: Work
+    sharing: Sharing
 
     @property
     def step_ns(self) -> Floats:
@@ -90,22 +93,26 @@ class Measurements:
         return self.steps.duration_ns.astype(np.float64)
 
 
-def measure(timeline: Timeline, warmup: int | None = None) -> Measurements:
-    """Measure a timeline. Raises NothingRecorded where nothing trained."""
-    trainer = find_trainer(timeline)
+def measure(timeline: Timeline, warmup: int | None = None, *, process: int | None = None) -> Measurements:
+    """Measure a timeline: the training of one process, of that with most updates where none is named.
+
+    Raises NothingRecorded where nothing trained.
+    """
+    trainer = find_trainer(timeline, process)
     stops = find_stops(timeline, trainer)
     steps = find_steps(trainer, timeline.table("totals"), stops, warmup)
     fetches = find_fetches(timeline, trainer, stops)
     waits = divide_waits(timeline, trainer, fetches)
     stacks = read_stacks(timeline, trainer.process, trainer.thread)
     work = find_work(timeline, trainer, steps, stacks)
-    ledger = build_ledger(timeline, trainer, steps, waits, stacks, work.gaps)
+    ledger = build_ledger(timeline, trainer, steps, waits, stacks, work.gaps, device=_device(trainer))
     calls = read_calls(timeline.table("calls"), timeline.table("call_edges"), "fetch", np.unique(fetches.process).tolist())
     low, high = steps.edges_ns[0], steps.edges_ns[-1]
     asked = (waits.start_ns >= low) & (waits.start_ns < high)
     cores = _cores(trainer)
     filling = _filling(waits, steps)
-    load = find_load(timeline.table("readings"), steps.edges_ns, cores)
+    load = load_beside_launchers(timeline, find_load(timeline.table("readings"), steps.edges_ns, cores))
+    beside = trainings_beside(timeline, trainer.process, int(low), int(high))
     return Measurements(
         steps=_confirmed(steps, trainer, fetches),
         ledger=ledger,
@@ -123,7 +130,7 @@ def measure(timeline: Timeline, warmup: int | None = None) -> Measurements:
         stopped=stops.within(int(low), int(high)),
         trainer_cpu_ns=_cpu_per_step(timeline, trainer, steps, stops),
         delay_ns=sum((ledger.of(stage, CORE) for stage in STAGES), np.zeros(steps.count)),
-        cores=cores,
+        cores=cores_of_one(timeline, trainer, cores, beside),
         device=_device(trainer),
         has_stacks=len(stacks.time_ns) > 0,
         loop_input=find_loop_input(ledger) if trainer.waits.is_empty() else None,
@@ -134,6 +141,7 @@ def measure(timeline: Timeline, warmup: int | None = None) -> Measurements:
         machine=find_machine(timeline, trainer, steps, stops, _device(trainer)),
         input=find_input_facts(timeline, trainer, steps),
         work=work,
+        sharing=find_sharing(timeline, trainer, steps, ledger.of(SHARING), device=_device(trainer)),
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from slowstep.analyses.trainer import Trainer
+from slowstep.analyses.trainer import Trainer, training_processes
 from slowstep.timeline.timeline import ProcessFacts, Timeline
 
 
@@ -21,7 +21,12 @@ class OwnCost:
 
 def find_own_cost(timeline: Timeline, trainer: Trainer, steps: int) -> OwnCost | None:
     """The cost of recording so many steps; None where no process has measured what an event costs, or none was recorded."""
-    known = [facts for facts in timeline.processes if facts.events is not None and facts.event_cost_ns is not None]
+    others = _of_others(timeline, trainer)
+    known = [
+        facts
+        for process, facts in enumerate(timeline.processes)
+        if facts.events is not None and facts.event_cost_ns is not None and process not in others
+    ]
     if not known or steps == 0:
         return None
     # Of a session, what was spent while other cells trained belongs to them.
@@ -32,6 +37,14 @@ def find_own_cost(timeline: Timeline, trainer: Trainer, steps: int) -> OwnCost |
         return OwnCost(ns_per_step=inside / steps, share=None)
     everywhere = own * sum(map(_of_process, known)) + _of_launcher(timeline.table("launcher_costs"), first, last)
     return OwnCost(ns_per_step=inside / steps, share=everywhere / (last - first))
+
+
+def _of_others(timeline: Timeline, trainer: Trainer) -> set[int]:
+    """The processes of other trainings beside this one, with their workers: their cost is their own."""
+    others = set(training_processes(timeline)) - {trainer.process}
+    pids = [timeline.processes[process].pid for process in others]
+    workers = timeline.table("processes").filter(pl.col("role") == "worker", pl.col("parent_pid").is_in(pids))
+    return others | set(workers["process"].to_list())
 
 
 def _of_process(facts: ProcessFacts) -> float:

@@ -51,9 +51,17 @@ class Trainer:
         return without_shell(self.facts.forward_path or ((frame,) if frame else ()))
 
 
-def find_trainer(timeline: Timeline) -> Trainer:
-    """The rank with most updates. Raises NothingRecorded where no process called an optimizer."""
+def training_processes(timeline: Timeline) -> list[int]:
+    """Processes that called an optimizer, in the order in which they first did."""
+    first = timeline.table("updates").group_by("process").agg(pl.col("start_ns").min())
+    return first.sort("start_ns")["process"].to_list()
+
+
+def find_trainer(timeline: Timeline, process: int | None = None) -> Trainer:
+    """Who trains in a process; in that with most updates where none is named. Raises NothingRecorded where none called an optimizer."""
     updates = timeline.table("updates")
+    if process is not None:
+        updates = updates.filter(pl.col("process") == process)
     if updates.is_empty():
         raise NothingRecorded(_nothing(timeline))
     calls = (

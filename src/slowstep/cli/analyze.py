@@ -21,9 +21,12 @@ def analyze(
     warmup: Annotated[
         int | None, typer.Option("--warmup", metavar="N", min=0, help="Leave out the first N steps; found by itself without it.")
     ] = None,
+    rank: Annotated[
+        int | None, typer.Option("--rank", metavar="N", min=0, help="Show this rank; without it the one that the others wait for, else 0.")
+    ] = None,
 ) -> None:
     """Diagnose a recording: where the time goes, what the bottleneck is, what fixing it would gain."""
-    report = diagnose_recording(path, warmup=warmup)
+    report = diagnose_recording(path, warmup=warmup, rank=rank)
     if json == "-":
         sys.stdout.write(dumps(report))
         return

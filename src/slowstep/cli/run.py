@@ -16,6 +16,7 @@ from slowstep.errors import BadUsage, CommandNotStarted, SlowstepError
 from slowstep.record import format as contract
 from slowstep.record.command import resolve_command
 from slowstep.record.launch import RunOptions, launch, run_plainly
+from slowstep.record.place import find_place
 
 
 class RunCommand(TyperCommand):
@@ -64,12 +65,14 @@ def run(
     """
     seconds = _checked(for_, steps=steps, stop=stop, json=json)
     resolved = resolve_command(command, os.environ)
+    place = find_place(os.environ)
     if os.environ.get(contract.ENV_DISABLE):
         code = run_plainly(resolved, os.environ)
-        _say(f"slowstep: {contract.ENV_DISABLE} is set, so nothing was recorded. Unset it to record.")
+        if place is None or place.speaks:
+            _say(f"slowstep: {contract.ENV_DISABLE} is set, so nothing was recorded. Unset it to record.")
         raise typer.Exit(code)
-    options = RunOptions(steps=steps, seconds=seconds, stop=stop, parent=out, level=level, warmup=warmup, status=status)
-    report = RunReport(warmup=warmup, json_target=json)
+    options = RunOptions(steps=steps, seconds=seconds, stop=stop, parent=out, level=level, warmup=warmup, status=status, place=place)
+    report = RunReport(warmup=warmup, json_target=json, quiet=place is not None and not place.speaks)
     outcome = launch(resolved, options, os.environ, on_recorded=report.show)
     if not outcome.reported:
         report.show(outcome.folder, seen=outcome.seen)

@@ -22,6 +22,7 @@ class RunReport:
 
     warmup: int | None
     json_target: str | None
+    quiet: bool = False  # another launcher of the same job speaks: only the files in the recording are written
 
     def show(self, folder: Path, seen: tuple[Seen, ...] = ()) -> None:
         """Diagnose and print; a failure prints one line that says how to get the report later."""
@@ -31,25 +32,32 @@ class RunReport:
         except BrokenPipeError:
             _detach_closed_streams()
         except KeyboardInterrupt:
-            _say(f"slowstep: the report was interrupted. {later}")
+            self._say(f"slowstep: the report was interrupted. {later}")
         except SlowstepError as error:
-            _say(f"slowstep: {error} {later}")
+            self._say(f"slowstep: {error} {later}")
         except Exception as error:  # noqa: BLE001 - the border: the user's exit code matters more than our report
-            _say(f"slowstep: the diagnosis failed ({type(error).__name__}: {error}); please report it. {later}")
+            self._say(f"slowstep: the diagnosis failed ({type(error).__name__}: {error}); please report it. {later}")
 
     def _show(self, folder: Path, seen: tuple[Seen, ...]) -> None:
         # Imported here, once the command has ended: these take a third of a second that a training would wait for.
-        from slowstep.report.json import dumps, write
-        from slowstep.report.terminal import show
-        from slowstep.workflow.diagnose import diagnose_recording
+        from slowstep.report.json import write
+        from slowstep.workflow.diagnose import diagnose_all
 
         try:
-            report: dict[str, Any] = diagnose_recording(folder, warmup=self.warmup)
+            diagnosed = diagnose_all(folder, warmup=self.warmup)
         except NothingRecorded as error:
-            _say(f"slowstep: {error}{_describe(seen)}")
+            self._say(f"slowstep: {error}{_describe(seen)}")
             return
         # What others read comes first: a terminal may have gone away.
-        write(report, folder / "report.json")
+        for name, each in diagnosed.files.items():
+            write(each, folder / name)
+        if not self.quiet:
+            self._print(diagnosed.reports[diagnosed.first])
+
+    def _print(self, report: dict[str, Any]) -> None:
+        from slowstep.report.json import dumps, write
+        from slowstep.report.terminal import show
+
         if self.json_target == "-" and sys.stdout is not None:
             sys.stdout.write(dumps(report))
             sys.stdout.flush()
@@ -57,6 +65,14 @@ class RunReport:
             write(report, self.json_target)
         if sys.stderr is not None:
             show(report, sys.stderr)
+
+    def _say(self, text: str) -> None:
+        if self.quiet:
+            return
+        try:
+            print(text, file=sys.stderr, flush=True)
+        except (OSError, ValueError):
+            pass
 
 
 def _describe(seen: tuple[Seen, ...]) -> str:
@@ -83,10 +99,3 @@ def _detach_closed_streams() -> None:
             stream.flush()
         except (OSError, ValueError, AttributeError):
             os.dup2(quiet, stream.fileno())
-
-
-def _say(text: str) -> None:
-    try:
-        print(text, file=sys.stderr, flush=True)
-    except (OSError, ValueError):
-        pass

@@ -22,6 +22,8 @@ HEALTHY_UNATTRIBUTED = 0.10
 # What could gain 10 % by its share is not called healthy because nobody knows whether it would.
 HEALTHY_SHARE_OF_UNKNOWN_GAIN = 0.10
 UNJUDGED_STAGE = 0.10
+# No rule judges this stage yet, so the same share as of a stage whose rules could not judge.
+HEALTHY_SHARING = UNJUDGED_STAGE
 CLAIM_AT_LEAST = 0.03
 STEPS_AT_LEAST = 30
 
@@ -120,6 +122,10 @@ def _doubt(m: Measurements) -> str | None:
     if m.device != "cpu":
         where = f"the model trains on {m.device}, whose work this version cannot see: it charges the training thread only"
         return f"undetermined, because {where}; look at the waits for input, which are right, and trace the rest with torch.profiler"
+    if m.sharing.slower is not None:
+        rank, own_ns = m.sharing.slower
+        pace = f"{own_ns / 1e6:.1f} ms per step against {float(m.sharing.own_ns.mean()) / 1e6:.1f} here"
+        return f"undetermined, because this rank waits for rank {rank}, whose own work takes {pace}: look at the report of that one"
     if m.steps.count < STEPS_AT_LEAST:
         enough = STEPS_AT_LEAST + 10
         return f"undetermined, because only {m.steps.count} steps were recorded after warm-up; let it run for at least {enough} steps"
@@ -135,6 +141,12 @@ def _not_healthy(m: Measurements, leading: list[Judged], uncertain: list[Judged]
     if m.between_forwards_share >= HEALTHY_UNATTRIBUTED:
         what = f"{m.between_forwards_share:.0%} of the time lies between a step's forwards, and what runs there is not known"
         return f"undetermined, because {what} (an environment, sampling?); name it: with slowstep.span('environment', stage='preprocess')"
+    if m.sharing.ranks > 1 and not m.sharing.seen:
+        return "undetermined, because what this rank waits for the others was not measured (the kernel shows no run-queue delay)"
+    shared = m.ledger.share("gradient_sharing")
+    if shared >= HEALTHY_SHARING:
+        what = f"{shared:.0%} of the time goes into sharing gradients and waiting for other ranks, which no rule judges yet"
+        return f"undetermined, because {what}; try fewer, larger exchanges: gradient accumulation under no_sync()"
     together = combined_gain(m, leading)
     if together >= BOTTLENECK_PREDICTED:
         if leading and (leading[0].finding.gain.predicted or 0.0) >= BOTTLENECK_PREDICTED:

@@ -6,16 +6,22 @@ import os
 import re
 import shutil
 import time
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from slowstep.errors import CommandNotStarted
+
+if TYPE_CHECKING:
+    from slowstep.record.place import Place
 
 DEFAULT_PARENT: Final = "slowstep_runs"
 LONGEST_STEM: Final = 64
 
 
-def create_folder(*, parent: str | None, stem: str, now_s: float | None = None) -> str:
+def create_folder(*, parent: str | None, stem: str, now_s: float | None = None, place: Place | None = None) -> str:
     """Create `<parent>/<YYYYmmdd-HHMMSS>-<stem>` with mode 0700 and return its absolute path; `-2`, `-3` ... when it is taken.
+
+    Several launchers of one job create `<parent>/<job>-<stem>/<host>-rank<n>-<pid>`, without a common name of the job
+    `<parent>/<YYYYmmdd-HHMMSS>-<stem>-<host>-rank<n>-<pid>`.
 
     Raises CommandNotStarted when the folder cannot be made: nothing of the user's has run by then.
     """
@@ -24,7 +30,13 @@ def create_folder(*, parent: str | None, stem: str, now_s: float | None = None) 
     name = f"{stamp}-{_file_name(stem)}"
     try:
         ours = _create_parent(where)
-        folder = _create_unique(os.path.join(where, name))
+        if place is not None and place.job is not None:
+            job = os.path.join(where, _file_name(f"{place.job}-{stem}"))
+            os.makedirs(job, mode=0o700, exist_ok=True)
+            os.chmod(job, 0o700)
+            folder = _create_unique(os.path.join(job, _file_name(place.name)))
+        else:
+            folder = _create_unique(os.path.join(where, name if place is None else f"{name}-{_file_name(place.name)}"))
         _hide_from_git(where if ours else folder)
     except OSError as error:
         raise CommandNotStarted(
@@ -39,6 +51,10 @@ def remove_folder(folder: str) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     parent = os.path.dirname(folder)
     try:
+        if not os.listdir(parent):
+            # The job's, and this was its last or only launcher.
+            os.rmdir(parent)
+            parent = os.path.dirname(parent)
         if os.listdir(parent) == [".gitignore"] and os.path.basename(parent) == DEFAULT_PARENT:
             os.unlink(os.path.join(parent, ".gitignore"))
             os.rmdir(parent)

@@ -47,6 +47,7 @@ SPAN: Final = 13  # a named span. a text id of its name, b stage's index in slow
 FORWARD: Final = 14  # a root module's forward. a samples (leading dimension of its first tensor, -1 unknown), b which module (an id)
 TOTALS: Final = 15  # thinned steps between t0 and t1. a steps, b samples (-1 unknown)
 CLOCK: Final = 16  # mark: a CLOCK_REALTIME ns
+BACKWARD_CPU: Final = 20  # same thread as the BACKWARD it encloses, with several ranks: a CPU ns, b run-queue delay ns (-1 unknown)
 SLOW_SAMPLE: Final = 23  # inside a FETCH: one sample that took many times the usual. a its index (-1 unknown), b usual ns, c batch index
 MODES: Final = 30  # mark: a which of record/modes.py are on, b which were looked at
 # Kinds from 32 on are the launcher's readings.

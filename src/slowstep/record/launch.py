@@ -17,6 +17,7 @@ from slowstep.record.control import ControlPage
 from slowstep.record.folder import create_folder, remove_folder
 from slowstep.record.journal import Journal
 from slowstep.record.launch_notes import note_end, note_start
+from slowstep.record.place import Place
 from slowstep.record.signals import FORWARDED, Inbox
 from slowstep.record.status import Status
 from slowstep.record.stopping import StopLimits, Stopper
@@ -33,6 +34,8 @@ _TICK_S: Final = 0.1
 # While nothing is to be decided; what happens wakes the waiting by a signal.
 _IDLE_TICK_S: Final = 1.0
 KILLED: Final = 128 + 9
+# The first line of a process's notes begins with its role, and the last one is short.
+_LOOK_BYTES: Final = 4096
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +49,7 @@ class RunOptions:
     level: int = 1
     warmup: int | None = None
     status: bool = False
+    place: Place | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +86,7 @@ def launch(
     `on_recorded` is called in a thread when the recording has ended and the command goes on without it. Raises CommandNotStarted
     (125, 126, 127), and nothing once the command has started.
     """
-    folder = create_folder(parent=options.parent, stem=command.stem)
+    folder = create_folder(parent=options.parent, stem=command.stem, place=options.place)
     try:
         run = _Run(folder, command, options, limits or RunLimits(), on_recorded)
         with Inbox() as inbox:
@@ -143,7 +147,7 @@ class _Run:
         environment = inject.injected_environment(
             environ, folder=self._folder, inject=self._inject, level=options.level, steps=options.steps, seconds=options.seconds
         )
-        note_start(self._journal, self._command, level=options.level, warmup=options.warmup, stop=options.stop)
+        note_start(self._journal, self._command, level=options.level, warmup=options.warmup, stop=options.stop, place=options.place)
         self._pid = child.start_command(self._command, environment, mask=inbox.mask_before)
 
     def watch_over(self, inbox: Inbox) -> None:
@@ -179,7 +183,8 @@ class _Run:
     def _watch_over(self, inbox: Inbox) -> None:
         self._witness = Witness(self._pid, self._command.argv)
         self._watch = Watch(self._journal, self._pid, self._look)
-        self._status = Status(self._page, lines=self._options.status)
+        if self._options.place is None or self._options.place.speaks:
+            self._status = Status(self._page, lines=self._options.status)
         while True:
             ended = child.has_ended(self._pid)
             now_s = time.monotonic()
@@ -228,7 +233,7 @@ class _Run:
 
     def _is_settled(self, now_s: float) -> bool:
         assert self._recorded_s is not None
-        return now_s - self._recorded_s > self._limits.recorder_s or recorder_has_ended(self._folder, self._page.pid)
+        return now_s - self._recorded_s > self._limits.recorder_s or recorders_have_ended(self._folder, self._page.pid)
 
     def _after_recording(self) -> None:
         if self._options.stop:
@@ -259,14 +264,18 @@ class _Run:
             inject.remove_injection(self._folder)
 
 
-def recorder_has_ended(folder: str, pid: int | None) -> bool:
-    """Whether the recorder in the process that trains has written its last line."""
+def recorders_have_ended(folder: str, pid: int | None) -> bool:
+    """Whether the recorders in all processes that train have written their last line; `pid` is the first of them."""
     if pid is None:
         return False
-    for name in os.listdir(folder):
-        if name.startswith(f"{pid}-") and name.endswith(".jsonl"):
-            with open(os.path.join(folder, name), "rb") as file:
-                file.seek(max(0, os.path.getsize(file.name) - 4096))
-                tail = file.read()
-            return b'"kind":"end"' in tail or b'"kind": "end"' in tail
-    return False
+    names = [name for name in os.listdir(folder) if name.endswith(".jsonl")]
+    return any(name.startswith(f"{pid}-") for name in names) and all(_has_ended(os.path.join(folder, name)) for name in names)
+
+
+def _has_ended(path: str) -> bool:
+    with open(path, "rb") as file:
+        head = file.read(_LOOK_BYTES)
+        file.seek(max(0, os.path.getsize(path) - _LOOK_BYTES))
+        tail = file.read()
+    # Loader's workers may be idle, and then notice late.
+    return b'"role":"trainer"' not in head or b'"kind":"end"' in tail

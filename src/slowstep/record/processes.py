@@ -42,6 +42,14 @@ def read_stat(pid: int) -> Stat | None:
     return parse_stat(line) if line else None
 
 
+def started_s(stat: Stat) -> float | None:
+    """When a process started, in seconds since 1970; None where the kernel does not say when it started itself."""
+    for line in _read("/proc/stat").splitlines():
+        if line.startswith(b"btime "):
+            return int(line.split()[1]) + stat.start / os.sysconf("SC_CLK_TCK")
+    return None
+
+
 def children(pid: int, proc: str = "/proc") -> list[int]:
     """The living children of a process, whichever of its threads started them."""
     try:

@@ -52,6 +52,7 @@ KNOWN_VARIABLES: Final = frozenset(
         "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE",
         "TORCH_COMPILE_DISABLE",
         "TORCH_NUM_THREADS",
+        "TORCHELASTIC_RESTART_COUNT",
         "WORLD_SIZE",
     }
 )

@@ -54,6 +54,7 @@ class ThreadState:
         "samples",
         "saving",
         "schedstat",
+        "sharing",
         "slow_samples",
         "step_ns",
         "thread",
@@ -89,7 +90,7 @@ class ThreadState:
         self.marked = -1
         # Called, once, when a batch has been received: a gap's or a body's calls are timed.
         self.when_received: Callable[[ThreadState], None] | None = None
-        self.forward = self.saving = False
+        self.forward = self.saving = self.sharing = False
 
     def delay_ns(self) -> int | None:
         """Nanoseconds that this thread has waited for a core so far; None where the kernel does not say."""

@@ -124,6 +124,8 @@ class Updates:
         if recorder.live[0] and recorder.ensure_open():
             if self._number == 1:
                 recorder.note(torch_facts())
+                for callback in recorder.when_training:
+                    callback()
             recorder.note({"kind": "optimizer", "id": self._number, "type": type(optimizer).__name__, **describe_parameters(optimizer)})
             frame = training_frame(sys._getframe(1))
             if frame is not None:

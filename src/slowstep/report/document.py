@@ -28,6 +28,32 @@ class Periodic(TypedDict):
     share: float
 
 
+class RankStage(TypedDict):
+    """One of a rank's largest stages."""
+
+    stage: str
+    share: float
+
+
+class RankRow(TypedDict):
+    """One training of the recording: a rank of the job (`number` is `rank`), or a training of its own (`rank` is None).
+
+    `own_ms` is the step without gradient sharing, None where that was not seen. `state` and `report` are None without a report.
+    """
+
+    number: int
+    rank: int | None
+    pid: int
+    steps: int
+    samples_per_s: float | None
+    step_ms: float | None
+    own_ms: float | None
+    stages: list[RankStage]
+    state: str | None
+    rule: str | None
+    report: str | None
+
+
 class Run(TypedDict):
     """What ran. An open dict: further keys may follow. None is unknown."""
 
@@ -50,6 +76,16 @@ class Run(TypedDict):
     """What is not in every step: validation, checkpoints, epoch changes, and what was found by its period alone."""
     notes: NotRequired[list[str]]
     """Sentences that the reader must see beside the numbers, e.g. that the machine was busy."""
+    rank: NotRequired[int | None]
+    """Of a recording with several trainings: the rank in its job that this report is of; None for a training of its own."""
+    training: NotRequired[int]
+    """The number of this training among `rank_rows`."""
+    trainings: NotRequired[int]
+    pid: NotRequired[int]
+    all_samples_per_s: NotRequired[float | None]
+    """Samples/s of all recorded ranks of the job together; `throughput` is that of this rank alone."""
+    rank_rows: NotRequired[list[RankRow]]
+    """All trainings of the recording."""
     next_command: NotRequired[str]
     """The command that helps most now; without it the report names one by itself."""
 

@@ -10,6 +10,7 @@ from slowstep.report.canvas import ASCII, NBSP, UNICODE, Canvas, printable
 from slowstep.report.finding_blocks import draw_findings
 from slowstep.report.ledger_chart import STAGE_STYLE, draw_ledger
 from slowstep.report.over_time_lines import over_time_lines
+from slowstep.report.rank_table import draw_ranks, rank_name
 from slowstep.units import UNKNOWN, format_duration, format_number, format_rate, format_share
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ def draw(report: Mapping[str, Any], *, width: int, unicode: bool = True) -> Canv
     canvas.blank()
     _draw_verdict(canvas, document)
     draw_findings(canvas, document["findings"], said=document["verdict"]["summary"])
+    draw_ranks(canvas, document["run"])
     canvas.blank()
     _draw_footer(canvas, document)
     return canvas
@@ -88,6 +90,8 @@ def _draw_header(canvas: Canvas, report: Report) -> None:
         batch += f" ({run['batch_size_from']})"
     framework = run["framework"] or "framework unknown"
     ranks = f" on {run['ranks']} ranks" if run["ranks"] > 1 else ""
+    if run.get("rank_rows"):
+        ranks = f", {rank_name(run)}"
     duration = "" if run["duration_s"] is None else f" in {format_duration(run['duration_s'] * 1e9)}"
     facts = [f"{framework}{ranks}, {run['device'] or 'device unknown'}", batch, f"{run['steps']:,} steps{duration}"]
     canvas.prose(separator.join(facts), label=canvas.cut(run["name"], canvas.width // 3) + separator.rstrip(), hang=2)
@@ -99,13 +103,17 @@ def _draw_header(canvas: Canvas, report: Report) -> None:
 
 
 def _speed(report: Report) -> list[str]:
-    speed = report["throughput"]
+    run, speed = report["run"], report["throughput"]
     samples = "samples/s not measured" if speed["samples_per_s"] is None else format_rate(speed["samples_per_s"], "samples")
     steps = "steps/s not measured" if speed["steps_per_s"] is None else format_rate(speed["steps_per_s"], "steps")
     spread, median = speed["step_ms"], speed["step_ms"]["median"]
     step = f"step {UNKNOWN}" if median is None else f"step {format_duration(median * 1e6)}"
     if spread["p05"] is not None and spread["p95"] is not None:
         step += f" (p05 {format_number(spread['p05'])}, p95 {format_number(spread['p95'])})"
+    job = run.get("all_samples_per_s")
+    if job is not None:
+        ranks = sum(row["rank"] is not None and row["report"] is not None for row in run["rank_rows"])
+        samples = f"{format_rate(job, 'samples')} of {ranks} ranks together, {samples} of this one"
     return [samples, steps, step.replace(" ", NBSP)]
 
 

@@ -195,7 +195,8 @@ _OPTIONAL: dict[str, dict[str, type]] = {
     "iterator": {"loader": int, "prefetch_factor": int, "batch_size": int, "workers": list, "dataset": str, "collate": str}
     | {"persistent": bool}
     | {"collate_file": str, "collate_line": int, "is_default_collate": bool, "dataset_length": int},
-    "facts": {"threads": int, "accelerators": dict, "accelerator_built": bool},
+    "facts": {"threads": int, "accelerators": dict, "accelerator_built": bool, "world_size": int, "rank": int},
+    "rank": {"rank": int, "world_size": int},
     "startup": {"import_began_ns": int, "activated_ns": int},
     "optimizer": {"id": int, "params": int, "dtypes": dict, "device": str},
     "calls": {"wall_ns": int, "slowdown": float},
@@ -203,7 +204,8 @@ _OPTIONAL: dict[str, dict[str, type]] = {
     "cost": {"event_ns": float, "events": int, "sampler_cpu_ns": int},
     "health": {"count": int},
     "run": {"name": str, "command": list, "started": str, "started_ns": int, "warmup": int}
-    | {"started_in": str, "recorded_from_ns": int, "thread": int},
+    | {"started_in": str, "recorded_from_ns": int, "thread": int}
+    | {"host": str, "launcher_rank": int, "launchers": int},
     "gpu": {"name": str, "uuid": str} | dict.fromkeys(_GPU_NUMBERS, int),
     "exit": {"ended_ns": int, "code": int, "by": str, "signals": list},
 }
@@ -256,7 +258,25 @@ def process_facts(notes: Notes) -> ProcessFacts:
             "startup": notes.last("startup"),
         },
         memory_available_bytes=process.get("memory_available_bytes"),
+        **_membership(notes),
     )
+
+
+def _membership(notes: Notes) -> dict[str, int | None]:
+    """Rank and size of the job: as the process group says, else as the environment of a launcher of ranks does; None outside of one."""
+    said = notes.last("rank") or notes.last("facts")
+    variables = notes.process.get("env")
+    given = variables if isinstance(variables, dict) else {}
+    world_size, rank = said.get("world_size"), said.get("rank")
+    if not world_size:
+        world_size, rank = _number(given.get("WORLD_SIZE")), _number(given.get("RANK"))
+    if world_size is None or rank is None or world_size < 2:
+        return {}
+    return {"rank": rank, "world_size": world_size, "local_world_size": _number(given.get("LOCAL_WORLD_SIZE"))}
+
+
+def _number(text: object) -> int | None:
+    return int(text) if isinstance(text, str) and text.isdecimal() else None
 
 
 def _frame(note: Note) -> Frame | None:
@@ -285,6 +305,10 @@ def run_facts(folder: str, launchers: list[Notes]) -> RunFacts:
         stop_signals=tuple(str(name) for name in ending.get("signals") or ()),
         warmup=run.get("warmup"),
         session=_session(notes),
+        host=run.get("host"),
+        launcher_rank=run.get("launcher_rank"),
+        launchers=run.get("launchers"),
+        cores_allowed=notes.process.get("cores_allowed"),
     )
 
 

@@ -158,6 +158,7 @@ def _process_tables(process: int, notes: Notes, records: Records) -> dict[str, p
             "slow_samples", **_span(process, r := of(fmt.SLOW_SAMPLE)), index=_known(r["a"]), usual_ns=r["b"], batch=r["c"]
         ),
         "totals": _frame("totals", **_span(process, r := of(fmt.TOTALS)), steps=r["a"], samples=_known(r["b"])),
+        "backward_cpu": _frame("backward_cpu", **_span(process, r := of(fmt.BACKWARD_CPU)), cpu_ns=r["a"], delay_ns=_known(r["b"])),
     }
 
 

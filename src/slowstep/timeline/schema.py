@@ -485,6 +485,15 @@ TABLES: tuple[Table, ...] = (
             BATCH,
         ),
     ),
+    Table(
+        name="backward_cpu",
+        row="One row per backward pass in a job of several ranks.",
+        columns=(
+            *SPAN,
+            _column("cpu_ns", pl.Int64, "CPU time of the thread in it"),
+            _column("delay_ns", pl.Int64, "run-queue delay of the thread in it", nullable=True),
+        ),
+    ),
 )
 
 TABLE: dict[str, Table] = {table.name: table for table in TABLES}

@@ -46,6 +46,9 @@ class ProcessFacts:
     sampler_cpu_ns: int | None
     notes: Mapping[str, Any]
     memory_available_bytes: int | None = None  # when recording began
+    rank: int | None = None  # in the job of several ranks that it is one of
+    world_size: int | None = None
+    local_world_size: int | None = None  # ranks of that job on its machine
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,6 +63,10 @@ class RunFacts:
     exit_code: int | None
     stop_signals: tuple[str, ...]  # that --stop sent; empty where it was not used
     warmup: int | None
+    host: str | None = None
+    launcher_rank: int | None = None  # of several launchers of one job: which one this is
+    launchers: int | None = None
+    cores_allowed: int | None = None
     session: Session | None = None  # where the recording was begun from within; `started_ns` is then unknown
 
 

@@ -1,18 +1,84 @@
-"""From a recording to the report: load, measure, judge, and fill the document."""
+"""From a recording to its reports, one for each training in it: load, measure, judge, and fill the document."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from slowstep.analyses.measurements import measure
+from slowstep.analyses.measurements import Measurements, measure
+from slowstep.analyses.ranks import Roll, call_roll, compare, first_shown
 from slowstep.diagnosis.engine import diagnose
+from slowstep.errors import BadUsage, NothingRecorded
+from slowstep.timeline.timeline import Timeline
 from slowstep.workflow.document import fill
 from slowstep.workflow.load import load
+from slowstep.workflow.rank_rows import add_ranks
+
+REPORT = "report.json"
 
 
-def diagnose_recording(folder: Path, *, warmup: int | None = None) -> dict[str, Any]:
-    """The report of a recording, as the dict of report.json. Raises UnreadableInput, or NothingRecorded where nothing trained."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Diagnosed:
+    """The reports of all trainings of a recording, as the dicts of report.json, by number; `first` is the one to show."""
+
+    first: int
+    reports: dict[int, dict[str, Any]]
+
+    @property
+    def files(self) -> dict[str, dict[str, Any]]:
+        """The reports by the names of their files: the first one is report.json."""
+        return {file_name(number, self.first): report for number, report in self.reports.items()}
+
+
+def file_name(number: int, first: int) -> str:
+    """The file of a training's report."""
+    return REPORT if number == first else f"report-rank{number}.json"
+
+
+def diagnose_all(folder: Path, *, warmup: int | None = None) -> Diagnosed:
+    """The reports of all trainings of a recording. Raises UnreadableInput, or NothingRecorded where nothing trained."""
     timeline = load(folder)
-    measurements = measure(timeline, timeline.run.warmup if warmup is None else warmup)
-    return dict(fill(folder, timeline, measurements, diagnose(measurements)))
+    roll = call_roll(timeline)
+    measured, unmeasured = _measure_all(timeline, roll, timeline.run.warmup if warmup is None else warmup)
+    measured = compare(measured)
+    first = first_shown(measured)
+    reports = {number: dict(fill(folder, timeline, m, diagnose(m))) for number, m in measured.items()}
+    files = {number: file_name(number, first) for number in reports}
+    add_ranks(reports, measured, roll, timeline=timeline, folder=folder, files=files, unmeasured=unmeasured)
+    return Diagnosed(first=first, reports=reports)
+
+
+def diagnose_recording(folder: Path, *, warmup: int | None = None, rank: int | None = None) -> dict[str, Any]:
+    """The report of a recording, of the training that is to be shown first where none is named.
+
+    Raises UnreadableInput, NothingRecorded where nothing trained, or BadUsage for a rank that has no report.
+    """
+    diagnosed = diagnose_all(folder, warmup=warmup)
+    number = diagnosed.first if rank is None else rank
+    if number not in diagnosed.reports:
+        known = ", ".join(map(str, diagnosed.reports))
+        raise BadUsage(f"--rank {number}: this recording has no report of it. It has those of {known}.")
+    return diagnosed.reports[number]
+
+
+def _measure_all(timeline: Timeline, roll: Roll, warmup: int | None) -> tuple[dict[int, Measurements], dict[int, str]]:
+    """What was measured of each training, and why nothing was of the others. Raises NothingRecorded where that holds for all."""
+    measured: dict[int, Measurements] = {}
+    unmeasured: dict[int, str] = {}
+    for training in roll.trainings:
+        try:
+            measured[training.number] = measure(timeline, warmup, process=training.process)
+        except NothingRecorded as error:
+            unmeasured[training.number] = str(error)
+    if not measured:
+        raise NothingRecorded(next(iter(unmeasured.values()))) if unmeasured else _nothing(timeline)
+    return measured, unmeasured
+
+
+def _nothing(timeline: Timeline) -> NothingRecorded:
+    try:
+        measure(timeline)
+    except NothingRecorded as error:
+        return error
+    return NothingRecorded("nothing was recorded.")

@@ -66,7 +66,7 @@ def _run(folder: Path, timeline: Timeline, m: Measurements) -> Run:
         "name": run.name,
         "command": list(run.command),
         "framework": f"torch {facts.torch}" if facts.torch else "torch",
-        "ranks": int(facts.notes["facts"].get("world_size") or 1),
+        "ranks": m.sharing.ranks,
         "steps": steps.count,
         "step_boundary": steps.boundary,
         "batch_size": steps.batch_size,
@@ -80,7 +80,7 @@ def _run(folder: Path, timeline: Timeline, m: Measurements) -> Run:
         "recorded_steps": steps.total,
         "whole_periods": steps.whole_periods,
         "period_steps": steps.period,
-        "cores": m.cores,
+        "cores": m.load.cores,
         "threads": facts.threads,
         "num_workers": m.loader.num_workers if m.loader else None,
         "exit_code": run.exit_code,
@@ -154,8 +154,8 @@ def _throughput(m: Measurements) -> Throughput:
 def _unseen(m: Measurements) -> tuple[str, ...]:
     """Stages that nothing was recorded of: with an accelerator its copies, with other ranks what is shared with them."""
     copies = ("h2d", "d2h") if m.device != "cpu" else ()
-    ranks = int(m.trainer.facts.notes["facts"].get("world_size") or 1)
-    return (*copies, "gradient_sharing") if ranks > 1 else copies
+    unseen = m.sharing.ranks > 1 and not m.sharing.seen and not m.ledger.of("gradient_sharing").any()
+    return (*copies, "gradient_sharing") if unseen else copies
 
 
 def _ledger(ledger: Ledger, unseen: tuple[str, ...]) -> list[LedgerRow]:

@@ -76,3 +76,16 @@ def test_without_a_calibrated_cost_it_is_unknown(tmp_path):
     events.step(100)
 
     assert found(events) is None
+
+
+def test_what_recording_costs_another_rank_is_not_this_ones(tmp_path):
+    other = Events(tmp_path, pid=101, rank=(1, 2))
+    a_second_of_training(other)
+    other.close()
+    events = Events(tmp_path, rank=(0, 2))
+    a_second_of_training(events)
+
+    cost = found(events)
+
+    assert cost is not None
+    assert cost.share == pytest.approx(5 / 1000)

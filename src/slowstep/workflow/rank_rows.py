@@ -1,0 +1,147 @@
+"""What a report says of the other trainings in its recording: a row for each, the sum of their speeds, and who is missing."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.ranks import Roll, Training
+from slowstep.report.document import HealthRow, RankRow
+from slowstep.timeline.timeline import Timeline
+
+STAGES_SHOWN = 2
+# Smaller stages say nothing about what is different between ranks (the design's law on what may be claimed).
+STAGE_FROM = 0.03
+# As `record/place.py` names them, in a folder of the job's own.
+LAUNCHER_FOLDER = re.compile(r"-rank(\d+)-\d+\Z")
+
+
+def add_ranks(
+    reports: dict[int, dict[str, Any]],
+    measured: Mapping[int, Measurements],
+    roll: Roll,
+    *,
+    timeline: Timeline,
+    folder: Path,
+    files: Mapping[int, str],
+    unmeasured: Mapping[int, str],
+) -> None:
+    """Complete every report by which rank it is of, how all ranks did, and which are missing. A lone training's stays as it is."""
+    for number, report in reports.items():
+        report["health"] += _launchers(timeline, folder, measured[number])
+    if len(roll.trainings) < 2 and roll.world_size < 2:
+        return
+    by_number = {training.number: training for training in roll.trainings}
+    rows = [_row(by_number[number], measured[number], reports[number], files[number]) for number in reports]
+    rows += [_unmeasured_row(by_number[number]) for number in unmeasured]
+    rows.sort(key=lambda row: row["number"])
+    notes = _notes(measured, roll)
+    for number, report in reports.items():
+        run, training = report["run"], by_number[number]
+        run["rank"], run["training"], run["pid"] = training.facts.rank, number, training.facts.pid
+        run["rank_rows"] = rows
+        run["trainings"] = len(roll.trainings)
+        run["all_samples_per_s"] = _sum_of(reports, by_number, of_job=training.is_rank) if len(reports) > 1 else None
+        if slower := measured[number].sharing.slower:
+            run["next_command"] = f"slowstep analyze {shlex.quote(run['recording'])} --rank {slower[0]}"
+        run["notes"] = [*run.get("notes", []), *notes]
+        report["health"] += _absences(roll, unmeasured)
+
+
+def _row(training: Training, m: Measurements, report: Mapping[str, Any], file: str) -> RankRow:
+    seen = m.sharing.seen or m.sharing.ranks == 1
+    stages = sorted((row for row in report["ledger"] if (row["share"] or 0.0) >= STAGE_FROM), key=lambda row: -row["share"])
+    return {
+        "number": training.number,
+        "rank": training.facts.rank,
+        "pid": training.facts.pid,
+        "steps": m.steps.count,
+        "samples_per_s": report["throughput"]["samples_per_s"],
+        "step_ms": float(m.step_ns.mean()) / 1e6,
+        "own_ms": float(m.sharing.own_ns.mean()) / 1e6 if seen else None,
+        "stages": [{"stage": row["stage"], "share": row["share"]} for row in stages[:STAGES_SHOWN]],
+        "state": report["verdict"]["state"],
+        "rule": report["verdict"]["rule"],
+        "report": file,
+    }
+
+
+def _unmeasured_row(training: Training) -> RankRow:
+    return {
+        "number": training.number,
+        "rank": training.facts.rank,
+        "pid": training.facts.pid,
+        "steps": training.steps,
+        "samples_per_s": None,
+        "step_ms": None,
+        "own_ms": None,
+        "stages": [],
+        "state": None,
+        "rule": None,
+        "report": None,
+    }
+
+
+def _sum_of(reports: Mapping[int, Mapping[str, Any]], by_number: Mapping[int, Training], *, of_job: bool) -> float | None:
+    """Samples/s of all recorded ranks of the job; None where one is unknown, and for trainings of their own, which are no job."""
+    speeds = [report["throughput"]["samples_per_s"] for number, report in reports.items() if by_number[number].is_rank]
+    if not of_job or len(speeds) < 2 or None in speeds:
+        return None
+    return float(sum(speeds))
+
+
+def _notes(measured: Mapping[int, Measurements], roll: Roll) -> list[str]:
+    notes = []
+    waiting = {number: float(m.sharing.own_ns.mean()) for number, m in measured.items() if m.sharing.slower}
+    if waiting:
+        fastest = min(waiting, key=lambda number: waiting[number])
+        slowest, own_ns = measured[fastest].sharing.slower or (0, 0.0)
+        others = f"its own work takes {own_ns / 1e6:.1f} ms per step, that of rank {fastest} {waiting[fastest] / 1e6:.1f} ms"
+        notes.append(f"the job goes at the pace of rank {slowest}: {others}")
+    if roll.world_size > 1:
+        notes.append("each rank is judged by itself: gains assume that no other rank is slower than this one after the fix")
+    return notes
+
+
+def _absences(roll: Roll, unmeasured: Mapping[int, str]) -> list[HealthRow]:
+    """Ranks that are not in the table, and why."""
+    rows: list[HealthRow] = []
+
+    def add(name: str, severity: Any, count: int, remedy: str) -> None:
+        if count:
+            rows.append({"name": name, "severity": severity, "count": count, "remedy": remedy})
+
+    size = roll.world_size
+    missing, idle = _listed(roll.missing), _listed(roll.idle)
+    here = "of those on this machine " if roll.elsewhere else ""
+    add("missing-ranks", "notice", len(roll.missing), f"of {size} ranks {here}{missing} left no recording: see how their processes started")
+    add("idle-ranks", "notice", len(roll.idle), f"{idle} joined the process group and never called an optimizer")
+    short = list(unmeasured)
+    add("short-trainings", "notice", len(short), f"{_listed(short)}: too few steps were recorded for a report")
+    add("earlier-attempts", "info", roll.repeated, "processes whose rank another one took over later: a restarted job; not in the table")
+    add("ranks-elsewhere", "info", roll.elsewhere, "they run on other machines or under launchers of their own, and are recorded there")
+    return rows
+
+
+def _launchers(timeline: Timeline, folder: Path, m: Measurements) -> list[HealthRow]:
+    """What the first of several launchers sees of the others: their folders beside its own, where all of them should be."""
+    run = timeline.run
+    together = folder.parent.name.startswith("slurm-") or m.trainer.facts.local_world_size == run.launchers
+    if run.launcher_rank != 0 or run.launchers is None or not together or not LAUNCHER_FOLDER.search(folder.name):
+        return []
+    found = {int(match[1]) for path in folder.parent.iterdir() if (match := LAUNCHER_FOLDER.search(path.name))}
+    absent = sorted(set(range(run.launchers)) - found)
+    if not absent:
+        return []
+    remedy = f"of {run.launchers} launchers {_listed(absent)} made no folder in {folder.parent.name}: start all of them the same way"
+    return [{"name": "missing-launchers", "severity": "notice", "count": len(absent), "remedy": remedy}]
+
+
+def _listed(numbers: Any) -> str:
+    shown = [str(number) for number in numbers]
+    text = ", ".join(shown[:8]) + (f" and {len(shown) - 8} more" if len(shown) > 8 else "")
+    return f"rank {text}" if len(shown) == 1 else f"ranks {text}"

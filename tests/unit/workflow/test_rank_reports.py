@@ -1,0 +1,183 @@
+"""Reports of recordings with several trainings: one each, and all of them in one table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from made_events import Events
+from made_ranks import make_job
+from slowstep.errors import BadUsage, NothingRecorded
+from slowstep.report.document import validate
+from slowstep.report.terminal import render
+from slowstep.workflow.diagnose import diagnose_all, diagnose_recording
+
+
+def _health(report) -> dict[str, str]:
+    return {row["name"]: row["remedy"] for row in report["health"]}
+
+
+def test_every_rank_has_a_valid_report_of_its_own(tmp_path: Path) -> None:
+    diagnosed = diagnose_all(make_job(tmp_path, [4.0, 12.0, 4.0]))
+
+    assert list(diagnosed.files) == ["report-rank0.json", "report.json", "report-rank2.json"]
+    for number, report in diagnosed.reports.items():
+        validate(report)
+        assert (report["run"]["rank"], report["run"]["ranks"], report["run"]["pid"]) == (number, 3, 100 + number)
+    sharing = [next(row for row in r["ledger"] if row["stage"] == "gradient_sharing")["ms_per_step"] for r in diagnosed.reports.values()]
+    assert sharing == pytest.approx([9, 1, 9], abs=0.01)
+
+
+def test_a_rank_that_waits_for_another_is_neither_healthy_nor_blamed(tmp_path: Path) -> None:
+    reports = diagnose_all(make_job(tmp_path, [4.0, 12.0])).reports
+
+    assert reports[0]["verdict"]["state"] == "undetermined"
+    assert "waits for rank 1" in reports[0]["verdict"]["summary"]
+    assert reports[0]["run"]["next_command"].endswith("--rank 1")
+    assert "waits for" not in reports[1]["verdict"]["summary"]
+    assert any("pace of rank 1" in note for note in reports[1]["run"]["notes"])
+
+
+def test_much_sharing_among_equal_ranks_is_not_called_healthy(tmp_path: Path) -> None:
+    verdict = diagnose_recording(make_job(tmp_path, [10.0, 10.0], share_ms=5))["verdict"]
+
+    assert verdict["state"] == "undetermined"
+    assert "sharing gradients" in verdict["summary"]
+
+
+def test_little_sharing_among_equal_ranks_is_no_reason_for_doubt(tmp_path: Path) -> None:
+    summary = diagnose_recording(make_job(tmp_path, [20.0, 20.0], share_ms=0.5))["verdict"]["summary"]
+
+    assert "sharing" not in summary
+    assert "rank" not in summary
+
+
+def test_what_cannot_be_seen_of_a_rank_is_null_and_not_zero(tmp_path: Path) -> None:
+    for i in range(2):
+        events = Events(tmp_path, pid=100 + i, rank=(i, 2))
+        events.loader()
+        end = 0.0
+        for k in range(60):
+            end = events.step(end, batch=k)
+        events.close()
+    report = diagnose_recording(tmp_path)
+
+    assert next(row for row in report["ledger"] if row["stage"] == "gradient_sharing")["share"] is None
+    assert report["verdict"]["state"] == "undetermined"
+    assert report["run"]["rank_rows"][0]["own_ms"] is None
+    validate(report)
+
+
+def test_the_speed_of_the_job_is_that_of_all_its_ranks(tmp_path: Path) -> None:
+    report = diagnose_recording(make_job(tmp_path, [10.0, 10.0]))
+    one = report["throughput"]["samples_per_s"]
+
+    assert report["run"]["all_samples_per_s"] == pytest.approx(2 * one)
+    assert "of 2 ranks together" in render(report, width=80, color=False)
+
+
+def test_trainings_of_their_own_have_no_speed_together(tmp_path: Path) -> None:
+    for i in range(2):
+        events = Events(tmp_path, pid=100 + i)
+        events.loader()
+        end = 0.0
+        for k in range(40):
+            end = events.step(end, batch=k)
+        events.close()
+    report = diagnose_recording(tmp_path)
+
+    assert (report["run"]["ranks"], report["run"]["rank"], report["run"]["trainings"]) == (1, None, 2)
+    assert report["run"]["all_samples_per_s"] is None
+    assert "of 2 trainings" in render(report, width=80, color=False)
+
+
+def test_a_lone_training_says_nothing_of_ranks(tmp_path: Path) -> None:
+    events = Events(tmp_path)
+    events.loader()
+    end = 0.0
+    for k in range(40):
+        end = events.step(end, batch=k)
+    report = diagnose_recording(events.close())
+
+    assert "rank_rows" not in report["run"]
+    assert "rank" not in render(report, width=80, color=False)
+
+
+def test_absent_ranks_are_said(tmp_path: Path) -> None:
+    make_job(tmp_path, [5.0, 5.0], size=4)
+    Events(tmp_path, pid=300, rank=(2, 4)).close()
+    health = _health(diagnose_recording(tmp_path))
+
+    assert "rank 3 left no recording" in health["missing-ranks"]
+    assert "rank 2 joined" in health["idle-ranks"]
+
+
+def test_a_rank_with_too_few_steps_has_a_row_and_no_report(tmp_path: Path) -> None:
+    make_job(tmp_path, [5.0, 5.0], size=3)
+    short = Events(tmp_path, pid=300, rank=(2, 3))
+    short.step(0)
+    short.close()
+    diagnosed = diagnose_all(tmp_path)
+
+    assert sorted(diagnosed.reports) == [0, 1]
+    row = diagnosed.reports[0]["run"]["rank_rows"][2]
+    assert (row["rank"], row["report"], row["state"]) == (2, None, None)
+    assert "rank 2" in _health(diagnosed.reports[0])["short-trainings"]
+    assert "no report" in render(diagnosed.reports[0], width=80, color=False)
+
+
+def test_where_no_rank_trained_long_enough_that_is_the_error(tmp_path: Path) -> None:
+    for i in range(2):
+        events = Events(tmp_path, pid=100 + i, rank=(i, 2))
+        events.step(0)
+        events.close()
+
+    with pytest.raises(NothingRecorded, match="only 1 update"):
+        diagnose_all(tmp_path)
+
+
+def test_a_rank_can_be_asked_for(tmp_path: Path) -> None:
+    make_job(tmp_path, [4.0, 12.0])
+
+    assert diagnose_recording(tmp_path, rank=0)["run"]["rank"] == 0
+    with pytest.raises(BadUsage, match="0, 1"):
+        diagnose_recording(tmp_path, rank=5)
+
+
+def test_many_ranks_stay_on_one_screen_with_the_slowest_among_them(tmp_path: Path) -> None:
+    report = diagnose_recording(make_job(tmp_path, [4.0] * 19 + [12.0], steps=40), rank=3)
+    lines = render(report, width=80, color=False).splitlines()
+    rows = [line for line in lines if line[:1] in "> " and line[2:4].strip().isdigit() and "ms" not in line]
+
+    assert len(rows) == 8
+    assert any(line.startswith("> 3") for line in rows)
+    assert any(line.startswith("  19") for line in rows)
+    assert "and 12 more in report.json" in lines
+    assert max(map(len, lines[:-1])) <= 80
+
+
+def _launched(folder: Path, rank: int, of: int) -> Path:
+    events = Events(folder, rank=(rank, of))
+    events.launcher.lines[-1] |= {"launcher_rank": rank, "launchers": of}
+    events.loader()
+    end = 0.0
+    for k in range(40):
+        end = events.step(end, batch=k)
+    return events.close()
+
+
+def test_the_first_of_several_launchers_misses_those_that_made_no_folder(tmp_path: Path) -> None:
+    job = tmp_path / "slurm-7.0-train"
+    folders = [_launched(job / f"node{rank}-rank{rank}-{rank + 10}", rank, 3) for rank in (0, 2)]
+
+    assert "rank 1 made no folder" in _health(diagnose_recording(folders[0]))["missing-launchers"]
+    assert "missing-launchers" not in _health(diagnose_recording(folders[1]))
+    _launched(job / "node1-rank1-11", 1, 3)
+    assert "missing-launchers" not in _health(diagnose_recording(folders[0]))
+
+
+def test_launchers_that_need_not_share_a_folder_are_not_missed(tmp_path: Path) -> None:
+    folder = _launched(tmp_path / "20261120-100000-train-node0-rank0-10", 0, 3)
+
+    assert "missing-launchers" not in _health(diagnose_recording(folder))
