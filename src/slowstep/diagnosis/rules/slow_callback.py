@@ -2,7 +2,8 @@
 
 What it sees:
     Stacks of the training thread between the end of an update and the next request for input name a function of the user's (or a line
-    of the training loop) that holds at least 3 % of the window.
+    of the training loop) that holds at least 3 % of the window. Callbacks, loggers and metrics that Lightning or Hugging Face's Trainer
+    call are timed exactly, wherever in the step they run.
 Why it costs:
     Whatever is done with results on the training thread - plots, images, metrics, logging - is done instead of training.
 How the gain is predicted:
@@ -19,15 +20,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from slowstep.analyses.gaps import VALIDATION
-from slowstep.analyses.ledger import CORE, Part
+from slowstep.analyses.ledger import CORE, SMALL, Part
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps import Floats
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE, producers_beside_ns, stack_spread, with_core_delay
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
-from slowstep.stages import UNATTRIBUTED
+from slowstep.stages import CALLBACK, LOGGING, PROGRESS, UNATTRIBUTED, VALIDATION
 
 NAME = "slow-callback"
 # The least that a finding may claim (design); below it neither function nor gain is worth a line.
@@ -38,7 +38,7 @@ UNNAMED = 0.10
 def judge(m: Measurements) -> Answer:
     """Whether one function after the update holds the training thread."""
     named = {part: n for part, n in m.ledger.gap_stacks.items() if part[0] in ("output", "store") and part[1] != VALIDATION}
-    spans = [part for part in m.ledger.parts if part[0] == "output" and part not in named and part[1] not in (CORE, VALIDATION)]
+    spans = [part for part in m.ledger.parts if part[0] == "output" and part not in named and part[1] not in (CORE, SMALL, VALIDATION)]
     candidates = [*named, *spans]
     if not candidates:
         if m.ledger.share(UNATTRIBUTED) >= UNNAMED:
@@ -52,16 +52,19 @@ def judge(m: Measurements) -> Answer:
     stacks = named.get(part)
     spread = stack_spread(stacks, sum(named.values())) if stacks else 0.0
     counterfactual = _counterfactual(m, part, removed, spread)
+    sampled = (
+        (Evidence(name="stacks in it", value=stacks, unit="stacks", where=f"of {sum(named.values())} after updates"),) if stacks else ()
+    )
     evidence = (
         Evidence(name="function", value=_name(part), unit="", where=_where(part)),
-        Evidence(name="after the update", value=share, unit="share of window", threshold=CLAIM),
-        Evidence(name="stacks in it", value=stacks, unit="stacks", where=f"of {sum(named.values())} after updates"),
+        Evidence(name="after the update" if stacks else "on the training thread", value=share, unit="share of window", threshold=CLAIM),
+        *sampled,
         Evidence(name="removed per step", value=float(removed.mean()) / 1e6, unit="ms"),
     )
     finding = Finding(
         rule=NAME,
         stage=part[0],
-        title=f"{part[1]} runs on the training thread after the update and takes {share:.0%} of the time",
+        title=f"{_shown(part)} runs on the training thread{' after the update' if stacks else ''} and takes {share:.0%} of the time",
         share=share,
         share_low=low * (1 - spread),
         share_high=min(high * (1 + spread), 1.0),
@@ -88,8 +91,13 @@ def _counterfactual(m: Measurements, part: Part, removed: Floats, spread: float)
     )
 
 
+def _shown(part: Part) -> str:
+    """The part's name and place, without what kind of callback it is."""
+    return part[1].removeprefix(CALLBACK).removeprefix(LOGGING).removeprefix(PROGRESS)
+
+
 def _name(part: Part) -> str:
-    return part[1].partition(" (")[0]
+    return _shown(part).partition(" (")[0]
 
 
 def _where(part: Part) -> str | None:
