@@ -16,10 +16,11 @@ from recorded import Process, Ran, Server, run_script
 from slowstep.record.format import ENV_STEPS
 from slowstep.report.document import validate
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 ATTEMPTS = 3
+LIMIT_S = 180
 
 NEEDS = {"lightning": ("lightning",), "huggingface": ("transformers", "accelerate"), "accelerate": ("accelerate",)}
 
@@ -272,7 +273,8 @@ def report_of(work: Workplace, script: str, *flags: str) -> dict[str, Any]:
     """The report of an example; one that is undetermined is repeated, as it advises."""
     target = work.runs.parent / "report.json"
     for _ in range(ATTEMPTS):
-        ended = work.run(str(EXAMPLES / script), *flags, options=("--json", str(target)))
+        started = work.start(str(EXAMPLES / script), *flags, "--batches", "25", options=("--json", str(target)))
+        ended = work.finish(started, limit_s=LIMIT_S)
         assert ended.code == 0, ended.err
         report: dict[str, Any] = json.loads(target.read_text())
         validate(report)
