@@ -22,3 +22,10 @@ STAGE_MEANING: Final[dict[str, str]] = {
     "store": "writing checkpoints, event files and logs",
     UNATTRIBUTED: "time that nothing recorded can name",
 }
+
+# Parts that frameworks name themselves, as hooks write them and rules read them: a name follows the colon.
+CALLBACK: Final = "callback: "
+PROGRESS: Final = "progress bar: "
+LOGGING: Final = "logging: "
+CHECKPOINT: Final = "checkpoint: "
+VALIDATION: Final = "validation"

@@ -19,7 +19,10 @@ from slowstep.timeline.timeline import Frame, Timeline
 # The standard library and installed packages, whatever the prefix; frozen and generated code has no file of the user's.
 # What was typed at Python's own prompt is the user's all the same.
 LIBRARY = re.compile(r"[/\\]lib(64)?[/\\]python\d+(\.\d+)?[/\\]|[/\\](site|dist)-packages[/\\]|^<(?!stdin>|python-input-)")
-FRAMEWORK = re.compile(r"[/\\](site|dist)-packages[/\\]torch[/\\]")
+# PyTorch, and what trains on top of it; of transformers only its trainer: its models are called by anybody's loop.
+FRAMEWORK = re.compile(r"[/\\](site|dist)-packages[/\\](torch[/\\]|accelerate[/\\]|(pytorch_)?lightning[/\\]|transformers[/\\]trainer)")
+# Their modules that do something with results: the `output` stage.
+REPORTING = re.compile(r"[/\\](loggers|callbacks|integrations)[/\\]|[/\\]trainer_callback\.py$")
 TRAINING = re.compile(r"[/\\](site|dist)-packages[/\\]torch[/\\](optim|nn|autograd|amp)[/\\]")
 MODULE_FILE = "torch/nn/modules/module.py"
 # Modules whose work is writing logs and event files: the `store` stage.
@@ -86,6 +89,11 @@ def own_frames(path: Path) -> Path:
 def in_module(path: Path) -> bool:
     """Whether a stack stands inside the call of a model."""
     return any(frame.file.replace("\\", "/").endswith(MODULE_FILE) for frame in path)
+
+
+def reports(path: Path) -> bool:
+    """Whether a stack stands in a framework's loggers or callbacks."""
+    return any(REPORTING.search(frame.file) for frame in path)
 
 
 def writes(path: Path) -> bool:

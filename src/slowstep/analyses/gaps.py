@@ -13,11 +13,12 @@ import polars as pl
 from numpy.typing import NDArray
 
 from slowstep.analyses.forwards import Forwards
-from slowstep.analyses.functions import TRAINING, Path, Stacks, in_module, inside, is_evaluating, is_waiting, shown, writes
+from slowstep.analyses.functions import TRAINING, Path, Stacks, in_module, inside, is_evaluating, is_waiting, reports, shown, writes
 from slowstep.analyses.loop import are_lines_comparable, called_framework, called_from_loop, is_before
 from slowstep.analyses.steps import Floats
 from slowstep.analyses.trainer import Trainer
 from slowstep.stages import UNATTRIBUTED
+from slowstep.stages import VALIDATION as VALIDATION
 from slowstep.timeline.intervals import Ints
 
 Part = tuple[str, str]
@@ -26,7 +27,6 @@ OWN_STACKS = 2
 FEWEST_STACKS = 5
 # What runs in a model just before a backward, with no receipt of input before it (several updates on one batch), is that step's forward.
 FORWARD: Part = ("compute", "forward, by stacks")
-VALIDATION = "validation"
 # What a loop without a loader does before its forward is input; these are its kinds that no worker of a loader could take over.
 ROLL_OUT = "roll-out: "
 BACKGROUND = "waiting for a thread: "
@@ -97,4 +97,4 @@ def _part(path: Path, trainer: Trainer, apart: bool) -> Part:
         # Gradients set to zero above the forward, and a model's part of a roll-out, are no making of input.
         return ("compute" if called_framework(path, way, TRAINING) else "preprocess"), kind + label
     # The framework's own code called by the loop itself (an average of weights, a scheduler, a read-back) is part of training.
-    return ("store" if writes(path) else "compute" if called_framework(path, way) else "output"), label
+    return ("store" if writes(path) else "compute" if called_framework(path, way) and not reports(path) else "output"), label

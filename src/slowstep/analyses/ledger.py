@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from slowstep.analyses.forwards import Forwards, find_forwards
-from slowstep.analyses.functions import Stacks
+from slowstep.analyses.functions import Stacks, shown
 from slowstep.analyses.gap_parts import divide_gaps
 from slowstep.analyses.gaps import BACKGROUND, VALIDATION
 from slowstep.analyses.producers import PART_STAGE, STARTUP, UNSEEN, WaitParts
@@ -22,7 +22,7 @@ from slowstep.analyses.sharing import WAITING, blocked_in_backward
 from slowstep.analyses.steps import Floats, Steps
 from slowstep.analyses.timed_gaps import TimedGaps
 from slowstep.analyses.trainer import Trainer
-from slowstep.stages import STAGES, UNATTRIBUTED
+from slowstep.stages import CALLBACK, CHECKPOINT, LOGGING, PROGRESS, STAGES, UNATTRIBUTED
 from slowstep.timeline.intervals import Ints, innermost
 from slowstep.timeline.timeline import Timeline
 
@@ -30,6 +30,10 @@ CORE = "waiting for a core"
 FORWARD = "forward and the rest"
 BACKWARD = "backward"
 SHUTDOWN = "loader shut-down"
+# Named callbacks, progress bars, loggers and checkpoints that each hold less than this of the window are shown as one part.
+SMALL = "callbacks of less than 0.2 % each"
+SMALL_SHARE = 0.002
+_FOLDABLE = (CALLBACK, PROGRESS, LOGGING, CHECKPOINT)
 # Forwards per step from which on what lies between them may be anything: a student and its teacher make two.
 SEVERAL_FORWARDS = 3
 Part = tuple[str, str]  # stage, part
@@ -110,6 +114,7 @@ def build_ledger(
     named = divide_gaps(trainer, forwards, stacks, edges[:-1][gap], edges[1:][gap], step[gap], count, gaps)
     for part, ns in named.ns.items():
         rows[part] = rows.get(part, np.zeros(count)) + ns
+    rows = _folded(rows)
     if device == "cpu":
         _move_sharing(timeline, trainer, steps, rows)
     _move_delay(timeline, trainer, steps, rows)
@@ -118,6 +123,17 @@ def build_ledger(
 
 
 _WAIT: Part = ("", "wait")
+
+
+def _folded(rows: dict[Part, Floats]) -> dict[Part, Floats]:
+    """A framework names thirty callbacks a step, most of which do nothing: those that hold next to no time become one part per stage."""
+    small_ns = SMALL_SHARE * sum(float(ns.sum()) for ns in rows.values())
+    kept: dict[Part, Floats] = {}
+    for part, ns in rows.items():
+        stage, name = part
+        target = (stage, SMALL) if name.startswith(_FOLDABLE) and ns.sum() < small_ns else part
+        kept[target] = kept.get(target, np.zeros_like(ns)) + ns
+    return kept
 
 
 def _order(part: Part) -> tuple[int, str]:
@@ -148,12 +164,21 @@ def _labelled(trainer: Trainer, steps: Steps, waits: WaitParts, forwards: Forwar
     saves = spans.filter(pl.col("kind") == "save")
     add(*_edges(saves), [("store", f"checkpoint by {name or 'torch.save'}") for name in saves["name"].to_list()])
     named = spans.filter(pl.col("kind") == "span")
-    labels = zip(named["stage"].to_list(), named["name"].to_list(), strict=True)
-    add(*_edges(named), [(stage or "output", name or "span") for stage, name in labels])
+    add(*_edges(named), _named_parts(named, trainer.facts.script))
     body = _bodies(trainer, steps, forwards)
     add(*body, ("compute", FORWARD))
     add(*_validations(trainer), ("output", VALIDATION))
     return _Spans(np.concatenate(starts), np.concatenate(ends), parts)
+
+
+def _named_parts(named: pl.DataFrame, script: str | None) -> list[Part]:
+    """Stage and name of each named span, with the place of the user's function that it is."""
+    labels: dict[tuple[object, ...], Part] = {}
+    for row in named.select("stage", "name", "file", "line").unique().iter_rows():
+        stage, name, file, line = row
+        where = f" ({shown(file, script)}:{line})" if file else ""
+        labels[row] = (stage or "output", f"{name or 'span'}{where}")
+    return [labels[row] for row in named.select("stage", "name", "file", "line").iter_rows()]
 
 
 def _optimizer_calls(trainer: Trainer) -> tuple[Ints, Ints, Ints]:
@@ -178,7 +203,27 @@ def _bodies(trainer: Trainer, steps: Steps, forwards: Forwards) -> tuple[Ints, I
     before = np.append(-1, ends[:-1])
     following = np.append(receipts, np.iinfo(np.int64).max)[np.searchsorted(receipts, before)]
     has = following < ends
-    return following[has], _last_work(trainer, steps)[has]
+    # Loops that ask for one batch ahead: the last batch of an epoch is worked on after the loader has said that there are no more.
+    over = trainer.waits.filter(pl.col("exhausted") & (steps.boundary == "request for input"))["end_ns"].to_numpy()
+    at = np.searchsorted(over, ends) - 1
+    asked = np.append(over, -1)[at]
+    ahead = ~has & (asked >= before)
+    start, end = np.where(ahead, asked, following)[has | ahead], _last_work(trainer, steps)[has | ahead]
+    return _interrupted(trainer, start, end) if steps.boundary == "request for input" else (start, end)
+
+
+def _interrupted(trainer: Trainer, start: Ints, end: Ints) -> tuple[Ints, Ints]:
+    """Bodies without what runs between the backward of a micro-batch and the request for the next: that is a gap, as after an update."""
+    requests, receipts = _edges(trainer.waits)
+    backwards = trainer.spans.filter(pl.col("kind") == "backward")
+    work = np.sort(np.concatenate((trainer.all_updates["end_ns"].to_numpy(), backwards["end_ns"].to_numpy())))
+    if not len(start) or not len(work):
+        return start, end
+    done = np.append(work, -1)[np.searchsorted(work, requests, side="right") - 1]
+    received = np.append(-1, receipts[:-1])
+    body = np.maximum(np.searchsorted(start, done, side="right") - 1, 0)
+    inside = (done > received) & (done > start[body]) & (requests < end[body])
+    return np.sort(np.append(start, requests[inside])), np.sort(np.append(end, done[inside]))
 
 
 def _last_work(trainer: Trainer, steps: Steps) -> Ints:

@@ -58,10 +58,13 @@ def called_from_loop(path: Path, way: Path) -> tuple[str, str, int] | None:
 
 
 def called_framework(path: Path, way: Path, files: re.Pattern[str] = FRAMEWORK) -> bool:
-    """Whether the loop had called PyTorch itself (one of some `files` of it), without a function of the user's between."""
+    """Whether the loop had called a framework itself (one of some `files` of it), or is one, without a function of the user's between."""
     depth = meeting(path, way)
-    frames = path[depth + 1 :] if depth != NOWHERE else ()
-    return bool(frames) and all(is_library(frame) for frame in frames) and bool(files.search(frames[0].file))
+    if depth == NOWHERE:
+        return False
+    frames = path[depth + 1 :]
+    first = path[depth : depth + 2] if is_library(path[depth]) else frames[:1]
+    return all(is_library(frame) for frame in frames) and any(files.search(frame.file) for frame in first)
 
 
 def is_before(path: Path, way: Path) -> bool:

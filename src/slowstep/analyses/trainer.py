@@ -15,8 +15,9 @@ from slowstep.errors import NothingRecorded
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Frame, ProcessFacts, Timeline
 
-# A loader feeds the training when at least half of its batches are followed by a backward before the next one is asked for:
-# a validation loader's are not, except the last of each pass.
+# A loader feeds the training when at least half of its batches are used by a backward: of batches asked for in a row, as many as there are
+# backwards before anything else is asked for (gradients are accumulated over batches asked for together). A validation's are used by
+# none, except one of each pass.
 FEEDS_SHARE = 0.5
 
 
@@ -133,7 +134,7 @@ def _training_loaders(waits: pl.DataFrame, spans: pl.DataFrame, loaders: dict[in
     loader: NDArray[Any] = got["iterator"].replace_strict(loaders, default=-1, return_dtype=pl.Int64).to_numpy()
     backward = np.sort(spans.filter(pl.col("kind") == "backward")["start_ns"].to_numpy())
     end, start = got["end_ns"].to_numpy(), got["start_ns"].to_numpy()
-    direct = _backward_between(backward, end, np.append(start[1:], np.iinfo(np.int64).max))
+    direct = _used(loader, backward, end, start)
     training: set[int] = {int(i) for i in np.unique(loader) if direct[loader == i].mean() >= FEEDS_SHARE}
     most = max((int((loader == i).sum()) for i in training), default=0)
     for i in set(np.unique(loader).tolist()) - training:
@@ -143,6 +144,22 @@ def _training_loaders(waits: pl.DataFrame, spans: pl.DataFrame, loaders: dict[in
         if between.mean() >= FEEDS_SHARE and own.sum() >= FEEDS_SHARE * most:
             training.add(int(i))
     return training
+
+
+def _used(loader: NDArray[Any], backward: Ints, end_ns: Ints, start_ns: Ints) -> NDArray[np.float64]:
+    """For each batch, which part of the batches of its row is used: backwards after the row, at most as many as it has batches."""
+    first = np.flatnonzero(np.append(True, _row_ends(loader, backward, end_ns, start_ns)[:-1]))
+    length = np.diff(np.append(first, len(loader)))
+    last = first + length - 1
+    following = np.append(start_ns[1:], np.iinfo(np.int64).max)[last]
+    backwards = np.searchsorted(backward, following) - np.searchsorted(backward, end_ns[last])
+    return np.repeat(np.minimum(backwards, length) / length, length)
+
+
+def _row_ends(loader: NDArray[Any], backward: Ints, end_ns: Ints, start_ns: Ints) -> NDArray[np.bool_]:
+    """Which batches are the last of those that are asked for in a row: then comes a backward, or a batch of another loader."""
+    following = np.append(start_ns[1:], np.iinfo(np.int64).max)
+    return np.asarray(_backward_between(backward, end_ns, following) | (np.append(loader[1:], -2) != loader))
 
 
 def _backward_between(backward: Ints, after_ns: Ints, before_ns: Ints) -> NDArray[np.bool_]:

@@ -20,6 +20,7 @@ class Notes:
 
     lines: dict[str, list[Note]]
     texts: dict[int, str]
+    places: dict[int, tuple[str, int]]  # file and line of what some of the texts name
     health: tuple[Health, ...]
 
     def of(self, kind: str) -> list[Note]:
@@ -79,7 +80,8 @@ def read_notes(path: Path) -> Notes:
         health.append(Health(name="newer-format", severity="error", count=1, remedy=remedy))
     health += [_off(row) for row in lines.get("hook", []) if row.get("state") == "off"]
     texts = {int(row["id"]): str(row["text"]) for row in lines.get("text", [])}
-    return Notes(lines=lines, texts=texts, health=tuple(health))
+    places = {int(row["text"]): (str(row["file"]), int(row["line"])) for row in lines.get("place", [])}
+    return Notes(lines=lines, texts=texts, places=places, health=tuple(health))
 
 
 def _parsed(raw: bytes) -> Note | None:
@@ -177,6 +179,7 @@ _GPU_NUMBERS = (
 )
 _NEEDED: dict[str, dict[str, type]] = {
     "text": {"id": int, "text": str},
+    "place": {"text": int, "file": str, "line": int},
     "frame": {"id": int, **_FRAME},
     "stack": {"id": int, "frames": list},
     "iterator": {"id": int, "num_workers": int},
@@ -292,7 +295,7 @@ def _path(note: Note) -> tuple[Frame, ...]:
 
 def run_facts(folder: str, launchers: list[Notes]) -> RunFacts:
     """What the launcher said of the run; a folder without its notes gets its own name and nothing else."""
-    notes = launchers[0] if launchers else Notes(lines={}, texts={}, health=())
+    notes = launchers[0] if launchers else Notes(lines={}, texts={}, places={}, health=())
     run, ending = notes.last("run"), notes.last("exit")
     command = run.get("command")
     return RunFacts(

@@ -256,6 +256,7 @@ def _spans(process: int, notes: Notes, of: Any) -> pl.DataFrame:
         if kind == fmt.SPAN:
             label = [notes.texts.get(i) for i in r["a"].tolist()]
             stage = [STAGES[i] if 0 <= i < len(STAGES) else None for i in r["b"].tolist()]
+        places = [notes.places.get(i) for i in r["a"].tolist()] if kind == fmt.SPAN else [None] * len(r)
         nothing = np.full(len(r), -1)
         gradients = ((r["flags"] & fmt.NO_GRADIENT) == 0).astype(np.int64)
         parts.append(
@@ -269,6 +270,8 @@ def _spans(process: int, notes: Notes, of: Any) -> pl.DataFrame:
                 module=_known(r["b"] if kind == fmt.FORWARD else nothing),
                 gradients=_known(gradients if kind == fmt.FORWARD else nothing).cast(pl.Boolean),
                 bytes=_known(r["a"] if kind == fmt.SAVE else nothing),
+                file=[place and place[0] for place in places],
+                line=[place and place[1] for place in places],
             )
         )
     return pl.concat(parts)

@@ -130,6 +130,8 @@ TABLES: tuple[Table, ...] = (
             _column("module", pl.Int64, "which root module it is of (forward)", nullable=True),
             _column("gradients", pl.Boolean, "gradients were on (forward)", nullable=True),
             _column("bytes", pl.Int64, "bytes written (save)", nullable=True),
+            _column("file", pl.String, "file of the user's function that the span is, where a framework named it", nullable=True),
+            _column("line", pl.Int64, "first line of that function", nullable=True),
         ),
     ),
     Table(

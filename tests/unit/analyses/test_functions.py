@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from slowstep.analyses.functions import Stacks as StacksOfThread
-from slowstep.analyses.functions import inside, is_evaluating, is_library, is_waiting, own_frames, shown, writes
+from slowstep.analyses.functions import inside, is_evaluating, is_library, is_waiting, own_frames, reports, shown, writes
 from slowstep.timeline.timeline import Frame
 
 SITE = "/opt/venv/lib/python3.12/site-packages"
@@ -91,3 +91,15 @@ def test_stacks_on_the_edge_belong_to_the_interval_that_begins_there():
 
     assert inside(stacks, np.array([10, 20]), np.array([15, 30])).tolist() == [1, 3]
     assert inside(stacks, np.array([], dtype=np.int64), np.array([], dtype=np.int64)).tolist() == []
+
+
+@pytest.mark.parametrize(
+    ("file", "reporting"),
+    [
+        (f"{SITE}/lightning/pytorch/loggers/csv_logs.py", True),
+        (f"{SITE}/transformers/trainer_callback.py", True),
+        (f"{SITE}/lightning/pytorch/loops/training_epoch_loop.py", False),
+    ],
+)
+def test_loggers_and_callbacks_of_frameworks_are_recognised(file, reporting):
+    assert reports((MAIN, _frame("save", file))) is reporting

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 from made_events import Events
-from made_recordings import MS, Training, make_recording
-from slowstep.analyses.ledger import CORE, Ledger
+from made_recordings import MS, SCRIPT, Training, make_recording
+from slowstep.analyses.ledger import CORE, SMALL, Ledger
 from slowstep.analyses.measurements import Measurements, measure
-from slowstep.record.format import VALIDATION
+from slowstep.record.format import SPAN, VALIDATION
 from slowstep.sources.recording import SOURCE
+from slowstep.stages import STAGES
 
 
 def _measured(folder: Path, **changes: Any) -> Measurements:
@@ -187,3 +188,96 @@ def test_making_batches_in_a_loop_without_a_loader_is_preprocess_and_what_follow
     per_step = {stage: float(m.ledger.of(stage).mean()) / MS for stage in ("preprocess", "compute", "output")}
 
     assert per_step == pytest.approx({"preprocess": 10, "compute": 19, "output": 20}, rel=0.1)
+
+
+def _name(events: Events, number: int, text: str, line: int | None = None) -> None:
+    events.trainer.lines.append({"kind": "text", "id": number, "text": text})
+    if line is not None:
+        events.trainer.lines.append({"kind": "place", "text": number, "file": SCRIPT, "line": line})
+
+
+def _span(events: Events, begin: float, end: float, number: int, stage: str) -> None:
+    events._event(SPAN, begin, end, number, STAGES.index(stage))
+
+
+def test_a_batch_that_is_asked_for_before_the_body_of_the_one_before_leaves_every_body_whole(tmp_path):
+    # As Accelerate does: of two epochs of four batches, the last body of each begins when the loader has said that there are no more.
+    events = Events(tmp_path)
+    now = 0.0
+    for epoch in range(2):
+        events.loader(iterator=epoch, begin=now, end=now)
+        events.wait(now, now + 2, 0, iterator=epoch)
+        for k in range(4):
+            end = {} if k < 3 else {"flags": 1}
+            events.wait(now + (0 if k else 2), now + 4, k + 1, iterator=epoch, **end)
+            events.backward(now + 6, now + 9)
+            events.update(now + 9, now + 10)
+            now += 10
+
+    ledger = _ledger(events)
+
+    # The window has the six bodies from the second on; the last is cut off with the end of the recording.
+    assert ledger["compute", "forward and the rest"] == pytest.approx(6 * 2)
+    assert ledger["compute", "backward"] == pytest.approx(6 * 3)
+    assert sum(ns for (stage, _), ns in ledger.items() if stage == "unattributed") == pytest.approx(0)
+
+
+def test_what_runs_between_two_micro_batches_is_a_gap_and_no_compute(tmp_path):
+    events = Events(tmp_path)
+    events.loader()
+    for k in range(5):
+        for part in (0, 20):
+            events.wait(40 * k + part, 40 * k + part + 2, 2 * k + part // 20)
+            events.backward(40 * k + part + 4, 40 * k + part + 8)
+        events.update(40 * k + 28, 40 * k + 30)
+
+    ledger = _ledger(events)
+
+    assert ledger["unattributed", "unattributed"] == pytest.approx(3 * (12 + 10))
+    assert ledger["compute", "forward and the rest"] == pytest.approx(3 * 2 * 2)
+
+
+def test_a_span_that_a_framework_named_is_a_part_with_the_place_of_the_users_function(tmp_path):
+    events = Events(tmp_path)
+    events.loader()
+    _name(events, 1, "callback: Plot.on_train_batch_end", line=31)
+    for k in range(5):
+        events.step(20 * k, batch=k)
+        _span(events, 20 * k + 12, 20 * k + 16, 1, "output")
+
+    assert _ledger(events)["output", "callback: Plot.on_train_batch_end (train.py:31)"] == pytest.approx(3 * 4)
+
+
+def test_a_callback_inside_the_optimizers_closure_is_no_compute(tmp_path):
+    events = Events(tmp_path)
+    events.loader()
+    _name(events, 1, "callback: Norms.on_before_optimizer_step")
+    for k in range(5):
+        events.wait(20 * k, 20 * k + 2, k)
+        events.update(20 * k + 3, 20 * k + 20)
+        events.backward(20 * k + 5, 20 * k + 10)
+        _span(events, 20 * k + 11, 20 * k + 15, 1, "output")
+
+    ledger = _ledger(events)
+
+    assert ledger["output", "callback: Norms.on_before_optimizer_step"] == pytest.approx(3 * 4)
+    assert ledger["compute", "backward"] == pytest.approx(3 * 5)
+
+
+def test_named_callbacks_that_hold_next_to_nothing_are_one_part_per_stage(tmp_path):
+    events = Events(tmp_path)
+    events.loader()
+    for number, name in enumerate(("callback: A.on_x", "progress bar: B.on_x", "callback: Slow.on_x", "span of the user's")):
+        _name(events, number, name)
+    for k in range(5):
+        events.step(100 * k, batch=k, length=80)
+        for number in (0, 1, 3):
+            _span(events, 100 * k + 82 + number, 100 * k + 82.1 + number, number, "output")
+        _span(events, 100 * k + 90, 100 * k + 95, 2, "output")
+
+    ledger = _ledger(events)
+
+    assert ledger["output", SMALL] == pytest.approx(3 * 0.2)
+    assert ledger["output", "callback: Slow.on_x"] == pytest.approx(3 * 5)
+    assert ledger["output", "span of the user's"] == pytest.approx(3 * 0.1)
+    assert not [name for _, name in ledger if name.endswith(("A.on_x", "B.on_x"))]

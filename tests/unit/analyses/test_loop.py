@@ -87,3 +87,34 @@ def test_pytorch_called_by_the_loop_itself_is_told_from_what_the_users_functions
 )
 def test_what_stands_above_the_forward_in_the_loop_comes_before_it(path, before):
     assert is_before(path, FORWARD) is before
+
+
+def _lightning(function: str, line: int, module: str = "loops/training_epoch_loop.py") -> Frame:
+    return _frame(function, line, f"{SITE}/lightning/pytorch/{module}")
+
+
+CALLED = (_lightning("_call_callback_hooks", 3, "trainer/call.py"), _frame("on_train_batch_end", 61, first=60))
+FITTED = (SCRIPT, _lightning("fit", 5, "trainer/trainer.py"), _lightning("advance", 7), _lightning("optimizer_step", 9, "core/module.py"))
+AFTER = (*FITTED[:2], _lightning("advance", 8))
+
+
+@pytest.mark.parametrize(
+    ("called", "name", "in_framework"),
+    [
+        ((), "advance", True),
+        ((_lightning("on_batch_end", 3, "trainer/connectors/logger_connector.py"),), "on_batch_end", True),
+        ((_frame("__enter__", 3, "/usr/lib/python3.11/contextlib.py"),), "__enter__", True),
+        (
+            (_lightning("_call_callback_hooks", 3, "trainer/call.py"), _frame("on_train_batch_end", 61, first=60)),
+            "on_train_batch_end",
+            False,
+        ),
+    ],
+    ids=["its own line", "its own function", "the standard library", "a callback of the user's"],
+)
+def test_what_a_frameworks_own_loop_does_is_part_of_training_but_the_users_callback_is_not(called, name, in_framework):
+    found = called_from_loop((*AFTER, *called), FITTED)
+
+    assert found is not None
+    assert found[0] == name
+    assert called_framework((*AFTER, *called), FITTED) is in_framework

@@ -103,3 +103,31 @@ def test_two_loaders_read_one_after_the_other_before_the_backward_both_feed_the_
 
     assert trainer.waits.height == 16
     assert trainer.other_waits.is_empty()
+
+
+def _accumulated(tmp_path, *, backwards: int):
+    """Four batches asked for at once, then the backwards over them and an update; another loader is read after every second update."""
+    events = Events(tmp_path)
+    events.loader(iterator=1, loader=1)
+    events.loader(iterator=2, loader=2)
+    for k in range(10):
+        begin = 100 * k
+        for batch in range(4):
+            events.wait(begin + batch, begin + batch + 1, 4 * k + batch, iterator=1)
+        for backward in range(backwards):
+            events.backward(begin + 10 + 10 * backward, begin + 15 + 10 * backward)
+        events.update(begin + 50, begin + 55)
+        for batch in range(3 * (k % 2)):
+            events.wait(begin + 60 + batch, begin + 61 + batch, batch, iterator=2)
+    return find_trainer(events.timeline())
+
+
+def test_batches_that_are_asked_for_together_and_used_one_by_one_feed_the_training(tmp_path):
+    trainer = _accumulated(tmp_path, backwards=4)
+
+    assert trainer.waits["iterator"].unique().to_list() == [1]
+    assert trainer.other_waits.height == 15
+
+
+def test_batches_asked_for_together_of_which_most_are_not_used_do_not(tmp_path):
+    assert _accumulated(tmp_path, backwards=1).waits.is_empty()

@@ -2,7 +2,8 @@
 
 What it sees:
     Stacks of the training thread between the end of an update and the next request for input name a function of the user's (or a line
-    of the training loop) that holds at least 3 % of the window.
+    of the training loop) that holds at least 3 % of the window. Callbacks, loggers and metrics that Lightning or Hugging Face's Trainer
+    call are timed exactly, wherever in the step they run.
 Why it costs:
     Whatever is done with results on the training thread - plots, images, metrics, logging - is done instead of training.
 How the gain is predicted:
@@ -19,8 +20,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from slowstep.analyses.gaps import VALIDATION
-from slowstep.analyses.ledger import CORE, Part
+from slowstep.analyses.ledger import CORE, SMALL, Part
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps import Floats
 from slowstep.diagnosis.after_update import better_named
@@ -29,7 +29,7 @@ from slowstep.diagnosis.growing import growing
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE, producers_beside_ns, stack_spread, with_core_delay
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
-from slowstep.stages import UNATTRIBUTED
+from slowstep.stages import CALLBACK, LOGGING, PROGRESS, UNATTRIBUTED, VALIDATION
 
 NAME = "slow-callback"
 # The least that a finding may claim (design); below it neither function nor gain is worth a line.
@@ -42,7 +42,7 @@ TIMED_SPREAD = 0.15
 def judge(m: Measurements) -> Answer:
     """Whether one function after the update holds the training thread."""
     named = {part: n for part, n in m.ledger.gap_stacks.items() if part[0] in ("output", "store") and part[1] != VALIDATION}
-    spans = [part for part in m.ledger.parts if part[0] == "output" and part not in named and part[1] not in (CORE, VALIDATION)]
+    spans = [part for part in m.ledger.parts if part[0] == "output" and part not in named and part[1] not in (CORE, SMALL, VALIDATION)]
     candidates = [*named, *spans]
     if not candidates:
         if m.ledger.share(UNATTRIBUTED) >= UNNAMED:
@@ -62,18 +62,20 @@ def judge(m: Measurements) -> Answer:
     stacks, timed = named.get(part), m.ledger.timed.get(part)
     spread = TIMED_SPREAD if timed else stack_spread(stacks, sum(named.values())) if stacks else 0.0
     counterfactual = _counterfactual(m, part, removed, spread)
+    when = "after the update" if stacks or timed else ""
+    known_by = _known_by(timed, stacks, sum(named.values()))
     evidence = (
         Evidence(name="function", value=_name(part), unit="", where=_where(part)),
-        Evidence(name="after the update", value=share, unit="share of window", threshold=CLAIM),
-        Evidence(name="timed in", value=timed, unit="gaps")
-        if timed
-        else Evidence(name="stacks in it", value=stacks, unit="stacks", where=f"of {sum(named.values())} after updates"),
+        Evidence(
+            name="after the update" if stacks or timed else "on the training thread", value=share, unit="share of window", threshold=CLAIM
+        ),
+        *known_by,
         Evidence(name="removed per step", value=float(removed.mean()) / 1e6, unit="ms"),
     )
     finding = Finding(
         rule=NAME,
         stage=part[0],
-        title=f"{part[1]} runs on the training thread after the update and takes {share:.0%} of the time",
+        title=f"{_shown(part)} runs on the training thread{f' {when}' if when else ''} and takes {share:.0%} of the time",
         share=share,
         share_low=low * (1 - spread),
         share_high=min(high * (1 + spread), 1.0),
@@ -89,6 +91,12 @@ def judge(m: Measurements) -> Answer:
     return Judged(finding=finding, counterfactual=counterfactual)
 
 
+def _known_by(timed: int | None, stacks: int | None, of: int) -> tuple[Evidence, ...]:
+    if timed:
+        return (Evidence(name="timed in", value=timed, unit="gaps"),)
+    return (Evidence(name="stacks in it", value=stacks, unit="stacks", where=f"of {of} after updates"),) if stacks else ()
+
+
 def _counterfactual(m: Measurements, part: Part, removed: Floats, spread: float) -> Counterfactual:
     beside = producers_beside_ns(m, spared_cpu_ns=float(removed.mean()))
     gap = m.ledger.of("output") + m.ledger.of("store")
@@ -100,8 +108,13 @@ def _counterfactual(m: Measurements, part: Part, removed: Floats, spread: float)
     )
 
 
+def _shown(part: Part) -> str:
+    """The part's name and place, without what kind of callback it is."""
+    return part[1].removeprefix(CALLBACK).removeprefix(LOGGING).removeprefix(PROGRESS)
+
+
 def _name(part: Part) -> str:
-    return part[1].partition(" (")[0]
+    return _shown(part).partition(" (")[0]
 
 
 def _where(part: Part) -> str | None:

@@ -1,0 +1,161 @@
+"""What Lightning names itself: the actions that its profilers see, its validation loop, and its loggers.
+
+`lightning.pytorch` and `pytorch_lightning` are the same code under two names; each has hooks of its own, made here.
+Actions of a step's own work (`training_step`, `backward`, `optimizer_step`, `run_training_batch`) and requests for input are not written
+down: torch's hooks see them, and nothing is to be counted twice.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final
+
+from slowstep.record.hook import Hook, Undo, find, replace
+from slowstep.record.named_spans import NOT_RECORDED, Label, NamedSpans, place_of, timed
+from slowstep.record.recorder import now
+from slowstep.stages import CALLBACK, CHECKPOINT, LOGGING, PROGRESS, VALIDATION
+
+if TYPE_CHECKING:
+    from slowstep.record.recorder import Recorder
+
+# Hooks of modules, data modules and strategies that are part of a step's own work, or belong to no step.
+_STEP: Final = frozenset(
+    {
+        *("training_step", "backward", "optimizer_step", "optimizer_zero_grad", "configure_gradient_clipping", "lr_scheduler_step"),
+        *("batch_to_device", "transfer_batch_to_device", "on_before_batch_transfer", "forward", "setup", "teardown", "prepare_data"),
+        *("configure_optimizers", "configure_model", "configure_callbacks", "configure_sharded_model", "on_fit_start", "on_fit_end"),
+    }
+)
+_EVALUATION: Final = frozenset(
+    {
+        "validation_step",
+        "test_step",
+        "predict_step",
+        "val_dataloader",
+        "test_dataloader",
+        "predict_dataloader",
+        "on_validation_model_zero_grad",
+    }
+)
+_MODEL_STATE: Final = frozenset({"on_save_checkpoint", "on_load_checkpoint"})
+# Work on the batch by the user's own code, on the training thread.
+_ON_BATCH: Final = "on_after_batch_transfer"
+
+
+def actions_hook(package: str, name: str) -> Hook:
+    """Every action that Lightning shows to a profiler, whichever profiler the user has chosen."""
+    module = f"{package}.profilers.profiler"
+
+    def install(recorder: Recorder) -> Undo:
+        """Replace `Profiler.profile`. Raises Unfit where this version has none."""
+        profiler = find(sys.modules[module], "Profiler")
+        return replace(profiler, "profile", _recorded(recorder, find(profiler, "profile")))
+
+    return Hook(name=name, module=module, install=install)
+
+
+def validation_hook(package: str, name: str) -> Hook:
+    """The loop that validates: all of it, its waits and what its callbacks do too."""
+    return _method_hook(f"{package}.loops.evaluation_loop", "_EvaluationLoop", "run", name, lambda _: Label(VALIDATION))
+
+
+def loggers_hook(package: str, name: str) -> Hook:
+    """Metrics handed to all loggers, and what these do with them."""
+    module = f"{package}.trainer.connectors.logger_connector.logger_connector"
+    return _method_hook(module, "_LoggerConnector", "log_metrics", name, _loggers)
+
+
+def _method_hook(module: str, owner: str, method: str, name: str, label: Callable[[Any], Label]) -> Hook:
+    def install(recorder: Recorder) -> Undo:
+        holder = find(sys.modules[module], owner)
+        return replace(holder, method, timed(recorder, find(holder, method), label))
+
+    return Hook(name=name, module=module, install=install)
+
+
+def _loggers(connector: Any) -> Label:
+    loggers = connector.trainer.loggers
+    if not loggers:
+        return NOT_RECORDED
+    own = [place for logger in loggers if (place := place_of(type(logger).log_metrics))[0] is not None]
+    names = ", ".join(type(logger).__name__ for logger in loggers)
+    return Label(LOGGING + (names if len(loggers) > 1 else f"{names}.log_metrics"), "output", *(own[0] if own else (None, 0)))
+
+
+def _recorded(recorder: Recorder, original: Any) -> Any:
+    """`Profiler.profile`, whose context also writes a span."""
+    spans = NamedSpans(recorder)
+    labels: dict[str, Label] = {}
+    recorder.forgetters.append(labels.clear)
+
+    @functools.wraps(original)
+    def profile(self: Any, action_name: str) -> Any:
+        context = original(self, action_name)
+        try:
+            label = labels.get(action_name)
+            if label is None:
+                label = labels[action_name] = label_of(action_name, sys._getframe(1).f_locals)
+        except Exception as error:
+            recorder.fault(error)
+            return context
+        return _Action(context, spans, label) if label.name else context
+
+    return profile
+
+
+class _Action:
+    """The context of one action, around the profiler's own."""
+
+    __slots__ = ("_began_ns", "_context", "_label", "_spans")
+
+    def __init__(self, context: Any, spans: NamedSpans, label: Label) -> None:
+        self._context, self._spans, self._label = context, spans, label
+        self._began_ns = 0
+
+    def __call__(self, function: Any) -> Any:
+        # Used as a decorator: the profiler's own affair.
+        return self._context(function)
+
+    def __enter__(self) -> Any:
+        self._began_ns = now()
+        return self._context.__enter__()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> Any:
+        try:
+            return self._context.__exit__(kind, error, traceback)
+        finally:
+            self._spans.write(self._label, self._began_ns, failed=error is not None)
+
+
+def label_of(action: str, caller: dict[str, Any]) -> Label:
+    """What an action is called and where it belongs; `caller` are the local variables of Lightning's function that names it."""
+    if action == "save_checkpoint":
+        return Label(CHECKPOINT + "Trainer.save_checkpoint", "store")
+    kind, _, rest = action.partition("]")
+    owner, _, hook = rest.rpartition(".")
+    # A callback's key may hold its arguments: ModelCheckpoint{'monitor': None, ...}
+    owner = owner.partition("{")[0]
+    if not kind.startswith("[") or not owner:
+        return NOT_RECORDED
+    name = f"{owner}.{hook}"
+    place = place_of(caller.get("fn") or getattr(caller.get("callback"), hook, None))
+    if kind == "[Callback":
+        return _callback(owner, hook, name, place)
+    if hook in _EVALUATION:
+        return Label(VALIDATION)
+    if hook in _STEP or kind not in ("[LightningModule", "[LightningDataModule"):
+        return NOT_RECORDED
+    if hook in _MODEL_STATE:
+        return Label(CHECKPOINT + name, "store", *place)
+    if hook == "train_dataloader":
+        return Label(name, "preprocess", *place)
+    return Label(name, "compute", *place) if hook == _ON_BATCH else Label(CALLBACK + name, "output", *place)
+
+
+def _callback(owner: str, hook: str, name: str, place: tuple[str | None, int]) -> Label:
+    if hook in _MODEL_STATE or owner.endswith("Checkpoint"):
+        return Label(CHECKPOINT + name, "store", *place)
+    return Label((PROGRESS if owner.endswith("ProgressBar") else CALLBACK) + name, "output", *place)

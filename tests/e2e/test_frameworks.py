@@ -1,0 +1,301 @@
+"""Lightning, the Hugging Face Trainer and Accelerate as they are installed: what is named, what is counted, and that nothing changes."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from launching import Workplace
+from recorded import Process, Ran, Server, run_script
+from slowstep.record.format import ENV_STEPS
+from slowstep.report.document import validate
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+ATTEMPTS = 3
+LIMIT_S = 180
+
+NEEDS = {"lightning": ("lightning",), "huggingface": ("transformers", "accelerate"), "accelerate": ("accelerate",)}
+
+
+def needs(framework: str) -> Any:
+    missing = [name for name in NEEDS[framework] if importlib.util.find_spec(name) is None]
+    return pytest.param(framework, marks=pytest.mark.skipif(bool(missing), reason=f"not installed: {', '.join(missing)}"))
+
+
+FRAMEWORKS = [needs(framework) for framework in NEEDS]
+TRAINERS = [needs("lightning"), needs("huggingface")]
+
+DATA = """
+import os, signal, sys, time, warnings
+warnings.simplefilter("ignore")
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+class Numbers(Dataset):
+    def __init__(self, length=24):
+        self.length = length
+    def __len__(self):
+        return self.length
+    def __getitem__(self, index):
+        return {"x": torch.full((8,), float(index)), "labels": torch.tensor(index % 3)}
+
+def loss_of(model, batch):
+    return torch.nn.functional.cross_entropy(model(batch["x"]), batch["labels"])
+"""
+
+# In each, `train(epochs, accumulate, validate, on_step)` trains with batches of 2, calls `on_step()` in a callback after each step, and
+# returns the model.
+SCRIPTS = {
+    "lightning": """
+import logging
+logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
+import lightning.pytorch as pl
+from lightning.pytorch.profilers.profiler import Profiler as Hooked
+
+class Net(pl.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(8, 3)
+    def training_step(self, batch, index):
+        return loss_of(self.layer, batch)
+    def validation_step(self, batch, index):
+        self.log("loss", loss_of(self.layer, batch))
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), lr=0.01)
+
+class Watch(pl.Callback):
+    def __init__(self, on_step):
+        self.on_step = on_step
+    def on_train_batch_end(self, *arguments):
+        self.on_step()
+
+def train(epochs=1, accumulate=1, validate=False, on_step=lambda: time.sleep(0.001)):
+    torch.manual_seed(1)
+    trainer = pl.Trainer(max_epochs=epochs, accelerator="cpu", callbacks=[Watch(on_step)], logger=False, enable_checkpointing=False,
+        enable_progress_bar=False, enable_model_summary=False, accumulate_grad_batches=accumulate)
+    net = Net()
+    trainer.fit(net, DataLoader(Numbers(), batch_size=2), DataLoader(Numbers(8), batch_size=2) if validate else None)
+    return net.layer
+""",
+    "huggingface": """
+from transformers import Trainer, TrainerCallback, TrainingArguments
+from transformers.trainer_callback import CallbackHandler as Hooked
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(8, 3)
+    def forward(self, x, labels):
+        return {"loss": loss_of(self.layer, {"x": x, "labels": labels}), "logits": labels}
+
+class Watch(TrainerCallback):
+    def __init__(self, on_step):
+        self.on_step = on_step
+    def on_step_end(self, *arguments, **more):
+        self.on_step()
+
+def train(epochs=1, accumulate=1, validate=False, on_step=lambda: time.sleep(0.001)):
+    torch.manual_seed(1)
+    arguments = TrainingArguments(output_dir="out", num_train_epochs=epochs, per_device_train_batch_size=2, per_device_eval_batch_size=2,
+        gradient_accumulation_steps=accumulate, use_cpu=True, report_to="none", save_strategy="no", disable_tqdm=True,
+        eval_strategy="epoch" if validate else "no", logging_strategy="no", optim="sgd")
+    net = Net()
+    Trainer(model=net, args=arguments, train_dataset=Numbers(), eval_dataset=Numbers(8), callbacks=[Watch(on_step)]).train()
+    return net.layer
+""",
+    "accelerate": """
+from accelerate import Accelerator
+from accelerate.accelerator import Accelerator as Hooked
+
+def train(epochs=1, accumulate=1, validate=False, on_step=lambda: time.sleep(0.001)):
+    torch.manual_seed(1)
+    accelerator = Accelerator(cpu=True, gradient_accumulation_steps=accumulate)
+    layer = torch.nn.Linear(8, 3)
+    prepared = accelerator.prepare(layer, torch.optim.SGD(layer.parameters(), lr=0.01), DataLoader(Numbers(), batch_size=2))
+    model, optimizer, loader = prepared
+    validation = accelerator.prepare(DataLoader(Numbers(8), batch_size=2))
+    for epoch in range(epochs):
+        for batch in loader:
+            with accelerator.accumulate(model):
+                accelerator.backward(loss_of(model, batch))
+                optimizer.step()
+                optimizer.zero_grad()
+            on_step()
+        for batch in validation if validate else ():
+            with torch.no_grad():
+                loss_of(model, batch)
+    accelerator.save_state("out")
+    return layer
+""",
+}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    server = Server()
+    yield server
+    server.close()
+
+
+def run(server: Server, place: Path, framework: str, main: str, **options: Any) -> Ran:
+    place.mkdir(exist_ok=True)
+    return run_script(server, place, DATA + SCRIPTS[framework] + "\n" + main, **options)
+
+
+def named(process: Process) -> Counter[str]:
+    """How often each named span was recorded."""
+    texts = {note["id"]: note["text"] for note in process.noted("text")}
+    return Counter(texts[record.a] for record in process.of("SPAN"))
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+@pytest.mark.parametrize("accumulate", [1, 4])
+def test_updates_waits_and_backwards_are_counted_once(server: Server, tmp_path: Path, framework: str, accumulate: int) -> None:
+    ran = run(server, tmp_path, framework, f"train(epochs=2, accumulate={accumulate})")
+
+    assert ran.code == 0, ran.err
+    kinds = Counter(record.kind for record in ran.trainer.records)
+    got = [record for record in ran.trainer.of("WAIT") if not record.flags]
+    assert (kinds["UPDATE"], kinds["BACKWARD"], len(got)) == (24 // accumulate, 24, 24)
+    assert all(note["state"] == "on" for note in ran.trainer.noted("hook")), ran.trainer.noted("hook")
+    assert "recorder_fault" not in ran.trainer.health
+
+
+@pytest.mark.parametrize(
+    ("framework", "callback"),
+    [
+        pytest.param(*needs("lightning").values, "callback: Watch.on_train_batch_end", marks=needs("lightning").marks),
+        pytest.param(*needs("huggingface").values, "callback: Watch.on_step_end", marks=needs("huggingface").marks),
+    ],
+)
+def test_callbacks_and_validation_have_names_and_places(server: Server, tmp_path: Path, framework: str, callback: str) -> None:
+    ran = run(server, tmp_path, framework, "train(epochs=2, validate=True)")
+
+    assert ran.code == 0, ran.err
+    spans = named(ran.trainer)
+    assert spans[callback] == 24
+    assert spans["validation"] >= 2
+    (number,) = [note["id"] for note in ran.trainer.noted("text") if note["text"] == callback]
+    (place,) = [note for note in ran.trainer.noted("place") if note["text"] == number]
+    assert Path(place["file"]).name == "train.py"
+    assert not [name for name in spans if name.endswith((".training_step", ".optimizer_step", "Strategy.backward"))]
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_a_training_ends_the_same_when_it_is_recorded(server: Server, tmp_path: Path, framework: str) -> None:
+    main = "layer = train(epochs=2, accumulate=2, validate=True)\nprint([float(p.sum()) for p in layer.parameters()])"
+
+    plain = run(server, tmp_path / "plain", framework, main, recorded=False)
+    ran = run(server, tmp_path / "recorded", framework, main)
+
+    assert (ran.code, ran.out.splitlines()[-1]) == (plain.code, plain.out.splitlines()[-1])
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_when_the_recording_ends_in_the_middle_everything_is_put_back(server: Server, tmp_path: Path, framework: str) -> None:
+    main = """
+changed = {name for name, value in vars(Hooked).items() if "slowstep" in getattr(getattr(value, "__code__", None), "co_filename", "")}
+train(epochs=3)
+left = {name for name, value in vars(Hooked).items() if "slowstep" in getattr(getattr(value, "__code__", None), "co_filename", "")}
+print(len(changed) > 0, left)
+"""
+    ran = run(server, tmp_path, framework, main, **{ENV_STEPS: "10"})
+
+    assert (ran.code, ran.out.splitlines()[-1]) == (0, "True set()")
+    assert len(ran.trainer.of("UPDATE")) < 36
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+@pytest.mark.parametrize("at", [1, 20])
+def test_an_exception_in_a_callback_is_the_users_own(server: Server, tmp_path: Path, framework: str, at: int) -> None:
+    main = f"""
+calls = []
+def fail():
+    calls.append(1)
+    if len(calls) == {at}:
+        raise KeyError("mine")
+train(epochs=2, on_step=fail)
+"""
+    ran = run(server, tmp_path, framework, main)
+
+    assert ran.code == 1
+    assert ran.err.rstrip().endswith("KeyError: 'mine'")
+    assert "slowstep" not in ran.err.replace("import slowstep.auto", "")
+    assert len(ran.trainer.of("UPDATE")) == at
+
+
+@pytest.mark.parametrize("framework", TRAINERS)
+def test_ctrl_c_ends_a_training_as_it_does_without_recording(server: Server, tmp_path: Path, framework: str) -> None:
+    main = """
+calls = []
+def interrupt():
+    calls.append(1)
+    if len(calls) == 5:
+        os.kill(os.getpid(), signal.SIGINT)
+train(on_step=interrupt)
+"""
+    plain = run(server, tmp_path / "plain", framework, main, recorded=False)
+    ran = run(server, tmp_path / "recorded", framework, main)
+
+    assert ran.code == plain.code
+    assert ran.err.splitlines()[-1:] == plain.err.splitlines()[-1:]
+    assert "recorder_fault" not in ran.trainer.health
+
+
+@pytest.mark.parametrize("framework", TRAINERS)
+def test_a_killed_training_leaves_what_was_recorded(server: Server, tmp_path: Path, framework: str) -> None:
+    main = """
+calls = []
+def kill():
+    calls.append(1)
+    time.sleep(0.001)
+    if len(calls) == 20:
+        os.kill(os.getpid(), signal.SIGKILL)
+train(epochs=2, on_step=kill)
+"""
+    ran = run(server, tmp_path, framework, main)
+
+    assert ran.code == -9
+    assert len(ran.trainer.of("UPDATE")) == 20
+    spans = named(ran.trainer)
+    assert max(spans["callback: Watch.on_train_batch_end"], spans["callback: Watch.on_step_end"]) == 19
+
+
+def report_of(work: Workplace, script: str, *flags: str) -> dict[str, Any]:
+    """The report of an example; one that is undetermined is repeated, as it advises."""
+    target = work.runs.parent / "report.json"
+    for _ in range(ATTEMPTS):
+        started = work.start(str(EXAMPLES / script), *flags, "--batches", "25", options=("--json", str(target)))
+        ended = work.finish(started, limit_s=LIMIT_S)
+        assert ended.code == 0, ended.err
+        report: dict[str, Any] = json.loads(target.read_text())
+        validate(report)
+        if report["verdict"]["state"] != "undetermined":
+            break
+    return report
+
+
+@pytest.mark.parametrize("framework", TRAINERS)
+def test_a_slow_callback_is_the_verdict_with_its_name_and_place(work: Workplace, framework: str) -> None:
+    report = report_of(work, f"{framework}_training.py", "--variant", "slow-callback")
+
+    verdict = report["verdict"]
+    assert (verdict["rule"], verdict["stage"]) == ("slow-callback", "output"), verdict["summary"]
+    assert "WeightHistograms.on_" in report["findings"][0]["title"]
+    assert f"{framework}_training.py:" in report["findings"][0]["title"]
+
+
+@pytest.mark.parametrize("framework", TRAINERS)
+def test_a_healthy_training_is_not_blamed(work: Workplace, framework: str) -> None:
+    report = report_of(work, f"{framework}_training.py")
+
+    assert report["verdict"]["state"] != "bottleneck", report["verdict"]["summary"]
+    assert max(report["ledger"], key=lambda row: row["share"] or 0)["stage"] == "compute"

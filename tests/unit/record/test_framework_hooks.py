@@ -1,0 +1,411 @@
+"""Hooks of frameworks on stand-ins of the same shape: what is written, that nothing changes, and that everything is put back."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import pickle
+import sys
+import time
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recorded import Process, Record, make_folder, only
+from slowstep.record import named_spans
+from slowstep.record.format import FAILED
+from slowstep.record.hook import Hook, Unfit
+from slowstep.record.hooks import (
+    accelerate_accelerator,
+    huggingface_callbacks,
+    huggingface_trainer,
+    lightning_actions,
+    lightning_loggers,
+    lightning_validation,
+    pytorch_lightning_actions,
+)
+from slowstep.record.lightning import label_of
+from slowstep.record.named_spans import NOT_RECORDED, Label, place_of
+from slowstep.record.recorder import Recorder
+from slowstep.stages import STAGES
+
+
+@pytest.fixture
+def recorder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Recorder]:
+    # However short, so that no test has to take its time.
+    monkeypatch.setattr(named_spans.NamedSpans.write, "__kwdefaults__", {"failed": False, "shortest_ns": 0})
+    recorder = Recorder(make_folder(tmp_path / "recording"), level=0)
+    yield recorder
+    recorder.stop("test")
+
+
+@pytest.fixture
+def module(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Makes a module importable, with some attributes."""
+
+    def module(name: str, **attributes: Any) -> types.ModuleType:
+        made = types.ModuleType(name)
+        vars(made).update(attributes)
+        monkeypatch.setitem(sys.modules, name, made)
+        return made
+
+    return module
+
+
+def spans(recorder: Recorder) -> list[tuple[str, str]]:
+    """Name and stage of every span, in the order in which they ended."""
+    recorder.stop("exit")
+    process = only(recorder.folder)
+    return [(name_of(process, record), STAGES[record.b]) for record in process.of("SPAN")]
+
+
+def name_of(process: Process, record: Record) -> str:
+    return next(note["text"] for note in process.noted("text") if note["id"] == record.a)
+
+
+class Profiler:
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+
+    def start(self, action: str) -> None:
+        self.seen.append(f"start {action}")
+
+    def stop(self, action: str) -> None:
+        self.seen.append(f"stop {action}")
+
+    @contextlib.contextmanager
+    def profile(self, action_name: str) -> Iterator[str]:
+        try:
+            self.start(action_name)
+            yield action_name
+        finally:
+            self.stop(action_name)
+
+
+class Quiet(Profiler):
+    def start(self, action: str) -> None:
+        pass
+
+    stop = start
+
+
+class Plot:
+    state_key = "Plot"
+
+    def on_train_batch_end(self) -> None:
+        pass
+
+
+def call(profiler: Profiler, action: str, fn: Any = None) -> None:
+    # As Lightning's _call_callback_hooks has it: a local variable `fn` holds what is called.
+    with profiler.profile(action):
+        if fn is not None:
+            fn()
+
+
+@pytest.mark.parametrize("hook", [lightning_actions.HOOK, pytorch_lightning_actions.HOOK], ids=lambda hook: hook.name)
+@pytest.mark.parametrize("chosen", [Profiler, Quiet])
+def test_an_action_of_a_callback_is_a_span_with_the_place_of_its_function(recorder: Recorder, module: Any, hook: Hook, chosen: Any) -> None:
+    module(hook.module, Profiler=Profiler)
+    undo = hook.install(recorder)
+    profiler = chosen()
+
+    call(profiler, "[Callback]Plot.on_train_batch_end", Plot().on_train_batch_end)
+    call(profiler, "run_training_batch")
+    undo()
+
+    assert spans(recorder) == [("callback: Plot.on_train_batch_end", "output")]
+    (place,) = only(recorder.folder).noted("place")
+    assert (place["file"], place["line"]) == (__file__, Plot.on_train_batch_end.__code__.co_firstlineno)
+    if chosen is Profiler:
+        assert profiler.seen == [
+            *("start [Callback]Plot.on_train_batch_end", "stop [Callback]Plot.on_train_batch_end"),
+            *("start run_training_batch", "stop run_training_batch"),
+        ]
+
+
+def test_after_undoing_the_profiler_is_as_it_was(recorder: Recorder, module: Any) -> None:
+    module(lightning_actions.HOOK.module, Profiler=Profiler)
+    before = dict(vars(Profiler))
+
+    undo = lightning_actions.HOOK.install(recorder)
+    assert vars(Profiler)["profile"] is not before["profile"]
+    undo()
+
+    assert dict(vars(Profiler)) == before
+
+
+def test_a_profiler_is_a_decorator_still_and_can_be_pickled_and_copied(recorder: Recorder, module: Any) -> None:
+    module(lightning_actions.HOOK.module, Profiler=Profiler)
+    undo = lightning_actions.HOOK.install(recorder)
+    profiler = Profiler()
+
+    assert profiler.profile("[Callback]Plot.on_fit_start")(lambda: 5)() == 5
+    assert copy.deepcopy(profiler).seen == pickle.loads(pickle.dumps(profiler)).seen == profiler.seen
+    undo()
+
+    assert [entry.partition(" ")[0] for entry in profiler.seen] == ["start", "stop"]
+
+
+def test_an_exception_in_a_callback_passes_and_its_span_is_marked(recorder: Recorder, module: Any) -> None:
+    module(lightning_actions.HOOK.module, Profiler=Profiler)
+    undo = lightning_actions.HOOK.install(recorder)
+
+    def fail() -> None:
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        call(Profiler(), "[Callback]Plot.on_train_batch_end", fail)
+    undo()
+    recorder.stop("exit")
+
+    (record,) = only(recorder.folder).of("SPAN")
+    assert record.flags == FAILED
+
+
+@pytest.mark.parametrize(
+    ("action", "label"),
+    [
+        (
+            "[Callback]ModelCheckpoint{'monitor': 'a.b', 'mode': 'min'}.on_validation_end",
+            ("checkpoint: ModelCheckpoint.on_validation_end", "store"),
+        ),
+        ("[Callback]TQDMProgressBar.on_train_batch_end", ("progress bar: TQDMProgressBar.on_train_batch_end", "output")),
+        ("[Callback]EarlyStopping.on_validation_end", ("callback: EarlyStopping.on_validation_end", "output")),
+        ("[Callback]Average.on_save_checkpoint", ("checkpoint: Average.on_save_checkpoint", "store")),
+        ("[LightningModule]Net.on_train_epoch_end", ("callback: Net.on_train_epoch_end", "output")),
+        ("[LightningModule]Net.on_after_batch_transfer", ("Net.on_after_batch_transfer", "compute")),
+        ("[LightningDataModule]Data.train_dataloader", ("Data.train_dataloader", "preprocess")),
+        ("[LightningDataModule]Data.val_dataloader", ("validation", "output")),
+        ("[Strategy]DDPStrategy.validation_step", ("validation", "output")),
+        ("save_checkpoint", ("checkpoint: Trainer.save_checkpoint", "store")),
+    ],
+)
+def test_an_action_is_named_and_belongs_to_a_stage(action: str, label: tuple[str, str]) -> None:
+    named = label_of(action, {})
+
+    assert (named.name, named.stage) == label
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        *(
+            "run_training_epoch",
+            "run_training_batch",
+            "my own block",
+            "[Strategy]DDPStrategy.training_step",
+            "[LightningModule]Net.optimizer_step",
+        ),
+        *(
+            "[_TrainingEpochLoop].train_dataloader_next",
+            "[Strategy]DDPStrategy.on_train_batch_start",
+            "[LightningModule]Net.configure_optimizers",
+        ),
+    ],
+)
+def test_a_steps_own_work_is_left_to_the_hooks_of_torch(action: str) -> None:
+    assert label_of(action, {}) == NOT_RECORDED
+
+
+class Logger:
+    def log_metrics(self) -> None:
+        pass
+
+
+class Connector:
+    def __init__(self, loggers: list[Any]) -> None:
+        self.trainer = types.SimpleNamespace(loggers=loggers)
+
+    def log_metrics(self, metrics: dict[str, float], step: int | None = None) -> int:
+        for logger in self.trainer.loggers:
+            logger.log_metrics()
+        return len(metrics)
+
+
+def test_loggers_are_one_span_by_their_names_and_none_without_any(recorder: Recorder, module: Any) -> None:
+    module(lightning_loggers.HOOK.module, _LoggerConnector=Connector)
+    undo = lightning_loggers.HOOK.install(recorder)
+
+    assert Connector([Logger(), Logger()]).log_metrics({"loss": 1.0}, step=3) == 1
+    assert Connector([]).log_metrics({}) == 0
+    undo()
+
+    assert spans(recorder) == [("logging: Logger, Logger", "output")]
+
+
+def test_the_validation_loop_is_one_span(recorder: Recorder, module: Any) -> None:
+    class Loop:
+        def run(self) -> list[int]:
+            return [1]
+
+    module(lightning_validation.HOOK.module, _EvaluationLoop=Loop)
+    undo = lightning_validation.HOOK.install(recorder)
+
+    assert Loop().run() == [1]
+    undo()
+
+    assert spans(recorder) == [("validation", "output")]
+
+
+@pytest.mark.parametrize(
+    ("hook", "missing"),
+    [
+        (lightning_actions.HOOK, "Profiler"),
+        (lightning_validation.HOOK, "_EvaluationLoop"),
+        (lightning_loggers.HOOK, "_LoggerConnector"),
+        (huggingface_callbacks.HOOK, "CallbackHandler"),
+        (huggingface_trainer.HOOK, "Trainer"),
+        (accelerate_accelerator.HOOK, "Accelerator"),
+    ],
+    ids=lambda value: getattr(value, "name", value),
+)
+def test_a_version_without_what_is_hooked_turns_that_hook_off(recorder: Recorder, module: Any, hook: Hook, missing: str) -> None:
+    module(hook.module)
+    with pytest.raises(Unfit, match=missing):
+        hook.install(recorder)
+
+    module(hook.module, **{missing: type(missing, (), {})})
+    with pytest.raises(Unfit, match=missing):
+        hook.install(recorder)
+
+
+class Handler:
+    """As transformers has it."""
+
+    def __init__(self, callbacks: list[Any]) -> None:
+        self.callbacks = callbacks
+        self.model = "model"
+
+    def call_event(self, event: str, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
+        for callback in self.callbacks:
+            result = getattr(callback, event)(args, state, control, model=self.model, **kwargs)
+            if result is not None:
+                control = result
+        return control
+
+
+class Doubling:
+    def on_log(self, args: Any, state: Any, control: int, **kwargs: Any) -> int:
+        assert kwargs == {"model": "model", "logs": {}}
+        return 2 * control
+
+
+class Failing:
+    def on_log(self, *args: Any, **kwargs: Any) -> None:
+        raise ValueError("mine")
+
+
+class PrinterCallback:
+    def on_log(self, *args: Any, **kwargs: Any) -> None:
+        pass
+
+
+def test_every_callback_of_an_event_is_a_span_of_its_own(recorder: Recorder, module: Any) -> None:
+    module(huggingface_callbacks.HOOK.module, CallbackHandler=Handler)
+    before = dict(vars(Handler))
+    undo = huggingface_callbacks.HOOK.install(recorder)
+
+    assert Handler([Doubling(), PrinterCallback(), Doubling()]).call_event("on_log", 0, 0, 3, logs={}) == 12
+    undo()
+
+    assert dict(vars(Handler)) == before
+    doubling, printer = ("logging: Doubling.on_log", "output"), ("progress bar: PrinterCallback.on_log", "output")
+    assert spans(recorder) == [doubling, printer, doubling]
+
+
+def test_an_exception_in_one_callback_passes_and_ends_its_span(recorder: Recorder, module: Any) -> None:
+    module(huggingface_callbacks.HOOK.module, CallbackHandler=Handler)
+    undo = huggingface_callbacks.HOOK.install(recorder)
+
+    with pytest.raises(ValueError, match="mine"):
+        Handler([Doubling(), Failing(), Doubling()]).call_event("on_log", 0, 0, 3, logs={})
+    undo()
+
+    assert [name for name, _ in spans(recorder)] == ["logging: Doubling.on_log", "logging: Failing.on_log"]
+
+
+def test_a_handler_can_be_pickled_and_copied_while_it_is_hooked(recorder: Recorder, module: Any) -> None:
+    module(huggingface_callbacks.HOOK.module, CallbackHandler=Handler)
+    undo = huggingface_callbacks.HOOK.install(recorder)
+    handler = Handler([Doubling()])
+
+    assert pickle.loads(pickle.dumps(handler)).model == copy.deepcopy(handler).model == "model"
+    undo()
+
+
+def metrics(prediction: Any) -> dict[str, float]:
+    return {"accuracy": 0.5}
+
+
+class Trainer:
+    def __init__(self) -> None:
+        self.compute_metrics = metrics
+
+    def evaluate(self) -> dict[str, float]:
+        return self.evaluation_loop()
+
+    def evaluation_loop(self) -> dict[str, float]:
+        assert self.compute_metrics.__name__ == "metrics"
+        return self.compute_metrics(None)
+
+    def save_model(self) -> str:
+        return "saved"
+
+
+def test_evaluation_metrics_and_checkpoints_of_a_trainer_are_spans(recorder: Recorder, module: Any) -> None:
+    module(huggingface_trainer.HOOK.module, Trainer=Trainer)
+    before = dict(vars(Trainer))
+    undo = huggingface_trainer.HOOK.install(recorder)
+    trainer = Trainer()
+
+    assert (trainer.evaluate(), trainer.save_model()) == ({"accuracy": 0.5}, "saved")
+    assert trainer.compute_metrics is metrics
+    undo()
+
+    assert dict(vars(Trainer)) == before
+    assert spans(recorder) == [
+        *(("callback: metrics", "output"), ("validation", "output"), ("validation", "output")),
+        ("checkpoint: Trainer.save_model", "store"),
+    ]
+
+
+def test_an_accelerators_checkpoints_and_logs_are_spans(recorder: Recorder, module: Any) -> None:
+    class Accelerator:
+        trackers = (Logger(),)
+
+        def save_state(self) -> str:
+            return "there"
+
+        def log(self, values: dict[str, float]) -> None:
+            pass
+
+    module(accelerate_accelerator.HOOK.module, Accelerator=Accelerator)
+    before = dict(vars(Accelerator))
+    undo = accelerate_accelerator.HOOK.install(recorder)
+
+    assert Accelerator().save_state() == "there"
+    Accelerator().log({})
+    undo()
+
+    assert dict(vars(Accelerator)) == before
+    assert spans(recorder) == [("checkpoint: Accelerator.save_state", "store"), ("logging: Logger", "output")]
+
+
+def test_calls_too_short_to_matter_are_not_written(tmp_path: Path) -> None:
+    recorder = Recorder(make_folder(tmp_path / "recording"), level=0)
+    writer = named_spans.NamedSpans(recorder)
+
+    writer.write(Label("callback: short"), time.monotonic_ns())
+    writer.write(Label("callback: long"), time.monotonic_ns() - named_spans.SHORTEST_NS)
+
+    assert spans(recorder) == [("callback: long", "output")]
+
+
+def test_the_place_of_installed_code_and_of_anything_odd_is_not_given() -> None:
+    assert place_of(pytest.fixture) == (None, 0)
+    assert place_of(len) == place_of(None) == place_of(3) == (None, 0)
+    assert place_of(metrics) == (__file__, metrics.__code__.co_firstlineno)
