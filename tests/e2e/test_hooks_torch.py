@@ -428,9 +428,9 @@ BEFORE = f"""
 from slowstep.record import activate
 import slowstep.record, os
 {ORIGINALS}
-for undo in reversed(slowstep.record.active().undos):
-    undo()
-slowstep.record.active().undos.clear()
+for undos in (slowstep.record.active().undos, slowstep.record.active().optimizer_undos):
+    while undos:
+        undos.pop()()
 before = originals()
 slowstep.record._active.clear()
 activate()

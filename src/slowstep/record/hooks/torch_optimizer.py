@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def install(recorder: Recorder) -> Undo:
-    """Register both hooks. Raises Unfit where torch has no global optimizer hooks."""
+    """Register both hooks; the recorder itself takes them away, when no thread walks them. Raises Unfit where torch has no such hooks."""
     module = sys.modules.get("torch.optim.optimizer")
     if module is None:
         raise Unfit("torch.optim is not imported with torch")
