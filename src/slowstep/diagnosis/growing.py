@@ -19,10 +19,10 @@ WRITING = 0.3
 def growing(m: Measurements) -> Growth | None:
     """The part that makes steps grow; None where they surely do not."""
     trend, growth = m.over_time.trend, m.over_time.growth
-    if trend is None or growth is None or trend.first <= 0 or trend.growth_low < GROWN_BY * trend.first:
+    if trend is None or growth is None or trend.first <= 0 or growth.trend.growth_low < GROWN_BY * trend.first:
         return None
-    # A part that explains less than half of the growth is not what grows.
-    return growth if growth.trend.growth >= trend.growth / 2 else None
+    # Where the step grows by less than half of it, other parts shrink meanwhile: the work has only moved, or been named otherwise.
+    return growth if trend.growth >= growth.trend.growth / 2 else None
 
 
 def is_file(growth: Growth) -> bool:
@@ -48,7 +48,7 @@ def growth_evidence(m: Measurements, growth: Growth, share: float) -> tuple[Evid
     return (
         Evidence(name="step at first", value=trend.first / 1e6, unit="ms"),
         Evidence(name="step at the end", value=trend.last / 1e6, unit="ms"),
-        Evidence(name="grown by at least", value=trend.growth_low / trend.first, unit="of the first step", threshold=GROWN_BY),
+        Evidence(name="grown by at least", value=growth.trend.growth_low / trend.first, unit="of the first step", threshold=GROWN_BY),
         Evidence(name="part that grows", value=growth.part[1].partition(" (")[0], unit="", where=growth.part[1]),
         Evidence(name="it takes at first", value=max(growth.trend.first, 0.0) / 1e6, unit="ms"),
         Evidence(name="it takes at the end", value=growth.trend.last / 1e6, unit="ms"),
