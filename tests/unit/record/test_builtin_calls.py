@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from slowstep.record.builtin_calls import MOST_ROWS
+from slowstep.record.builtin_calls import MOST_ROWS, builtin_rows
 from slowstep.record.call_times import FIRST, CallTimes
 
 SAMPLES = 4
@@ -30,7 +30,7 @@ def make_batch(path: Path) -> None:
 def notes_of(stretches: int, make: Any, *, early: int = 2, builtins: bool = True) -> list[dict[str, Any]]:
     """What is noted of so many stretches of one second each, by their clock."""
     notes: list[dict[str, Any]] = []
-    calls = CallTimes("fetch", notes.append, builtins=builtins, share=0.01, early=early)
+    calls = CallTimes("fetch", notes.append, builtins=builtins, share=0.01, early=early, describe=builtin_rows if builtins else None)
     for at_s in range(stretches):
         if calls.begin(at_s * 10**9 + 1):
             make()
