@@ -6,9 +6,11 @@ the rest.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from slowstep.analyses.forwards import Forwards
 from slowstep.analyses.functions import Path, Stacks, shown
@@ -20,7 +22,8 @@ from slowstep.timeline.intervals import Ints
 
 # A function that spends less than this on the one side belongs to the other altogether.
 SMALLEST_SIDE = 0.05
-# A gap may hold what no timed one did (a validation): of it a function takes at most so many times what it took in those.
+# A gap may hold what no timed one did (a validation), or a function's work may grow: a function takes at most so many times what it took
+# in the timed ones, and the rest of such a step is divided by all of its stacks.
 LONGEST = 2.0
 
 
@@ -44,12 +47,41 @@ def divide_gaps(
     timed = _timed(gaps, trainer, length)
     scale = np.minimum(1.0, np.divide(length, held := sum(timed.values(), np.zeros(count)), out=np.ones(count), where=held > 0))
     others = _without(stacks, {(f.file, f.name, f.line) for f in gaps.functions})
-    named, counts = name_gaps(trainer, forwards, others, start_ns, end_ns, step, count)
+    named, counts = _by_stacks(trainer, forwards, (others, stacks), start_ns, end_ns, step, count, _exceeds(gaps, length))
     rest = 1 - np.divide(held * scale, length, out=np.zeros(count), where=length > 0)
     parts = {part: ns * rest for part, ns in named.items()}
     for part, ns in timed.items():
         parts[part] = parts.get(part, np.zeros(count)) + ns * scale
     return GapParts(ns=parts, stacks=dict.fromkeys(timed, 0) | counts, timed=dict.fromkeys(timed, gaps.gaps))
+
+
+def _exceeds(gaps: TimedGaps, length: Floats) -> NDArray[np.bool_]:
+    """In which steps the gap is longer than the timed ones tell of."""
+    return np.asarray(np.any([length * f.share > LONGEST * f.ns_per_gap for f in gaps.functions], axis=0))
+
+
+def _by_stacks(
+    trainer: Trainer,
+    forwards: Forwards,
+    stacks: tuple[Stacks, Stacks],
+    start_ns: Ints,
+    end_ns: Ints,
+    step: Ints,
+    count: int,
+    second: NDArray[np.bool_],
+) -> tuple[dict[Part, Floats], dict[Part, int]]:
+    """Divide the gaps of some steps by the `second` stacks, those of the others by the first."""
+    ns: dict[Part, Floats] = defaultdict(lambda: np.zeros(count))
+    counts: dict[Part, int] = defaultdict(int)
+    for which, taken in enumerate(stacks):
+        mine = second[step] == bool(which)
+        if mine.any():
+            named, seen = name_gaps(trainer, forwards, taken, start_ns[mine], end_ns[mine], step[mine], count)
+            for part, amount in named.items():
+                ns[part] += amount
+            for part, number in seen.items():
+                counts[part] += number
+    return dict(ns), dict(counts)
 
 
 def label_of(function: GapFunction, trainer: Trainer) -> str:
