@@ -627,12 +627,13 @@ class Uneven(Numbers):
     def __getitem__(self, index):
         time.sleep(0.5 if index == 7 else 0)
         return super().__getitem__(index)
-train(DataLoader(Uneven(), batch_size=4, num_workers={workers}, persistent_workers={workers > 0}), epochs=2)
+train(DataLoader(Uneven(), batch_size=4, num_workers={workers}, persistent_workers={workers > 0}), epochs=4)
 """)
 
     (maker,) = ran.workers if workers else [ran.trainer]
     slow = [record for record in maker.of("SLOW_SAMPLE") if record.t1 - record.t0 >= 500_000_000]
-    assert [(record.a, record.c) for record in slow if record.a == 7] == [(7, 1), (7, 1)]
+    # In some epochs the calls of its batch are timed, which makes samples long.
+    assert {(record.a, record.c) for record in slow} == {(7, 1)}
     assert all(record.b >= 1_000_000 for record in slow)
 
 

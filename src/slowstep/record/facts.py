@@ -49,7 +49,8 @@ def torch_facts() -> dict[str, Any]:
     line["interop"] = torch.get_num_interop_threads()
     line["cores"] = cores_allowed()
     line["accelerators"] = accelerators()
-    line["accelerator_built"] = bool(torch.version.cuda or torch.version.hip)
+    version = getattr(torch, "version", None)
+    line["accelerator_built"] = bool(getattr(version, "cuda", None) or getattr(version, "hip", None))
     if not torch.backends.cuda.is_built():
         line["cuda_available"] = False
     elif torch.cuda.is_initialized():

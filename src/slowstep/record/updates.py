@@ -121,17 +121,26 @@ class Updates:
             optimizers.pop(key, None)
 
         state.ref = weakref.ref(optimizer, forget)
-        if recorder.live[0] and recorder.ensure_open():
-            if self._number == 1:
-                recorder.note(torch_facts())
-                for callback in recorder.when_training:
-                    callback()
-            recorder.note({"kind": "optimizer", "id": self._number, "type": type(optimizer).__name__, **describe_parameters(optimizer)})
-            frame = training_frame(sys._getframe(1))
-            if frame is not None:
-                recorder.note({"kind": "training_frame", "optimizer": self._number, **frame})
-                recorder.note({"kind": "training_path", "optimizer": self._number, "frames": call_path(sys._getframe(1))})
+        try:
+            self._describe(optimizer)
+        except Exception as error:
+            # What is not known of it costs no update.
+            recorder.fault(error)
         return state
+
+    def _describe(self, optimizer: Any) -> None:
+        recorder = self._recorder
+        if not (recorder.live[0] and recorder.ensure_open()):
+            return
+        if self._number == 1:
+            recorder.note(torch_facts())
+            for callback in recorder.when_training:
+                callback()
+        recorder.note({"kind": "optimizer", "id": self._number, "type": type(optimizer).__name__, **describe_parameters(optimizer)})
+        frame = training_frame(sys._getframe(1))
+        if frame is not None:
+            recorder.note({"kind": "training_frame", "optimizer": self._number, **frame})
+            recorder.note({"kind": "training_path", "optimizer": self._number, "frames": call_path(sys._getframe(1))})
 
     def _do_what_is_due(self, state: Optimizer, at_ns: int) -> None:
         """What need not be done in every step of a training whose steps are very short."""
