@@ -31,6 +31,7 @@ FIXED_STEPS = {
     "inefficient-operation": 190,
     "frequent-validation": 170,
     "worker-restart": 190,
+    "growing-history": 190,
 }
 SMALL_BATCH_SAMPLES = 3000
 FIRST_BATCH_SIZE_ASSUMED = 32

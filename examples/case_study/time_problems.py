@@ -36,6 +36,11 @@ class History:
         """As it is often written first: the whole file, after every step."""
         self.path.write_text(json.dumps(self.rows))
 
+    def append(self) -> None:
+        """Only what is new, as a line."""
+        with self.path.open("a") as file:
+            file.write(json.dumps(self.rows.pop()) + "\n")
+
 
 def make_validation(dataset: Dataset, batch_size: int) -> DataLoader:
     """A few batches, held in memory."""

@@ -54,7 +54,7 @@ BASE = Settings()
 VARIANTS = {
     "healthy": BASE,
     "serial-loader": replace(BASE, workers=0, steps=125),
-    "too-few-workers": replace(BASE, workers=2, read_latency_ms=2.7, steps=110),
+    "too-few-workers": replace(BASE, workers=2, read_latency_ms=4.0, steps=110),
     "slow-collate": replace(BASE, collate="slow", steps=125),
     "slow-transform": replace(BASE, augment="slow", steps=90),
     "small-batch": replace(BASE, batch_size=4, steps=900),
@@ -90,7 +90,7 @@ def read_command_line() -> tuple[argparse.Namespace, Settings]:
     parser.add_argument("--edge-weights", choices=["off", "fast", "slow"], help="pixels at edges count more in the loss")
     parser.add_argument("--dtype", choices=["float32", "float64"], help="of the model and the pictures")
     parser.add_argument("--log-channels", choices=["off", "on"], help="log the norm of every channel after every step")
-    parser.add_argument("--history", choices=["off", "rewrite"], help="write everything ever measured to a JSON file after every step")
+    parser.add_argument("--history", choices=["off", "append", "rewrite"], help="write what was measured to a JSON file after every step")
     parser.add_argument("--validate-every", type=int, help="steps; 0: never")
     parser.add_argument("--large-pictures", choices=["off", "on"], help="one picture in 60 has a hundred times the pixels")
     parser.add_argument("--lexicon", choices=["off", "on"], help="every worker loads a table before its first batch")
@@ -172,9 +172,9 @@ def train(settings: Settings, loader: DataLoader, output: Path) -> dict[str, flo
                 save_mask_images(logits, output)
             if settings.log_channels == "on":
                 log_every_channel(logger, step, model)
-            if settings.history == "rewrite":
+            if settings.history != "off":
                 history.add(step, loss.item(), logits)
-                history.rewrite()
+                history.rewrite() if settings.history == "rewrite" else history.append()
             if settings.validate_every and step % settings.validate_every == 0:
                 validate(model, validation)
             if settings.checkpoint_every and step % settings.checkpoint_every == 0:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from slowstep.analyses.before_update import BeforeUpdate, find_before_update
 from slowstep.analyses.calls import Function, dominant_of_fetch, read_calls
 from slowstep.analyses.fixed_cost import FixedCost, find_fixed_cost
 from slowstep.analyses.functions import read_stacks, shown
@@ -77,6 +78,7 @@ class Measurements:
     cores: float | None  # that this training may use: affinity and quota, divided among the trainings that run at the same time
     device: str  # where the anchor optimizer's parameters are
     has_stacks: bool
+    before_update: BeforeUpdate | None  # what the user's code does between backward and update
     loop_input: LoopInput | None  # where the loop makes its batches itself
     between_forwards_share: float  # of the steps' time, in steps of several forwards and no loader: not known to be the model's work
     own_cost: OwnCost | None
@@ -133,6 +135,7 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
         cores=cores_of_one(timeline, trainer, cores, beside),
         device=_device(trainer),
         has_stacks=len(stacks.time_ns) > 0,
+        before_update=find_before_update(trainer, steps, stacks),
         loop_input=find_loop_input(ledger) if trainer.waits.is_empty() else None,
         between_forwards_share=between_forwards_share(trainer, steps, ledger),
         own_cost=find_own_cost(timeline, trainer, steps.total),

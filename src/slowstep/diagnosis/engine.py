@@ -147,6 +147,10 @@ def _not_healthy(m: Measurements, leading: list[Judged], uncertain: list[Judged]
     if shared >= HEALTHY_SHARING:
         what = f"{shared:.0%} of the time goes into sharing gradients and waiting for other ranks, which no rule judges yet"
         return f"undetermined, because {what}; try fewer, larger exchanges: gradient accumulation under no_sync()"
+    before = m.before_update
+    if before is not None and before.share >= HEALTHY_UNATTRIBUTED:
+        what = f"{before.name}, between backward and update, takes {before.share:.0%} of the time"
+        return f"undetermined, because {what}, and whether the training needs it in every step is not known; try it every k steps"
     together = combined_gain(m, leading)
     if together >= BOTTLENECK_PREDICTED:
         if leading and (leading[0].finding.gain.predicted or 0.0) >= BOTTLENECK_PREDICTED:

@@ -1,0 +1,56 @@
+"""What runs between a step's backward and its update: clipping, as a rule, or metrics of gradients that nobody asked for at every step.
+
+It belongs to `compute`. Whether the training needs it there only its author knows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from slowstep.analyses.functions import Stacks, inside, shown
+from slowstep.analyses.gaps import FEWEST_STACKS
+from slowstep.analyses.loop import NOWHERE, called_from_loop, meeting
+from slowstep.analyses.steps import Steps
+from slowstep.analyses.trainer import Trainer
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BeforeUpdate:
+    """The function of the user's that most stacks between backward and update stand in, and the share of the window that is its."""
+
+    name: str
+    share: float
+    stacks: int
+
+
+def find_before_update(trainer: Trainer, steps: Steps, stacks: Stacks) -> BeforeUpdate | None:
+    """The user's function with most stacks there; None where too few were taken or none stands in a function of the user's."""
+    backward = np.sort(trainer.spans.filter(pl.col("kind") == "backward")["end_ns"].to_numpy())
+    at = np.searchsorted(backward, trainer.update_start_ns, side="right") - 1
+    known = at >= 0
+    start, end = backward[np.maximum(at, 0)][known], trainer.update_start_ns[known]
+    # Of several updates after one backward only the first.
+    first = np.append(True, np.diff(start) > 0)[: len(start)]
+    step = np.searchsorted(steps.edges_ns, start, side="right") - 1
+    usable = first & (step >= 0) & (step < steps.stretches) & (end > start)
+    usable &= ~steps.excluded[np.clip(step, 0, steps.stretches - 1)]
+    start, end = start[usable], end[usable]
+    taken = inside(stacks, start, end)
+    names: Counter[str] = Counter()
+    weights: Counter[str] = Counter()
+    for weight, path in stacks.paths(taken.tolist()):
+        depth = meeting(path, trainer.way_to_update)
+        called = called_from_loop(path, trainer.way_to_update)
+        if depth != NOWHERE and called is not None and not called[0].startswith("line "):
+            label = f"{called[0]} ({shown(called[1], trainer.facts.script)}:{called[2]})"
+            names[label] += 1
+            weights[label] += round(weight)
+    if len(taken) < FEWEST_STACKS or not names:
+        return None
+    name, held = weights.most_common(1)[0]
+    whole = float(stacks.weight_ns[taken].sum())
+    return BeforeUpdate(name=name, share=held / max(whole, 1.0) * float((end - start).sum()) / steps.length_ns, stacks=names[name])

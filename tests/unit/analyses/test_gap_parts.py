@@ -1,0 +1,47 @@
+"""Gaps after updates, divided by timed calls and by stacks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from made_recordings import MS, SCRIPT, Training, make_recording
+from slowstep.analyses.functions import read_stacks
+from slowstep.analyses.ledger import Ledger, build_ledger
+from slowstep.analyses.producers import divide_waits, find_fetches
+from slowstep.analyses.steps import find_steps
+from slowstep.analyses.stops import NO_STOPS
+from slowstep.analyses.timed_gaps import GapFunction, TimedGaps
+from slowstep.analyses.trainer import find_trainer
+from slowstep.sources.recording import SOURCE
+
+CALLBACK = "save_mask_images (train.py:80)"
+
+
+def _ledger(folder: Path, timed_ms: float) -> Ledger:
+    """Of a training with a callback of 20 ms after every update, which took `timed_ms` in the few gaps that were timed."""
+    timeline = SOURCE.read(make_recording(folder, Training(after_ms=20)))
+    trainer = find_trainer(timeline)
+    waits = divide_waits(timeline, trainer, find_fetches(timeline, trainer, NO_STOPS))
+    function = GapFunction(
+        name="save_mask_images",
+        file=SCRIPT,
+        line=80,
+        share=1.0,
+        logging=0.0,
+        metrics=0.0,
+        ns_per_gap=timed_ms * MS,
+        told_per_gap=0.0,
+    )
+    stacks = read_stacks(timeline, trainer.process, trainer.thread)
+    steps = find_steps(trainer, timeline.table("totals"), NO_STOPS)
+    return build_ledger(timeline, trainer, steps, waits, stacks, TimedGaps(gaps=3, functions=(function,)))
+
+
+@pytest.mark.parametrize("timed_ms", [20.0, 2.0], ids=["as long as ever", "grown since it was timed"])
+def test_a_timed_function_is_named_though_its_work_has_grown_since(tmp_path, timed_ms):
+    ledger = _ledger(tmp_path, timed_ms)
+
+    assert float(ledger.of("output", CALLBACK).mean()) == pytest.approx(20 * MS, rel=0.05)
+    assert ledger.share("unattributed") < 0.01

@@ -1,0 +1,44 @@
+"""Functions of the user's between backward and update: perhaps needed, perhaps metrics that nobody looks at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from made_events import Events, at
+from made_recordings import LOOP, SCRIPT, TRAINER_THREAD
+from slowstep.record import format as fmt
+from slowstep.workflow.diagnose import diagnose_recording
+
+CLIP = ("/usr/lib/python3.11/site-packages/torch/nn/utils/clip_grad.py", "clip_grad_norm_", 1, 2)
+METRICS = (SCRIPT, "collect_metrics", 60, 62)
+
+
+def _verdict(folder: Path, between_ms: float, called: tuple[str, str, int, int]) -> dict[str, Any]:
+    """Of sixty steps of 20 ms, and what is called between backward and update."""
+    events = Events(folder)
+    events.loader(workers=1)
+    stack = events.trainer.stack([LOOP, called])
+    now = 0.0
+    for batch in range(60):
+        events.fetch(now, now + 1, batch, worker=0, cpu=1)
+        events.wait(now + 1, now + 1.5, batch)
+        events.backward(now + 8, now + 17)
+        events.trainer.event(fmt.STACK, at(now + 17 + between_ms / 2), at(now + 17 + between_ms / 2), stack, 20e6, 0, thread=TRAINER_THREAD)
+        events.update(now + 17 + between_ms, now + 19 + between_ms)
+        now += 20 + between_ms
+    return dict(diagnose_recording(events.close())["verdict"])
+
+
+def test_a_function_of_the_users_there_is_named_and_not_called_the_trainings_own_work(tmp_path):
+    verdict = _verdict(tmp_path, 10, METRICS)
+
+    assert verdict["state"] == "undetermined"
+    assert "collect_metrics (train.py:60), between backward and update, takes 33% of the time" in verdict["summary"]
+
+
+@pytest.mark.parametrize(("between_ms", "called"), [(10, CLIP), (1, METRICS)], ids=["what torch clips", "a short one"])
+def test_clipping_and_short_functions_are_the_trainings_own_work(tmp_path, between_ms, called):
+    assert "between backward" not in _verdict(tmp_path, between_ms, called)["summary"]
