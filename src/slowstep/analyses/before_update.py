@@ -28,8 +28,10 @@ class BeforeUpdate:
 
 
 def find_before_update(trainer: Trainer, steps: Steps, stacks: Stacks) -> BeforeUpdate | None:
-    """The user's function with most stacks there; None where too few were taken or none stands in a function of the user's."""
+    """The user's function with most stacks there; None without backwards, with too few stacks, or where none stands in such a one."""
     backward = np.sort(trainer.spans.filter(pl.col("kind") == "backward")["end_ns"].to_numpy())
+    if not len(backward):
+        return None
     at = np.searchsorted(backward, trainer.update_start_ns, side="right") - 1
     known = at >= 0
     start, end = backward[np.maximum(at, 0)][known], trainer.update_start_ns[known]

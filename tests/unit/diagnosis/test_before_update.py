@@ -16,7 +16,7 @@ CLIP = ("/usr/lib/python3.11/site-packages/torch/nn/utils/clip_grad.py", "clip_g
 METRICS = (SCRIPT, "collect_metrics", 60, 62)
 
 
-def _verdict(folder: Path, between_ms: float, called: tuple[str, str, int, int]) -> dict[str, Any]:
+def _verdict(folder: Path, between_ms: float, called: tuple[str, str, int, int], *, backwards: bool = True) -> dict[str, Any]:
     """Of sixty steps of 20 ms, and what is called between backward and update."""
     events = Events(folder)
     events.loader(workers=1)
@@ -25,7 +25,8 @@ def _verdict(folder: Path, between_ms: float, called: tuple[str, str, int, int])
     for batch in range(60):
         events.fetch(now, now + 1, batch, worker=0, cpu=1)
         events.wait(now + 1, now + 1.5, batch)
-        events.backward(now + 8, now + 17)
+        if backwards:
+            events.backward(now + 8, now + 17)
         events.trainer.event(fmt.STACK, at(now + 17 + between_ms / 2), at(now + 17 + between_ms / 2), stack, 20e6, 0, thread=TRAINER_THREAD)
         events.update(now + 17 + between_ms, now + 19 + between_ms)
         now += 20 + between_ms
@@ -37,6 +38,10 @@ def test_a_function_of_the_users_there_is_named_and_not_called_the_trainings_own
 
     assert verdict["state"] == "undetermined"
     assert "collect_metrics (train.py:60), between backward and update, takes 33% of the time" in verdict["summary"]
+
+
+def test_without_backwards_nothing_is_between(tmp_path):
+    assert "between backward" not in _verdict(tmp_path, 10, METRICS, backwards=False)["summary"]
 
 
 @pytest.mark.parametrize(("between_ms", "called"), [(10, CLIP), (1, METRICS)], ids=["what torch clips", "a short one"])
