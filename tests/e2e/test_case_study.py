@@ -76,7 +76,7 @@ def test_planted_input_problem_is_the_verdict(
         pytest.param("slow-collate", "slow-collate", "preprocess", "collate_slow", marks=slow),
         pytest.param("slow-transform", "slow-transform", "preprocess", "darken_corners_pixel_by_pixel", marks=slow),
         pytest.param("small-batch", "small-batch", "compute", None, marks=slow),
-        ("slow-callback", "slow-callback", "output", "save_mask_images"),
+        pytest.param("slow-callback", "slow-callback", "output", "save_mask_images", marks=slow),
         pytest.param("blocking-checkpoint", "blocking-checkpoint", "store", None, marks=slow),
         pytest.param("growing-history", "growing-file", "output", "History.rewrite", marks=slow),
         pytest.param("frequent-validation", "frequent-validation", "output", None, marks=slow),

@@ -13,6 +13,8 @@ from slowstep.record.format import FAILED as RAISED
 
 pytest.importorskip("torch.distributed")
 
+pytestmark = pytest.mark.slow
+
 Run = Callable[..., Ran]
 
 PARTS = """

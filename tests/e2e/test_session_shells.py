@@ -18,6 +18,8 @@ from slowstep.workflow.diagnose import diagnose_recording
 
 pytest.importorskip("torch")
 
+pytestmark = pytest.mark.slow
+
 SETUP = """
 import time
 import torch
@@ -199,7 +201,6 @@ CELLS = [
 ]
 
 
-@pytest.mark.slow
 def test_a_real_notebook_shows_reports_that_name_its_cells(tmp_path: Path) -> None:
     outputs = execute(CELLS, tmp_path)
 
@@ -219,7 +220,6 @@ def test_a_real_notebook_shows_reports_that_name_its_cells(tmp_path: Path) -> No
     assert frames
 
 
-@pytest.mark.slow
 def test_the_example_notebook_works(tmp_path: Path) -> None:
     path = Path(__file__).parents[2] / "examples" / "notebook.ipynb"
     notebook = json.loads(path.read_text())
