@@ -35,7 +35,7 @@ test: lint
 	$(BIN)/python -m pytest
 
 check: lint
-	$(BIN)/python -m pytest -m 'not slow'
+	$(BIN)/python -m pytest -m 'not slow' -n auto
 
 demo: $(STAMP)
 	$(BIN)/slowstep run examples/case_study/train.py --variant serial-loader

@@ -71,7 +71,7 @@ def test_planted_input_problem_is_the_verdict(
 @pytest.mark.parametrize(
     ("variant", "rule", "stage", "function"),
     [
-        ("serial-loader", "serial-loader", "preprocess", None),
+        pytest.param("serial-loader", "serial-loader", "preprocess", None, marks=slow),
         pytest.param("too-few-workers", "too-few-workers", "read", None, marks=slow),
         pytest.param("slow-collate", "slow-collate", "preprocess", "collate_slow", marks=slow),
         pytest.param("slow-transform", "slow-transform", "preprocess", "darken_corners_pixel_by_pixel", marks=slow),
