@@ -29,8 +29,9 @@ SETTLING, COUNTED = 10, 40
 
 
 def switch(recorder: Recorder, on: bool) -> None:
-    while recorder.undos:
-        recorder.undos.pop()()
+    for undos in (recorder.undos, recorder.optimizer_undos):
+        while undos:
+            undos.pop()()
     if on:
         for hook in discovered():
             if hook.module in sys.modules:
