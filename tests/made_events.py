@@ -7,6 +7,7 @@ from typing import Any
 
 from made_recordings import DATA, LOOP, MS, SCRIPT, START_NS, TRAINER_PID, TRAINER_THREAD, Writer
 from slowstep.record import format as fmt
+from slowstep.sources._source import PLAIN
 from slowstep.sources.recording import SOURCE
 from slowstep.stages import STAGES
 from slowstep.timeline.timeline import Timeline
@@ -109,7 +110,7 @@ class Events:
 
     def timeline(self) -> Timeline:
         """Write the files and read them again."""
-        return SOURCE.read(self.close())
+        return SOURCE.read(self.close(), PLAIN)
 
 
 def _process(pid: int, role: str) -> dict[str, Any]:

@@ -59,6 +59,8 @@ def diagnose(m: Measurements) -> Diagnosis:
     unjudged: list[NotJudged] = []
     advice: list[Finding] = []
     for rule in rules().values():
+        if rule.judge is None:
+            continue
         answer = rule.judge(m)
         if isinstance(answer, NotJudged):
             unjudged.append(answer)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.diagnosis.gain import Counterfactual
 from slowstep.findings import Finding, NotJudged
 
@@ -25,10 +26,16 @@ Answer = Judged | NotJudged | None
 class Rule:
     """One rule: named for its problem, never for the cure. `stages` are those that it may blame.
 
+    `judge` judges what was recorded of a run, `judge_trace` what a profiler's trace shows; a rule has at least one of them.
     `advisory` where all that it finds is advice: then it leaves no verdict in doubt where it could not judge.
     """
 
     name: str
     stages: tuple[str, ...]
-    judge: Callable[[Measurements], Answer]
+    judge: Callable[[Measurements], Answer] | None = None
+    judge_trace: Callable[[TraceMeasurements], Answer] | None = None
     advisory: bool = False
+
+    def __post_init__(self) -> None:
+        if self.judge is None and self.judge_trace is None:
+            raise ValueError(f"rule {self.name!r} judges nothing")

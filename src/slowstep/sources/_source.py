@@ -5,14 +5,34 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from slowstep.timeline.timeline import Timeline
 
 
+def _silent(share: float) -> None:
+    """Show no progress."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reading:
+    """How something is to be read: in at most `memory_bytes` (None: as the source pleases), telling `progress` the share done, 0 to 1."""
+
+    memory_bytes: int | None = None
+    progress: Callable[[float], None] = _silent
+
+
+PLAIN: Final = Reading()
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Source:
-    """One format. `sniff(head, path)` sees the first bytes (none of a folder); `read(path)` raises UnreadableInput for anything else."""
+    """One format, of one recording or of one rank's trace.
+
+    `sniff(head, path)` sees the first bytes, unpacked where they are gzip (none of a folder); `read(path, how)` raises UnreadableInput
+    for what it cannot make anything of, and reads what it can of anything else.
+    """
 
     name: str
     sniff: Callable[[bytes, Path], bool]
-    read: Callable[[Path], Timeline]
+    read: Callable[[Path, Reading], Timeline]

@@ -17,7 +17,7 @@ from slowstep.record import format as fmt
 from slowstep.sources._cells import name_cells
 from slowstep.sources._recording_machine import machine_tables
 from slowstep.sources._recording_notes import Notes, process_facts, read_notes, run_facts
-from slowstep.sources._source import Source
+from slowstep.sources._source import PLAIN, Reading, Source
 from slowstep.timeline.schema import TABLE, TABLES
 from slowstep.timeline.timeline import Timeline
 
@@ -44,7 +44,7 @@ def sniff(head: bytes, path: Path) -> bool:
     return path.is_dir() and ((path / "launcher.jsonl").exists() or any(path.glob("*.rec")))
 
 
-def read(path: Path) -> Timeline:
+def read(path: Path, how: Reading = PLAIN) -> Timeline:
     """Read a recording folder into a Timeline. Raises UnreadableInput where the folder holds no recording or cannot be read."""
     try:
         files = sorted(file for file in path.glob("*.jsonl"))

@@ -5,42 +5,11 @@ A source fills these tables and states by nulls what it cannot know. Analyses re
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import polars as pl
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Column:
-    """One column: its name (with the unit in it where it has one), type, meaning, and whether a value may be unknown."""
-
-    name: str
-    type: type[pl.DataType]
-    meaning: str
-    nullable: bool = False
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Table:
-    """One table: `row` says in one sentence what a row is."""
-
-    name: str
-    row: str
-    columns: tuple[Column, ...] = field(default=())
-
-    @property
-    def schema(self) -> dict[str, type[pl.DataType]]:
-        """The column types in the form that polars takes."""
-        return {column.name: column.type for column in self.columns}
-
-    def empty(self) -> pl.DataFrame:
-        """The table without rows: what a source that saw none of these hands over."""
-        return pl.DataFrame(schema=self.schema)
-
-
-def _column(name: str, kind: type[pl.DataType], meaning: str, *, nullable: bool = False) -> Column:
-    return Column(name=name, type=kind, meaning=meaning, nullable=nullable)
-
+from slowstep.timeline.table import Table
+from slowstep.timeline.table import column as _column
+from slowstep.timeline.trace_tables import TRACE_TABLES
 
 PROCESS = _column("process", pl.Int32, "index of the process in `processes`")
 THREAD = _column("thread", pl.UInt32, "native thread id")
@@ -75,7 +44,7 @@ TABLES: tuple[Table, ...] = (
             _column("num_workers", pl.Int64, "worker processes of the loader"),
             _column("prefetch_factor", pl.Int64, "batches asked for ahead per worker", nullable=True),
             _column("batch_size", pl.Int64, "batch size the loader was given", nullable=True),
-            _column("workers", pl.List(pl.Int64), "process ids of its workers"),  # type: ignore[arg-type]
+            _column("workers", pl.List(pl.Int64), "process ids of its workers"),
             _column("dataset", pl.String, "type name of the dataset", nullable=True),
             _column("collate", pl.String, "qualified name of the collate function", nullable=True),
             _column("collate_file", pl.String, "file of the collate function", nullable=True),
@@ -498,4 +467,4 @@ TABLES: tuple[Table, ...] = (
     ),
 )
 
-TABLE: dict[str, Table] = {table.name: table for table in TABLES}
+TABLE: dict[str, Table] = {table.name: table for table in (*TABLES, *TRACE_TABLES)}

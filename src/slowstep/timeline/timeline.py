@@ -10,6 +10,7 @@ import polars as pl
 
 from slowstep.health import Health
 from slowstep.timeline.schema import TABLE
+from slowstep.timeline.trace import TraceFacts
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -92,6 +93,7 @@ class Timeline:
     processes: tuple[ProcessFacts, ...]
     run: RunFacts
     health: tuple[Health, ...]
+    trace: TraceFacts | None = None  # where the source is a profiler's trace
 
     def table(self, name: str) -> pl.DataFrame:
         """A table by name; empty where the source saw none of its rows. Raises KeyError for a name that is not declared."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from slowstep.errors import UnreadableInput
 from slowstep.registry import discover
-from slowstep.sources._source import Source
+from slowstep.sources._source import PLAIN, Source
 from slowstep.timeline.timeline import Timeline
 
 HEAD_BYTES = 4096
@@ -19,7 +19,7 @@ def load(path: Path) -> Timeline:
     head = _head(path)
     for source in sources().values():
         if source.sniff(head, path):
-            return source.read(path)
+            return source.read(path, PLAIN)
     raise UnreadableInput(_unknown(path))
 
 

@@ -1,0 +1,1 @@
+"""Measurements of a profiler's trace: one file an analysis, one declared table each."""

@@ -1,0 +1,64 @@
+"""Everything that rules may know of a trace."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import polars as pl
+
+from slowstep.timeline.trace import TraceFacts
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Coverage:
+    """How much of what happened the trace shows. None is unknown; shares are 0 to 1."""
+
+    kernels: int
+    kernels_with_launch: float | None  # share of the device's kernels whose launch is in the trace (graph launches count for all theirs)
+    launches_with_kernel: float | None  # share of launches whose kernel is in the trace
+    inside_steps: float | None  # share of the trace's whole time that lies inside the window's steps
+    devices: int
+    streams: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TraceMeasurements:
+    """One rank's trace as measured. `tables` are by the names in `tables.py`, all of them there, empty where nothing was seen.
+
+    `training` is False where there is no backward pass: inference, or a part of a training that shows none. `batch_size` is what the
+    user said, else what the input's shapes tell, else None.
+    """
+
+    facts: TraceFacts
+    coverage: Coverage
+    tables: Mapping[str, pl.DataFrame]
+    training: bool
+    batch_size: int | None
+    batch_size_from: str | None
+    device_name: str | None
+    compute_capability: float | None
+    device_busy_share: float | None  # of the window; None without device events
+    has_device: bool
+
+    def table(self, name: str) -> pl.DataFrame:
+        """A table by name. Raises KeyError for one that is not declared."""
+        return self.tables[name]
+
+    @property
+    def step_ns(self) -> list[int]:
+        """Length of each step of the window."""
+        steps = self.tables["steps"]
+        return (steps["end_ns"] - steps["start_ns"]).to_list()
+
+    @property
+    def window_ns(self) -> int:
+        """Length of all steps together."""
+        return sum(self.step_ns)
+
+    def share(self, stage: str, *parts: str) -> float:
+        """Share of the window charged to a stage, or to some of its parts."""
+        ledger = self.tables["ledger"].filter(pl.col("stage") == stage)
+        if parts:
+            ledger = ledger.filter(pl.col("part").is_in(parts))
+        return float(ledger["ns"].sum()) / max(self.window_ns, 1)

@@ -1,0 +1,33 @@
+"""The names of the parts of a trace's ledger: what an instant can be charged to beside its stage."""
+
+from __future__ import annotations
+
+from typing import Final
+
+# compute, with the device at work
+KERNELS: Final = "kernels"
+DEVICE_COPIES: Final = "device-to-device copies"
+MEMSETS: Final = "filling memory"
+# compute, with the device idle: host time that nothing else names, up to the launch of the next kernel
+LAUNCH: Final = "launch"
+# compute, in a trace without a device: operators, by direction, and what is between them
+FORWARD: Final = "forward"
+BACKWARD: Final = "backward"
+OPTIMIZER: Final = "optimizer"
+HOST_PYTHON: Final = "between operators"
+# gradient_sharing
+COLLECTIVES: Final = "exposed collectives"
+# h2d and d2h, with a copy running and nothing of higher rank
+COPIES: Final = "exposed copies"
+# d2h, with the device idle: the whole part is RUN_DRY followed by the call and, where known, its source line in brackets
+RUN_DRY: Final = "run dry after "
+# preprocess: a trace of the training process cannot tell what the producer of the batch did
+INPUT_WAIT: Final = "waiting for input"
+# output, store: the part is the name of the range; these where it has none
+CALLBACKS: Final = "callbacks"
+VALIDATION: Final = "validation"
+CHECKPOINT: Final = "checkpoint"
+LOGGING: Final = "logging"
+# unattributed
+NO_LAUNCH: Final = "idle before work whose launch is not in the trace"
+UNNAMED: Final = "nothing recorded"

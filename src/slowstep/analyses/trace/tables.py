@@ -1,0 +1,233 @@
+"""The tables that the analyses of a trace make, declared once: row meaning, columns, units. docs/tables.md is generated from here.
+
+`step` is the position of a step in the window (0 is the first), the row number in `steps`. Times are nanoseconds on the trace's clock;
+device time is that of the whole device: an instant in which two streams work counts once, where a column does not say otherwise.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from slowstep.timeline.table import Table, column
+
+STEP = column("step", pl.Int32, "position of the step in the window")
+START = column("start_ns", pl.Int64, "when it began")
+END = column("end_ns", pl.Int64, "when it ended")
+OPERATOR = column("operator", pl.String, "innermost framework operator around it, the outermost one for what it launched", nullable=True)
+WHERE = column("where", pl.String, "source line, as file:line, of the user's code where stacks tell it", nullable=True)
+THREAD = column("thread", pl.Int32, "index of the host thread", nullable=True)
+
+STEPS = Table(
+    name="steps",
+    row="One row per step of the window.",
+    columns=(
+        STEP,
+        column("number", pl.Int64, "its number in the trace; counted from 0 where it has none"),
+        START,
+        END,
+        column("mark", pl.String, "by what it is known: ProfilerStep, NVTX, step_num, Profiled batch, inferred, window"),
+        THREAD,
+    ),
+)
+LEDGER = Table(
+    name="ledger",
+    row="One row per step, stage and part that has time; a step's rows sum to its length exactly.",
+    columns=(
+        STEP,
+        column("stage", pl.String, "one of the eight stages, or unattributed"),
+        column("part", pl.String, "piece of the stage"),
+        column("ns", pl.Int64, "time"),
+    ),
+)
+GAPS = Table(
+    name="gaps",
+    row="One row per stretch of time in which the device had nothing to do and one cause held.",
+    columns=(
+        STEP,
+        column("gap", pl.Int32, "number of the gap that it is a piece of"),
+        START,
+        END,
+        column("stage", pl.String, "the stage that is charged"),
+        column("part", pl.String, "the part that is charged"),
+        column("call", pl.String, "the host call or range that held meanwhile", nullable=True),
+        OPERATOR,
+        WHERE,
+        column("between_steps", pl.Boolean, "the gap spans the boundary of two steps"),
+        THREAD,
+    ),
+)
+KERNELS = Table(
+    name="kernels",
+    row="One row per kernel name in the window.",
+    columns=(
+        column("name", pl.String, "name as in the trace"),
+        column(
+            "class",
+            pl.String,
+            "matmul, convolution, attention, elementwise, reduction, normalization, embedding, optimizer, collective, other",
+        ),
+        column("count", pl.Int64, "how often it ran"),
+        column("total_ns", pl.Int64, "time of its runs, added up"),
+        column("median_ns", pl.Float64, "median run"),
+        column("p05_ns", pl.Float64, "5th percentile of its runs"),
+        column("p95_ns", pl.Float64, "95th percentile of its runs"),
+        column("share", pl.Float64, "of all kernels' time"),
+        column("precision", pl.String, "float64, float32, tf32, float16, bfloat16, float8, int8", nullable=True),
+        column("tensor_core", pl.Boolean, "it uses Tensor Cores (or matrix cores)", nullable=True),
+        column("eligible", pl.Boolean, "its operator could use Tensor Cores", nullable=True),
+        column("why_not", pl.String, "why an eligible kernel does not use them", nullable=True),
+        OPERATOR,
+        column("shapes", pl.String, "shapes of that operator's inputs in the run with most time", nullable=True),
+        WHERE,
+        column("launch_delay_ns", pl.Float64, "median time from the end of its launch call to its start", nullable=True),
+        column("occupancy", pl.Float64, "median estimated achieved occupancy", nullable=True),
+    ),
+)
+OPERATORS = Table(
+    name="operators",
+    row="One row per operator name, shapes and source line.",
+    columns=(
+        column("name", pl.String, "name as in the trace"),
+        column("shapes", pl.String, "shapes of its inputs", nullable=True),
+        column("types", pl.String, "element types of its inputs", nullable=True),
+        WHERE,
+        column("count", pl.Int64, "how often it was called"),
+        column("host_total_ns", pl.Int64, "host time from call to return"),
+        column("host_self_ns", pl.Int64, "of it, outside operators that it called"),
+        column("device_total_ns", pl.Int64, "time of the kernels and copies that it launched, those of operators inside it included"),
+        column("device_self_ns", pl.Int64, "of it, outside operators that it called"),
+        column("launches", pl.Int64, "device events that it launched itself"),
+        column("on_host", pl.Boolean, "it computed on the host though the training has a device", nullable=True),
+        column("backward", pl.Boolean, "called by autograd's backward"),
+    ),
+)
+LAUNCHES = Table(
+    name="launches",
+    row="One row per step.",
+    columns=(
+        STEP,
+        column("kernels", pl.Int64, "kernels that ran"),
+        column("launches", pl.Int64, "host calls that launched kernels"),
+        column("graph_launches", pl.Int64, "of them, of whole graphs"),
+        column("launch_ns", pl.Int64, "host time inside those calls"),
+        column("median_kernel_ns", pl.Float64, "median kernel", nullable=True),
+        column("median_delay_ns", pl.Float64, "median time from the end of a launch call to its kernel's start", nullable=True),
+        column("short_kernels", pl.Int64, "kernels that took less time than a launch takes"),
+        column("queue_depth", pl.Float64, "mean number of kernels launched and not yet begun", nullable=True),
+        column("queue_empty_share", pl.Float64, "share of the step in which nothing was launched and unfinished", nullable=True),
+    ),
+)
+COPIES = Table(
+    name="copies",
+    row="One row per kind of copy, operator and source line.",
+    columns=(
+        column("kind", pl.String, "h2d, d2h, d2d, p2p, memset"),
+        OPERATOR,
+        WHERE,
+        column("count", pl.Int64, "how often"),
+        column("steps", pl.Int64, "steps of the window in which it occurs"),
+        column("bytes", pl.Int64, "bytes in all", nullable=True),
+        column("total_ns", pl.Int64, "time of the copies, added up"),
+        column("exposed_ns", pl.Int64, "of it, while the device did nothing of higher rank"),
+        column("gb_per_s", pl.Float64, "bytes by time, 1e9 bytes", nullable=True),
+        column("pageable", pl.Boolean, "from or to pageable memory", nullable=True),
+        column("blocking", pl.Boolean, "the host waited for it"),
+        column("repeated", pl.Boolean, "the same copy (place, bytes) in every step of the window, the input's own excepted"),
+    ),
+)
+SYNCHRONIZATIONS = Table(
+    name="synchronizations",
+    row="One row per synchronizing host call, operator and source line.",
+    columns=(
+        column("call", pl.String, "runtime call, as cudaStreamSynchronize"),
+        OPERATOR,
+        WHERE,
+        column("count", pl.Int64, "how often"),
+        column("steps", pl.Int64, "steps of the window in which it occurs"),
+        column("host_wait_ns", pl.Int64, "host time inside the calls"),
+        column("run_dry_ns", pl.Int64, "time for which the device then had nothing to do because of it"),
+        column("reads_back", pl.Boolean, "it waits for a copy to the host"),
+        column("bytes", pl.Int64, "bytes that were read back", nullable=True),
+    ),
+)
+COLLECTIVES = Table(
+    name="collectives",
+    row="One row per operation, kernel name and size.",
+    columns=(
+        column("operation", pl.String, "all_reduce, all_gather, reduce_scatter, broadcast, all_to_all, send_recv, barrier, other"),
+        column("library", pl.String, "nccl, rccl, gloo, xla, other"),
+        column("name", pl.String, "kernel or range name"),
+        column("bytes", pl.Int64, "bytes of its input", nullable=True),
+        column("group_size", pl.Int32, "ranks that take part", nullable=True),
+        column("count", pl.Int64, "how often"),
+        column("total_ns", pl.Int64, "time, added up"),
+        column("exposed_ns", pl.Int64, "of it, while no compute kernel ran"),
+        column("overlapped_ns", pl.Int64, "of it, while a compute kernel ran"),
+        column("bus_gb_per_s", pl.Float64, "bus bandwidth by NCCL's definition, 1e9 bytes", nullable=True),
+    ),
+)
+MEMORY = Table(
+    name="memory",
+    row="One row per step and device of which allocations, or calls that allocate device memory, were recorded.",
+    columns=(
+        STEP,
+        column("device", pl.Int32, "index of the device; -1 is the host"),
+        column("peak_allocated_bytes", pl.Int64, "most bytes in use", nullable=True),
+        column("peak_reserved_bytes", pl.Int64, "most bytes held by the allocator", nullable=True),
+        column("allocator_calls", pl.Int64, "cudaMalloc, cudaFree and their like: calls that the allocator's cache should spare"),
+        column("allocator_ns", pl.Int64, "host time in them"),
+    ),
+)
+LOADER = Table(
+    name="loader",
+    row="One row per request for the next batch that the trace shows.",
+    columns=(
+        STEP,
+        START,
+        END,
+        column("name", pl.String, "name as in the trace"),
+        column("exposed_ns", pl.Int64, "of it, while the device had nothing to do"),
+    ),
+)
+PLACEMENT = Table(
+    name="placement",
+    row="One row per kind of place and precision of operators.",
+    columns=(
+        column("place", pl.String, "device or host"),
+        column("precision", pl.String, "element type of the inputs; unknown without shapes"),
+        column("operators", pl.Int64, "operators called"),
+        column("ns", pl.Int64, "device time on the device, host self time on the host"),
+        column("share", pl.Float64, "of the place's time"),
+    ),
+)
+REPLAY = Table(
+    name="replay",
+    row="One row per scenario and replayed step.",
+    columns=(
+        column("scenario", pl.String, "what is changed; `unchanged` is the check"),
+        STEP,
+        column("observed_ns", pl.Int64, "length of the step in the trace"),
+        column("unchanged_ns", pl.Int64, "length of the step replayed with nothing changed"),
+        column("expected_ns", pl.Int64, "length of the step replayed with the change", nullable=True),
+        column("best_ns", pl.Int64, "the same in the better case of what is assumed", nullable=True),
+        column("worst_ns", pl.Int64, "the same in the worse case", nullable=True),
+        column("residual_ns", pl.Int64, "delays that no dependency explains"),
+        column("not_judged", pl.String, "why the scenario's gain is not known; null where it is", nullable=True),
+    ),
+)
+
+TRACE_MEASUREMENT_TABLES: tuple[Table, ...] = (
+    STEPS,
+    LEDGER,
+    GAPS,
+    KERNELS,
+    OPERATORS,
+    LAUNCHES,
+    COPIES,
+    SYNCHRONIZATIONS,
+    COLLECTIVES,
+    MEMORY,
+    LOADER,
+    PLACEMENT,
+    REPLAY,
+)

@@ -1,0 +1,42 @@
+"""How tables are declared: row meaning, columns, types, units. The declaration is the documentation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import polars as pl
+
+DataType = pl.DataType | type[pl.DataType]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Column:
+    """One column: its name (with the unit in it where it has one), type, meaning, and whether a value may be unknown."""
+
+    name: str
+    type: DataType
+    meaning: str
+    nullable: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Table:
+    """One table: `row` says in one sentence what a row is."""
+
+    name: str
+    row: str
+    columns: tuple[Column, ...] = field(default=())
+
+    @property
+    def schema(self) -> dict[str, DataType]:
+        """The column types in the form that polars takes."""
+        return {column.name: column.type for column in self.columns}
+
+    def empty(self) -> pl.DataFrame:
+        """The table without rows: what is handed over where none of these was seen."""
+        return pl.DataFrame(schema=self.schema)
+
+
+def column(name: str, kind: DataType, meaning: str, *, nullable: bool = False) -> Column:
+    """A column in one line."""
+    return Column(name=name, type=kind, meaning=meaning, nullable=nullable)

@@ -1,0 +1,27 @@
+"""What a profiler's trace says of itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TraceFacts:
+    """The facts of one trace, of one rank; None is unknown.
+
+    `recorded` are the kinds of rows that the profiler was asked for and gave: of "operators", "runtime", "device", "shapes", "stacks",
+    "python", "memory", "annotations". What is not in it is unknown, not absent.
+    """
+
+    format: str  # in words: "Kineto trace", "Nsight Systems export", "XPlane"
+    files: tuple[str, ...]
+    bytes: int  # that were read, as they lie on disk
+    events: int  # that were kept
+    recorded: frozenset[str]
+    framework: str | None = None
+    schema_version: str | None = None
+    rank: int | None = None
+    world_size: int | None = None
+    host: str | None = None
+    vendor: str | None = None  # "nvidia" or "amd"
+    complete: bool = True  # False where the file was cut off
