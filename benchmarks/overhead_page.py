@@ -128,8 +128,8 @@ to write its report. The seconds added are those of the runs with 20 ms steps. T
 is what the report says: events at their calibrated cost, and the CPU time of the sampler and of the monitors beside the training.
 
 Two processes differ by more than slowstep's hooks cost, however alike their scripts are. What the hooks add is therefore measured inside
-one process, `overhead_toggle.py`, that takes them away and installs them again between blocks of 50 steps (in pairs, in random order, the
-first 10 steps of a block left out); sampler and launcher run on in both kinds of blocks. The table of tools compares whole processes."""
+one process, `overhead_toggle.py`, that takes them away and installs them again between blocks of 250 steps (in pairs, in random order, the
+first 50 steps of a block left out); sampler and launcher run on in both kinds of blocks. The table of tools compares whole processes."""
 
 
 def shown_share(share: float | None) -> str:

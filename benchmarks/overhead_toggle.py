@@ -25,7 +25,7 @@ from slowstep.record.activation import discovered, install_one
 from slowstep.record.recorder import Recorder
 
 # Steps after a switch that are not counted, and those that are.
-SETTLING, COUNTED = 10, 40
+SETTLING, COUNTED = 50, 200
 
 
 def switch(recorder: Recorder, on: bool) -> None:
@@ -61,7 +61,7 @@ def block(model: Any, optimizer: Any, source: Iterator[Any]) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--pairs", type=int, default=400)
+    parser.add_argument("--pairs", type=int, default=120)
     parser.add_argument("--result", type=Path, required=True)
     arguments = parser.parse_args()
     torch.set_num_threads(1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from slowstep.analyses.growth import Growth
 from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.steps import Floats
 from slowstep.diagnosis.gain import Case, Counterfactual
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE, producers_beside_ns, with_core_delay
 from slowstep.findings import Evidence
@@ -32,13 +33,18 @@ def is_file(growth: Growth) -> bool:
 
 def growth_counterfactual(m: Measurements, growth: Growth, words: str) -> Counterfactual:
     """The part stays as at the first step; at worse it only grows as much less as is sure."""
-    beside = producers_beside_ns(m)
     sure = min(max(growth.trend.growth_low / growth.trend.growth, 0.0), 1.0)
-    case = Case(removed_ns=growth.above_ns, beside_ns=beside)
-    worse = Case(removed_ns=sure * growth.above_ns, beside_ns=WORSE_BESIDE * beside)
-    # At better what the part takes at first goes too.
-    better = Case(removed_ns=with_core_delay(m, growth.part), beside_ns=beside)
-    return Counterfactual(assumes=words, expected=case, worse=worse, better=better)
+
+    def case(removed_ns: Floats, factor: float = 1.0) -> Case:
+        return Case(removed_ns=removed_ns, beside_ns=factor * producers_beside_ns(m, spared_cpu_ns=float(removed_ns.mean())))
+
+    return Counterfactual(
+        assumes=words,
+        expected=case(growth.above_ns),
+        worse=case(sure * growth.above_ns, WORSE_BESIDE),
+        # What the part takes at first goes too.
+        better=case(with_core_delay(m, growth.part)),
+    )
 
 
 def growth_evidence(m: Measurements, growth: Growth, share: float) -> tuple[Evidence, ...]:

@@ -38,6 +38,10 @@ FIRING: dict[str, tuple[dict[str, Any], str, dict[str, Any]]] = {
         {"after_ms": 1, "after_growth_ms": 20, "after_writes": True, "getitem_ms": 2}, "output",
         {"after_ms": 1, "after_writes": True, "getitem_ms": 2}
     ),
+    "growing-file on a core that it takes from the workers": (
+        {"after_ms": 1, "after_growth_ms": 60, "after_writes": True, "getitem_ms": 10, "cores": 2}, "output",
+        {"after_ms": 1, "after_writes": True, "getitem_ms": 10, "cores": 2}
+    ),
     "periodic-stall": ({"stall": (10, 60)}, "compute", {}),
 }  # fmt: skip
 

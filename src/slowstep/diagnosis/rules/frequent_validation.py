@@ -44,9 +44,10 @@ def judge(m: Measurements) -> Answer:
     threshold = SHARE_ONCE_AN_EPOCH if event.count <= epochs + 1 else SHARE_AT_LEAST
     if share < threshold:
         return None
-    beside = producers_beside_ns(m)
-    case = Case(removed_ns=event.ns / 2, beside_ns=beside)
-    worse = Case(removed_ns=event.ns / 2, beside_ns=WORSE_BESIDE * beside)
+    removed = event.ns / 2
+    beside = producers_beside_ns(m, spared_cpu_ns=float(removed.mean()))
+    case = Case(removed_ns=removed, beside_ns=beside)
+    worse = Case(removed_ns=removed, beside_ns=WORSE_BESIDE * beside)
     every = round(event.every_steps)
     words = f"validation every {2 * every} steps, each as long as now"
     counterfactual = Counterfactual(assumes=words, expected=case, worse=worse, better=case)

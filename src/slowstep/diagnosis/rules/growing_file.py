@@ -69,7 +69,7 @@ def _checkpoints(m: Measurements) -> Judged | None:
     share, low, high = share_interval(m, above)
     if share < CLAIM:
         return None
-    beside = producers_beside_ns(m)
+    beside = producers_beside_ns(m, spared_cpu_ns=float(above.mean()))
     case = Case(removed_ns=above, beside_ns=beside)
     worse = Case(removed_ns=above, beside_ns=WORSE_BESIDE * beside)
     counterfactual = Counterfactual(assumes="checkpoints stay as small as the first", expected=case, worse=worse, better=case)

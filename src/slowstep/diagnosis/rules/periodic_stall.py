@@ -40,7 +40,7 @@ def judge(m: Measurements) -> Answer:
     share, low, high = share_interval(m, event.ns)
     if share < CLAIM:
         return None
-    beside = producers_beside_ns(m)
+    beside = producers_beside_ns(m, spared_cpu_ns=float(event.ns.mean()))
     case = Case(removed_ns=event.ns, beside_ns=beside)
     worse = Case(removed_ns=event.ns, beside_ns=WORSE_BESIDE * beside)
     counterfactual = Counterfactual(assumes="those steps are as long as the others", expected=case, worse=worse, better=case)
