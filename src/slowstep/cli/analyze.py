@@ -1,35 +1,94 @@
-"""`slowstep analyze PATH`: the report of a recording that was made before."""
+"""`slowstep analyze PATH...`: the report of a recording that was made before, or of a profiler's traces."""
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from slowstep.analyses.trace.measure import Chosen
+from slowstep.cli.progress import progress_on
+from slowstep.errors import BadUsage
 from slowstep.report.json import dumps, write
 from slowstep.report.terminal import show
-from slowstep.workflow.diagnose import diagnose_recording
+from slowstep.sources._source import Reading
+from slowstep.workflow.analyze import analyze as analyze_paths
+from slowstep.workflow.export import SUFFIX, Kind
+from slowstep.workflow.export import export as export_trace
+from slowstep.workflow.traces import Asked
+
+UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
 def analyze(
-    path: Annotated[Path, typer.Argument(help="A recording: the folder that `slowstep run` made.")],
+    paths: Annotated[
+        list[Path],
+        typer.Argument(metavar="PATH...", help="A recording (the folder that `slowstep run` made), or traces, or a folder."),
+    ],
     json: Annotated[
         str | None, typer.Option("--json", metavar="FILE", help="Write the report as JSON to FILE, - for standard output.")
     ] = None,
     warmup: Annotated[
-        int | None, typer.Option("--warmup", metavar="N", min=0, help="Leave out the first N steps; found by itself without it.")
+        int | None,
+        typer.Option("--warmup", metavar="N", min=0, help="Leave out the first N steps of a recording; found by itself without it."),
     ] = None,
     rank: Annotated[
         int | None, typer.Option("--rank", metavar="N", min=0, help="Show this rank; without it the one that the others wait for, else 0.")
     ] = None,
+    step: Annotated[
+        str | None, typer.Option("--step", metavar="N|slowest|median", help="Look at one step of a trace: by its number, or its length.")
+    ] = None,
+    batch_size: Annotated[
+        int | None, typer.Option("--batch-size", metavar="N", min=1, help="Samples in a step of the trace, where it does not tell them.")
+    ] = None,
+    memory: Annotated[
+        str | None, typer.Option("--memory", metavar="SIZE", help="Read a trace in at most so much memory, e.g. 500M or 2G.")
+    ] = None,
+    export: Annotated[
+        str | None,
+        typer.Option("--export", metavar="chrome|parquet", help="Write a trace with findings as tracks for Perfetto, or all tables."),
+    ] = None,
+    export_to: Annotated[Path | None, typer.Option("--export-to", metavar="PATH", help="Where; in the current folder without it.")] = None,
 ) -> None:
-    """Diagnose a recording: where the time goes, what the bottleneck is, what fixing it would gain."""
-    report = diagnose_recording(path, warmup=warmup, rank=rank)
+    """Diagnose a recording or a trace: where the time goes, what the bottleneck is, what fixing it would gain."""
+    asked = Asked(step=_step(step), batch_size=batch_size)
+    with progress_on(sys.stderr) as progress:
+        how = Reading(memory_bytes=_bytes(memory), progress=progress)
+        report = analyze_paths(paths, warmup=warmup, rank=rank, asked=asked, how=how)
+        place = export_trace(_kind(export), paths, report, export_to, asked=asked, how=how) if export else None
     if json == "-":
         sys.stdout.write(dumps(report))
         return
     if json is not None:
         write(report, json)
     show(report, sys.stdout)
+    if place is not None:
+        print(f"Written     {place}")
+
+
+def _kind(text: str) -> Kind:
+    for kind in SUFFIX:
+        if text == kind:
+            return kind
+    raise BadUsage(f"--export {text}: give chrome or parquet.")
+
+
+def _step(text: str | None) -> Chosen:
+    if text is None or text == "slowest" or text == "median":
+        return text  # type: ignore[return-value]
+    try:
+        return int(text)
+    except ValueError:
+        raise BadUsage(f"--step {text}: give a step's number, `slowest` or `median`.") from None
+
+
+def _bytes(text: str | None) -> int | None:
+    if text is None:
+        return None
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmg]?)i?b?", text.strip().lower())
+    if match is None or float(match[1]) <= 0:
+        raise BadUsage(f"--memory {text}: give a size such as 500M or 2G.")
+    return int(float(match[1]) * UNITS[match[2]])

@@ -2,102 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
-
 import numpy as np
 
 from slowstep.analyses.load import BUSY_FROM
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.gain import Case, Counterfactual, predict
-from slowstep.diagnosis.rule import Judged, Rule
-from slowstep.findings import Finding, NotJudged, Verdict
-from slowstep.registry import discover
+from slowstep.diagnosis.law import (
+    BOTTLENECK_PREDICTED,
+    HEALTHY_SHARE_OF_UNKNOWN_GAIN,
+    HEALTHY_UNATTRIBUTED,
+    UNJUDGED_STAGE,
+    Diagnosis,
+    Next,
+    is_bottleneck,
+    rules,
+    sort_answers,
+)
+from slowstep.diagnosis.rule import Judged
+from slowstep.findings import NotJudged, Verdict
 from slowstep.stages import STAGES, UNATTRIBUTED
 
-# The design's verdict, and its law on what may be claimed.
-BOTTLENECK_PREDICTED = 1.10
-BOTTLENECK_LOW = 1.03
-HEALTHY_UNATTRIBUTED = 0.10
-# What could gain 10 % by its share is not called healthy because nobody knows whether it would.
-HEALTHY_SHARE_OF_UNKNOWN_GAIN = 0.10
-UNJUDGED_STAGE = 0.10
 # No rule judges this stage yet, so the same share as of a stage whose rules could not judge.
 HEALTHY_SHARING = UNJUDGED_STAGE
-CLAIM_AT_LEAST = 0.03
 STEPS_AT_LEAST = 30
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Next:
-    """What binds once the first finding is fixed: a stage, and in words what its demand is."""
-
-    stage: str
-    predicted: str
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Diagnosis:
-    """What the rules made of the measurements."""
-
-    findings: tuple[Finding, ...]
-    not_judged: tuple[NotJudged, ...]
-    verdict: Verdict
-    next: Next | None
-
-
-def rules() -> dict[str, Rule]:
-    """All rules, by name."""
-    found = discover("slowstep.diagnosis.rules", "RULE")
-    return {rule.name: rule for rule in found.values() if isinstance(rule, Rule)}
 
 
 def diagnose(m: Measurements) -> Diagnosis:
     """Judge the measurements by every rule and draw the verdict."""
-    judged: list[Judged] = []
-    uncertain: list[Judged] = []
-    unjudged: list[NotJudged] = []
-    advice: list[Finding] = []
-    for rule in rules().values():
-        if rule.judge is None:
-            continue
-        answer = rule.judge(m)
-        if isinstance(answer, NotJudged):
-            unjudged.append(answer)
-        elif answer is not None and answer.finding.advisory:
-            advice.append(answer.finding)
-        elif answer is not None and not _loses(answer.finding):
-            (judged if answer.finding.share_low >= CLAIM_AT_LEAST else uncertain).append(answer)
-    leading = _fold(judged)
-    # Most gain first, but a gain that may be nothing stands behind one that is certain: the first finding is what the verdict names.
-    leading.sort(key=lambda j: (not _is_bottleneck(j.finding), -(j.finding.gain.predicted or 0.0)))
-    verdict = _verdict(m, leading, uncertain, unjudged)
+    answers = sort_answers(rule.judge(m) for rule in rules().values() if rule.judge is not None)
+    leading = answers.leading
     return Diagnosis(
-        findings=(*(j.finding for j in leading), *advice),
-        not_judged=tuple(unjudged),
-        verdict=verdict,
+        findings=answers.findings,
+        not_judged=tuple(answers.unjudged),
+        verdict=_verdict(m, leading, answers.uncertain, answers.unjudged),
         next=_next(m, leading[0]) if leading else None,
     )
-
-
-def _fold(judged: Iterable[Judged]) -> list[Judged]:
-    """Of findings that claim the same part, the one that names the cause leads; the others are folded into it."""
-    leading: list[Judged] = []
-    ranked = sorted(judged, key=lambda j: (not j.finding.names_cause, -(j.finding.gain.predicted or 0.0)))
-    for candidate in ranked:
-        over = next((i for i, j in enumerate(leading) if set(j.finding.claims) & set(candidate.finding.claims)), None)
-        if over is None:
-            leading.append(candidate)
-        else:
-            finding = leading[over].finding
-            leading[over] = replace(leading[over], finding=replace(finding, also=(*finding.also, candidate.finding.rule)))
-    return leading
 
 
 def _verdict(m: Measurements, leading: list[Judged], uncertain: list[Judged], unjudged: list[NotJudged]) -> Verdict:
     largest = _largest_stage(m)
     doubt = _doubt(m)
-    first = next((j.finding for j in leading if _is_bottleneck(j.finding)), None)
+    first = next((j.finding for j in leading if is_bottleneck(j.finding)), None)
     if doubt is not None:
         return Verdict(state="undetermined", stage=largest, healthy=None, rule=None, summary=doubt)
     if first is not None:
@@ -108,16 +53,6 @@ def _verdict(m: Measurements, leading: list[Judged], uncertain: list[Judged], un
     share = m.ledger.share(largest)
     summary = f"no rule found anything worth 10 %: {share:.0%} of the time is {largest}, the training's own work"
     return Verdict(state="healthy", stage=largest, healthy=True, rule=None, summary=summary)
-
-
-def _loses(finding: Finding) -> bool:
-    """Whether the fix would make the training slower, to two digits: then there is nothing to advise."""
-    predicted = finding.gain.predicted
-    return predicted is not None and round(predicted, 2) < 1.0
-
-
-def _is_bottleneck(finding: Finding) -> bool:
-    return (finding.gain.predicted or 0.0) >= BOTTLENECK_PREDICTED and (finding.gain.low or 0.0) > BOTTLENECK_LOW
 
 
 def _doubt(m: Measurements) -> str | None:

@@ -12,7 +12,8 @@ import numpy as np
 from slowstep.analyses.ledger import Ledger
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.own_cost import OwnCost
-from slowstep.diagnosis.engine import Diagnosis, busy_note
+from slowstep.diagnosis.engine import busy_note
+from slowstep.diagnosis.law import Diagnosis
 from slowstep.findings import Finding
 from slowstep.health import Health
 from slowstep.report.document import (
@@ -48,10 +49,10 @@ def fill(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosis
         "throughput": _throughput(m),
         "ledger": _ledger(m.ledger, _unseen(m)),
         "verdict": cast(Any, asdict(diagnosis.verdict)),
-        "findings": [_finding(finding) for finding in diagnosis.findings],
+        "findings": [finding_row(finding) for finding in diagnosis.findings],
         "next": {"stage": diagnosis.next.stage, "predicted": diagnosis.next.predicted} if diagnosis.next else None,
         "not_judged": [{"rule": row.rule, "reason": row.reason} for row in diagnosis.not_judged],
-        "health": [_health_row(row) for row in (*timeline.health, *_doubts(timeline, m))],
+        "health": [health_row(row) for row in (*timeline.health, *_doubts(timeline, m))],
         "overhead": _overhead(m.own_cost),
         "experiments": [],
     }
@@ -177,7 +178,8 @@ def _ledger(ledger: Ledger, unseen: tuple[str, ...]) -> list[LedgerRow]:
     return rows
 
 
-def _finding(finding: Finding) -> FindingRow:
+def finding_row(finding: Finding) -> FindingRow:
+    """A finding as a row of the report."""
     row = asdict(finding)
     for internal in ("share_low", "share_high", "names_cause", "advisory"):
         del row[internal]
@@ -186,7 +188,8 @@ def _finding(finding: Finding) -> FindingRow:
     return cast(FindingRow, row)
 
 
-def _health_row(row: Health) -> HealthRow:
+def health_row(row: Health) -> HealthRow:
+    """A health record as a row of the report."""
     return {"name": row.name, "severity": row.severity, "count": row.count, "remedy": row.remedy}
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from slowstep.diagnosis import rules as package
-from slowstep.diagnosis.engine import rules
+from slowstep.diagnosis.law import rules
 from slowstep.stages import STAGES
 
 HEADINGS = ["What it sees:", "Why it costs:", "How the gain is predicted:", "When it is wrong:", "What to try:"]

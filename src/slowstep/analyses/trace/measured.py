@@ -40,6 +40,7 @@ class TraceMeasurements:
     compute_capability: float | None
     device_busy_share: float | None  # of the window; None without device events
     has_device: bool
+    notes: tuple[str, ...] = ()  # sentences that the reader must see, e.g. how the steps were made out
 
     def table(self, name: str) -> pl.DataFrame:
         """A table by name. Raises KeyError for one that is not declared."""

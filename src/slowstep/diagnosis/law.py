@@ -1,0 +1,101 @@
+"""The design's law on findings and verdicts, whatever was measured: what may be claimed, what folds, what is a bottleneck."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.findings import Finding, NotJudged, Verdict
+from slowstep.registry import discover
+
+BOTTLENECK_PREDICTED = 1.10
+BOTTLENECK_LOW = 1.03
+HEALTHY_UNATTRIBUTED = 0.10
+# What could gain 10 % by its share is not called healthy because nobody knows whether it would.
+HEALTHY_SHARE_OF_UNKNOWN_GAIN = 0.10
+UNJUDGED_STAGE = 0.10
+CLAIM_AT_LEAST = 0.03
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Next:
+    """What binds once the first finding is fixed: a stage, and in words what its demand is."""
+
+    stage: str
+    predicted: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Diagnosis:
+    """What the rules made of the measurements."""
+
+    findings: tuple[Finding, ...]
+    not_judged: tuple[NotJudged, ...]
+    verdict: Verdict
+    next: Next | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Answers:
+    """What all rules answered: findings that lead, most gain first, those too uncertain to be claimed, advice, and what went unjudged."""
+
+    leading: list[Judged] = field(default_factory=list)
+    uncertain: list[Judged] = field(default_factory=list)
+    advice: list[Finding] = field(default_factory=list)
+    unjudged: list[NotJudged] = field(default_factory=list)
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Those of the report, in its order."""
+        return (*(judged.finding for judged in self.leading), *self.advice)
+
+
+def rules() -> dict[str, Rule]:
+    """All rules, by name."""
+    found = discover("slowstep.diagnosis.rules", "RULE")
+    return {rule.name: rule for rule in found.values() if isinstance(rule, Rule)}
+
+
+def sort_answers(answers: Iterable[Answer]) -> Answers:
+    """Fold what claims the same, leave out what would lose, and put the rest in order."""
+    sorted_out, claimed = Answers(), list[Judged]()
+    for answer in answers:
+        if isinstance(answer, NotJudged):
+            sorted_out.unjudged.append(answer)
+        elif answer is not None and answer.finding.advisory:
+            sorted_out.advice.append(answer.finding)
+        elif answer is not None and not loses(answer.finding):
+            (claimed if answer.finding.share_low >= CLAIM_AT_LEAST else sorted_out.uncertain).append(answer)
+    sorted_out.leading.extend(rank(fold(claimed)))
+    return sorted_out
+
+
+def fold(judged: Iterable[Judged]) -> list[Judged]:
+    """Of findings that claim the same part, the one that names the cause leads; the others are folded into it."""
+    leading: list[Judged] = []
+    ranked = sorted(judged, key=lambda j: (not j.finding.names_cause, -(j.finding.gain.predicted or 0.0)))
+    for candidate in ranked:
+        over = next((i for i, j in enumerate(leading) if set(j.finding.claims) & set(candidate.finding.claims)), None)
+        if over is None:
+            leading.append(candidate)
+        else:
+            finding = leading[over].finding
+            leading[over] = replace(leading[over], finding=replace(finding, also=(*finding.also, candidate.finding.rule)))
+    return leading
+
+
+def rank(leading: list[Judged]) -> list[Judged]:
+    """Most gain first, but a gain that may be nothing stands behind one that is certain: the first finding is what the verdict names."""
+    return sorted(leading, key=lambda j: (not is_bottleneck(j.finding), -(j.finding.gain.predicted or 0.0)))
+
+
+def loses(finding: Finding) -> bool:
+    """Whether the fix would make the training slower, to two digits: then there is nothing to advise."""
+    predicted = finding.gain.predicted
+    return predicted is not None and round(predicted, 2) < 1.0
+
+
+def is_bottleneck(finding: Finding) -> bool:
+    """Whether fixing it surely gains, and gains enough."""
+    return (finding.gain.predicted or 0.0) >= BOTTLENECK_PREDICTED and (finding.gain.low or 0.0) > BOTTLENECK_LOW

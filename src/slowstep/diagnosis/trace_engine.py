@@ -1,0 +1,114 @@
+"""Runs every rule that judges traces, and draws the verdict by the same law as of a recorded run."""
+
+from __future__ import annotations
+
+import math
+
+from slowstep.analyses.trace.measured import TraceMeasurements
+from slowstep.diagnosis.law import (
+    BOTTLENECK_PREDICTED,
+    HEALTHY_SHARE_OF_UNKNOWN_GAIN,
+    HEALTHY_UNATTRIBUTED,
+    UNJUDGED_STAGE,
+    Answers,
+    Diagnosis,
+    Next,
+    is_bottleneck,
+    rules,
+    sort_answers,
+)
+from slowstep.diagnosis.rule import Judged
+from slowstep.findings import Finding, Verdict
+from slowstep.stages import STAGES, UNATTRIBUTED
+
+# A run needs 30 steps for its verdict; profilers are told to keep three to ten. Of two, one confirms the other.
+STEPS_AT_LEAST = 2
+# What a trace does not show must be less than what a verdict is about.
+COVERED_AT_LEAST = 0.90
+
+
+def diagnose_trace(m: TraceMeasurements) -> Diagnosis:
+    """Judge one rank's trace by every rule that judges traces."""
+    answers = sort_answers(rule.judge_trace(m) for rule in rules().values() if rule.judge_trace is not None)
+    return Diagnosis(
+        findings=answers.findings,
+        not_judged=tuple(answers.unjudged),
+        verdict=_verdict(m, answers),
+        next=_next(m, answers.leading[0].finding) if answers.leading else None,
+    )
+
+
+def _verdict(m: TraceMeasurements, answers: Answers) -> Verdict:
+    largest = max(STAGES, key=m.share)
+    doubt = _doubt(m)
+    if doubt is not None:
+        return Verdict(state="undetermined", stage=largest, healthy=None, rule=None, summary=f"undetermined, because {doubt}")
+    first = next((j.finding for j in answers.leading if is_bottleneck(j.finding)), None)
+    if first is not None:
+        return Verdict(state="bottleneck", stage=first.stage, healthy=False, rule=first.rule, summary=first.title)
+    why = _not_healthy(m, answers)
+    if why is not None:
+        return Verdict(state="undetermined", stage=largest, healthy=None, rule=None, summary=f"undetermined, because {why}")
+    busy = "" if m.device_busy_share is None else f", the device is busy {m.device_busy_share:.0%} of it"
+    summary = f"no rule found anything worth 10 %: {m.share(largest):.0%} of the time is {largest}{busy}"
+    return Verdict(state="healthy", stage=largest, healthy=True, rule=None, summary=summary)
+
+
+def _doubt(m: TraceMeasurements) -> str | None:
+    """Why nothing can be said of the training as a whole, whatever the findings are."""
+    steps = m.table("steps")
+    if not m.training:
+        return "this trace shows no backward pass: it is of an inference, or of a part of a training; the findings below are about what ran"
+    if steps.height and steps["mark"][0] == "window":
+        return "the trace marks no steps and none could be made out: call prof.step() after each update, and trace it again"
+    if steps.height < STEPS_AT_LEAST:
+        return f"the trace holds {steps.height} whole step(s): trace at least {STEPS_AT_LEAST + 1} (active=5 in torch.profiler.schedule)"
+    launched = m.coverage.kernels_with_launch
+    if m.has_device and launched is not None and launched < COVERED_AT_LEAST and m.share(UNATTRIBUTED) >= HEALTHY_UNATTRIBUTED:
+        return (
+            f"{1 - launched:.0%} of the kernels have no launch in the trace: {m.share(UNATTRIBUTED):.0%} of the time has no known cause; "
+            "trace with activities=[CPU, CUDA]"
+        )
+    return None
+
+
+def _not_healthy(m: TraceMeasurements, answers: Answers) -> str | None:
+    """Why the training cannot be called healthy though no single finding is a bottleneck; None where it can."""
+    unattributed = m.share(UNATTRIBUTED)
+    if unattributed >= HEALTHY_UNATTRIBUTED:
+        return f"{unattributed:.0%} of the time could not be attributed; trace the host too, with activities=[CPU, CUDA]"
+    findings = [j.finding for j in answers.leading]
+    unknown = next((f for f in findings if f.gain.predicted is None and f.share >= HEALTHY_SHARE_OF_UNKNOWN_GAIN), None)
+    if unknown is not None:
+        return f"what fixing {unknown.rule} would gain is not known ({unknown.share:.0%} of the time); try its first fix"
+    together = combined_gain(answers.leading)
+    if together >= BOTTLENECK_PREDICTED:
+        if (findings[0].gain.predicted or 0.0) >= BOTTLENECK_PREDICTED:
+            return f"the first finding's gain ({findings[0].gain.predicted:.2f}x) may be nothing; trace more steps"
+        return f"no finding alone reaches 10 %, but all together predict {together:.2f}x; see the findings"
+    for doubtful in (j.finding for j in answers.uncertain if (j.finding.gain.predicted or 0.0) >= BOTTLENECK_PREDICTED):
+        return f"{doubtful.rule} may concern {doubtful.share_low:.0%} to {doubtful.share_high:.0%} of the time; trace more steps"
+    for skipped in answers.unjudged:
+        rule = rules()[skipped.rule]
+        if not rule.advisory and max(m.share(stage) for stage in rule.stages) >= UNJUDGED_STAGE:
+            return f"{skipped.rule} could not be judged: {skipped.reason}"
+    return None
+
+
+def combined_gain(leading: list[Judged]) -> float:
+    """The gain of all findings together. Their claims do not overlap, so the shares of the step that they remove add up."""
+    removed = sum(1 - 1 / j.finding.gain.predicted for j in leading if j.finding.gain.predicted)
+    return math.inf if removed >= 1 else 1 / (1 - removed)
+
+
+def _next(m: TraceMeasurements, first: Finding) -> Next | None:
+    """The largest stage once the first finding's part has gone; None where its gain is unknown."""
+    if not first.gain.predicted:
+        return None
+    removed = 1 - 1 / first.gain.predicted
+    claimed = {stage: m.share(stage, *first.claims) for stage in STAGES}
+    whole = max(sum(claimed.values()), removed, 1e-9)
+    left = {stage: m.share(stage) - removed * claimed[stage] / whole for stage in STAGES}
+    stage = max(left, key=lambda s: left[s])
+    step_ms = m.window_ns / max(len(m.step_ns), 1) / 1e6
+    return Next(stage=stage, predicted=f"{stage}, {left[stage] * step_ms:.1f} of {(1 - removed) * step_ms:.1f} ms per step")

@@ -1,0 +1,1 @@
+"""What a trace and its report become for other programs."""

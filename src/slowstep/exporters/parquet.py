@@ -1,0 +1,26 @@
+"""A trace's tables, as read and as measured, as Parquet files: for anybody's own questions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import polars as pl
+
+from slowstep.errors import UnwritableOutput
+from slowstep.timeline.timeline import Timeline
+from slowstep.timeline.trace_tables import TRACE_TABLES
+
+
+def write_parquet(target: Path, timeline: Timeline, tables: Mapping[str, pl.DataFrame]) -> None:
+    """Write a folder with a file for each table (docs/tables.md). Raises UnwritableOutput where it exists or cannot be written."""
+    try:
+        target.mkdir(parents=True)
+        for table in TRACE_TABLES:
+            timeline.table(table.name).write_parquet(target / f"{table.name}.parquet")
+        for name, rows in tables.items():
+            rows.write_parquet(target / f"{name}.parquet")
+    except FileExistsError:
+        raise UnwritableOutput(f"{target} exists already, and is not written over. Give another place with --export-to.") from None
+    except OSError as error:
+        raise UnwritableOutput(f"{target} cannot be written: {error.strerror or error}.") from error

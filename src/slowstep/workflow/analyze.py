@@ -1,0 +1,34 @@
+"""Whatever lies at a path, a recording or the traces of ranks, becomes the report to show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from slowstep.errors import BadUsage
+from slowstep.sources._source import PLAIN, Reading
+from slowstep.workflow.diagnose import diagnose_recording
+from slowstep.workflow.find import find
+from slowstep.workflow.traces import Asked, diagnose_traces
+
+RECORDING = "recording"
+
+
+def analyze(
+    paths: Sequence[Path], *, warmup: int | None = None, rank: int | None = None, asked: Asked | None = None, how: Reading = PLAIN
+) -> dict[str, Any]:
+    """The report of a recording, or of the rank to be shown first of all traces at the paths.
+
+    Raises UnreadableInput where nothing can be read, NothingRecorded where nothing trained, BadUsage for options that cannot be meant.
+    """
+    found, unknown = find(paths)
+    if not any(each.source.name == RECORDING for each in found):
+        if warmup is not None:
+            raise BadUsage("--warmup is for recordings: of a trace, --step chooses what is looked at.")
+        return diagnose_traces(found, unknown, rank=rank, asked=asked or Asked(), how=how)
+    if len(found) > 1:
+        raise BadUsage(f"{len(found)} recordings or traces were given, of which {found[0].path} is a recording: give one recording alone.")
+    if asked is not None and asked != Asked():
+        raise BadUsage("--step and --batch-size are for traces: a recording has the batch size, and its report is of all steps.")
+    return diagnose_recording(found[0].path, warmup=warmup, rank=rank)

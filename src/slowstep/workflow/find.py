@@ -1,0 +1,123 @@
+"""Paths become the trace files of ranks: each file's source is chosen by its content."""
+
+from __future__ import annotations
+
+import os
+import re
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from slowstep.errors import UnreadableInput
+from slowstep.registry import discover
+from slowstep.sources._source import Source
+
+HEAD_BYTES = 4096
+# Deeper than profilers write: a TensorBoard folder has three levels.
+DEEPEST = 4
+# A folder with more files than ranks of any job was not meant.
+MOST_FILES = 10_000
+GZIP = b"\x1f\x8b"
+EXPECTED = "Give the folder that `slowstep run` made (slowstep_runs/<time>-<script>), a profiler's trace, or a folder of traces."
+RANK = re.compile(r"rank[-_ ]?(\d+)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Found:
+    """A file or folder that a source reads."""
+
+    path: Path
+    source: Source
+
+    @property
+    def rank_in_name(self) -> int | None:
+        """The rank that the file's name tells."""
+        told = RANK.findall(self.path.name)
+        return int(told[-1]) if told else None
+
+
+def sources() -> dict[str, Source]:
+    """All sources, by name."""
+    found = discover("slowstep.sources", "SOURCE")
+    return {source.name: source for source in found.values() if isinstance(source, Source)}
+
+
+def find(paths: Iterable[Path]) -> tuple[list[Found], list[Path]]:
+    """What can be read at the paths, folders searched, and the files that no source knows.
+
+    Raises UnreadableInput for a path that does not exist, or where nothing at all can be read.
+    """
+    given = list(paths)
+    found: list[Found] = []
+    unknown: list[Path] = []
+    for path in given:
+        if not path.exists():
+            raise UnreadableInput(f"{path} does not exist. {EXPECTED}")
+        whole = known(path)
+        if whole is not None:
+            found.append(whole)
+        elif path.is_dir():
+            for file in _files(path):
+                inside = known(file)
+                found.append(inside) if inside is not None else unknown.append(file)
+        else:
+            unknown.append(path)
+    if not found:
+        raise UnreadableInput(_nothing(given, unknown))
+    return found, unknown
+
+
+def known(path: Path) -> Found | None:
+    """The source that reads a file or folder; None where none does. Raises UnreadableInput where it cannot be opened."""
+    head = _head(path)
+    source = next((source for source in sources().values() if source.sniff(head, path)), None)
+    return None if source is None else Found(path=path, source=source)
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    count = 0
+    for root, folders, names in os.walk(folder):
+        if len(Path(root).relative_to(folder).parts) >= DEEPEST:
+            folders.clear()
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(names):
+            count += 1
+            if count > MOST_FILES:
+                raise UnreadableInput(f"{folder} holds more than {MOST_FILES:,} files. Give the folder of the traces alone.")
+            if not name.startswith("."):
+                yield Path(root) / name
+
+
+def _head(path: Path) -> bytes:
+    if path.is_dir():
+        return b""
+    try:
+        with path.open("rb") as file:
+            head = file.read(HEAD_BYTES)
+    except OSError as error:
+        raise UnreadableInput(f"{path} cannot be read: {error.strerror or error}.") from error
+    if head.startswith(GZIP):
+        try:
+            return zlib.decompressobj(wbits=31).decompress(head, HEAD_BYTES)
+        except zlib.error:
+            return head
+    return head
+
+
+def _nothing(given: list[Path], unknown: list[Path]) -> str:
+    path = given[0]
+    if len(given) == 1 and path.is_dir():
+        inside = sorted(child.name for child in path.iterdir() if child.is_dir())[-1:] if path.name == "slowstep_runs" else []
+        hint = f" It holds recordings: slowstep analyze {path / inside[0]}" if inside else ""
+        return (
+            f"{path} holds no recording (there is no launcher.jsonl and no .rec file in it) and no trace that this version reads "
+            f"({len(unknown)} other files).{hint}"
+        )
+    empty = [path for path in unknown if path.stat().st_size == 0]
+    if empty:
+        return f"{empty[0]} is empty."
+    return (
+        f"{unknown[0]} is in no format that this version reads. It reads folders that `slowstep run` made, PyTorch's traces (Kineto JSON, "
+        "also gzipped), SQLite exports of Nsight Systems, and XPlane files (.xplane.pb)."
+    )

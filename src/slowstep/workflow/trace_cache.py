@@ -1,0 +1,110 @@
+"""Parsed traces are kept, so that the second look at a large one takes no time: in the user's cache folder, never beside the trace."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import time
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+import slowstep
+from slowstep.health import Health
+from slowstep.sources._source import Reading, Source
+from slowstep.timeline.timeline import RunFacts, Timeline
+from slowstep.timeline.trace import TraceFacts
+from slowstep.timeline.trace_tables import TRACE_TABLES
+
+# Reading that is quicker than this is not worth a file.
+WORTH_S = 1.0
+# All kept traces together; the one looked at longest ago goes first.
+MOST_BYTES = 2 << 30
+FACTS = "facts.json"
+
+
+def read_cached(path: Path, source: Source, how: Reading) -> Timeline:
+    """The timeline of a trace, from the cache where this very file was read before. Raises what the source raises."""
+    folder = _folder(path, source)
+    kept = _load(folder) if folder is not None else None
+    if kept is not None:
+        return kept
+    began = time.perf_counter()
+    timeline = source.read(path, how)
+    if folder is not None and time.perf_counter() - began >= WORTH_S:
+        _keep(folder, timeline)
+    return timeline
+
+
+def _root() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return Path(base) / "slowstep" / "traces"
+
+
+def _folder(path: Path, source: Source) -> Path | None:
+    """Where this file's tables are kept: named for its place, size and time. None for a folder, whose content may change unseen."""
+    if path.is_dir():
+        return None
+    seen = path.stat()
+    # The code that read it is a part of what was read: another version may read more.
+    code = max(file.stat().st_mtime_ns for file in Path(slowstep.__path__[0], "sources").glob("*.py"))
+    key = f"{path.resolve()}|{seen.st_size}|{seen.st_mtime_ns}|{source.name}|{slowstep.__version__}|{code}"
+    return _root() / hashlib.sha256(key.encode()).hexdigest()[:32]
+
+
+def _load(folder: Path) -> Timeline | None:
+    try:
+        facts: dict[str, Any] = json.loads((folder / FACTS).read_text(encoding="utf-8"))
+        tables = {table.name: pl.read_ipc(folder / f"{table.name}.arrow", memory_map=True) for table in TRACE_TABLES}
+        os.utime(folder)
+    except (OSError, ValueError, pl.exceptions.PolarsError):
+        return None
+    trace = facts["trace"] | {"recorded": frozenset(facts["trace"]["recorded"]), "files": tuple(facts["trace"]["files"])}
+    run = facts["run"] | {"command": tuple(facts["run"]["command"]), "stop_signals": tuple(facts["run"]["stop_signals"])}
+    return Timeline(
+        source=facts["source"],
+        tables=tables,
+        processes=(),
+        run=RunFacts(**run),
+        health=tuple(Health(**row) for row in facts["health"]),
+        trace=TraceFacts(**trace),
+    )
+
+
+def _keep(folder: Path, timeline: Timeline) -> None:
+    """Keep the tables; where that fails (no room, no permission) the next look reads the trace again, and nothing else is lost."""
+    if timeline.trace is None:
+        return
+    unfinished = None
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        unfinished = Path(tempfile.mkdtemp(dir=folder.parent, prefix="unfinished-"))
+        for table in TRACE_TABLES:
+            timeline.table(table.name).write_ipc(unfinished / f"{table.name}.arrow", compression="lz4")
+        trace = asdict(replace(timeline.trace, recorded=frozenset())) | {"recorded": sorted(timeline.trace.recorded)}
+        facts = {
+            "source": timeline.source,
+            "trace": trace,
+            "run": asdict(timeline.run),
+            "health": [asdict(row) for row in timeline.health],
+        }
+        (unfinished / FACTS).write_text(json.dumps(facts), encoding="utf-8")
+        unfinished.rename(folder)
+        _make_room(folder.parent)
+    except (OSError, pl.exceptions.PolarsError):
+        if unfinished is not None:
+            shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _make_room(root: Path) -> None:
+    kept = sorted((child for child in root.iterdir() if child.is_dir()), key=lambda child: child.stat().st_mtime, reverse=True)
+    total = 0
+    for child in kept:
+        total += sum(file.stat().st_size for file in child.iterdir())
+        if total > MOST_BYTES:
+            shutil.rmtree(child, ignore_errors=True)

@@ -1,0 +1,117 @@
+"""Fills the report document from a trace that was measured and judged."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import polars as pl
+
+from slowstep.analyses.trace.measured import TraceMeasurements
+from slowstep.diagnosis.law import Diagnosis
+from slowstep.health import Health
+from slowstep.report.document import SCHEMA, LedgerRow, Part, Report, Run, Throughput
+from slowstep.stages import STAGES, UNATTRIBUTED
+from slowstep.units import format_share
+from slowstep.workflow.document import SMALLEST_SHARE, finding_row, health_row
+
+# Of parts of a stage, those beyond these many are too small to be read.
+PARTS_KEPT = 12
+
+
+def fill_trace(path: Path, m: TraceMeasurements, diagnosis: Diagnosis, health: Iterable[Health]) -> Report:
+    """The report of one rank's trace."""
+    return {
+        "schema": SCHEMA,
+        "run": _run(path, m, diagnosis),
+        "throughput": _throughput(m),
+        "ledger": _ledger(m),
+        "verdict": cast(Any, asdict(diagnosis.verdict)),
+        "findings": [finding_row(finding) for finding in diagnosis.findings],
+        "next": {"stage": diagnosis.next.stage, "predicted": diagnosis.next.predicted} if diagnosis.next else None,
+        "not_judged": [{"rule": row.rule, "reason": row.reason} for row in diagnosis.not_judged],
+        "health": [health_row(row) for row in health],
+        # What the profiler cost is in the trace's times, and nobody knows how much.
+        "overhead": {"us_per_step": None, "share": None},
+        "experiments": [],
+    }
+
+
+def _run(path: Path, m: TraceMeasurements, diagnosis: Diagnosis) -> Run:
+    steps = m.table("steps")
+    mark = steps["mark"][0] if steps.height else None
+    row: dict[str, Any] = {
+        "name": path.name,
+        "command": [],
+        "framework": " · ".join(text for text in (m.facts.framework, m.facts.format) if text),
+        "ranks": m.facts.world_size or 1,
+        "steps": steps.height,
+        "step_boundary": mark,
+        "batch_size": m.batch_size,
+        "batch_size_from": m.batch_size_from,
+        "device": _device(m),
+        "started": None,
+        "duration_s": m.window_ns / 1e9,
+        "startup_s": None,
+        "warmup_steps": None,
+        "recording": str(path),
+        "trace": {"format": m.facts.format, "events": m.facts.events, "bytes": m.facts.bytes, "coverage": asdict(m.coverage)},
+        "notes": [_coverage(m), *m.notes],
+    }
+    if diagnosis.verdict.state == "undetermined":
+        row["next_command"] = f"slowstep analyze {shlex.quote(str(path))} --json -"
+    return cast(Run, row)
+
+
+def _device(m: TraceMeasurements) -> str:
+    if not m.has_device:
+        return "cpu"
+    return m.device_name or {"nvidia": "NVIDIA GPU", "amd": "AMD GPU"}.get(m.facts.vendor or "", "device unknown")
+
+
+def _coverage(m: TraceMeasurements) -> str:
+    """How much the trace shows, before any verdict."""
+    coverage = m.coverage
+    said = [f"{m.facts.events:,} events"]
+    if m.has_device:
+        said.append(f"{coverage.kernels:,} kernels on {coverage.devices} device(s), {coverage.streams} streams")
+    if coverage.kernels_with_launch is not None:
+        said.append(f"{format_share(coverage.kernels_with_launch)} of the kernels with their launch")
+    if coverage.inside_steps is not None:
+        said.append(f"{format_share(coverage.inside_steps)} of the trace's time inside steps")
+    return "the trace shows " + ", ".join(said) + ("" if m.facts.complete else "; it is cut off")
+
+
+def _throughput(m: TraceMeasurements) -> Throughput:
+    lengths = np.array(m.step_ns, dtype=np.float64) / 1e6
+    seconds = m.window_ns / 1e9
+    if not len(lengths) or seconds <= 0:
+        return {"samples_per_s": None, "steps_per_s": None, "step_ms": {"median": None, "p05": None, "p95": None}}
+    marked = m.table("steps")["mark"][0] != "window"
+    p05, median, p95 = (float(value) for value in np.percentile(lengths, [5, 50, 95]))
+    return {
+        "samples_per_s": m.batch_size * len(lengths) / seconds if m.batch_size and marked else None,
+        "steps_per_s": len(lengths) / seconds if marked else None,
+        "step_ms": {"median": median, "p05": p05, "p95": p95},
+    }
+
+
+def _ledger(m: TraceMeasurements) -> list[LedgerRow]:
+    steps = max(len(m.step_ns), 1)
+    whole = max(m.window_ns, 1)
+    spent = m.table("ledger").group_by("stage", "part").agg(pl.col("ns").sum()).sort("ns", "part", descending=[True, False])
+    rows: list[LedgerRow] = []
+    for stage in (*STAGES, UNATTRIBUTED):
+        own = spent.filter(pl.col("stage") == stage)
+        ns = int(own["ns"].sum())
+        parts: list[Part] = [
+            {"name": part, "share": part_ns / whole, "ms_per_step": part_ns / steps / 1e6}
+            for part, part_ns in own.select("part", "ns").iter_rows()
+            if stage != UNATTRIBUTED and part_ns / whole >= SMALLEST_SHARE
+        ]
+        rows.append({"stage": stage, "share": ns / whole, "ms_per_step": ns / steps / 1e6, "parts": parts[:PARTS_KEPT]})
+    return rows

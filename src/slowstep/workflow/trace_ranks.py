@@ -1,0 +1,111 @@
+"""What a trace's report says of the other ranks: a row for each, which one holds up the job, and who is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from slowstep.report.document import HealthRow, RankRow
+from slowstep.timeline.trace import TraceFacts
+
+STAGES_SHOWN = 2
+# Smaller stages say nothing about what is different between ranks (the design's law on what may be claimed).
+STAGE_FROM = 0.03
+# The rank whose own work takes that much longer is the one that the others wait for: neighbouring identical runs differ by 4 to 8 %
+# (docs/accuracy.md).
+LATE_FROM = 1.10
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rank:
+    """One rank's trace and report; `told` where the trace or its name tells the number."""
+
+    number: int
+    told: bool
+    facts: TraceFacts
+    report: dict[str, Any]
+    path: Path
+    pid: int  # of the training process; 0 where the trace does not say
+
+    @property
+    def events(self) -> int:
+        """How much was read."""
+        return self.facts.events
+
+    @property
+    def step_ms(self) -> float | None:
+        """Mean length of a step."""
+        per_second = self.report["throughput"]["steps_per_s"]
+        return None if not per_second else 1e3 / per_second
+
+    @property
+    def own_ms(self) -> float | None:
+        """A step without what is shared with other ranks; None where that is unknown."""
+        shared = next((row["share"] for row in self.report["ledger"] if row["stage"] == "gradient_sharing"), None)
+        return None if shared is None or self.step_ms is None else self.step_ms * (1 - shared)
+
+
+def first_shown(ranks: Mapping[int, Rank]) -> int:
+    """The rank that the others wait for; the lowest where none stands out."""
+    lowest = min(ranks)
+    own = {number: rank.own_ms for number, rank in ranks.items() if rank.own_ms}
+    if len(own) < 2:
+        return lowest
+    slowest = max(own, key=lambda number: own[number] or 0.0)
+    others = [own[number] or 0.0 for number in own if number != slowest]
+    return slowest if (own[slowest] or 0.0) >= LATE_FROM * max(others) else lowest
+
+
+def add_trace_ranks(ranks: Mapping[int, Rank], *, refused: Sequence[str], doubles: int, unknown: Sequence[str]) -> None:
+    """Complete every report by what is known of the other ranks. A lone trace's stays as it is, but for what is missing."""
+    size = max((rank.facts.world_size or 0 for rank in ranks.values()), default=0)
+    health = _absences(ranks, size, refused, doubles, unknown)
+    rows = [_row(rank) for _, rank in sorted(ranks.items())]
+    for number, rank in ranks.items():
+        report, run = rank.report, rank.report["run"]
+        report["health"] += health
+        run["ranks"] = max(size, len(ranks))
+        if size > 1 or len(ranks) > 1:
+            run["rank"], run["training"], run["trainings"], run["pid"] = number, number, len(ranks), rank.pid
+            run["rank_rows"] = rows
+            run["all_samples_per_s"] = None
+        if len({rank.report["run"]["steps"] for rank in ranks.values()}) > 1:
+            run["notes"] = [*run.get("notes", []), "the traces hold different numbers of steps: each is judged by its own"]
+
+
+def _row(rank: Rank) -> RankRow:
+    report = rank.report
+    stages = sorted((row for row in report["ledger"] if (row["share"] or 0.0) >= STAGE_FROM), key=lambda row: -row["share"])
+    return {
+        "number": rank.number,
+        "rank": rank.number,
+        "pid": rank.pid,
+        "steps": report["run"]["steps"],
+        "samples_per_s": report["throughput"]["samples_per_s"],
+        "step_ms": rank.step_ms,
+        "own_ms": rank.own_ms,
+        "stages": [{"stage": row["stage"], "share": row["share"]} for row in stages[:STAGES_SHOWN]],
+        "state": report["verdict"]["state"],
+        "rule": report["verdict"]["rule"],
+        "report": rank.path.name,
+    }
+
+
+def _absences(ranks: Mapping[int, Rank], size: int, refused: Sequence[str], doubles: int, unknown: Sequence[str]) -> list[HealthRow]:
+    rows: list[HealthRow] = []
+
+    def add(name: str, severity: Any, count: int, remedy: str) -> None:
+        if count:
+            rows.append({"name": name, "severity": severity, "count": count, "remedy": remedy})
+
+    missing = size - len(ranks) if size else 0
+    add("missing-ranks", "notice", max(missing, 0), f"of {size} ranks {len(ranks)} left a trace here: what the others did is not known")
+    add("duplicate-ranks", "notice", doubles, "several traces are of one rank: the one with most events was taken")
+    add("unreadable-traces", "data_loss", len(refused), "; ".join(refused[:3]))
+    add("other-files", "info", len(unknown), f"files that are no traces: {', '.join(unknown[:5])}")
+    unnamed = [rank for rank in ranks.values() if not rank.told]
+    if len(ranks) > 1:
+        add("ranks-not-named", "notice", len(unnamed), "neither these traces nor their names tell the rank: numbered in the order of names")
+    return rows

@@ -1,0 +1,102 @@
+"""From the traces of a job's ranks to their reports: read, measured and judged one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from slowstep.analyses.trace.measure import Chosen, measure_trace
+from slowstep.analyses.trace.measured import TraceMeasurements
+from slowstep.diagnosis.trace_engine import diagnose_trace
+from slowstep.errors import BadUsage, UnreadableInput
+from slowstep.health import Health
+from slowstep.sources._source import Reading
+from slowstep.timeline.timeline import Timeline
+from slowstep.workflow.find import Found
+from slowstep.workflow.trace_cache import read_cached
+from slowstep.workflow.trace_document import fill_trace
+from slowstep.workflow.trace_ranks import Rank, add_trace_ranks, first_shown
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Asked:
+    """What the user said of the traces: which step to look at, and the batch size of a step."""
+
+    step: Chosen = None
+    batch_size: int | None = None
+
+
+def diagnose_traces(found: Sequence[Found], unknown: Sequence[Path], *, rank: int | None, asked: Asked, how: Reading) -> dict[str, Any]:
+    """The report of one rank's trace, the others in its table. Raises UnreadableInput where none can be read, BadUsage for a wrong rank."""
+    ranks: dict[int, Rank] = {}
+    refused: list[str] = []
+    doubles = 0
+    for index, each in enumerate(found):
+        share = _part(how, index, len(found))
+        try:
+            one = _diagnose(each, len(ranks), asked, share)
+        except UnreadableInput as error:
+            if len(found) == 1:
+                raise
+            refused.append(f"{each.path.name}: {error}")
+            continue
+        known = ranks.get(one.number)
+        doubles += known is not None
+        if known is None or one.events > known.events:
+            ranks[one.number] = one
+    if not ranks:
+        raise UnreadableInput(refused[0])
+    number = first_shown(ranks) if rank is None else rank
+    if number not in ranks:
+        raise BadUsage(f"--rank {number}: these traces are of rank {', '.join(map(str, sorted(ranks)))}.")
+    add_trace_ranks(ranks, refused=refused, doubles=doubles, unknown=[path.name for path in unknown])
+    return ranks[number].report
+
+
+def _diagnose(found: Found, order: int, asked: Asked, how: Reading) -> Rank:
+    timeline = read_cached(found.path, found.source, how)
+    m = measure_trace(timeline, batch_size=asked.batch_size, step=asked.step)
+    told = m.facts.rank if m.facts.rank is not None else found.rank_in_name
+    report = fill_trace(found.path, m, diagnose_trace(m), _health(timeline.health, m))
+    return Rank(
+        number=order if told is None else told,
+        told=told is not None,
+        facts=m.facts,
+        report=dict(report),
+        path=found.path,
+        pid=_pid(timeline, m),
+    )
+
+
+def _pid(timeline: Timeline, m: TraceMeasurements) -> int:
+    """The process of the thread that steps; 0 where the trace does not say."""
+    thread = m.table("steps")["thread"].drop_nulls()
+    threads = timeline.table("trace_threads")
+    known = threads.filter(pl.col("thread") == thread[0])["pid"].drop_nulls() if len(thread) else threads["pid"].drop_nulls()
+    return int(known[0]) if len(known) else 0
+
+
+def _health(read: tuple[Health, ...], m: TraceMeasurements) -> tuple[Health, ...]:
+    """What is doubtful about the trace, and how much of what happened it shows."""
+    rows = list(read)
+    for name, share, remedy in (
+        (
+            "kernels-without-launch",
+            m.coverage.kernels_with_launch,
+            "their launches are not in the trace: trace the host too",
+        ),
+        ("launches-without-kernel", m.coverage.launches_with_kernel, "their kernels were dropped, or ran after the trace ended"),
+    ):
+        if share is not None and share < 0.995:
+            percent = max(round((1 - share) * 100), 1)
+            rows.append(Health(name=name, severity="notice", count=percent, remedy=f"{percent} % of them: {remedy}"))
+    return tuple(rows)
+
+
+def _part(how: Reading, index: int, of: int) -> Reading:
+    """The reading of one of several files, its progress a part of the whole."""
+    return replace(how, progress=lambda share: how.progress((index + share) / of))
