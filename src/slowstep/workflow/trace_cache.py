@@ -60,7 +60,7 @@ def _folder(path: Path, source: Source) -> Path | None:
 def _load(folder: Path) -> Timeline | None:
     try:
         facts: dict[str, Any] = json.loads((folder / FACTS).read_text(encoding="utf-8"))
-        tables = {table.name: pl.read_ipc(folder / f"{table.name}.arrow", memory_map=True) for table in TRACE_TABLES}
+        tables = {table.name: pl.read_ipc(folder / f"{table.name}.arrow") for table in TRACE_TABLES}
         os.utime(folder)
     except (OSError, ValueError, pl.exceptions.PolarsError):
         return None

@@ -6,7 +6,13 @@ import pytest
 
 from made_recordings import Training, make_recording
 from slowstep.errors import UnreadableInput
-from slowstep.workflow.load import load, sources
+from slowstep.sources._source import PLAIN
+from slowstep.workflow.find import find, sources
+
+
+def load(path):
+    found, _ = find([path])
+    return found[0].source.read(found[0].path, PLAIN)
 
 
 def test_a_path_that_does_not_exist_is_told_what_to_give(tmp_path):

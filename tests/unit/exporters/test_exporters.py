@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import gzip
+import json
+
+import polars as pl
+import pytest
+
+from made_traces import device, host, made_trace, step
+from slowstep.analyses.trace.tables import GAPS, STEPS, TRACE_MEASUREMENT_TABLES
+from slowstep.errors import UnwritableOutput
+from slowstep.exporters.chrome import OWN_PID, write_chrome
+from slowstep.exporters.parquet import write_parquet
+
+REPORT = {"findings": [{"rule": "input-wait", "stage": "preprocess", "claims": ["waiting for input"]}]}
+
+
+@pytest.fixture
+def made():
+    timeline = made_trace(
+        hosts=[host('aten::mm "quoted"', 0, 5), host("cudaLaunchKernel", 1, 2, "runtime", correlation=7)],
+        devices=[device("gemm", 6.5, 9, correlation=7)],
+        steps=[step(3, 0, 10)],
+    )
+    tables = {table.name: table.empty() for table in TRACE_MEASUREMENT_TABLES}
+    tables["steps"] = pl.DataFrame(
+        [{"step": 0, "number": 3, "start_ns": 0, "end_ns": 10_000, "mark": "ProfilerStep", "thread": 0}], schema=STEPS.schema
+    )
+    gap = {"step": 0, "gap": 0, "start_ns": 0, "end_ns": 6_500, "stage": "preprocess", "part": "waiting for input", "between_steps": False}
+    tables["gaps"] = pl.DataFrame([gap], schema=GAPS.schema)
+    return timeline, tables
+
+
+def test_the_chrome_trace_holds_the_events_the_steps_the_stages_and_the_findings(tmp_path, made):
+    timeline, tables = made
+
+    write_chrome(tmp_path / "out.json.gz", timeline, tables, REPORT)
+
+    events = json.loads(gzip.decompress((tmp_path / "out.json.gz").read_bytes()))["traceEvents"]
+    shown = {(event["name"], event["ts"], event["dur"]) for event in events if event["ph"] == "X"}
+    assert shown == {
+        ("step 3", 0.0, 10.0),
+        ("preprocess: waiting for input", 0.0, 6.5),
+        ("input-wait", 0.0, 6.5),
+        ('aten::mm "quoted"', 0.0, 5.0),
+        ("cudaLaunchKernel", 1.0, 1.0),
+        ("gemm", 6.5, 2.5),
+    }
+    rows = {event["args"]["name"] for event in events if event["ph"] == "M" and event["pid"] == OWN_PID and "name" in event["args"]}
+    assert {"steps", "stages of idle time", "finding 1: input-wait"} <= rows
+
+
+def test_every_table_is_a_parquet_file(tmp_path, made):
+    timeline, tables = made
+
+    write_parquet(tmp_path / "out", timeline, tables)
+
+    assert pl.read_parquet(tmp_path / "out" / "gaps.parquet").rows(named=True)[0]["part"] == "waiting for input"
+    assert pl.read_parquet(tmp_path / "out" / "device_events.parquet")["name"].to_list() == ["gemm"]
+    assert len(list((tmp_path / "out").iterdir())) == len(tables) + 6
+
+
+def test_nothing_is_written_over(tmp_path, made):
+    timeline, tables = made
+    (tmp_path / "mine").write_text("precious")
+
+    for write in (
+        lambda: write_chrome(tmp_path / "mine", timeline, tables, REPORT),
+        lambda: write_parquet(tmp_path / "mine", timeline, tables),
+    ):
+        with pytest.raises(UnwritableOutput, match="exists already"):
+            write()
+    assert (tmp_path / "mine").read_text() == "precious"

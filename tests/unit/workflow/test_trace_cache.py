@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from polars.testing import assert_frame_equal
+
+from made_traces import device, host, made_trace, step
+from slowstep.health import Health
+from slowstep.sources._source import PLAIN, Source
+from slowstep.timeline.trace_tables import TRACE_TABLES
+from slowstep.workflow import trace_cache
+from slowstep.workflow.trace_cache import read_cached
+
+
+class Counting:
+    """A source that counts how often it is asked."""
+
+    def __init__(self) -> None:
+        self.reads = 0
+        self.source = Source(name="made", sniff=lambda head, path: True, read=self.read)
+
+    def read(self, path, how):
+        self.reads += 1
+        made = made_trace(
+            hosts=[host("aten::mm", 0, 5, shapes="[[2, 2]]"), host("cudaLaunchKernel", 1, 2, "runtime", correlation=7)],
+            devices=[device("gemm", 3, 9, correlation=7, bytes=None)],
+            steps=[step(1, 0, 10)],
+        )
+        return replace(made, health=(Health(name="garbage", severity="notice", count=2, remedy="none"),))
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(trace_cache, "WORTH_S", 0.0)
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def trace(tmp_path) -> Path:
+    file = tmp_path / "trace.json"
+    file.write_text("{}")
+    return file
+
+
+def test_the_second_look_is_not_read_again_and_sees_the_same(cache, trace):
+    counting = Counting()
+
+    first, second = (read_cached(trace, counting.source, PLAIN) for _ in range(2))
+
+    assert counting.reads == 1
+    for table in TRACE_TABLES:
+        assert_frame_equal(first.table(table.name), second.table(table.name))
+    assert (first.trace, first.run, first.health) == (second.trace, second.run, second.health)
+
+
+def test_a_file_that_has_changed_is_read_again(cache, trace):
+    counting = Counting()
+    read_cached(trace, counting.source, PLAIN)
+
+    trace.write_text("{} ")
+    read_cached(trace, counting.source, PLAIN)
+
+    assert counting.reads == 2
+
+
+def test_what_is_read_quickly_is_not_kept(cache, trace, monkeypatch):
+    monkeypatch.setattr(trace_cache, "WORTH_S", 60.0)
+
+    read_cached(trace, Counting().source, PLAIN)
+
+    assert not cache.exists()
+
+
+def test_a_spoiled_cache_is_no_fault(cache, trace):
+    counting = Counting()
+    read_cached(trace, counting.source, PLAIN)
+    for file in cache.rglob("*.arrow"):
+        file.write_bytes(b"not arrow")
+
+    assert read_cached(trace, counting.source, PLAIN).trace is not None
+    assert counting.reads == 2
+
+
+def test_a_cache_that_cannot_be_written_is_no_fault_and_leaves_nothing(tmp_path, trace, monkeypatch):
+    blocked = tmp_path / "blocked"
+    blocked.write_text("a file where the folder should be")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(blocked))
+    monkeypatch.setattr(trace_cache, "WORTH_S", 0.0)
+
+    assert read_cached(trace, Counting().source, PLAIN).trace is not None
+    assert blocked.read_text() == "a file where the folder should be"
+
+
+def test_the_trace_looked_at_longest_ago_makes_room(cache, tmp_path, monkeypatch):
+    counting = Counting()
+    files = [tmp_path / f"{name}.json" for name in "ab"]
+    for file in files:
+        file.write_text(file.name)
+    read_cached(files[0], counting.source, PLAIN)
+    kept = next((cache / "slowstep" / "traces").iterdir())
+    monkeypatch.setattr(trace_cache, "MOST_BYTES", sum(file.stat().st_size for file in kept.iterdir()) + 10)
+
+    read_cached(files[1], counting.source, PLAIN)
+
+    assert not kept.exists()
+    assert len(list((cache / "slowstep" / "traces").iterdir())) == 1
