@@ -9,6 +9,7 @@ import polars as pl
 
 from slowstep.analyses.before_update import BeforeUpdate, find_before_update
 from slowstep.analyses.calls import Function, dominant_of_fetch, read_calls
+from slowstep.analyses.captures import Capture, find_capture
 from slowstep.analyses.fixed_cost import FixedCost, find_fixed_cost
 from slowstep.analyses.functions import read_stacks, shown
 from slowstep.analyses.input_facts import InputFacts, find_input_facts
@@ -88,6 +89,7 @@ class Measurements:
     input: InputFacts
     work: Work
     sharing: Sharing
+    capture: Capture | None = None  # of a few steps, by a profiler
 
     @property
     def step_ns(self) -> Floats:
@@ -102,7 +104,8 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
     """
     trainer = find_trainer(timeline, process)
     stops = find_stops(timeline, trainer)
-    steps = find_steps(trainer, timeline.table("totals"), stops, warmup)
+    capture = find_capture(trainer)
+    steps = find_steps(trainer, timeline.table("totals"), stops, warmup, capture=capture)
     fetches = find_fetches(timeline, trainer, stops)
     waits = divide_waits(timeline, trainer, fetches)
     stacks = read_stacks(timeline, trainer.process, trainer.thread)
@@ -138,7 +141,8 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
         before_update=find_before_update(trainer, steps, stacks),
         loop_input=find_loop_input(ledger) if trainer.waits.is_empty() else None,
         between_forwards_share=between_forwards_share(trainer, steps, ledger),
-        own_cost=find_own_cost(timeline, trainer, steps.total),
+        own_cost=find_own_cost(timeline, trainer, steps.total, capture),
+        capture=capture,
         over_time=find_over_time(timeline, trainer, steps, ledger, fetches, waits, stacks, filling),
         trainer=trainer,
         machine=find_machine(timeline, trainer, steps, stops, _device(trainer)),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from slowstep.analyses.captures import Capture
 from slowstep.analyses.trainer import Trainer, training_processes
 from slowstep.timeline.timeline import ProcessFacts, Timeline
 
@@ -19,8 +20,10 @@ class OwnCost:
     share: float | None
 
 
-def find_own_cost(timeline: Timeline, trainer: Trainer, steps: int) -> OwnCost | None:
-    """The cost of recording so many steps; None where no process has measured what an event costs, or none was recorded."""
+def find_own_cost(timeline: Timeline, trainer: Trainer, steps: int, capture: Capture | None = None) -> OwnCost | None:
+    """The cost of recording so many steps, and of a capture among them; None where no process has measured what
+    an event costs, or none was recorded.
+    """
     others = _of_others(timeline, trainer)
     known = [
         facts
@@ -32,10 +35,12 @@ def find_own_cost(timeline: Timeline, trainer: Trainer, steps: int) -> OwnCost |
     # Of a session, what was spent while other cells trained belongs to them.
     own = len(trainer.update_end_ns) / (len(trainer.update_end_ns) + trainer.other_cells)
     inside = own * sum(_of_process(facts) for facts in known if facts.pid == trainer.facts.pid)
+    captured = (capture.extra_ns or 0.0) if capture is not None else 0.0
+    inside += captured
     first, last = int(trainer.update_end_ns[0]), int(trainer.update_end_ns[-1])
     if last <= first:
         return OwnCost(ns_per_step=inside / steps, share=None)
-    everywhere = own * sum(map(_of_process, known)) + _of_launcher(timeline.table("launcher_costs"), first, last)
+    everywhere = captured + own * sum(map(_of_process, known)) + _of_launcher(timeline.table("launcher_costs"), first, last)
     return OwnCost(ns_per_step=inside / steps, share=everywhere / (last - first))
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from slowstep.analyses.captures import Capture
 from slowstep.analyses.stops import Stops
 from slowstep.analyses.trainer import Trainer
 from slowstep.errors import NothingRecorded
@@ -30,7 +31,8 @@ class Steps:
     """The steps of the window, those of which only the number was kept (thinning) left out of all counts and figures per step.
 
     `edges_ns` bounds the stretches between boundaries, n + 1 instants for n of them. A stretch is a step, or one of `excluded`: steps that
-    the recorder only counted, or in which the process was stopped. `samples` and `eventful` are per step, samples NaN where unknown.
+    the recorder only counted, in which the process was stopped, or that a profiler captured. `samples` and `eventful` are per step,
+    samples NaN where unknown.
     """
 
     boundary: str  # "request for input" or "end of the optimizer call"
@@ -67,13 +69,15 @@ class Steps:
         return int(self.duration_ns.sum())
 
 
-def find_steps(trainer: Trainer, totals: pl.DataFrame, stops: Stops, warmup: int | None = None) -> Steps:
+def find_steps(trainer: Trainer, totals: pl.DataFrame, stops: Stops, warmup: int | None = None, *, capture: Capture | None = None) -> Steps:
     """Cut the training into steps. Raises NothingRecorded with fewer than three updates, which make no step after the first."""
     kind, edges = _boundaries(trainer)
     if len(edges) < 3:
         raise NothingRecorded(f"only {len(trainer.update_end_ns)} update(s) were recorded: let the training run longer, at least 40 steps.")
     totals = totals.filter(pl.col("process") == trainer.process)
     left_out = _thinned(edges, totals) | stops.holds(edges)
+    if capture is not None:
+        left_out |= capture.holds(edges)
     samples, batch_size, origin = _samples(trainer, edges)
     skip = find_warmup(np.diff(edges)[~left_out]) if warmup is None else min(warmup, len(edges) - 2)
     skip = _index_of_kept(skip, left_out)

@@ -6,6 +6,7 @@ used no processor and waited for none, nothing of the process ran. That is no pa
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,16 +32,21 @@ class Stops:
 
     def holds(self, edges_ns: Ints) -> NDArray[np.bool_]:
         """Which of the stretches between `edges_ns` contain a stop, or a part of one."""
-        found = np.zeros(max(len(edges_ns) - 1, 0), dtype=bool)
-        for start, end in zip(self.start_ns.tolist(), self.end_ns.tolist(), strict=True):
-            first = max(int(np.searchsorted(edges_ns, start, side="right")) - 1, 0)
-            found[first : int(np.searchsorted(edges_ns, end, side="left"))] = True
-        return found
+        return stretches_that_hold(zip(self.start_ns.tolist(), self.end_ns.tolist(), strict=True), edges_ns)
 
     def within(self, low_ns: int, high_ns: int) -> tuple[int, float]:
         """How many stops there were between two instants, and how many seconds they took."""
         length = np.minimum(self.end_ns, high_ns) - np.maximum(self.start_ns, low_ns)
         return int((length > 0).sum()), float(length[length > 0].sum()) / 1e9
+
+
+def stretches_that_hold(intervals: Iterable[tuple[int, int]], edges_ns: Ints) -> NDArray[np.bool_]:
+    """Which of the stretches between `edges_ns` contain an interval, or a part of one."""
+    found = np.zeros(max(len(edges_ns) - 1, 0), dtype=bool)
+    for start, end in intervals:
+        first = max(int(np.searchsorted(edges_ns, start, side="right")) - 1, 0)
+        found[first : int(np.searchsorted(edges_ns, end, side="left"))] = True
+    return found
 
 
 NO_STOPS = Stops(start_ns=np.zeros(0, np.int64), end_ns=np.zeros(0, np.int64))

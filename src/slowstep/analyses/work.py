@@ -85,7 +85,11 @@ def find_work(timeline: Timeline, trainer: Trainer, steps: Steps, stacks: Stacks
 
 def _modes(looks: pl.DataFrame, steps: Steps) -> dict[str, float]:
     """Share of the looks inside the window in which each was on."""
-    looks = looks.filter(pl.col("time_ns").is_between(int(steps.edges_ns[0]), int(steps.edges_ns[-1])))
+    step = np.searchsorted(steps.edges_ns, looks["time_ns"].to_numpy(), side="right") - 1
+    inside = (step >= 0) & (step < steps.stretches)
+    # Our own capture is a profiler too.
+    inside[inside] = ~steps.excluded[step[inside]]
+    looks = looks.filter(pl.Series(inside))
     on, looked_at = looks["on"].to_numpy(), looks["looked_at"].to_numpy()
     found = {}
     for bit, name in MODES.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,13 +19,21 @@ from slowstep.record.command import resolve_command
 from slowstep.record.launch import RunOptions, launch, run_plainly
 from slowstep.record.place import find_place
 
+# Five steps, after a warm-up of any usual training.
+USUAL_CAPTURE = "31-35"
+MOST_CAPTURED = 20
+
 
 class RunCommand(TyperCommand):
-    """Reads options up to the user's command and not a word further: the rest is the user's, `--help` and `-m` included."""
+    """Reads options up to the user's command and not a word further: the rest is the user's, `--help` and `-m` included.
+
+    `--capture` alone asks for the usual steps: its own are given as `--capture=FIRST-LAST`, since the next word may be the command.
+    """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Split the words, and make a mistake in ours end with 125: every other code is the command's own."""
         end = self._count_own_words(args)
+        args = [f"--capture={USUAL_CAPTURE}" if word == "--capture" and at < end else word for at, word in enumerate(args)]
         rest = args[end + 1 :] if args[end : end + 1] == ["--"] else args[end:]
         try:
             return super().parse_args(ctx, [*args[:end], "--", *rest])
@@ -38,7 +47,7 @@ class RunCommand(TyperCommand):
         position = 0
         while position < len(args) and args[position].startswith("-") and args[position] not in ("-m", "-", "--"):
             word = args[position]
-            position += 2 if takes_value.get(word, False) else 1
+            position += 2 if takes_value.get(word, False) and word != "--capture" else 1
         return min(position, len(args))
 
 
@@ -57,6 +66,10 @@ def run(
     level: Annotated[
         int, typer.Option("--level", min=0, max=2, help="How much is recorded: 0 steps and waits, 1 causes, 2 everything.")
     ] = 1,
+    capture: Annotated[
+        str | None,
+        typer.Option("--capture", metavar="[=FIRST-LAST]", help=f"Profile a few steps with torch.profiler too ({USUAL_CAPTURE})."),
+    ] = None,
     status: Annotated[bool, typer.Option("--status", help="Tell the progress on standard error.")] = False,
 ) -> None:
     """Run a training command unchanged, record it, and say what makes it slow.
@@ -64,6 +77,7 @@ def run(
     Options of slowstep stand before the command; the exit code is the command's own.
     """
     seconds = _checked(for_, steps=steps, stop=stop, json=json)
+    wanted = None if capture is None else _captured(capture)
     resolved = resolve_command(command, os.environ)
     place = find_place(os.environ)
     if os.environ.get(contract.ENV_DISABLE):
@@ -71,7 +85,17 @@ def run(
         if place is None or place.speaks:
             _say(f"slowstep: {contract.ENV_DISABLE} is set, so nothing was recorded. Unset it to record.")
         raise typer.Exit(code)
-    options = RunOptions(steps=steps, seconds=seconds, stop=stop, parent=out, level=level, warmup=warmup, status=status, place=place)
+    options = RunOptions(
+        steps=steps,
+        seconds=seconds,
+        stop=stop,
+        parent=out,
+        level=level,
+        warmup=warmup,
+        status=status,
+        capture=wanted,
+        place=place,
+    )
     report = RunReport(warmup=warmup, json_target=json, quiet=place is not None and not place.speaks)
     outcome = launch(resolved, options, os.environ, on_recorded=report.show)
     if not outcome.reported:
@@ -88,6 +112,13 @@ def _checked(for_: str | None, *, steps: int | None, stop: bool, json: str | Non
     except SlowstepError as error:
         raise CommandNotStarted(str(error)) from error
     return seconds
+
+
+def _captured(text: str) -> tuple[int, int]:
+    match = re.fullmatch(r"(\d+)-(\d+)", text)
+    if match is None or not 1 <= int(match[1]) <= int(match[2]) < int(match[1]) + MOST_CAPTURED:
+        raise CommandNotStarted(f"--capture={text}: give the first and the last step, at most {MOST_CAPTURED} of them, as {USUAL_CAPTURE}.")
+    return int(match[1]), int(match[2])
 
 
 def _check_json_target(json: str | None) -> None:

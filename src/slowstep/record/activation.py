@@ -40,6 +40,7 @@ def activated(just_imported: str | None = None, import_began_ns: int | None = No
         return None
     if not recorder.page.recording:
         return None
+    recorder.capture = _range(contract.ENV_CAPTURE)
     # Every process that is forked from this one was started with it.
     recorder.introduce({"kind": "startup", "import_began_ns": import_began_ns, "activated_ns": time.monotonic_ns()})
     attach(recorder, just_imported)
@@ -118,6 +119,11 @@ def discovered() -> list[Hook]:
 def _is_complete(name: str) -> bool:
     module = sys.modules.get(name)
     return module is not None and not getattr(getattr(module, "__spec__", None), "_initializing", False)
+
+
+def _range(name: str) -> tuple[int, int] | None:
+    first, _, last = os.environ.get(name, "").partition("-")
+    return (int(first), int(last)) if first.isdecimal() and last.isdecimal() else None
 
 
 def _number(name: str) -> float | None:

@@ -104,4 +104,5 @@ ENV_RECORDING: Final = "SLOWSTEP_RECORDING"  # the folder, absolute
 ENV_LEVEL: Final = "SLOWSTEP_LEVEL"  # 0, 1 or 2
 ENV_STEPS: Final = "SLOWSTEP_STEPS"  # stop recording after so many updates
 ENV_SECONDS: Final = "SLOWSTEP_SECONDS"  # stop recording so many seconds after the first update
+ENV_CAPTURE: Final = "SLOWSTEP_CAPTURE"  # FIRST-LAST: profile these updates, counted from 1
 ENV_DISABLE: Final = "SLOWSTEP_DISABLE"

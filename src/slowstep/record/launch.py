@@ -40,7 +40,10 @@ _LOOK_BYTES: Final = 4096
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """What `slowstep run` was asked for; `steps` and `seconds` end the recording, `stop` the training with it."""
+    """What `slowstep run` was asked for; `steps` and `seconds` end the recording, `stop` the training with it.
+
+    `capture` are the first and the last update to be profiled.
+    """
 
     steps: int | None = None
     seconds: float | None = None
@@ -49,6 +52,7 @@ class RunOptions:
     level: int = 1
     warmup: int | None = None
     status: bool = False
+    capture: tuple[int, int] | None = None
     place: Place | None = None
 
 
@@ -145,7 +149,13 @@ class _Run:
     def start(self, environ: Mapping[str, str], inbox: Inbox) -> None:
         options = self._options
         environment = inject.injected_environment(
-            environ, folder=self._folder, inject=self._inject, level=options.level, steps=options.steps, seconds=options.seconds
+            environ,
+            folder=self._folder,
+            inject=self._inject,
+            level=options.level,
+            steps=options.steps,
+            seconds=options.seconds,
+            capture=options.capture,
         )
         note_start(self._journal, self._command, level=options.level, warmup=options.warmup, stop=options.stop, place=options.place)
         self._pid = child.start_command(self._command, environment, mask=inbox.mask_before)

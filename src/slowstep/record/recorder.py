@@ -68,6 +68,8 @@ class Recorder:
         self.step = self._writer.step
         # Called, once, when a thread updates and never asks a loader for input.
         self.when_no_loader: Callable[[], None] | None = None
+        # First and last update that a profiler is to capture.
+        self.capture: tuple[int, int] | None = None
         # Called when the first optimizer of this process is met.
         self.when_training: list[Callable[[], None]] = []
         self._forget()

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.record.callers import call_path, training_frame
+from slowstep.record.capture import Capture
 from slowstep.record.compiled import has_compiled
 from slowstep.record.cpu_marks import build_marks
 from slowstep.record.facts import torch_facts
@@ -56,6 +57,7 @@ class Updates:
         self._number = self._most = self._stepped = 0
         _, self._mark = build_marks(recorder)
         self._calls = StepCalls(recorder, has_compiled)
+        self._capture = Capture(recorder, *recorder.capture) if recorder.capture else None
         recorder.forgetters.append(self._forget)
 
     def _forget(self) -> None:
@@ -148,6 +150,8 @@ class Updates:
         me = recorder.local.me
         if not recorder.live[0]:
             self._calls.abandon()
+            if self._capture is not None:
+                self._capture.abandon()
             return
         try:
             if not state.last_due_ns:
@@ -157,7 +161,7 @@ class Updates:
                 me.step_ns = (at_ns - state.last_due_ns) // max(state.count - state.count_when_due, 1)
             state.last_due_ns, state.count_when_due, state.due_ns = at_ns, state.count, at_ns + _DUE_EVERY_NS
             me.updates += 1
-            if self._mark(me, at_ns) or me.updates < _LOOK_FOR_LOADER_AT or self._is_last(state):
+            if self._mark(me, at_ns) or me.updates < _LOOK_FOR_LOADER_AT or self._is_one_of_few(state):
                 state.due_ns = 0
             if me.updates == _LOOK_FOR_LOADER_AT and not me.waits:
                 self._call_once(recorder.when_no_loader)
@@ -167,6 +171,8 @@ class Updates:
                 recorder.step(state.count - self._stepped)
                 self._stepped = state.count
                 recorder.updated(state.count, at_ns)
+                if self._capture is not None:
+                    self._capture.updated(state.count)
             self._calls.updated(me, at_ns)
         except Exception as error:
             recorder.fault(error)
@@ -176,7 +182,8 @@ class Updates:
         if callback is not None:
             callback()
 
-    def _is_last(self, state: Optimizer) -> bool:
-        """Whether the recording is to end within the next updates."""
+    def _is_one_of_few(self, state: Optimizer) -> bool:
+        """Whether the recording is to end, or a capture to begin, within the next updates: then each of them counts."""
         steps = self._recorder.steps
-        return steps is not None and state.count + _STEPS_AT_A_TIME >= steps
+        ending = steps is not None and state.count + _STEPS_AT_A_TIME >= steps
+        return ending or (self._capture is not None and self._capture.near(state.count))

@@ -191,6 +191,7 @@ _NEEDED: dict[str, dict[str, type]] = {
     "gpu": {"id": int},
     "builtins": {"samples": int, "wall_ns": int},
     "batch": {"tensors": int, "bytes": int, "spare_bytes": int},
+    "capture": {"state": str, "begin_ns": int, "end_ns": int},
 }
 _OPTIONAL: dict[str, dict[str, type]] = {
     "process": {"pid": int, "ppid": int, "started_ns": int, "format": int, "cores_allowed": int, "script": str, "torch": str, "env": dict}
@@ -200,6 +201,7 @@ _OPTIONAL: dict[str, dict[str, type]] = {
     | {"collate_file": str, "collate_line": int, "is_default_collate": bool, "dataset_length": int},
     "facts": {"threads": int, "accelerators": dict, "accelerator_built": bool, "world_size": int, "rank": int},
     "rank": {"rank": int, "world_size": int},
+    "capture": {"file": str, "reason": str, "first": int, "last": int},
     "startup": {"import_began_ns": int, "activated_ns": int},
     "optimizer": {"id": int, "params": int, "dtypes": dict, "device": str},
     "calls": {"wall_ns": int, "slowdown": float},
@@ -257,6 +259,7 @@ def process_facts(notes: Notes) -> ProcessFacts:
         notes={
             "facts": facts,
             "optimizers": notes.of("optimizer"),
+            "captures": notes.of("capture"),
             "env": process.get("env"),
             "startup": notes.last("startup"),
         },

@@ -45,6 +45,12 @@ def diagnose_all(folder: Path, *, warmup: int | None = None) -> Diagnosed:
     measured = compare(measured)
     first = first_shown(measured)
     reports = {number: dict(fill(folder, timeline, m, diagnose(m))) for number, m in measured.items()}
+    for number, m in measured.items():
+        if m.capture is not None:
+            # Imported here: most recordings have no capture, and reading traces takes libraries of its own.
+            from slowstep.workflow.captured import add_capture
+
+            add_capture(reports[number], folder, m.capture)
     files = {number: file_name(number, first) for number in reports}
     add_ranks(reports, measured, roll, timeline=timeline, folder=folder, files=files, unmeasured=unmeasured)
     return Diagnosed(first=first, reports=reports)

@@ -1,0 +1,159 @@
+"""A capture of a few steps by torch.profiler in the middle of a recording: what runs inside operators and on devices.
+
+Only where nobody else profiles: a second profiler inside the script's own empties the script's trace (measured). Everything is done by the
+thread that updates, between the end of one update and the next; whatever goes wrong ends the capture and nothing else.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import os
+import sys
+import threading
+from typing import TYPE_CHECKING, Any, Final
+
+from slowstep.record.hook import Undo, all_of, replace
+from slowstep.record.recorder import now
+
+if TYPE_CHECKING:
+    from slowstep.record.recorder import Recorder
+
+# Updates are looked at one by one from so many before the capture on: more than fit between two rounds of bookkeeping.
+_NEAR: Final = 1000
+# Modules of the user's that are looked at for a profiler.
+_MOST_MODULES: Final = 500
+_PROFILERS: Final = ("torch.profiler", "torch.autograd.profiler", "cProfile", "profile", "line_profiler", "pyinstrument", "viztracer")
+
+
+class Capture:
+    """Profiles the updates `first` to `last` (counted from 1, both included), once, in the process of rank 0."""
+
+    def __init__(self, recorder: Recorder, first: int, last: int) -> None:
+        self._recorder, self._first, self._last = recorder, first, last
+        self._profiler: Any = None
+        self._guards: Undo | None = None
+        self._over = False
+        self._thread = self._begin_ns = self._begun_after = 0
+        recorder.forgetters.append(self._forget)
+
+    def _forget(self) -> None:
+        # A forked child: the profiler is its parent's.
+        self._over, self._profiler = True, None
+
+    def near(self, updates: int) -> bool:
+        """Whether every update must be told from now on."""
+        return not self._over and updates + _NEAR >= self._first
+
+    def updated(self, updates: int) -> None:
+        """So many updates have ended, the last of them just now, on this thread. Raises nothing."""
+        if self._over or (self._profiler is None and updates < self._first - 1):
+            return
+        try:
+            if self._profiler is None:
+                self._begin(updates)
+            elif self._thread == threading.get_ident():
+                if updates >= self._last:
+                    self._finish(updates)
+                else:
+                    self._profiler.step()
+        except Exception as error:
+            self._give_up(f"{type(error).__name__}: {error}")
+
+    def abandon(self, reason: str = "the recording ended before it") -> None:
+        """End the capture and keep nothing of it; a no-op where none is on. Raises nothing."""
+        if self._profiler is not None and self._thread == threading.get_ident():
+            self._give_up(reason)
+
+    def _begin(self, updates: int) -> None:
+        reason = _refusal()
+        if reason is not None:
+            self._give_up(reason, state="refused")
+            return
+        torch = sys.modules["torch"]
+        activity = torch.profiler.ProfilerActivity
+        wanted = [activity.CPU] + ([activity.CUDA] if torch.cuda.is_available() and torch.cuda.is_initialized() else [])
+        self._begin_ns, self._begun_after, self._thread = now(), updates, threading.get_ident()
+        profiler = torch.profiler.profile(activities=wanted, record_shapes=True)
+        profiler.start()
+        self._profiler = profiler
+        self._guards = self._guard(torch)
+        atexit.register(self.abandon)
+
+    def _guard(self, torch: Any) -> Undo:
+        """End ours at once where the script starts a profiler."""
+
+        def first_ending_ours(original: Any) -> Any:
+            @functools.wraps(original)
+            def start(*args: Any, **kwargs: Any) -> Any:
+                self.abandon("the script started a profiler of its own")
+                return original(*args, **kwargs)
+
+            return start
+
+        owners = ((torch.profiler.profile, "start"), (torch.autograd.profiler.profile, "__enter__"))
+        return all_of([replace(owner, name, first_ending_ours(getattr(owner, name))) for owner, name in owners])
+
+    def _finish(self, updates: int) -> None:
+        profiler = self._take()
+        profiler.stop()
+        stopped_ns = now()
+        name = f"capture-{os.getpid()}.json"
+        profiler.export_chrome_trace(os.path.join(self._recorder.folder, name))
+        self._note("taken", file=name, first=self._begun_after + 1, last=updates, stopped_ns=stopped_ns)
+
+    def _give_up(self, reason: str, *, state: str = "failed") -> None:
+        profiler = self._take()
+        if profiler is not None:
+            try:
+                profiler.stop()
+            except Exception as error:
+                reason = f"{reason}; it could not be stopped ({type(error).__name__}: {error})"
+        self._note(state, reason=reason)
+
+    def _take(self) -> Any:
+        """The profiler, which is nobody's from now on."""
+        profiler, self._profiler, self._over = self._profiler, None, True
+        guards, self._guards = self._guards, None
+        if guards is not None:
+            guards()
+            atexit.unregister(self.abandon)
+        return profiler
+
+    def _note(self, state: str, **more: Any) -> None:
+        end_ns = now()
+        self._recorder.note({"kind": "capture", "state": state, "begin_ns": self._begin_ns or end_ns, "end_ns": end_ns, **more})
+
+
+def _refusal() -> str | None:
+    """Why nothing may be captured here; None where it may."""
+    torch = sys.modules["torch"]
+    if os.environ.get("RANK", "0") != "0":
+        return "only rank 0 is captured"
+    if torch._C._autograd._profiler_enabled():
+        return "a profiler of torch is on already"
+    if sys.getprofile() is not None:
+        return "a profiler of Python is on already"
+    importer = _importer()
+    return None if importer is None else f"{importer} imports a profiler: take the trace with that one, and give it to slowstep analyze"
+
+
+def _importer() -> str | None:
+    """The file of the script's own that holds a profiler among its names."""
+    main = sys.modules.get("__main__")
+    script = getattr(main, "__file__", None)
+    if script is None:
+        return None
+    own = os.path.dirname(os.path.abspath(script)) + os.sep
+    for module in [*list(sys.modules.values())[-_MOST_MODULES:], main]:
+        file = getattr(module, "__file__", None)
+        if isinstance(file, str) and os.path.abspath(file).startswith(own) and "site-packages" not in file:
+            if any(map(_is_of_a_profiler, list(vars(module).values()))):
+                return os.path.basename(file)
+    return None
+
+
+def _is_of_a_profiler(value: Any) -> bool:
+    """Whether a name of a module is a profiler, or a part of one."""
+    name = getattr(value, "__name__" if isinstance(value, type(sys)) else "__module__", None)
+    return isinstance(name, str) and (name in _PROFILERS or name.startswith(("torch.profiler.", "torch.autograd.profiler.")))
