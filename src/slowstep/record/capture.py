@@ -41,6 +41,10 @@ class Capture:
         # A forked child: the profiler is its parent's.
         self._over, self._profiler = True, None
 
+    def ask(self) -> None:
+        """Note that a capture is wanted: the last word of a recording that ends before it."""
+        self._note("asked", reason=f"the training ended before step {self._first}: choose earlier ones, --capture=FIRST-LAST")
+
     def near(self, updates: int) -> bool:
         """Whether every update must be told from now on."""
         return not self._over and updates + _NEAR >= self._first
@@ -147,9 +151,10 @@ def _importer() -> str | None:
     own = os.path.dirname(os.path.abspath(script)) + os.sep
     for module in [*list(sys.modules.values())[-_MOST_MODULES:], main]:
         file = getattr(module, "__file__", None)
-        if isinstance(file, str) and os.path.abspath(file).startswith(own) and "site-packages" not in file:
-            if any(map(_is_of_a_profiler, list(vars(module).values()))):
-                return os.path.basename(file)
+        if not isinstance(file, str) or not os.path.abspath(file).startswith(own) or "site-packages" in file:
+            continue
+        if any(map(_is_of_a_profiler, list(vars(module).values()))):
+            return os.path.basename(file)
     return None
 
 

@@ -138,6 +138,8 @@ class Updates:
             recorder.note(torch_facts())
             for callback in recorder.when_training:
                 callback()
+            if self._capture is not None:
+                self._capture.ask()
         recorder.note({"kind": "optimizer", "id": self._number, "type": type(optimizer).__name__, **describe_parameters(optimizer)})
         frame = training_frame(sys._getframe(1))
         if frame is not None:

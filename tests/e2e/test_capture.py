@@ -1,0 +1,109 @@
+"""`slowstep run --capture`: a few steps profiled in the middle of a recording, and nothing of the training's changed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from launching import TRAINING, Ended, Workplace
+
+pytest.importorskip("torch")
+pytestmark = pytest.mark.slow
+
+LOSSES = (
+    TRAINING.replace("import torch\n", "import torch\ntorch.manual_seed(0)\n", 1)
+    + """
+train({steps})
+print(float(model.weight.sum()), torch._C._autograd._profiler_enabled())
+"""
+)
+
+IMPORTS = "from torch.profiler import profile\n" + LOSSES
+
+STARTS_ITS_OWN = LOSSES.replace(
+    "train({steps})",
+    """
+train(32)
+import importlib
+profiler = importlib.import_module("torch.profiler").profile()
+profiler.start()
+train(10)
+profiler.stop()
+print(len(profiler.events()) > 100)
+del profiler
+train(60)
+""",
+)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Workplace:
+    return Workplace(tmp_path)
+
+
+def recorded(place: Workplace, script: str, *options: str, steps: int = 100) -> tuple[Ended, dict]:
+    """Run it with and without; only the prints may be compared, since the recording is asked for more."""
+    place.write("train.py", script.replace("{steps}", str(steps)))
+    plain = place.run("train.py", slowstep=False)
+    ran = place.run("train.py", options=("--json", str(place.runs.parent / "report.json"), *options))
+    assert (ran.code, ran.out) == (plain.code, plain.out), ran.err
+    return ran, json.loads((place.runs.parent / "report.json").read_text())
+
+
+def health(report: dict) -> dict[str, str]:
+    return {row["name"]: row["remedy"] for row in report["health"]}
+
+
+def test_the_captured_steps_are_a_trace_in_the_recording_and_no_part_of_the_ledger(place):
+    _, report = recorded(place, LOSSES, "--capture")
+
+    capture = report["run"]["capture"]
+    assert capture["steps"] == "31-35"
+    trace = json.loads(Path(capture["file"]).read_text())
+    names = [event["name"] for event in trace["traceEvents"] if event.get("name", "").startswith("ProfilerStep#")]
+    assert len(set(names)) == 5
+    # One more than was captured: the step after it holds the writing of the file.
+    _, plain = recorded(place, LOSSES)
+    assert report["run"]["recorded_steps"] == plain["run"]["recorded_steps"]
+    assert report["overhead"]["us_per_step"] > plain["overhead"]["us_per_step"]
+    assert any("captured by torch.profiler" in note for note in report["run"]["notes"])
+    assert "debug-mode-on" not in [row["rule"] for row in report["findings"]]
+
+
+def test_other_steps_may_be_asked_for(place):
+    _, report = recorded(place, LOSSES, "--capture=10-11", steps=60)
+
+    assert report["run"]["capture"]["steps"] == "10-11"
+
+
+def test_a_script_that_imports_a_profiler_is_left_alone(place):
+    _, report = recorded(place, IMPORTS, "--capture")
+
+    assert "imports a profiler" in health(report)["no-capture"]
+    assert "capture" not in report["run"]
+
+
+def test_ours_ends_at_once_where_the_script_starts_its_own(place):
+    ran, report = recorded(place, STARTS_ITS_OWN, "--capture")
+
+    assert ran.out.startswith("True")
+    assert "profiler of its own" in health(report)["no-capture"]
+
+
+def test_a_training_that_ends_before_the_capture_is_told_so(place):
+    _, report = recorded(place, LOSSES, "--capture=90-94", steps=60)
+
+    assert "before step 90" in health(report)["no-capture"]
+
+
+@pytest.mark.parametrize("words", ["--capture=5", "--capture=9-3", "--capture=1-900", "--capture=x-y"])
+def test_steps_that_cannot_be_meant_are_refused_before_the_command_starts(place, words):
+    place.write("train.py", "open('started', 'w')")
+
+    ran = place.run("train.py", options=(words,))
+
+    assert ran.code == 125
+    assert "--capture" in ran.err
+    assert "started" not in ran.files
