@@ -1,0 +1,107 @@
+"""The verdict on a trace: the law of findings is the same as of a recorded run, what may be doubted is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from made_measured_traces import made_measured
+from slowstep.analyses.trace.parts import INPUT_WAIT, KERNELS, NO_LAUNCH
+from slowstep.diagnosis import trace_engine
+from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.diagnosis.trace_engine import diagnose_trace
+from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
+
+
+def finding(rule: str, predicted: float | None, *, part: str = INPUT_WAIT, stage: str = "preprocess", share: float = 0.3) -> Judged:
+    low = None if predicted is None else max(1.0, predicted * 0.95)
+    high = None if predicted is None else predicted * 1.05
+    return Judged(
+        finding=Finding(
+            rule=rule,
+            stage=stage,
+            title=f"{rule} is there",
+            share=share,
+            share_low=share * 0.9,
+            share_high=share * 1.1,
+            claims=(part,),
+            evidence=(Evidence(name="seen", value=1, unit=""),),
+            gain=Gain(predicted=predicted, low=low, high=high, assumes="it goes"),
+            fixes=(Fix(text="mend it"),),
+        ),
+        counterfactual=None,
+    )
+
+
+@pytest.fixture
+def answering(monkeypatch):
+    """Sets what the rules answer."""
+
+    def set_answers(*answers: Answer) -> None:
+        named = {f"rule-{i}": Rule(name=f"rule-{i}", stages=("compute",), judge_trace=lambda m, a=a: a) for i, a in enumerate(answers)}
+        monkeypatch.setattr(trace_engine, "rules", lambda: named)
+
+    return set_answers
+
+
+def test_a_finding_that_surely_gains_is_the_bottleneck_and_what_binds_next_is_said(answering):
+    answering(finding("small", 1.05, part="a"), finding("large", 1.4, part="b"))
+
+    diagnosis = diagnose_trace(made_measured(ledger={("preprocess", INPUT_WAIT): 30.0}))
+
+    assert (diagnosis.verdict.state, diagnosis.verdict.rule) == ("bottleneck", "large")
+    assert [f.rule for f in diagnosis.findings] == ["large", "small"]
+    assert diagnosis.next is not None
+    assert diagnosis.next.stage == "compute"
+
+
+def test_nothing_found_is_healthy(answering):
+    answering(None, finding("small", 1.04))
+
+    verdict = diagnose_trace(made_measured()).verdict
+
+    assert (verdict.state, verdict.healthy) == ("healthy", True)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"training": False}, "no backward"),
+        ({"steps": 1}, "1 whole step"),
+        ({"ledger": {("unattributed", NO_LAUNCH): 20.0}}, "20% of the time"),
+        ({"ledger": {("unattributed", NO_LAUNCH): 20.0}, "coverage": {"kernels_with_launch": 0.5}}, "50% of the kernels"),
+    ],
+    ids=["inference", "one step", "unattributed", "without launches"],
+)
+def test_what_cannot_be_known_is_undetermined(answering, more, said):
+    answering(None)
+
+    verdict = diagnose_trace(made_measured(**more)).verdict
+
+    assert (verdict.state, verdict.healthy) == ("undetermined", None)
+    assert said in verdict.summary
+
+
+def test_a_large_part_of_unknown_gain_is_not_healthy(answering):
+    answering(finding("unknown", None))
+
+    assert "would gain is not known" in diagnose_trace(made_measured()).verdict.summary
+
+
+def test_a_rule_that_could_not_judge_a_large_stage_is_not_healthy(answering):
+    answering(NotJudged(rule="rule-0", reason="the trace has no shapes"))
+
+    summary = diagnose_trace(made_measured(rest=("compute", KERNELS))).verdict.summary
+
+    assert "the trace has no shapes" in summary
+
+
+def test_small_gains_that_are_large_together_are_not_healthy(answering):
+    answering(finding("one", 1.07, part="a"), finding("two", 1.07, part="b"))
+
+    assert "all together predict 1.15x" in diagnose_trace(made_measured()).verdict.summary
+
+
+def test_findings_of_an_inference_are_still_listed(answering):
+    answering(finding("large", 1.4))
+
+    assert [f.rule for f in diagnose_trace(made_measured(training=False)).findings] == ["large"]
