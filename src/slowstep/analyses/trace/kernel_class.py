@@ -1,7 +1,7 @@
 """What a kernel's name tells: what kind of work it does, in which precision, and whether on Tensor Cores.
 
 Sources of the naming facts: CUTLASS' names (`tensorop` and `simt` are the operator class, `s16816` is accumulator type and instruction
-shape) are explained in its profiler's documentation; cuBLAS' and cuDNN's (`h884`, `s1688`, `hmma`, `xmma_gemm`) are listed in the allow-list
+shape) are explained in its profiler's documentation; cuBLAS' and cuDNN's (`h884`, `s1688`, `hmma`, `xmma_gemm`) stand in the list of names
 of Kineto's TensorBoard plugin (torch_tb_profiler, tensor_core.py), which has them from NVIDIA's DLProf. `ffma`, inside some of them, is
 the instruction of the ordinary cores. Tensile's (`Cijk_..._BBS_BH_MT64x64x64_MI16x16x16x1`: element types, tile, matrix instruction) in
 the kernel parameters of Tensile's documentation; `xdlops` and `gtcx` are what composable_kernel and MIOpen call AMD's matrix cores.
@@ -44,8 +44,7 @@ CLASSES: Final = (
     ),
     (
         "convolution",
-        r"(?i)conv([^e]|$)|wgrad|dgrad|fprop|winograd|igemm_(fwd|bwd|wrw)|implicit_gemm|[sh]cudnn_|[0-9]cudnn_|fft2d_|im2col|col2im|vol2col"
-        r"|bwd_weight|bwd_data|miopensp3asm|flip_filter",
+        r"(?i)conv([^e]|$)|[wd]grad|fprop|winograd|igemm_(fwd|bwd|wrw)|implicit_gemm|[sh0-9]cudnn_|fft2d_|im2col|col2im|vol2col|bwd_(weight|data)",
     ),
     (
         "normalization",
@@ -125,10 +124,10 @@ def classify(names: pl.Series) -> pl.DataFrame:
 
 
 def _tensor_core(name: pl.Expr, kind: pl.Expr) -> pl.Expr:
-    answer = pl.when(kind.is_in(ORDINARY)).then(False)
     # A name may hold both kinds of words: the instruction that is spelt out counts more than the family.
-    answer = answer.when(name.str.contains("(?i)ffma|simt")).then(False).when(name.str.contains(TENSOR_CORES)).then(True)
-    return answer.when(name.str.contains(ORDINARY_CORES)).then(False).otherwise(None)
+    ordinary = kind.is_in(ORDINARY) | name.str.contains("(?i)ffma|simt")
+    unless_said = pl.when(name.str.contains(ORDINARY_CORES)).then(False).otherwise(None)
+    return pl.when(ordinary).then(False).otherwise(pl.when(name.str.contains(TENSOR_CORES)).then(True).otherwise(unless_said))
 
 
 def _first_match(name: pl.Expr, patterns: tuple[tuple[str, str], ...]) -> pl.Expr:
