@@ -59,6 +59,12 @@ class Callers:
         """Row in `spans` of the innermost operator of itself and those around each row; -1 where there is none."""
         return np.asarray(np.where(indices >= 0, np.append(self._innermost, -1)[indices], -1), dtype=np.int64)
 
+    def inputs(self, indices: Ints) -> pl.DataFrame:
+        """`shapes` and `types` of the inputs of the innermost operator of each row of `spans`, and the `outer_shapes` of its `operator`."""
+        inner = _gather(self.spans.select(pl.col("shapes", "types").cast(pl.String)), self.innermost_operator(indices))
+        outer = np.asarray(np.where(indices >= 0, np.append(self._outermost, -1)[indices], -1), dtype=np.int64)
+        return inner.with_columns(_gather(self.spans.select(pl.col("shapes").cast(pl.String)), outer)["shapes"].alias("outer_shapes"))
+
     @cached_property
     def launched(self) -> pl.DataFrame:
         """One row per row of `device_events`, in its order: the host call that launched it and what stood around that.
@@ -101,11 +107,11 @@ class Callers:
         self._innermost = self.nesting.inherit(np.where(flags["operator"], row, -1))
         named = self.nesting.inherit(np.where(flags["named"], row, -1), outermost=True)
         self._backward = self.nesting.inherit(np.where(flags["backward"], row, -1))
-        outermost = np.where(named >= 0, named, self._innermost)
+        self._outermost = np.where(named >= 0, named, self._innermost)
         names = host.select(name.alias("name"))
         return pl.DataFrame(
             {
-                "operator": _gather(names, outermost)["name"],
+                "operator": _gather(names, self._outermost)["name"],
                 "innermost": _gather(names, self._innermost)["name"],
                 "where": self._where(host),
                 "backward": self._backward >= 0,

@@ -70,6 +70,14 @@ class Nesting:
             values[inside[missing]] = above[missing]
         return values
 
+    def sums(self, own: Ints) -> Ints:
+        """For each stretch the sum of the values, shape (n,), of itself and of those that begin inside it."""
+        before = np.append(0, np.cumsum(own[self._order]))
+        last = np.searchsorted(self._starts, self._ends, side="left")
+        found = np.empty(len(own), dtype=np.int64)
+        found[self._order] = before[last] - before[:-1]
+        return found
+
     def _axis(self, threads: Ints, times_ns: Ints) -> Ints:
         return np.asarray(threads.astype(np.int64) * self._span + (times_ns - self._low), dtype=np.int64)
 
