@@ -29,10 +29,14 @@ def find_launches(timeline: Timeline, steps: pl.DataFrame, callers: Callers | No
         delay.median().alias("median_delay_ns"),
         short.alias("short_kernels"),
     )
-    of_calls = in_window(calls, steps).group_by("step").agg(
-        pl.len().cast(pl.Int64).alias("launches"),
-        pl.col("graph").sum().cast(pl.Int64).alias("graph_launches"),
-        length.sum().alias("launch_ns"),
+    of_calls = (
+        in_window(calls, steps)
+        .group_by("step")
+        .agg(
+            pl.len().cast(pl.Int64).alias("launches"),
+            pl.col("graph").sum().cast(pl.Int64).alias("graph_launches"),
+            length.sum().alias("launch_ns"),
+        )
     )
     rows = steps.select("step", "start_ns", "end_ns").join(of_kernels, on="step", how="left").join(of_calls, on="step", how="left")
     counts = pl.col("kernels", "launches", "graph_launches", "launch_ns", "short_kernels").fill_null(0)

@@ -37,7 +37,9 @@ FACTORS: Final = {
 LINEAR: Final = "aten::linear"
 VECTOR: Final = ("aten::mv", "aten::addmv", "aten::dot", "aten::vdot", "aten::addr", "aten::ger")
 CONVOLUTION_BACKWARD: Final = "aten::convolution_backward"
-CONVOLUTION: Final = re.compile(r"^aten::(_?convolution|conv(_transpose)?[123]d|(cudnn|miopen)_(depthwise_)?convolution(_transpose|_relu)?|thnn_conv2d)$")
+CONVOLUTION: Final = re.compile(
+    r"^aten::(_?convolution|conv(_transpose)?[123]d|(cudnn|miopen)_(depthwise_)?convolution(_transpose|_relu)?|thnn_conv2d)$"
+)
 
 
 def has_tensor_cores(vendor: str | None, name: str | None, capability: float | None, seen_in_use: bool) -> bool | None:
