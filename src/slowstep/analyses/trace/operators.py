@@ -15,11 +15,12 @@ from slowstep.timeline.timeline import Timeline
 # What computes nothing: views, shapes, allocation, copies that may turn out not to be needed, reading one number. Without one launch
 # they have not computed on the host either.
 COMPUTES_NOTHING = (
-    r"^aten::(_?(unsafe_)?view(_as)?|_?reshape(_alias|_as)?|expand(_as)?|t|transpose|permute|slice|narrow|select|split(_with_sizes)?|chunk"
-    r"|tensor_split|unbind|unflatten|flatten|squeeze|unsqueeze|as_strided|detach|alias|lift(_fresh)?|movedim|swapaxes|diagonal|unfold"
-    r"|empty.*|new_empty.*|resize_.*|set_|result_type|is_\w+|item|_local_scalar_dense|contiguous|to|_to_copy|type_as|record_stream|size"
-    r"|stride|numel|dim|requires_grad_|retain_grad|data|can_cast|_has_compatible.*|_version|output_nr|_nested.*|_cudnn_init.*"
-    r"|_?use_cudnn.*|_fused_sdp_choice|real|imag|conj|_conj|resolve_(conj|neg)|matrix_H|mT|mH|numpy_T|pin_memory|_pin_memory)_?$"
+    r"^aten::(_?(unsafe_)?view(_as)?|_?reshape(_alias|_as)?|expand(_as)?|t|transpose|permute|slice|narrow|select|split(_with_sizes)?|"
+    r"chunk|tensor_split|unbind|unflatten|flatten|squeeze|unsqueeze|as_strided|detach|alias|lift(_fresh)?|movedim|swapaxes|"
+    r"diagonal|unfold|empty.*|new_empty.*|resize_.*|set_|result_type|is_\w+|item|_local_scalar_dense|contiguous|to|_to_copy|"
+    r"type_as|record_stream|size|stride|numel|dim|requires_grad_|retain_grad|data|can_cast|_has_compatible.*|_version|"
+    r"output_nr|_nested.*|_cudnn_init.*|_?use_cudnn.*|_fused_sdp_choice|(un)?flatten_dense_tensors|broadcast_tensors|dropout|"
+    r"real|imag|conj|_conj|resolve_(conj|neg)|matrix_H|mT|mH|numpy_T|pin_memory|_pin_memory)_?$"
 )
 # Nodes of autograd, collectives and hooks are named like operators, but what they do is in the operators inside them.
 NOT_OPERATORS = r"^(autograd|c10d|torch|profiler)::|Backward"
@@ -85,6 +86,9 @@ def _on_host(timeline: Timeline) -> pl.Expr:
     has_calls = timeline.table("host_events")["kind"].is_in(["runtime", "driver"]).any()
     if timeline.table("device_events").is_empty() or not has_calls:
         return pl.lit(None, pl.Boolean)
-    name = pl.col("name")
-    computing = name.str.contains(NAMED) & ~name.str.contains(NOT_OPERATORS) & ~name.str.contains(COMPUTES_NOTHING)
-    return computing & (pl.col("calls") == 0)
+    return computes(pl.col("name")) & (pl.col("calls") == 0)
+
+
+def computes(name: pl.Expr) -> pl.Expr:
+    """Whether an operator of this name computes something, by itself or in operators that it calls."""
+    return name.str.contains(NAMED) & ~name.str.contains(NOT_OPERATORS) & ~name.str.contains(COMPUTES_NOTHING)
