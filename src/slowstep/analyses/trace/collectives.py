@@ -49,7 +49,9 @@ ELEMENT_BYTES: Final = {
 
 def find_collectives(timeline: Timeline, steps: pl.DataFrame, callers: Callers | None = None) -> pl.DataFrame:
     """The table COLLECTIVES of those that begin inside the window, those with most exposed time first."""
-    rows = in_window(read_collectives(timeline, callers or Callers(timeline)), steps)
+    found = read_collectives(timeline, callers or Callers(timeline))
+    ran_on_host = pl.col("on_host")
+    rows = pl.concat([in_window(found.filter(~ran_on_host), steps), in_window(found.filter(ran_on_host), steps, host=True)])
     ns = pl.col("end_ns") - pl.col("start_ns")
     keys = ["operation", "library", "name", "bytes", "group_size"]
     grouped = rows.group_by(keys).agg(pl.len().cast(pl.Int64).alias("count"), ns.sum().alias("total_ns"), pl.col("exposed_ns").sum())
@@ -63,12 +65,13 @@ def find_collectives(timeline: Timeline, steps: pl.DataFrame, callers: Callers |
 def read_collectives(timeline: Timeline, callers: Callers) -> pl.DataFrame:
     """One row per collective, of the device or, where its library works on the host, of the host.
 
-    Columns: `start_ns`, `end_ns`, `operation`, `library`, `name`, `bytes`, `group_size`, `exposed_ns` (while no compute of the device ran;
+    Columns: `start_ns`, `end_ns`, `operation`, `library`, `name`, `bytes`, `group_size`, `on_host`, `exposed_ns` (while no compute of the device ran;
     of one on the host in a trace without a device, while no operator ran on another thread).
     """
     vendor = timeline.trace.vendor if timeline.trace else None
-    columns = ["start_ns", "end_ns", "operation", "library", "name", "bytes", "group_size", "exposed_ns"]
-    found = pl.concat([_of_device(timeline, callers), _of_host(timeline)], how="vertical")
+    columns = ["start_ns", "end_ns", "operation", "library", "name", "bytes", "group_size", "exposed_ns", "on_host"]
+    on_device = _of_device(timeline, callers).with_columns(pl.lit(value=False).alias("on_host"))
+    found = pl.concat([on_device, _of_host(timeline).with_columns(pl.lit(value=True).alias("on_host"))], how="vertical")
     library = _first(pl.col("name"), LIBRARIES).fill_null("other")
     # AMD's library keeps the kernel names of the one that it descends from.
     library = pl.when((library == "nccl") & (pl.lit(vendor) == "amd")).then(pl.lit("rccl")).otherwise(library)

@@ -12,7 +12,7 @@ from slowstep.analyses.trace.kernel_class import is_collective
 from slowstep.analyses.trace.tables import COPIES
 from slowstep.analyses.trace.unions import Union
 from slowstep.analyses.trace.waits import read_waits, waits_for_copies
-from slowstep.analyses.trace.window import in_window
+from slowstep.analyses.trace.window import in_window, steps_at
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Timeline
 
@@ -27,6 +27,9 @@ PLACE = ["kind", "operator", "where"]
 def find_copies(timeline: Timeline, steps: pl.DataFrame, callers: Callers | None = None) -> pl.DataFrame:
     """The table COPIES of the copies that begin inside the window, those with most exposed time first."""
     rows = in_window(read_copies(timeline, callers or Callers(timeline)), steps)
+    # A copy belongs to the step that asked for it, though the device may come to it in another.
+    asked = steps_at(steps, rows["call_start_ns"], host=True)
+    rows = rows.with_columns(asked.zip_with(asked >= 0, rows["step"]).alias("step"))
     rows = rows.with_columns(_repeated(rows, steps.height).alias("repeated"))
     ns = pl.col("total_ns")
     grouped = rows.group_by(*PLACE, "pageable", "blocking", "repeated").agg(

@@ -30,7 +30,7 @@ def find_launches(timeline: Timeline, steps: pl.DataFrame, callers: Callers | No
         short.alias("short_kernels"),
     )
     of_calls = (
-        in_window(calls, steps)
+        in_window(calls, steps, host=True)
         .group_by("step")
         .agg(
             pl.len().cast(pl.Int64).alias("launches"),

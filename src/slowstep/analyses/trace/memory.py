@@ -13,11 +13,11 @@ from slowstep.timeline.timeline import Timeline
 def find_memory(timeline: Timeline, steps: pl.DataFrame) -> pl.DataFrame:
     """The table MEMORY. Calls are counted to the first device of the trace: they do not say to which of several they belong."""
     seen = (
-        in_window(timeline.table("allocations"), steps, "time_ns")
+        in_window(timeline.table("allocations"), steps, "time_ns", host=True)
         .group_by("step", "device")
         .agg(pl.col("allocated_bytes").max().alias("peak_allocated_bytes"), pl.col("reserved_bytes").max().alias("peak_reserved_bytes"))
     )
-    calls = in_window(allocator_calls(timeline), steps)
+    calls = in_window(allocator_calls(timeline), steps, host=True)
     first = timeline.table("trace_devices")["device"].min()
     made = calls.group_by("step", pl.lit(first if isinstance(first, int) else 0, pl.Int32).alias("device")).agg(
         pl.len().cast(pl.Int64).alias("allocator_calls"), (pl.col("end_ns") - pl.col("start_ns")).sum().alias("allocator_ns")

@@ -28,7 +28,7 @@ NOT_OPERATORS = r"^(autograd|c10d|torch|profiler)::|Backward"
 
 def find_operators(timeline: Timeline, steps: pl.DataFrame, callers: Callers | None = None) -> pl.DataFrame:
     """The table OPERATORS of those called inside the window, those with most device time, then most host time of their own, first."""
-    rows = in_window(read_operators(timeline, callers or Callers(timeline)), steps)
+    rows = in_window(read_operators(timeline, callers or Callers(timeline)), steps, host=True)
     grouped = rows.group_by("name", "shapes", "where").agg(
         pl.col("types").first(),
         pl.len().cast(pl.Int64).alias("count"),

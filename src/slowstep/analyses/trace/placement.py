@@ -24,7 +24,7 @@ def find_placement(timeline: Timeline, steps: pl.DataFrame, callers: Callers | N
     An operator is on the device if it launched something itself, on the host if it computed there; in a trace without a device every
     operator that computes is on the host. Views, allocations, collectives and the ranges around operators are in neither place.
     """
-    rows = in_window(read_operators(timeline, callers or Callers(timeline)), steps)
+    rows = in_window(read_operators(timeline, callers or Callers(timeline)), steps, host=True)
     rows = rows.filter(~pl.col("name").str.contains(COMMUNICATION))
     without_device = timeline.table("device_events").is_empty()
     on_host = pl.lit(without_device) & computes(pl.col("name")) | pl.col("on_host").fill_null(value=False)

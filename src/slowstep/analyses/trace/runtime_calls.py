@@ -12,7 +12,7 @@ LAUNCHES_GRAPH: Final = r"^(cuda|cu|hip)GraphLaunch"
 COPIES_OR_FILLS: Final = r"^(cuda|cu|hip)Mem(cpy|set)"
 LAUNCHES_WORK: Final = f"{LAUNCHES_KERNEL}|{LAUNCHES_GRAPH}|{COPIES_OR_FILLS}"
 
-WAITS: Final = r"^(cuda|hip)(Device|Stream|Event|Thread)Synchronize|^cu(Ctx|Stream|Event)Synchronize"
+WAITS: Final = r"^(cuda|hip)(Device|Stream|Event|Thread)Synchronize|^(cu|hip)(Ctx|Stream|Event)Synchronize"
 # Copies that return when they are done: those without Async in their name, but for the ones inside the device.
 COPIES_AND_WAITS: Final = (
     r"^(cuda|hip)Memcpy(2D|3D|ToSymbol|FromSymbol|WithStream|ToArray|FromArray)?(_v\d+|_ptds)*$|^cu(Memcpy|MemcpyHtoD|MemcpyDtoH)(_v\d+)*$"

@@ -22,7 +22,7 @@ def find_synchronizations(timeline: Timeline, steps: pl.DataFrame, gaps: pl.Data
     callers = callers or Callers(timeline)
     waits = read_waits(timeline, callers)
     waits = waits.with_columns(_run_dry(waits, gaps), *_read_back(timeline, callers, waits))
-    rows = in_window(waits, steps)
+    rows = in_window(waits, steps, host=True)
     grouped = rows.group_by("call", "operator", "where").agg(
         pl.len().cast(pl.Int64).alias("count"),
         pl.col("step").n_unique().cast(pl.Int64).alias("steps"),
