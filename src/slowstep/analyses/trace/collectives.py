@@ -65,8 +65,8 @@ def find_collectives(timeline: Timeline, steps: pl.DataFrame, callers: Callers |
 def read_collectives(timeline: Timeline, callers: Callers) -> pl.DataFrame:
     """One row per collective, of the device or, where its library works on the host, of the host.
 
-    Columns: `start_ns`, `end_ns`, `operation`, `library`, `name`, `bytes`, `group_size`, `on_host`, `exposed_ns` (while no compute of the device ran;
-    of one on the host in a trace without a device, while no operator ran on another thread).
+    Columns: `start_ns`, `end_ns`, `operation`, `library`, `name`, `bytes`, `group_size`, `on_host`, and `exposed_ns`: while no compute of
+    the device ran; of one on the host in a trace without a device, while no operator ran on another thread.
     """
     vendor = timeline.trace.vendor if timeline.trace else None
     columns = ["start_ns", "end_ns", "operation", "library", "name", "bytes", "group_size", "exposed_ns", "on_host"]
