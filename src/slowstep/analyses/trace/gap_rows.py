@@ -7,11 +7,12 @@ import polars as pl
 
 from slowstep.analyses.trace import parts
 from slowstep.analyses.trace.callers import Callers
+from slowstep.analyses.trace.held import held_longest
 from slowstep.analyses.trace.host_lane import Lanes
 from slowstep.analyses.trace.idle import CALLS, LAUNCH, NO_LAUNCH
 from slowstep.analyses.trace.tables import GAPS
 from slowstep.stages import UNATTRIBUTED
-from slowstep.timeline.intervals import Ints, flattened, pieces
+from slowstep.timeline.intervals import Ints, pieces
 from slowstep.timeline.timeline import Timeline
 
 
@@ -21,7 +22,7 @@ def gap_rows(timeline: Timeline, stretches: pl.DataFrame, steps: pl.DataFrame, l
     causes = rows["cause"].to_numpy()
     named, waiting = (causes >= 0) & (causes < CALLS), causes >= CALLS
     thread = rows["thread"].to_numpy()
-    call, at = _longest(timeline.table("host_events"), rows)
+    call, at = held_longest(timeline.table("host_events"), rows)
     ranges = lanes.ranges.select("stage", "part", "name").cast(pl.String)
     calls = _waiting_calls(lanes, callers, np.unique(causes[waiting]) - CALLS)
     number = np.where(waiting, np.searchsorted(calls["row"].to_numpy(), causes - CALLS), -1)
@@ -36,7 +37,9 @@ def gap_rows(timeline: Timeline, stretches: pl.DataFrame, steps: pl.DataFrame, l
         operator=_chosen([(waiting, _taken(calls["operator"], number))], around["operator"]),
         where=_chosen([(waiting, _taken(calls["where"], number))], around["where"]),
         between_steps=_between(rows, steps),
-        thread=pl.when(pl.col("thread") >= 0).then(pl.col("thread")),
+        thread=_chosen(
+            [(waiting, _taken(calls["thread"], number))], _taken(pl.Series(thread), np.where(thread >= 0, np.arange(len(thread)), -1))
+        ),
     )
     return rows.select(pl.col(column.name).cast(column.type) for column in GAPS.columns).sort("start_ns")
 
@@ -62,50 +65,9 @@ def _between(rows: pl.DataFrame, steps: pl.DataFrame) -> pl.Series:
     return pl.Series(first < np.searchsorted(bounds, rows["gap_end_ns"].to_numpy(), side="right"), dtype=pl.Boolean)
 
 
-def _longest(host: pl.DataFrame, rows: pl.DataFrame) -> tuple[pl.Series, Ints]:
-    """Of each stretch the name of the call or range that held longest in it (null: an operator, or nothing), and an instant of that."""
-    calls = pl.Series("call", [None] * len(rows), dtype=pl.String)
-    at = rows["start_ns"].to_numpy().copy()
-    for thread in rows["thread"].unique().to_list():
-        mine = np.flatnonzero((rows["thread"] == thread).to_numpy())
-        starts = rows["start_ns"].to_numpy()[mine]
-        ends = np.minimum(rows["end_ns"].to_numpy(), rows["launched_ns"].to_numpy())[mine]
-        # What follows the launch was delayed by no host: the launch itself tells whose it is.
-        late = ends <= starts
-        at[mine[late]] = rows["launched_ns"].to_numpy()[mine[late]] - 1
-        mine, starts, ends = mine[~late], starts[~late], ends[~late]
-        events = host.filter((pl.col("thread") == thread) & (pl.col("kind") != "python"))
-        events = events.filter(pl.Series(_meets(events, starts, ends), dtype=pl.Boolean))
-        begin, finish, owner = flattened(events["start_ns"].to_numpy(), events["end_ns"].to_numpy())
-        of, first, last = pieces(starts, ends, np.concatenate((begin, finish)))
-        one = _longest_of(of, first, last)
-        at[mine[of[one]]] = first[one] + (last[one] - first[one]) // 2
-        held = np.searchsorted(begin, first[one], side="right") - 1
-        inside = (held >= 0) & (first[one] < np.append(finish, 0)[held])
-        which = pl.Series(np.where(inside, np.append(owner, 0)[held], -1))
-        picked = events.with_row_index("event").with_columns(pl.col("event").cast(pl.Int64))
-        picked = which.to_frame("event").join(picked, on="event", how="left", maintain_order="left")
-        name = pl.when(pl.col("kind") != "operator").then(pl.col("name").cast(pl.String))
-        calls = calls.scatter(mine[of[one]], picked.select(name)["name"])
-    return calls, at
-
-
-def _longest_of(of: Ints, first: Ints, last: Ints) -> Ints:
-    """The index of the longest piece of each interval, the first of several; `of` is in order."""
-    order = np.lexsort((first, first - last, of))
-    return order[np.append(True, np.diff(of[order]) > 0)] if len(order) else order
-
-
-def _meets(events: pl.DataFrame, starts_ns: Ints, ends_ns: Ints) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Whether each event shares time with one of the intervals, which are in order and do not overlap."""
-    begin, end = events["start_ns"].to_numpy(), events["end_ns"].to_numpy()
-    after = np.searchsorted(ends_ns, begin, side="right")
-    return np.asarray(np.append(starts_ns, np.iinfo(np.int64).max)[after] < end)
-
-
 def _waiting_calls(lanes: Lanes, callers: Callers, rows: Ints) -> pl.DataFrame:
     """The waiting calls of these rows with `part`, `operator` and `where`."""
-    calls = lanes.calls.rows[rows].select("thread", "start_ns", pl.col("name").cast(pl.String))
+    calls = lanes.calls.rows[rows].select(pl.col("thread").cast(pl.Int64), "start_ns", pl.col("name").cast(pl.String))
     around = callers.around(calls["thread"], calls["start_ns"])
     named = pl.concat([calls, around.select("operator", "where")], how="horizontal").with_columns(pl.Series("row", rows))
     place = pl.when(pl.col("where").is_not_null()).then(" (" + pl.col("where") + ")").otherwise(pl.lit(""))
