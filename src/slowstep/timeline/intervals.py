@@ -48,3 +48,77 @@ def covered_ns(start_ns: Ints, end_ns: Ints, at_ns: Ints) -> NDArray[np.float64]
     done: NDArray[Any] = np.cumsum(end_ns - start_ns)
     total[0::2], total[1::2] = np.concatenate(([0], done[:-1])), done
     return np.interp(at_ns, edges, total)
+
+
+def union(start_ns: Ints, end_ns: Ints) -> tuple[Ints, Ints]:
+    """The same instants as disjoint intervals in order of time; intervals that touch become one, empty ones are left out."""
+    kept = end_ns > start_ns
+    order = np.argsort(start_ns[kept], kind="stable")
+    start, end = start_ns[kept][order], end_ns[kept][order]
+    if len(start) == 0:
+        return start, end
+    reach = np.maximum.accumulate(end)
+    first = np.append(True, start[1:] > reach[:-1])
+    return start[first], reach[np.append(first[1:], True)]
+
+
+def containing(start_ns: Ints, end_ns: Ints, at_ns: Ints) -> Ints:
+    """The index of the interval in which each instant of `at_ns` lies, -1 for none; the intervals are sorted and do not overlap."""
+    if len(start_ns) == 0:
+        return np.full(len(at_ns), -1, dtype=np.int64)
+    index = np.searchsorted(start_ns, at_ns, side="right") - 1
+    return np.where((index >= 0) & (at_ns < end_ns[index]), index, -1)
+
+
+def pieces(start_ns: Ints, end_ns: Ints, cuts_ns: Ints) -> tuple[Ints, Ints, Ints]:
+    """Cut intervals, sorted and not overlapping, at instants: of each piece its interval's index, its start and its end; none is empty."""
+    edges = np.sort(np.concatenate((start_ns, end_ns, cuts_ns)))
+    edges = edges[np.append(True, np.diff(edges) > 0)] if len(edges) else edges
+    owner = containing(start_ns, end_ns, edges[:-1])
+    inside = owner >= 0
+    return owner[inside], edges[:-1][inside], edges[1:][inside]
+
+
+def flattened(start_ns: Ints, end_ns: Ints) -> tuple[Ints, Ints, Ints]:
+    """Divide time among the spans of one thread: start, end and innermost span of each stretch in which a span is open, in order.
+
+    As `innermost`, in linear time for spans that nest; spans that overlap without nesting go the slower way.
+    """
+    index = np.flatnonzero(end_ns > start_ns)
+    if len(index) == 0:
+        return index, index, index
+    index = index[np.lexsort((-end_ns[index], start_ns[index]))]
+    nested = _nested(start_ns[index], end_ns[index])
+    if nested is None:
+        low, high = int(start_ns[index].min()), int(end_ns[index].max())
+        edges, owner = innermost(start_ns, end_ns, np.array([low, high], dtype=np.int64))
+    else:
+        edges, owner = nested[0], np.where(nested[1] >= 0, index[nested[1]], -1)
+    known = (owner >= 0) & (edges[1:] > edges[:-1])
+    return edges[:-1][known], edges[1:][known], owner[known]
+
+
+def _nested(start_ns: Ints, end_ns: Ints) -> tuple[Ints, Ints] | None:
+    """Edges and the innermost of spans in order of start, outer ones first; None where they do not nest.
+
+    Spans open and close like brackets: what closes leaves the last one open that is one level up.
+    """
+    count = len(start_ns)
+    position = np.arange(count, dtype=np.int64)
+    times = np.concatenate((end_ns[::-1], start_ns))
+    # A stable sort: at one instant ends come before starts, inner ends before outer ones, outer starts before inner ones.
+    order = np.argsort(times, kind="stable")
+    span = np.concatenate((position[::-1], position))[order]
+    opens = order >= count
+    depth = np.cumsum(np.where(opens, 1, -1))
+    level = np.where(opens, depth, depth + 1)
+    paired = np.argsort(level, kind="stable")
+    if not bool(np.all(span[paired[0::2]] == span[paired[1::2]])):
+        return None
+    places = np.flatnonzero(opens)
+    size = 2 * count + 1
+    keys = np.sort(level[places] * size + places)
+    above = np.searchsorted(keys, (level - 1) * size + np.arange(2 * count)) - 1
+    outer = span[keys[np.maximum(above, 0)] % size]
+    owner = np.where(opens, span, np.where(depth > 0, outer, -1))
+    return times[order], owner[:-1]

@@ -27,6 +27,8 @@ STEPS = Table(
         END,
         column("mark", pl.String, "by what it is known: ProfilerStep, NVTX, step_num, Profiled batch, inferred, window"),
         THREAD,
+        column("host_start_ns", pl.Int64, "when the host began it: device work trails the host, so that a step may begin later"),
+        column("host_end_ns", pl.Int64, "when the host was done with it"),
     ),
 )
 LEDGER = Table(
@@ -77,7 +79,7 @@ KERNELS = Table(
         column("eligible", pl.Boolean, "its operator could use Tensor Cores", nullable=True),
         column("why_not", pl.String, "why an eligible kernel does not use them", nullable=True),
         OPERATOR,
-        column("shapes", pl.String, "shapes of that operator's inputs in the run with most time", nullable=True),
+        column("shapes", pl.String, "shapes of that operator's inputs, of several those with most time", nullable=True),
         WHERE,
         column("launch_delay_ns", pl.Float64, "median time from the end of its launch call to its start", nullable=True),
         column("occupancy", pl.Float64, "median estimated achieved occupancy", nullable=True),
@@ -112,7 +114,7 @@ LAUNCHES = Table(
         column("launch_ns", pl.Int64, "host time inside those calls"),
         column("median_kernel_ns", pl.Float64, "median kernel", nullable=True),
         column("median_delay_ns", pl.Float64, "median time from the end of a launch call to its kernel's start", nullable=True),
-        column("short_kernels", pl.Int64, "kernels that took less time than a launch takes"),
+        column("short_kernels", pl.Int64, "kernels that took less time than the trace's median launch call", nullable=True),
         column("queue_depth", pl.Float64, "mean number of kernels launched and not yet begun", nullable=True),
         column("queue_empty_share", pl.Float64, "share of the step in which nothing was launched and unfinished", nullable=True),
     ),

@@ -1,0 +1,155 @@
+"""Who called: the framework operator and the line of the user's code around instants of host threads, and around launches.
+
+An event of the device is led back to the host by its correlation: the call of the runtime that launched it, and what stood around that
+call. Where the trace has no correlation, by the number of the operator (`external`). A backward operator has no Python frame of the model
+around it: its line is that of the forward operator with the same sequence number. Of several operators with one number the one that began
+last made the node (PyTorch, torch/csrc/autograd/profiler_kineto.cpp). Numbers are counted by thread; traces of this kind do not say of
+which, so that with several threads that go forward a line may be that of another thread's.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+import polars as pl
+
+from slowstep.analyses.trace.nesting import Nesting
+from slowstep.analyses.trace.user_lines import user_lines
+from slowstep.timeline.intervals import Ints
+from slowstep.timeline.timeline import Timeline
+
+# Operators of a framework are named as `aten::mm`; autograd's engine wraps them in nodes that are named in the same way.
+NAMED: Final = r"^[A-Za-z_]\w*::"
+ENGINE: Final = r"^(autograd::|(struct )?torch::autograd::)"
+BACKWARD: Final = r"^(autograd::engine|(struct )?torch::autograd)|Backward\d*$"
+
+
+class Callers:
+    """What stood around instants of one trace's host threads. Made once and handed to all that ask."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self._timeline = timeline
+        host = timeline.table("host_events").filter(pl.col("kind").is_in(["operator", "python"]))
+        self.spans = host  # operators and Python functions: what an index of `indices_around` points into
+        self.nesting = Nesting(host["thread"].to_numpy(), host["start_ns"].to_numpy(), host["end_ns"].to_numpy())
+        self._described = self._describe(host)
+
+    def around(self, threads: pl.Series | Ints, times_ns: pl.Series | Ints) -> pl.DataFrame:
+        """What stands around instants of host threads, shape (m,) each; a null thread or time is around nothing.
+
+        Columns: `operator`, of the framework operators around the instant that call one another the outermost (`aten::item`, not its
+        `aten::_local_scalar_dense`), or the innermost range of another kind of name; `innermost`, the innermost operator; `where`, the
+        user's line; `backward`, whether autograd's backward called it. Null where there is none, as are all where nothing is around.
+        """
+        return self.describe(self.indices_around(threads, times_ns))
+
+    def indices_around(self, threads: pl.Series | Ints, times_ns: pl.Series | Ints) -> Ints:
+        """Row in `spans` of the innermost operator or Python function at each instant; -1 where there is none."""
+        known = _known(threads) & _known(times_ns)
+        found = self.nesting.innermost(_filled(threads), _filled(times_ns))
+        return np.asarray(np.where(known, found, -1), dtype=np.int64)
+
+    def describe(self, indices: Ints) -> pl.DataFrame:
+        """The columns of `around` for rows of `spans`; -1 is none."""
+        return _gather(self._described, indices)
+
+    def innermost_operator(self, indices: Ints) -> Ints:
+        """Row in `spans` of the innermost operator of itself and those around each row; -1 where there is none."""
+        return np.asarray(np.where(indices >= 0, np.append(self._innermost, -1)[indices], -1), dtype=np.int64)
+
+    def inputs(self, indices: Ints) -> pl.DataFrame:
+        """`shapes` and `types` of the inputs of the innermost operator of each row of `spans`, and the `outer_shapes` of its `operator`."""
+        inner = _gather(self.spans.select(pl.col("shapes", "types").cast(pl.String)), self.innermost_operator(indices))
+        outer = np.asarray(np.where(indices >= 0, np.append(self._outermost, -1)[indices], -1), dtype=np.int64)
+        return inner.with_columns(_gather(self.spans.select(pl.col("shapes").cast(pl.String)), outer)["shapes"].alias("outer_shapes"))
+
+    @cached_property
+    def launched(self) -> pl.DataFrame:
+        """One row per row of `device_events`, in its order: the host call that launched it and what stood around that.
+
+        Columns: those of `around`; `span`, the row in `spans`, -1 for none; of the call `call`, `call_thread`, `call_start_ns`,
+        `call_end_ns`, null where it is not in the trace.
+        """
+        device = self._timeline.table("device_events").select("correlation", "external")
+        calls = self._timeline.table("host_events").filter(
+            pl.col("kind").is_in(["runtime", "driver"]) & pl.col("correlation").is_not_null()
+        )
+        # A call of the runtime may be traced once more as the call of the driver that it makes.
+        calls = calls.sort("kind", maintain_order=True).unique("correlation", keep="first", maintain_order=True)
+        calls = calls.select("correlation", call="name", call_thread="thread", call_start_ns="start_ns", call_end_ns="end_ns")
+        rows = device.join(calls, on="correlation", how="left", maintain_order="left")
+        span = self.indices_around(rows["call_thread"], rows["call_start_ns"])
+        span = np.where(_known(rows["call_thread"]), span, self._by_external(rows["external"]))
+        found = rows.select(pl.col("call").cast(pl.String), "call_thread", "call_start_ns", "call_end_ns", pl.Series("span", span))
+        return pl.concat([found, self.describe(span)], how="horizontal")
+
+    def _by_external(self, external: pl.Series) -> Ints:
+        spans = (
+            self.spans.select("external", "kind")
+            .with_row_index("span")
+            .filter(pl.col("external").is_not_null() & (pl.col("kind") == "operator"))
+        )
+        spans = spans.unique("external", keep="last").select("external", pl.col("span").cast(pl.Int64))
+        rows = external.to_frame("external").join(spans, on="external", how="left", maintain_order="left")
+        return rows["span"].fill_null(-1).to_numpy()
+
+    def _describe(self, host: pl.DataFrame) -> pl.DataFrame:
+        name = pl.col("name").cast(pl.String)
+        operator = pl.col("kind") == "operator"
+        flags = host.select(
+            operator.alias("operator"),
+            (operator & name.str.contains(NAMED) & ~name.str.contains(ENGINE)).alias("named"),
+            (operator & name.str.contains(BACKWARD)).alias("backward"),
+        )
+        row = np.arange(host.height)
+        self._innermost = self.nesting.inherit(np.where(flags["operator"], row, -1))
+        named = self.nesting.inherit(np.where(flags["named"], row, -1), outermost=True)
+        self._backward = self.nesting.inherit(np.where(flags["backward"], row, -1))
+        self._outermost = np.where(named >= 0, named, self._innermost)
+        names = host.select(name.alias("name"))
+        return pl.DataFrame(
+            {
+                "operator": _gather(names, self._outermost)["name"],
+                "innermost": _gather(names, self._innermost)["name"],
+                "where": self._where(host),
+                "backward": self._backward >= 0,
+            }
+        )
+
+    def _where(self, host: pl.DataFrame) -> pl.Series:
+        functions = host.select(pl.when(pl.col("kind") == "python").then(pl.col("name").cast(pl.String)).alias("name"))["name"]
+        lines = user_lines(functions, host["stack"])
+        own = self.nesting.inherit(np.where(lines.is_not_null(), np.arange(host.height), -1))
+        where = _gather(lines.to_frame("where"), own)["where"]
+        # A function that the backward itself calls, as checkpointed ones that run again, is nearer than the forward's line.
+        node_start = np.append(host["start_ns"].to_numpy(), 0)[self._backward]
+        own_start = np.append(host["start_ns"].to_numpy(), np.iinfo(np.int64).min)[own]
+        of_forward = _gather(self._forward_lines(host, where).to_frame("where"), self._with_sequence(host))["where"]
+        foreign = pl.Series((self._backward >= 0) & (own_start < node_start)) & of_forward.is_not_null()
+        return where.zip_with(~foreign, of_forward)
+
+    def _with_sequence(self, host: pl.DataFrame) -> Ints:
+        """The innermost backward node with a sequence number around each row; -1 where there is none."""
+        numbered = host["sequence"].is_not_null().to_numpy() & (self._backward == np.arange(host.height))
+        return self.nesting.inherit(np.where(numbered, np.arange(host.height), -1))
+
+    def _forward_lines(self, host: pl.DataFrame, where: pl.Series) -> pl.Series:
+        rows = host.select("sequence", "start_ns").with_columns(where.alias("where"), pl.Series("backward", self._backward >= 0))
+        forward = rows.filter(~pl.col("backward") & pl.col("sequence").is_not_null() & pl.col("where").is_not_null())
+        forward = forward.sort("start_ns").unique("sequence", keep="last").select("sequence", "where")
+        return rows.select("sequence").join(forward, on="sequence", how="left", maintain_order="left")["where"]
+
+
+def _gather(frame: pl.DataFrame, indices: Ints) -> pl.DataFrame:
+    wanted = pl.Series("row", indices, dtype=pl.Int64)
+    return frame.select(pl.all().gather(wanted.set(wanted < 0, None))) if frame.height else frame.clear(len(indices))
+
+
+def _known(values: pl.Series | Ints) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    return values.is_not_null().to_numpy() if isinstance(values, pl.Series) else np.ones(len(values), dtype=np.bool_)
+
+
+def _filled(values: pl.Series | Ints) -> Ints:
+    return values.fill_null(0).cast(pl.Int64).to_numpy() if isinstance(values, pl.Series) else values

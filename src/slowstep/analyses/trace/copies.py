@@ -1,0 +1,108 @@
+"""The table `copies`: what was moved to, from and inside the device, how fast, and who waited."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import polars as pl
+
+from slowstep.analyses.trace.callers import Callers
+from slowstep.analyses.trace.kernel_class import is_collective
+from slowstep.analyses.trace.tables import COPIES
+from slowstep.analyses.trace.unions import Union
+from slowstep.analyses.trace.waits import read_waits, waits_for_copies
+from slowstep.analyses.trace.window import in_window, steps_at
+from slowstep.timeline.intervals import Ints
+from slowstep.timeline.timeline import Timeline
+
+KINDS = ("h2d", "d2h", "d2d", "p2p", "memset")
+# What an instant of the device is charged to before a copy of this kind, by the ledger's order. Copies inside the device and memsets are
+# compute there; exposed they are while no kernel computes.
+COMPUTE = ("compute", "d2d", "p2p", "memset")
+HIGHER = {"h2d": (*COMPUTE, "collective"), "d2h": (*COMPUTE, "collective", "h2d")} | dict.fromkeys(("d2d", "p2p", "memset"), ("compute",))
+PLACE = ["kind", "operator", "where"]
+
+
+def find_copies(timeline: Timeline, steps: pl.DataFrame, callers: Callers | None = None) -> pl.DataFrame:
+    """The table COPIES of the copies that begin inside the window, those with most exposed time first."""
+    rows = in_window(read_copies(timeline, callers or Callers(timeline)), steps)
+    # A copy belongs to the step that asked for it, though the device may come to it in another.
+    asked = steps_at(steps, rows["call_start_ns"], host=True)
+    rows = rows.with_columns(asked.zip_with(asked >= 0, rows["step"]).alias("step"))
+    rows = rows.with_columns(_repeated(rows, steps.height).alias("repeated"))
+    ns = pl.col("total_ns")
+    grouped = rows.group_by(*PLACE, "pageable", "blocking", "repeated").agg(
+        pl.len().cast(pl.Int64).alias("count"),
+        pl.col("step").n_unique().cast(pl.Int64).alias("steps"),
+        pl.when(pl.col("bytes").is_not_null().any()).then(pl.col("bytes").sum()).alias("bytes"),
+        ns.sum(),
+        pl.col("exposed_ns").sum(),
+        (pl.col("bytes").sum() / pl.when(pl.col("bytes").is_not_null()).then(ns).sum()).alias("gb_per_s"),
+    )
+    speed = pl.when(pl.col("bytes").is_not_null() & pl.col("gb_per_s").is_finite()).then("gb_per_s").alias("gb_per_s")
+    grouped = grouped.with_columns(speed).sort(-pl.col("exposed_ns"), -ns, *PLACE, "pageable", "blocking", "repeated")
+    return grouped.select(pl.col(column.name).cast(column.type) for column in COPIES.columns)
+
+
+def read_copies(timeline: Timeline, callers: Callers) -> pl.DataFrame:
+    """All copies and memsets: columns of `device_events`, of `Callers.launched`, and `total_ns`, `exposed_ns`, `blocking`, and `run`,
+
+    the number of kernels that its thread had launched before: copies with one number were launched with no kernel between them.
+    """
+    device = timeline.table("device_events")
+    kind = device["kind"].cast(pl.String)
+    awaited = waits_for_copies(timeline, callers, read_waits(timeline, callers))
+    rows = pl.concat([device.drop("external", "correlation"), callers.launched], how="horizontal").with_columns(
+        kind.alias("kind"),
+        (pl.col("end_ns") - pl.col("start_ns")).alias("total_ns"),
+        pl.Series("exposed_ns", _exposed(device, kind)),
+        pl.Series("blocking", awaited >= 0),
+    )
+    before = (pl.col("kind") == "kernel").cast(pl.Int64).cum_sum().over("call_thread", order_by="call_start_ns")
+    rows = rows.with_columns(before.alias("run"))
+    return rows.filter(pl.col("kind").is_in(KINDS))
+
+
+def device_work(device: pl.DataFrame) -> pl.Series:
+    """The ledger's kind of each device event: `compute`, `collective`, or that of the copy."""
+    kind = device["kind"].cast(pl.String)
+    collective = is_collective(device["name"].cast(pl.String)).fill_null(value=False) | device["collective"].is_not_null()
+    name = pl.when(kind != "kernel").then(kind).when(collective).then(pl.lit("collective")).otherwise(pl.lit("compute"))
+    return pl.select(name.alias("work"))["work"]
+
+
+def union_of(device: pl.DataFrame, work: pl.Series, kinds: Iterable[str]) -> Union:
+    """When work of some kinds ran on each device."""
+    rows = device.filter(work.is_in(list(kinds)))
+    return Union(rows["device"].to_numpy(), rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy())
+
+
+def _exposed(device: pl.DataFrame, kind: pl.Series) -> Ints:
+    work = device_work(device)
+    exposed = np.zeros(device.height, dtype=np.int64)
+    for higher in set(HIGHER.values()):
+        mine = np.flatnonzero(kind.is_in([name for name, above in HIGHER.items() if above == higher]).to_numpy())
+        rows = device[mine]
+        start, end = rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy()
+        exposed[mine] = np.maximum(end - start, 0) - union_of(device, work, higher).inside(rows["device"].to_numpy(), start, end)
+    return exposed
+
+
+def _repeated(rows: pl.DataFrame, steps: int) -> pl.Series:
+    """Whether each copy is one that every step makes anew from the same place with the same bytes, and is not of the step's input.
+
+    Traces do not say what is copied. For the input are taken the largest copy to the device of a step and those that were launched with it,
+    no kernel between; what else is copied in every step is something that could have stayed there. Copies of other kinds carry results.
+    """
+    keys = [*PLACE, "bytes"]
+    to_device = rows.filter((pl.col("kind") == "h2d") & (pl.col("bytes") > 0))
+    if steps < 2 or to_device.is_empty():
+        return pl.Series("repeated", [False] * rows.height, dtype=pl.Boolean)
+    together = ["step", "call_thread", "run"]
+    largest = to_device.sort("bytes", descending=True).unique("step", keep="first").select(together)
+    of_input = to_device.join(largest, on=together, how="semi", nulls_equal=True).select(keys).unique()
+    every = to_device.group_by(keys).agg(pl.col("step").n_unique().alias("in_steps")).filter(pl.col("in_steps") == steps)
+    every = every.join(of_input, on=keys, how="anti", nulls_equal=True).select(*keys, pl.lit(value=True).alias("repeated"))
+    joined = rows.select(keys).join(every, on=keys, how="left", nulls_equal=True, maintain_order="left")
+    return joined["repeated"].fill_null(value=False)

@@ -1,0 +1,76 @@
+"""How much of what happened a trace shows, and what in it is doubtful: said before any verdict."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import polars as pl
+
+from slowstep.analyses.trace.device_work import busiest_device, device_work, launch_calls
+from slowstep.analyses.trace.measured import Coverage
+from slowstep.health import Health
+from slowstep.timeline.timeline import Timeline
+
+# Calls that put a kernel (or a graph of them) into a queue, of CUDA's and HIP's runtime and driver.
+LAUNCHES: Final = r"^(cuda|hip|cu)(Ext)?(Module)?(Graph)?Launch(Cooperative)?(Kernel|HostFunc)?|^hipGraphLaunch|^hipExtLaunch"
+
+
+def find_coverage(timeline: Timeline, steps: pl.DataFrame) -> Coverage:
+    """Coverage of the trace's kernels, launches and time; shares are None where nothing is there that could be covered."""
+    events = timeline.table("device_events")
+    kernels = events.filter(pl.col("kind") == "kernel")
+    calls = launch_calls(timeline)
+    return Coverage(
+        kernels=len(kernels),
+        kernels_with_launch=_share(len(kernels.join(calls, on="correlation", how="semi")), len(kernels)),
+        launches_with_kernel=_launches_with_kernel(timeline, kernels),
+        inside_steps=_inside(timeline, steps),
+        devices=events["device"].n_unique(),
+        streams=events.select("device", "stream").n_unique() if len(events) else 0,
+    )
+
+
+def find_doubts(timeline: Timeline) -> tuple[Health, ...]:
+    """What makes the measurements of a trace doubtful: clocks that disagree, kernels that overlap on one stream, other devices."""
+    device = busiest_device(timeline)
+    if device is None:
+        return ()
+    work = device_work(timeline, device)
+    early = len(work.filter(pl.col("start_ns") < pl.col("launch_start_ns")))
+    kernels = work.filter((pl.col("kind") == "kernel") & ~pl.col("from_graph")).sort("stream", "start_ns")
+    overlapping = len(kernels.filter(pl.col("start_ns") < pl.col("end_ns").cum_max().shift(1).over("stream")))
+    others = timeline.table("device_events")["device"].n_unique() - 1
+    found = (
+        (
+            "device-work-before-its-launch",
+            early,
+            "The clocks of host and device differ; gaps shorter than the difference may be charged wrongly.",
+        ),
+        ("kernels-overlap-on-a-stream", overlapping, "A stream runs one kernel after the other; the trace's device times are doubtful."),
+        (
+            "other-devices-left-out",
+            others,
+            f"The ledger is that of device {device}, which has most kernel time; look at the others by themselves.",
+        ),
+    )
+    return tuple(Health(name=name, severity="notice", count=count, remedy=remedy) for name, count, remedy in found if count)
+
+
+def _launches_with_kernel(timeline: Timeline, kernels: pl.DataFrame) -> float | None:
+    calls = timeline.table("host_events").filter(pl.col("kind").is_in(["runtime", "driver"]) & pl.col("correlation").is_not_null())
+    names = calls["name"].unique()
+    launches = calls.join(pl.DataFrame({"name": names.filter(names.cast(pl.String).str.contains(LAUNCHES))}), on="name", how="semi")
+    launches = launches.unique("correlation")
+    return _share(len(launches.join(kernels, on="correlation", how="semi")), len(launches))
+
+
+def _inside(timeline: Timeline, steps: pl.DataFrame) -> float | None:
+    events = pl.concat([timeline.table(name).select("start_ns", "end_ns") for name in ("host_events", "device_events", "marked_steps")])
+    if events.is_empty():
+        return None
+    whole = events.select(pl.col("end_ns").max() - pl.col("start_ns").min()).item()
+    return _share(int((steps["end_ns"] - steps["start_ns"]).sum()), whole)
+
+
+def _share(part: int, whole: int) -> float | None:
+    return min(part / whole, 1.0) if whole > 0 else None

@@ -1,0 +1,82 @@
+"""The ledger of a trace: each step's time divided among the eight stages, exactly (table `ledger`), and the device's gaps (`gaps`).
+
+An instant belongs to the first of these that runs on any stream of the device: compute kernel, copy within the device, filling of memory,
+collective, copy to the device, copy from it. What is left is idle, and goes to the cause of the gap (`idle.py`). Of several devices the
+one with most kernel time is judged. Without a device the training thread is charged (`host_ledger.py`).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import polars as pl
+
+from slowstep.analyses.trace import parts
+from slowstep.analyses.trace.callers import Callers
+from slowstep.analyses.trace.device_work import busiest_device, device_work
+from slowstep.analyses.trace.gap_rows import gap_rows
+from slowstep.analyses.trace.host_lane import Lanes
+from slowstep.analyses.trace.host_ledger import build_host_ledger
+from slowstep.analyses.trace.idle import explain, find_gaps
+from slowstep.analyses.trace.tables import GAPS, LEDGER
+from slowstep.timeline.intervals import Ints, containing, union
+from slowstep.timeline.timeline import Timeline
+
+# Highest rank first: what runs beside something of higher rank is overlapped, and costs the step nothing.
+RANKS: Final = (
+    (("kernel",), "compute", parts.KERNELS),
+    (("d2d", "p2p"), "compute", parts.DEVICE_COPIES),
+    (("memset",), "compute", parts.MEMSETS),
+    (("collective",), "gradient_sharing", parts.COLLECTIVES),
+    (("h2d",), "h2d", parts.COPIES),
+    (("d2h",), "d2h", parts.COPIES),
+)
+
+
+def build_ledger(timeline: Timeline, steps: pl.DataFrame, callers: Callers | None = None) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The tables `ledger` and `gaps` of the steps; a step's rows in `ledger` sum to its length exactly. Empty without steps.
+
+    `callers`: those of the timeline, where they were made already.
+    """
+    if steps.is_empty():
+        return LEDGER.empty(), GAPS.empty()
+    device = busiest_device(timeline)
+    if device is None:
+        return build_host_ledger(timeline, steps), GAPS.empty()
+    work = device_work(timeline, device)
+    lanes = Lanes(timeline)
+    found = find_gaps(work, int(steps["start_ns"][0]), int(steps["end_ns"][-1]))
+    stretches = explain(lanes, found)
+    gaps = gap_rows(timeline, stretches, steps, lanes, Callers(timeline) if callers is None else callers)
+    idle = gaps.select("step", "stage", "part", ns=pl.col("end_ns") - pl.col("start_ns"))
+    return summed(pl.concat([busy_time(work, steps), idle])), gaps
+
+
+def summed(rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows of `step`, `stage`, `part`, `ns` as the table `ledger`: one a step, stage and part, without those that have no time."""
+    sums = rows.group_by("step", "stage", "part").agg(pl.col("ns").sum()).filter(pl.col("ns") > 0)
+    return sums.sort("step", "stage", "part").select(pl.col(column.name).cast(column.type) for column in LEDGER.columns)
+
+
+def busy_time(work: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
+    """Of each step the time in which the device worked, by what ran then: `step`, `stage`, `part`, `ns`."""
+    begins, ends = steps["start_ns"].to_numpy(), steps["end_ns"].to_numpy()
+    unions = [_union(work.filter(pl.col("kind").is_in(kinds))) for kinds, _, _ in RANKS]
+    edges = np.sort(np.concatenate([begins, ends, *(side for both in unions for side in both)]))
+    edges = edges[np.append(True, np.diff(edges) > 0)]
+    at, lengths = edges[:-1], np.diff(edges)
+    rank = np.full(len(at), -1, dtype=np.int64)
+    for number in reversed(range(len(RANKS))):
+        rank = np.where(containing(*unions[number], at) >= 0, number, rank)
+    step = containing(begins, ends, at)
+    kept = (rank >= 0) & (step >= 0)
+    names = pl.DataFrame(
+        {"rank": range(len(RANKS)), "stage": [r[1] for r in RANKS], "part": [r[2] for r in RANKS]}, schema_overrides={"rank": pl.Int64}
+    )
+    rows = pl.DataFrame({"step": step[kept], "rank": rank[kept], "ns": lengths[kept]}).group_by("step", "rank").agg(pl.col("ns").sum())
+    return rows.join(names, on="rank").select(pl.col("step").cast(pl.Int32), "stage", "part", "ns")
+
+
+def _union(rows: pl.DataFrame) -> tuple[Ints, Ints]:
+    return union(rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy())

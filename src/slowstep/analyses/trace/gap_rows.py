@@ -1,0 +1,92 @@
+"""The rows of the table `gaps`: causes by name, with the host call, operator and source line that held meanwhile."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from slowstep.analyses.trace import parts
+from slowstep.analyses.trace.callers import Callers
+from slowstep.analyses.trace.held import held_longest
+from slowstep.analyses.trace.host_lane import Lanes
+from slowstep.analyses.trace.idle import CALLS, LAUNCH, NO_LAUNCH
+from slowstep.analyses.trace.tables import GAPS
+from slowstep.stages import UNATTRIBUTED
+from slowstep.timeline.intervals import Ints, pieces
+from slowstep.timeline.timeline import Timeline
+
+
+def gap_rows(timeline: Timeline, stretches: pl.DataFrame, steps: pl.DataFrame, lanes: Lanes, callers: Callers) -> pl.DataFrame:
+    """The stretches of `idle.explain` cut to the window's steps, with names: table `gaps`."""
+    rows = _in_steps(stretches, steps)
+    causes = rows["cause"].to_numpy()
+    named, waiting = (causes >= 0) & (causes < CALLS), causes >= CALLS
+    thread = rows["thread"].to_numpy()
+    call, at = held_longest(timeline.table("host_events"), rows)
+    ranges = lanes.ranges.select("stage", "part", "name").cast(pl.String)
+    calls = _waiting_calls(lanes, callers, np.unique(causes[waiting]) - CALLS)
+    number = np.where(waiting, np.searchsorted(calls["row"].to_numpy(), causes - CALLS), -1)
+    around = callers.around(pl.Series(thread), pl.Series(at))
+    rows = rows.with_columns(
+        stage=_chosen([(named, _taken(ranges["stage"], np.where(named, causes, -1)))], _otherwise(causes, "compute", UNATTRIBUTED, "d2h")),
+        part=_chosen(
+            [(named, _taken(ranges["part"], np.where(named, causes, -1))), (waiting, _taken(calls["part"], number))],
+            _otherwise(causes, parts.LAUNCH, parts.UNNAMED, ""),
+        ),
+        call=_chosen([(named, _taken(ranges["name"], np.where(named, causes, -1))), (waiting, _taken(calls["name"], number))], call),
+        operator=_chosen([(waiting, _taken(calls["operator"], number))], around["operator"]),
+        where=_chosen([(waiting, _taken(calls["where"], number))], around["where"]),
+        between_steps=_between(rows, steps),
+        thread=_chosen(
+            [(waiting, _taken(calls["thread"], number))], _taken(pl.Series(thread), np.where(thread >= 0, np.arange(len(thread)), -1))
+        ),
+    )
+    return rows.select(pl.col(column.name).cast(column.type) for column in GAPS.columns).sort("start_ns")
+
+
+def _in_steps(stretches: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
+    """Each stretch cut at the bounds of steps; what lies in none is dropped. The whole gap's bounds are kept with it."""
+    whole = pl.col("start_ns").min().over("gap").alias("gap_start_ns"), pl.col("end_ns").max().over("gap").alias("gap_end_ns")
+    stretches = stretches.with_columns(*whole)
+    start, end = steps["start_ns"].to_numpy(), steps["end_ns"].to_numpy()
+    of, begin, finish = pieces(stretches["start_ns"].to_numpy(), stretches["end_ns"].to_numpy(), np.concatenate((start, end)))
+    step = np.searchsorted(start, begin, side="right") - 1
+    inside = (step >= 0) & (begin < end[step])
+    rows = stretches[of[inside]].with_columns(
+        pl.Series("start_ns", begin[inside]), pl.Series("end_ns", finish[inside]), pl.Series("step", step[inside])
+    )
+    # Numbers without holes, counted from the window's begin.
+    return rows.with_columns(pl.col("gap").rank("dense").cast(pl.Int32) - 1)
+
+
+def _between(rows: pl.DataFrame, steps: pl.DataFrame) -> pl.Series:
+    bounds = np.unique(np.concatenate((steps["start_ns"].to_numpy(), steps["end_ns"].to_numpy())))
+    first = np.searchsorted(bounds, rows["gap_start_ns"].to_numpy(), side="left")
+    return pl.Series(first < np.searchsorted(bounds, rows["gap_end_ns"].to_numpy(), side="right"), dtype=pl.Boolean)
+
+
+def _waiting_calls(lanes: Lanes, callers: Callers, rows: Ints) -> pl.DataFrame:
+    """The waiting calls of these rows with `part`, `operator` and `where`."""
+    calls = lanes.calls.rows[rows].select(pl.col("thread").cast(pl.Int64), "start_ns", pl.col("name").cast(pl.String))
+    around = callers.around(calls["thread"], calls["start_ns"])
+    named = pl.concat([calls, around.select("operator", "where")], how="horizontal").with_columns(pl.Series("row", rows))
+    place = pl.when(pl.col("where").is_not_null()).then(" (" + pl.col("where") + ")").otherwise(pl.lit(""))
+    return named.with_columns((pl.lit(parts.RUN_DRY) + pl.col("name") + place).alias("part"))
+
+
+def _otherwise(causes: Ints, launch: str, unnamed: str, waiting: str) -> pl.Series:
+    no_launch = parts.NO_LAUNCH if unnamed == parts.UNNAMED else unnamed
+    names = np.select([causes >= CALLS, causes == LAUNCH, causes == NO_LAUNCH], [0, 1, 2], default=3)
+    return pl.Series([waiting, launch, no_launch, unnamed], dtype=pl.String).gather(pl.Series(names))
+
+
+def _chosen(choices: list[tuple[np.ndarray[tuple[int], np.dtype[np.bool_]], pl.Series]], otherwise: pl.Series) -> pl.Series:
+    for condition, values in choices:
+        otherwise = values.zip_with(pl.Series(condition, dtype=pl.Boolean), otherwise)
+    return otherwise
+
+
+def _taken(values: pl.Series, rows: Ints) -> pl.Series:
+    at = pl.Series(rows, dtype=pl.Int64)
+    at = at.set(at < 0, None)
+    return values.gather(at) if len(values) else pl.Series(values.name, [None] * len(rows), dtype=values.dtype)

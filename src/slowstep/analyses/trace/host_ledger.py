@@ -1,0 +1,140 @@
+"""The ledger of a trace without a device: each instant of a step is charged to what the training thread did then.
+
+Named ranges that tell a stage go to it; operators to `compute`, by direction; between the step's first operator (or the end of its input
+wait) and its last (or the end of its optimizer) time without an operator is the Python of the training, also `compute`; time before and
+after is not recorded. A collective, of whichever thread, is exposed while the training thread computes nothing: no operator of its own is
+open, only the one that waits. Where the backward runs on a thread of its own, what that thread does counts for the training thread, which
+waits for it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from slowstep.analyses.trace import parts
+from slowstep.analyses.trace.stage_ranges import stage_ranges
+from slowstep.analyses.trace.tables import LEDGER
+from slowstep.analyses.trace.training_thread import BACKWARD, OPTIMIZER_RANGE, training_thread
+from slowstep.stages import UNATTRIBUTED
+from slowstep.timeline.intervals import Ints, containing, flattened, union
+from slowstep.timeline.timeline import Timeline
+
+# Ranges of PyTorch's process groups and operators of its collectives.
+COLLECTIVE_RANGE: Final = r"^(gloo|nccl|mpi|ucc):|^c10d::|^record_param_comms$|^_c10d_functional::|^c10d_functional::"
+BACKWARD_RANGE: Final = r"(?i)^\W*backward\W*$|^autograd::engine"
+# What waits, and computes nothing itself.
+WAITS: Final = rf"{COLLECTIVE_RANGE}|^autograd::engine|DistributedDataParallel"
+# A thread that is none of the loader's and runs autograd's nodes does the backward for the training thread.
+Flags = NDArray[np.bool_]
+
+
+def build_host_ledger(timeline: Timeline, steps: pl.DataFrame) -> pl.DataFrame:
+    """The table `ledger` of a trace without device events; a step's rows sum to its length exactly."""
+    begins, ends = steps["start_ns"].to_numpy(), steps["end_ns"].to_numpy()
+    thread = training_thread(timeline)
+    host = timeline.table("host_events").filter((pl.col("kind") != "python") & (pl.col("end_ns") > pl.col("start_ns")))
+    ranges = stage_ranges(timeline).filter(pl.col("thread") == thread)
+    spans = _Spans(host, thread)
+    named = flattened(ranges["start_ns"].to_numpy(), ranges["end_ns"].to_numpy())
+    edges = np.sort(np.concatenate([begins, ends, named[0], named[1], *spans.edges]))
+    edges = edges[np.append(True, np.diff(edges) > 0)]
+    at, lengths = edges[:-1], np.diff(edges)
+    step = containing(begins, ends, at)
+    kept = step >= 0
+    at, lengths, step = at[kept], lengths[kept], step[kept]
+    kind = spans.kind(at, spans.bodies(begins, ends, ranges))
+    held = containing(named[0], named[1], at)
+    row = np.where(held >= 0, np.append(named[2], -1)[held], -1)
+    stage = pl.Series([stage for stage, _ in KINDS]).gather(kind)
+    part = pl.Series([part for _, part in KINDS]).gather(kind)
+    known = pl.Series(row >= 0, dtype=pl.Boolean)
+    if len(ranges):
+        rows = pl.Series(np.maximum(row, 0))
+        stage, part = (ranges[name].cast(pl.String).gather(rows).zip_with(known, own) for name, own in (("stage", stage), ("part", part)))
+    frame = pl.DataFrame({"step": pl.Series(step, dtype=pl.Int32), "stage": stage, "part": part, "ns": pl.Series(lengths, dtype=pl.Int64)})
+    sums = frame.group_by("step", "stage", "part").agg(pl.col("ns").sum()).sort("step", "stage", "part")
+    return sums.select(pl.col(column.name).cast(column.type) for column in LEDGER.columns)
+
+
+FORWARD_KIND, BACKWARD_KIND, OPTIMIZER_KIND, PYTHON_KIND, SHARING_KIND, NOTHING_KIND = range(6)
+KINDS: Final = (
+    ("compute", parts.FORWARD),
+    ("compute", parts.BACKWARD),
+    ("compute", parts.OPTIMIZER),
+    ("compute", parts.HOST_PYTHON),
+    ("gradient_sharing", parts.COLLECTIVES),
+    (UNATTRIBUTED, parts.UNNAMED),
+)
+
+
+class _Spans:
+    """The training thread's operators, backward, optimizer, and the collectives of all threads, each as disjoint intervals."""
+
+    def __init__(self, host: pl.DataFrame, thread: int | None) -> None:
+        names = host.select("name").unique().with_columns(pl.col("name").cast(pl.String).alias("text"))
+        flags = names.select(
+            "name",
+            pl.col("text").str.contains(f"{BACKWARD}|{BACKWARD_RANGE}").alias("backward"),
+            pl.col("text").str.contains(OPTIMIZER_RANGE).alias("optimizer"),
+            pl.col("text").str.contains(COLLECTIVE_RANGE).alias("collective"),
+            pl.col("text").str.contains(WAITS).alias("waits"),
+        )
+        host = host.join(flags, on="name", how="left")
+        engines = host.filter(pl.col("backward"))["thread"].unique()
+        mine = host.filter((pl.col("thread") == thread) | (pl.col("thread").is_in(engines.implode()) & (pl.col("kind") == "operator")))
+        operators = mine.filter(pl.col("kind") == "operator")
+        self.computing = _union(operators.filter(~pl.col("waits")))
+        self.operators = _union(operators)
+        self.backward = _union(mine.filter(pl.col("backward")))
+        self.optimizer = _union(mine.filter(pl.col("optimizer")))
+        self.collective = _union(host.filter(pl.col("collective")))
+
+    @property
+    def edges(self) -> list[Ints]:
+        every = (self.computing, self.operators, self.backward, self.optimizer, self.collective)
+        return [side for both in every for side in both]
+
+    def bodies(self, begins: Ints, ends: Ints, ranges: pl.DataFrame) -> tuple[Ints, Ints]:
+        """Of each step, from the end of its first input wait or its first operator to the end of its optimizer or last operator."""
+        waits = ranges.filter(pl.col("stage") == "preprocess")
+        received = _union(waits)[1]
+        done = np.where(
+            _last_within(self.optimizer[1], begins, ends) >= 0,
+            _last_within(self.optimizer[1], begins, ends),
+            _last_within(self.operators[1], begins, ends),
+        )
+        first = _first_within(self.operators[0], begins, ends)
+        taken = _first_within(received, begins, ends)
+        opened = np.where((taken >= 0) & ((taken < first) | (first < 0)), taken, first)
+        usable = (opened >= 0) & (done > opened)
+        return opened[usable], done[usable]
+
+    def kind(self, at: Ints, bodies: tuple[Ints, Ints]) -> Ints:
+        """What holds at each instant, as an index of `KINDS`."""
+        kind = np.where(_in(bodies, at), PYTHON_KIND, NOTHING_KIND)
+        kind = np.where(_in(self.operators, at), FORWARD_KIND, kind)
+        kind = np.where(_in(self.backward, at), BACKWARD_KIND, kind)
+        kind = np.where(_in(self.optimizer, at), OPTIMIZER_KIND, kind)
+        return np.where(_in(self.collective, at) & ~_in(self.computing, at), SHARING_KIND, kind)
+
+
+def _union(rows: pl.DataFrame) -> tuple[Ints, Ints]:
+    return union(rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy())
+
+
+def _in(intervals: tuple[Ints, Ints], at: Ints) -> Flags:
+    return np.asarray(containing(*intervals, at) >= 0)
+
+
+def _first_within(times: Ints, begins: Ints, ends: Ints) -> Ints:
+    found = np.append(times, np.iinfo(np.int64).max)[np.searchsorted(times, begins)]
+    return np.where(found < ends, found, -1)
+
+
+def _last_within(times: Ints, begins: Ints, ends: Ints) -> Ints:
+    found = np.append(times, -1)[np.searchsorted(times, ends, side="right") - 1]
+    return np.where(found > begins, found, -1)

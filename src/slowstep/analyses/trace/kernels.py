@@ -1,0 +1,71 @@
+"""The table `kernels`: what each kernel did to the device's time, in which precision, on which cores, for whom."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from slowstep.analyses.trace.callers import Callers
+from slowstep.analyses.trace.kernel_class import classify
+from slowstep.analyses.trace.precision import precisions
+from slowstep.analyses.trace.tables import KERNELS
+from slowstep.analyses.trace.tensor_cores import add_why_not, has_tensor_cores
+from slowstep.analyses.trace.window import in_window
+from slowstep.timeline.timeline import Timeline
+
+# What Tensor Cores were made for; whether they are used elsewhere is told, but nobody needs to change it.
+MADE_FOR = ("matmul", "convolution")
+SITE = ["name", "operator", "innermost", "where", "shapes", "types", "outer_shapes"]
+
+
+def find_kernels(timeline: Timeline, steps: pl.DataFrame, callers: Callers | None = None) -> pl.DataFrame:
+    """The table KERNELS of the kernels that begin inside the window, those with most time first."""
+    kernels = in_window(read_kernels(timeline, callers or Callers(timeline)), steps)
+    if kernels.is_empty():
+        return KERNELS.empty()
+    sites = _classified(timeline, kernels.group_by(SITE).agg(pl.col("ns").sum()))
+    by_name = kernels.group_by("name").agg(
+        pl.len().cast(pl.Int64).alias("count"),
+        pl.col("ns").sum().alias("total_ns"),
+        pl.col("ns").median().alias("median_ns"),
+        pl.col("ns").quantile(0.05, "linear").alias("p05_ns"),
+        pl.col("ns").quantile(0.95, "linear").alias("p95_ns"),
+        pl.col("delay_ns").median().alias("launch_delay_ns"),
+        pl.col("occupancy").cast(pl.Float64).median(),
+    )
+    # A place that is known tells more than one that is not, though some of a kernel's launches may be missing in the trace.
+    order = [pl.col("operator").is_null(), -pl.col("ns"), *SITE]
+    main = sites.sort(order).unique("name", keep="first", maintain_order=True)
+    rows = by_name.join(main, on="name").with_columns((pl.col("total_ns") / max(by_name["total_ns"].sum(), 1)).alias("share"))
+    rows = rows.with_columns(pl.coalesce("outer_shapes", "shapes").alias("shapes")).sort("total_ns", "name", descending=[True, False])
+    return rows.select(pl.col(column.name).cast(column.type) for column in KERNELS.columns)
+
+
+def read_kernels(timeline: Timeline, callers: Callers) -> pl.DataFrame:
+    """All kernels with what launched them: columns of `device_events`, of `Callers.launched`, and
+
+    `ns`, their length; `delay_ns`, from the end of the launch call to the start, 0 where they began earlier, null where the launch is
+    not in the trace or was that of a graph; `shapes` and `types` of the innermost operator, `outer_shapes` of the one in `operator`.
+    """
+    events = pl.concat([timeline.table("device_events").drop("external", "correlation"), callers.launched], how="horizontal")
+    kernels = events.filter(pl.col("kind") == "kernel").with_columns(pl.col("name").cast(pl.String))
+    wait = (pl.col("start_ns") - pl.col("call_end_ns")).clip(lower_bound=0)
+    kernels = kernels.with_columns(
+        (pl.col("end_ns") - pl.col("start_ns")).alias("ns"),
+        pl.when(~pl.col("from_graph")).then(wait).alias("delay_ns"),
+    )
+    return pl.concat([kernels, callers.inputs(kernels["span"].to_numpy())], how="horizontal")
+
+
+def _classified(timeline: Timeline, sites: pl.DataFrame) -> pl.DataFrame:
+    sites = pl.concat([sites, classify(sites["name"])], how="horizontal")
+    device = timeline.table("trace_devices").head(1).to_dicts()
+    name, capability = (device[0]["name"], device[0]["compute_capability"]) if device else (None, None)
+    vendor = timeline.trace.vendor if timeline.trace else None
+    cores = has_tensor_cores(vendor, name, capability, bool(sites["tensor_core"].any()))
+    of_inputs = precisions(sites["types"])
+    if vendor != "amd":
+        # NVIDIA's Tensor Cores take no float32: what runs on them is TF32. AMD's matrix cores do.
+        of_inputs = of_inputs.set(of_inputs.eq("float32") & sites["tensor_core"].fill_null(value=False), "tf32")
+    eligible = pl.when(pl.col("class").is_in(MADE_FOR)).then(pl.lit(cores, pl.Boolean)).otherwise(False)
+    sites = sites.with_columns(pl.coalesce("precision", of_inputs.alias("of_inputs")).alias("precision"), eligible.alias("eligible"))
+    return add_why_not(sites, capability, vendor)

@@ -1,0 +1,85 @@
+"""The table `launches`: by step, how the host kept the device supplied with work."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from slowstep.analyses.trace.callers import Callers
+from slowstep.analyses.trace.runtime_calls import LAUNCHES_GRAPH, LAUNCHES_KERNEL
+from slowstep.analyses.trace.tables import LAUNCHES
+from slowstep.analyses.trace.unions import Union
+from slowstep.analyses.trace.window import in_window
+from slowstep.timeline.intervals import Ints
+from slowstep.timeline.timeline import Timeline
+
+
+def find_launches(timeline: Timeline, steps: pl.DataFrame, callers: Callers | None = None) -> pl.DataFrame:
+    """The table LAUNCHES, a row for every step. A trace without calls of the runtime has null where they would be needed."""
+    device = pl.concat([timeline.table("device_events"), (callers or Callers(timeline)).launched.drop("span", "where")], how="horizontal")
+    calls = launch_calls(timeline)
+    typical_ns = (calls["end_ns"] - calls["start_ns"]).median()
+    kernels = in_window(device.filter(pl.col("kind") == "kernel"), steps)
+    length = pl.col("end_ns") - pl.col("start_ns")
+    delay = pl.when(~pl.col("from_graph")).then((pl.col("start_ns") - pl.col("call_end_ns")).clip(lower_bound=0))
+    short = (length < pl.lit(typical_ns, pl.Float64)).sum().cast(pl.Int64)
+    of_kernels = kernels.group_by("step").agg(
+        pl.len().cast(pl.Int64).alias("kernels"),
+        length.median().alias("median_kernel_ns"),
+        delay.median().alias("median_delay_ns"),
+        short.alias("short_kernels"),
+    )
+    of_calls = (
+        in_window(calls, steps, host=True)
+        .group_by("step")
+        .agg(
+            pl.len().cast(pl.Int64).alias("launches"),
+            pl.col("graph").sum().cast(pl.Int64).alias("graph_launches"),
+            length.sum().alias("launch_ns"),
+        )
+    )
+    rows = steps.select("step", "start_ns", "end_ns").join(of_kernels, on="step", how="left").join(of_calls, on="step", how="left")
+    counts = pl.col("kernels", "launches", "graph_launches", "launch_ns", "short_kernels").fill_null(0)
+    rows = rows.with_columns(counts, *_queue(device, steps)).with_columns(
+        pl.when(pl.lit(typical_ns is not None)).then("short_kernels").alias("short_kernels")
+    )
+    return rows.sort("step").select(pl.col(column.name).cast(column.type) for column in LAUNCHES.columns)
+
+
+def launch_calls(timeline: Timeline) -> pl.DataFrame:
+    """The host calls that launch kernels: columns of `host_events`, and `graph`, whether it launches a whole graph."""
+    host = timeline.table("host_events").filter(pl.col("kind").is_in(["runtime", "driver"])).with_columns(pl.col("name").cast(pl.String))
+    host = host.with_columns(pl.col("name").str.contains(LAUNCHES_GRAPH).alias("graph"))
+    found = host.filter(pl.col("graph") | pl.col("name").str.contains(LAUNCHES_KERNEL))
+    return found.sort("kind", maintain_order=True).unique(["correlation", "thread", "start_ns"], keep="first", maintain_order=True)
+
+
+def _queue(device: pl.DataFrame, steps: pl.DataFrame) -> list[pl.Series]:
+    """`queue_depth` and `queue_empty_share` of each step, shape (steps,); null where no launch is in the trace."""
+    launched = device.filter(pl.col("call_end_ns").is_not_null())
+    first, last = steps["start_ns"].to_numpy(), steps["end_ns"].to_numpy()
+    names = ("queue_depth", "queue_empty_share")
+    if launched.is_empty():
+        return [pl.Series(name, [None] * steps.height, dtype=pl.Float64) for name in names]
+    kernels = launched.filter(pl.col("kind") == "kernel")
+    begin = kernels["start_ns"].to_numpy()
+    waiting = _open_until(np.minimum(kernels["call_end_ns"].to_numpy(), begin), begin, last)
+    waiting -= _open_until(np.minimum(kernels["call_end_ns"].to_numpy(), begin), begin, first)
+    since = device.select(pl.min_horizontal("start_ns", "call_end_ns"))["start_ns"].to_numpy()
+    work = Union(np.zeros(device.height, dtype=np.int64), since, device["end_ns"].to_numpy())
+    busy = work.inside(np.zeros(steps.height, dtype=np.int64), first, last)
+    length = np.maximum(last - first, 1)
+    return [pl.Series(names[0], waiting / length), pl.Series(names[1], 1 - busy / length)]
+
+
+def _open_until(start_ns: Ints, end_ns: Ints, times_ns: Ints) -> Ints:
+    """Length of all intervals before each instant, those that are open at the same time counted each; shape of `times_ns`."""
+    return _since(start_ns, times_ns) - _since(end_ns, times_ns)
+
+
+def _since(edges_ns: Ints, times_ns: Ints) -> Ints:
+    """Sum over the edges before each instant of how long ago they were."""
+    ordered = np.sort(edges_ns)
+    before = np.append(0, np.cumsum(ordered))
+    count = np.searchsorted(ordered, times_ns)
+    return np.asarray(count * times_ns - before[count])

@@ -1,0 +1,36 @@
+"""The requests for the next batch that a trace shows, and how long the device stood still for each (table `loader`)."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from slowstep.analyses.trace.parts import INPUT_WAIT
+from slowstep.analyses.trace.stage_ranges import stage_ranges
+from slowstep.analyses.trace.tables import LOADER
+from slowstep.analyses.trace.training_thread import training_thread
+from slowstep.timeline.intervals import containing, covered_ns, union
+from slowstep.timeline.timeline import Timeline
+
+
+def find_loader(timeline: Timeline, steps: pl.DataFrame, gaps: pl.DataFrame) -> pl.DataFrame:
+    """The training thread's input waits that begin in a step of the window (by the host's clock); of waits inside each other the outermost.
+
+    Without a device there are no gaps, and the whole wait is exposed: the training thread does nothing else meanwhile.
+    """
+    ranges = stage_ranges(timeline).filter((pl.col("part") == INPUT_WAIT) & (pl.col("thread") == training_thread(timeline)))
+    ranges = ranges.sort("start_ns", "end_ns", descending=[False, True])
+    reach = pl.col("end_ns").cum_max().shift(1)
+    waits = ranges.filter(reach.is_null() | (pl.col("start_ns") >= reach))
+    start, end = waits["start_ns"].to_numpy(), waits["end_ns"].to_numpy()
+    if timeline.table("device_events").is_empty():
+        exposed = end - start
+    else:
+        idle = union(gaps["start_ns"].to_numpy(), gaps["end_ns"].to_numpy())
+        exposed = np.rint(covered_ns(*idle, end) - covered_ns(*idle, start)).astype(np.int64)
+    first, last = steps["host_start_ns"].to_numpy(), steps["host_end_ns"].to_numpy()
+    # What lies between two marks belongs to the step that comes before.
+    last = np.append(np.maximum(last[:-1], first[1:]), last[-1:])
+    step = containing(first, last, start)
+    rows = waits.with_columns(pl.Series("step", step), pl.Series("exposed_ns", exposed)).filter(pl.col("step") >= 0)
+    return rows.select(pl.col(column.name).cast(column.type) for column in LOADER.columns)

@@ -1,0 +1,95 @@
+"""Which stretch of a host thread encloses which: parents of nested stretches, and the innermost one around an instant."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slowstep.timeline.intervals import Ints
+
+
+class Nesting:
+    """The nesting of stretches of host threads, whatever their order.
+
+    `threads`, `start_ns`, `end_ns`: the stretches, shape (n,) each. Those of one thread nest; where a broken trace lets two overlap
+    otherwise, the one that began later counts as lying inside as long as both are open. A stretch without length lasts 1 ns.
+    """
+
+    def __init__(self, threads: Ints, start_ns: Ints, end_ns: Ints) -> None:
+        start, end = start_ns.astype(np.int64), np.maximum(end_ns, start_ns + 1).astype(np.int64)
+        self._low = int(start.min()) if len(start) else 0
+        # All threads on one axis, one after the other, so that each question is one search over all of them.
+        self._span = int(end.max()) - self._low + 2 if len(end) else 1
+        self._order = np.lexsort((-end, start, threads))
+        self._starts = self._axis(threads, start)[self._order]
+        self._ends = self._axis(threads, end)[self._order]
+        self._levels, self._parents = _nest(self._starts, self._ends)
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    @property
+    def parents(self) -> Ints:
+        """Index of the stretch around each stretch, shape (n,); -1 where there is none."""
+        found = np.full(len(self._order), -1, dtype=np.int64)
+        inside = self._parents >= 0
+        found[self._order[inside]] = self._order[self._parents[inside]]
+        return found
+
+    def levels(self) -> Iterator[Ints]:
+        """The indices of the stretches of each level, outermost first: a parent always comes before what it encloses."""
+        for level in self._levels:
+            yield self._order[level]
+
+    def innermost(self, threads: Ints, times_ns: Ints) -> Ints:
+        """Index of the innermost stretch that is open at each instant of a thread, shape (m,); -1 where none is."""
+        at = self._axis(threads, np.clip(times_ns, self._low - 1, self._low + self._span - 1))
+        found = np.searchsorted(self._starts, at, side="right") - 1
+        searching = np.flatnonzero(found >= 0)
+        while len(searching):
+            searching = searching[self._ends[found[searching]] <= at[searching]]
+            found[searching] = self._parents[found[searching]]
+            searching = searching[found[searching] >= 0]
+        open_ = found >= 0
+        found[open_] = self._order[found[open_]]
+        return found
+
+    def inherit(self, own: Ints, *, outermost: bool = False) -> Ints:
+        """For each stretch the value of the innermost (or outermost) one of itself and those around it that has one; -1 is none.
+
+        `own`: shape (n,), -1 where a stretch has no value itself. Returns shape (n,).
+        """
+        values, parents = own.astype(np.int64), self.parents
+        for level in self.levels():
+            inside = level[parents[level] >= 0]
+            above = values[parents[inside]]
+            missing = above >= 0 if outermost else values[inside] < 0
+            values[inside[missing]] = above[missing]
+        return values
+
+    def sums(self, own: Ints) -> Ints:
+        """For each stretch the sum of the values, shape (n,), of itself and of those that begin inside it."""
+        before = np.append(0, np.cumsum(own[self._order]))
+        last = np.searchsorted(self._starts, self._ends, side="left")
+        found = np.empty(len(own), dtype=np.int64)
+        found[self._order] = before[last] - before[:-1]
+        return found
+
+    def _axis(self, threads: Ints, times_ns: Ints) -> Ints:
+        return np.asarray(threads.astype(np.int64) * self._span + (times_ns - self._low), dtype=np.int64)
+
+
+def _nest(starts: Ints, ends: Ints) -> tuple[list[Ints], Ints]:
+    """Positions by level, and each one's parent, of stretches sorted by start, longer ones first."""
+    position = np.arange(len(starts))
+    depth = position - np.searchsorted(np.sort(ends), starts, side="right")
+    by_depth: NDArray[np.int64] = np.argsort(depth, kind="stable")
+    cuts = np.searchsorted(depth[by_depth], np.arange(int(depth.max()) + 2)) if len(depth) else np.zeros(1, dtype=np.int64)
+    levels = [by_depth[first:last] for first, last in itertools.pairwise(cuts)]
+    parents = np.full(len(starts), -1, dtype=np.int64)
+    for outer, inner in itertools.pairwise(levels):
+        parents[inner] = outer[np.searchsorted(outer, inner) - 1]
+    return levels, parents

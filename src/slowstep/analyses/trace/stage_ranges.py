@@ -1,0 +1,93 @@
+"""Which named ranges of a host thread tell the stage that the time inside them belongs to: input waits, callbacks, validation, writes.
+
+Names come from the frameworks that make them: PyTorch's loader (`enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__`),
+Lightning's profiler actions (`[Callback]...`, `train_dataloader_next`), tf.data (`Iterator::Prefetch`, `IteratorGetNext`) and what people
+call their own ranges. Of Python functions only those of known libraries count. A range with any other name tells no stage.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import polars as pl
+
+from slowstep.analyses.trace import parts
+from slowstep.timeline.timeline import Timeline
+
+# The part of a stage is the name of the range, shortened, where it stands for more than one thing.
+NAME: Final = "name"
+
+# As in `load_batch`, `wait_for_batch`, `get next input`.
+LOAD_BATCH: Final = (
+    r"(?i)(^|[^a-z])(load|get|next|fetch|wait|read|prepare)(_|-| )?(for(_|-| ))?(next(_|-| ))?(the(_|-| ))?"
+    r"(batch|data|input|sample)(es|s)?([^a-z_]|$)"
+)
+RANGES: Final = (
+    ("preprocess", parts.INPUT_WAIT, r"^enumerate\(DataLoader\)"),
+    ("preprocess", parts.INPUT_WAIT, r"^Iterator(GetNext|::)|^IteratorGetNext|^EagerIterator|DataLoader.*__next__$"),
+    ("preprocess", parts.INPUT_WAIT, r"(?i)(^|[^a-z])(train_)?data_?loader_next([^a-z]|$)"),
+    (
+        "preprocess",
+        parts.INPUT_WAIT,
+        LOAD_BATCH,
+    ),
+    (
+        "preprocess",
+        parts.INPUT_WAIT,
+        r"(?i)(^|[^a-z])(data|input|batch)(_|-| )?(load|loading|loader|wait|fetch|fetching|pipeline)([^a-z_]|$)",
+    ),
+    ("preprocess", parts.INPUT_WAIT, r"(?i)^\W*data_?loader\W*$"),
+    ("store", NAME, r"(?i)check_?point(_|-| |er|ing|$)*(save|write|$)|(save|write)(_|-| )(check_?point|ckpt|model|state)|ModelCheckpoint"),
+    ("output", NAME, r"\[(Lightning)?Callback\]"),
+    (
+        "output",
+        parts.VALIDATION,
+        r"(?i)(^|[^a-z])(validation|validate|evaluation|evaluate|val_step|eval_step|eval_epoch|val_epoch)([^a-z]|$)",
+    ),
+    (
+        "output",
+        NAME,
+        r"(?i)(^|[^a-z])(callbacks?|metrics?|logging|logger|log_(metrics|images?|scalars?|step)|plot|visuali[sz]e|tensorboard|wandb|summary_writer)([^a-z]|$)",
+    ),
+)
+FUNCTIONS: Final = (
+    ("preprocess", parts.INPUT_WAIT, r"torch/utils/data/dataloader\.py\(\d+\): __next__$"),
+    ("store", parts.CHECKPOINT, r"torch/serialization\.py\(\d+\): save$|safetensors/torch\.py\(\d+\): save_(file|model)$"),
+    ("store", parts.CHECKPOINT, r"torch/distributed/checkpoint/\w+\.py\(\d+\): (async_)?save(_state_dict)?$"),
+    ("output", parts.LOGGING, r"(tensorboard|tensorboardX)/\w*writer\.py\(\d+\): add_\w+$|wandb/sdk/wandb_run\.py\(\d+\): log$"),
+    ("output", parts.LOGGING, r"matplotlib/figure\.py\(\d+\): savefig$|mlflow/tracking/fluent\.py\(\d+\): log_\w+$"),
+)
+# Checkpointing of activations is a way of computing, and names of modules and kernels say "checkpoint" for it.
+COMPUTES: Final = r"(?i)activation|recompute|CheckpointFunction|checkpoint_wrapper|CheckpointWrapper|checkpointed|Backward|forward"
+
+WRAPPED: Final = r"^[#\s]+|[#\s]+$"
+
+
+def stage_ranges(timeline: Timeline) -> pl.DataFrame:
+    """The named ranges that tell a stage: `thread`, `start_ns`, `end_ns`, `name`, `stage`, `part`; one row each, empty ones left out."""
+    host = timeline.table("host_events").filter(pl.col("kind").is_in(["annotation", "operator", "python"]))
+    host = host.filter(pl.col("end_ns") > pl.col("start_ns"))
+    names = host.select("kind", "name").unique().with_columns(pl.col("name").cast(pl.String).alias("text"))
+    told = pl.concat(
+        [
+            _told(names.filter(pl.col("kind") != "python"), RANGES).filter(~pl.col("text").str.contains(COMPUTES)),
+            _told(names.filter(pl.col("kind") == "python"), FUNCTIONS),
+        ]
+    )
+    # Frameworks' operators, as `aten::mm`, are no ranges that somebody named, whatever kind of event a profiler makes of them.
+    told = told.filter(~pl.col("text").str.contains(r"^[A-Za-z_]\w*::") | pl.col("text").str.starts_with("Iterator"))
+    rows = host.select("thread", "start_ns", "end_ns", "kind", "name").join(told, on=["kind", "name"], how="inner")
+    return rows.select("thread", "start_ns", "end_ns", pl.col("text").alias("name"), "stage", "part").sort(
+        "thread", "start_ns", "end_ns", "name", descending=[False, False, True, False]
+    )
+
+
+def _told(names: pl.DataFrame, ranges: tuple[tuple[str, str, str], ...]) -> pl.DataFrame:
+    text = pl.col("text")
+    stage, part = pl.lit(None, dtype=pl.String), pl.lit(None, dtype=pl.String)
+    for of_stage, of_part, pattern in reversed(ranges):
+        found = text.str.contains(pattern)
+        stage = pl.when(found).then(pl.lit(of_stage)).otherwise(stage)
+        named = text.str.replace_all(WRAPPED, "") if of_part == NAME else pl.lit(of_part)
+        part = pl.when(found).then(named).otherwise(part)
+    return names.with_columns(stage.alias("stage"), part.alias("part")).filter(pl.col("stage").is_not_null())

@@ -1,0 +1,98 @@
+"""Which devices have Tensor Cores (AMD: matrix cores), and why a matrix multiplication or convolution does not run on them.
+
+The sizes that Tensor Cores need for full use are multiples of 16 bytes in every dimension: 8 elements of 16 bit, 4 of TF32, 16 of 8 bit
+(NVIDIA, Matrix Multiplication Background User's Guide, "Tensor Core requirements"); for convolutions the channels, in and out (NVIDIA,
+Convolutional Layers User's Guide). Newer libraries use the cores for other sizes as well, at a lower rate.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Final
+
+import polars as pl
+
+FULL_PRECISION: Final = "float32 without TF32"
+NO_TF32: Final = "float32, which the Tensor Cores of this device do not take"
+DOUBLE: Final = "float64"
+ONE_ROW: Final = "a dimension of 1: a product with a vector"
+MISALIGNED: Final = "sizes that are not multiples of "  # followed by how many elements, then the sizes in brackets
+UNKNOWN: Final = "unknown"
+
+MULTIPLE: Final = {"float16": 8, "bfloat16": 8, "tf32": 4, "float32": 4, "int8": 16, "float8": 16}
+# Volta was the first with Tensor Cores, Ampere the first that takes TF32 (CUDA C++ Programming Guide, compute capabilities).
+FIRST_TENSOR_CORES: Final = 7.0
+FIRST_TF32: Final = 8.0
+# AMD's first with matrix cores is the MI100 (CDNA); the MI300's architecture is gfx940, told as 9.4.
+AMD_WITH_MATRIX_CORES: Final = re.compile(r"\bMI[1-9]\d\d")
+AMD_MI300: Final = 9.39
+
+# Where the two factors stand among the inputs of PyTorch's operators.
+FACTORS: Final = {
+    **dict.fromkeys(("aten::mm", "aten::bmm", "aten::matmul", "aten::_int_mm", "aten::_scaled_mm"), (0, 1)),
+    **dict.fromkeys(("aten::addmm", "aten::baddbmm", "aten::addbmm", "aten::_addmm_activation"), (1, 2)),
+}
+LINEAR: Final = "aten::linear"
+VECTOR: Final = ("aten::mv", "aten::addmv", "aten::dot", "aten::vdot", "aten::addr", "aten::ger")
+CONVOLUTION_BACKWARD: Final = "aten::convolution_backward"
+CONVOLUTION: Final = re.compile(
+    r"^aten::(_?convolution|conv(_transpose)?[123]d|(cudnn|miopen)_(depthwise_)?convolution(_transpose|_relu)?|thnn_conv2d)$"
+)
+
+
+def has_tensor_cores(vendor: str | None, name: str | None, capability: float | None, seen_in_use: bool) -> bool | None:
+    """Whether a device has them; None where neither its name nor its capability nor a kernel tells."""
+    if seen_in_use:
+        return True
+    if vendor == "amd":
+        known = bool(name and AMD_WITH_MATRIX_CORES.search(name)) or (capability is not None and capability >= AMD_MI300)
+        return known or None
+    if capability is None:
+        return None
+    # The cheaper Turing boards have their compute capability but not their Tensor Cores.
+    return capability >= FIRST_TENSOR_CORES and not (name and "GTX 16" in name)
+
+
+def sizes_of(operator: str, shapes: str | None) -> dict[str, int] | None:
+    """The sizes that matter: `M`, `K`, `N` of a product, `in` and `out` channels of a convolution. None where they are not known."""
+    try:
+        inputs = json.loads(shapes or "")
+        if operator in FACTORS:
+            left, right = (inputs[index] for index in FACTORS[operator])
+            return {"M": left[-2] if len(left) > 1 else 1, "K": left[-1], "N": right[-1] if len(right) > 1 else 1}
+        if operator == LINEAR:
+            return {"M": math.prod(inputs[0][:-1]), "K": inputs[0][-1], "N": inputs[1][0] if len(inputs[1]) > 1 else 1}
+        if operator == CONVOLUTION_BACKWARD or CONVOLUTION.match(operator):
+            weight = inputs[2 if operator == CONVOLUTION_BACKWARD else 1]
+            return {"in": weight[1], "out": weight[0]}
+    except (ValueError, IndexError, TypeError):
+        return None
+    return None
+
+
+def why_not(operator: str, shapes: str | None, precision: str | None, capability: float | None, vendor: str | None) -> str:
+    """Why a kernel of an operator that could use Tensor Cores does not, in words that begin with one of the constants above."""
+    sizes = sizes_of(operator, shapes)
+    if operator in VECTOR or (sizes and "in" not in sizes and 1 in sizes.values()):
+        return ONE_ROW
+    if precision == "float64":
+        return DOUBLE
+    if precision == "float32" and vendor != "amd":
+        return NO_TF32 if capability is not None and capability < FIRST_TF32 else FULL_PRECISION
+    multiple = MULTIPLE.get(precision or "")
+    if sizes and multiple and any(size % multiple for size in sizes.values()):
+        return f"{MISALIGNED}{multiple} ({', '.join(f'{key} {size}' for key, size in sizes.items())})"
+    return UNKNOWN
+
+
+def add_why_not(rows: pl.DataFrame, capability: float | None, vendor: str | None) -> pl.DataFrame:
+    """`rows` (columns innermost, shapes, precision, eligible, tensor_core) with `why_not`, null for kernels that need no reason."""
+    asked = pl.col("eligible") & (pl.col("tensor_core") == False)  # noqa: E712 null is neither
+    keys = ["innermost", "shapes", "precision"]
+    known = rows.filter(asked).select(keys).unique()
+    reasons = [why_not(name or "", shapes, precision, capability, vendor) for name, shapes, precision in known.iter_rows()]
+    known = known.with_columns(pl.Series("reason", reasons, dtype=pl.String))
+    joined = rows.join(known, on=keys, how="left", nulls_equal=True, maintain_order="left")
+    return joined.with_columns(pl.when(asked).then("reason").alias("why_not")).drop("reason")

@@ -1,0 +1,85 @@
+"""Whether a trace is of a training, and how many samples a step of it has."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any, Final
+
+import polars as pl
+
+from slowstep.analyses.trace.training_thread import OPTIMIZER_RANGE, training_thread
+from slowstep.timeline.timeline import Timeline
+
+# Evidence of a backward pass or of an update, each by names that nothing else has: autograd's nodes (PyTorch), gradient functions and
+# training operators (TensorFlow), transposes of JAX' differentiation in the names of its operations, optimizers' operators.
+HOST_EVIDENCE: Final = (
+    r"^autograd::engine::evaluate_function|^(struct )?torch::autograd::|^[A-Z]\w*Backward\d*$|_backward$|_backward_data$"
+    r"|^CompiledFunctionBackward|^gradient_tape/|(^|/)gradients?/|^(Resource)?(Sparse)?Apply(Adam|Gradient|Momentum|Adagrad|RMS|Ftrl)"
+    r"|transpose\(jvp|^aten::_(fused|foreach)_(adam|adamw|sgd|adagrad)|^Optimizer\.zero_grad#"
+)
+# Kernels of backward passes by their libraries' names: cuDNN, CUTLASS and MIOpen (dgrad, wgrad, bwd), FlashAttention, PyTorch, XLA.
+DEVICE_EVIDENCE: Final = (
+    r"(?i)[dw]grad|(^|_)bwd|_bwd_|Bwd(Data|Weight)|backward|multi_tensor_apply_kernel|transpose\(jvp|FusedAdam|_?adamw?_?(kernel|functor)"
+)
+# Operators that take a batch of samples: which of their inputs it is, and the number of its dimensions. An embedding looks up
+# (samples, positions).
+LAYERS: Final = {"aten::conv1d": (0, 3), "aten::conv2d": (0, 4), "aten::conv3d": (0, 5), "aten::embedding": (1, 2)}
+# An operator that takes rows, which are samples or positions of samples: only with an input of as many samples beside it.
+ROWS: Final = "aten::linear"
+MOVES: Final = ("aten::to", "aten::_to_copy")
+# So many of a step's layers must agree on the number: more than half.
+AGREE_ABOVE: Final = 0.5
+
+
+def is_training(timeline: Timeline) -> bool:
+    """Whether the trace shows a backward pass or an update of parameters: operators, ranges or kernels that have no other use."""
+    host = timeline.table("host_events").filter(pl.col("kind") != "python")["name"].unique().cast(pl.String)
+    if host.str.contains(f"{HOST_EVIDENCE}|{OPTIMIZER_RANGE}").any():
+        return True
+    events = timeline.table("device_events").filter(pl.col("kind") == "kernel")["name"].unique().cast(pl.String)
+    return bool(events.str.contains(DEVICE_EVIDENCE).any())
+
+
+def batch_size(timeline: Timeline, steps: pl.DataFrame) -> int | None:
+    """Samples that a forward pass takes: the leading dimension of its input, the same in every step; else, or without shapes, None.
+
+    Told by what convolutions and embeddings take; by linear layers only where a tensor of as many rows is moved to the device.
+    """
+    thread = training_thread(timeline)
+    if thread is None or steps.is_empty():
+        return None
+    calls = timeline.table("host_events").filter(
+        (pl.col("thread") == thread) & (pl.col("kind") == "operator") & pl.col("shapes").is_not_null()
+    )
+    calls = calls.with_columns(pl.col("name").cast(pl.String), pl.col("shapes").cast(pl.String))
+    calls = calls.filter(pl.col("name").is_in([*LAYERS, ROWS, *MOVES]))
+    found: set[int | None] = set()
+    for begin, end in steps.select("host_start_ns", "host_end_ns").iter_rows():
+        found.add(_of_step(calls.filter(pl.col("start_ns").is_between(begin, end, closed="left"))))
+        if len(found) > 1:
+            return None
+    return found.pop()
+
+
+def _of_step(calls: pl.DataFrame) -> int | None:
+    """What most layers of one step take; None where they do not agree."""
+    rows = calls.select("name", "shapes").rows()
+    sizes = [_leading(shapes, *LAYERS[name]) for name, shapes in rows if name in LAYERS]
+    if not any(sizes):
+        moved = {_leading(shapes, 0, None) for name, shapes in rows if name in MOVES}
+        sizes = [size for name, shapes in rows if name == ROWS if (size := _leading(shapes, 0, None)) in moved]
+    counts = Counter(size for size in sizes if size)
+    size, count = counts.most_common(1)[0] if counts else (None, 0)
+    return size if count > AGREE_ABOVE * sum(counts.values()) else None
+
+
+def _leading(shapes: str, which: int, dimensions: int | None) -> int | None:
+    """First dimension of one of an operator's inputs; None where it has not so many dimensions (None: at least two)."""
+    try:
+        shape: Any = json.loads(shapes)[which]
+    except (ValueError, IndexError, TypeError, KeyError):
+        return None
+    if not isinstance(shape, list) or (len(shape) < 2 if dimensions is None else len(shape) != dimensions):
+        return None
+    return shape[0] if type(shape[0]) is int and shape[0] > 0 else None

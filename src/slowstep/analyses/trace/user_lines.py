@@ -1,0 +1,51 @@
+"""The line of the user's own code among the Python frames that a trace names."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import Final
+
+import polars as pl
+
+from slowstep.analyses.functions import LIBRARY
+
+# As profilers write them: `train.py(184): main`, in a stack one after the other, the innermost first.
+FRAME: Final = re.compile(r"^\s*(?P<file>[^\n()]+\.(?:py|pyx|ipynb)|<(?:stdin|ipython)[^>]*>)\((?P<line>\d+)\)")
+# PyTorch's tracer cuts the folders of `sys.path` off, site-packages among them: what is left then begins with the package's name.
+PACKAGES: Final = re.compile(
+    r"(accelerate|apex|colossalai|composer|datasets|deepspeed|diffusers|fairscale|fbgemm_gpu|fire|flash_attn|"
+    r"flashinfer|flax|fsspec|hydra|ignite|IPython|ipykernel|jax|jaxlib|keras|lightning|lightning_fabric|"
+    r"lightning_utilities|numba|numpy|omegaconf|optax|optree|pandas|peft|PIL|pytorch_lightning|safetensors|scipy|"
+    r"sklearn|tensorboard|tensorboardX|tensorflow|timm|tokenizers|torch|torchaudio|torchdata|torchmetrics|torchrec|"
+    r"torchtext|torchvision|tqdm|transformer_engine|transformers|triton|trl|vllm|wandb|xformers)"
+)
+
+
+def user_line(frame: str) -> str | None:
+    """`file:line` of a frame as a profiler writes it; None for one of a library or of no file."""
+    found = FRAME.match(frame)
+    if found is None or LIBRARY.search(found["file"]):
+        return None
+    top = re.split(r"[/\\]", found["file"], maxsplit=1)[0].removesuffix(".py")
+    if PACKAGES.fullmatch(top) or top in sys.stdlib_module_names:
+        return None
+    return f"{found['file']}:{found['line']}"
+
+
+def line_of_stack(stack: str) -> str | None:
+    """`file:line` of the innermost frame of the user's own code in a stack: frames apart by ';', the innermost first."""
+    return next((line for frame in stack.split(";") if (line := user_line(frame))), None)
+
+
+def user_lines(names: pl.Series, stacks: pl.Series) -> pl.Series:
+    """The user's line of each host event by its stack or, for a Python function, its name; null where there is none.
+
+    `names`: of Python functions, null for other events; `stacks`: shape (n,) each. Each different name and stack is looked at once.
+    """
+    rows = pl.DataFrame({"name": names.cast(pl.String), "stack": stacks.cast(pl.String)})
+    by_name, by_stack = rows["name"].drop_nulls().unique(), rows["stack"].drop_nulls().unique()
+    for column, values, read in (("name", by_name, user_line), ("stack", by_stack, line_of_stack)):
+        lines = pl.Series([read(value) for value in values.to_list()], dtype=pl.String)
+        rows = rows.with_columns(pl.col(column).replace_strict(values, lines, default=None, return_dtype=pl.String))
+    return rows.select(pl.coalesce("stack", "name").alias("where"))["where"]

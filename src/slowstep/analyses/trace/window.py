@@ -1,0 +1,33 @@
+"""Which step of the window each instant lies in, and what of the trace lies inside.
+
+The device may run behind the host, so that a step has an interval on each: `start_ns` and `end_ns` are the device's, `host_start_ns` and
+`host_end_ns`, where the table has them, the host's.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from slowstep.timeline.intervals import Ints
+
+IN_STEP = pl.col("step") >= 0
+
+
+def steps_at(steps: pl.DataFrame, times_ns: pl.Series, *, host: bool = False) -> pl.Series:
+    """Position of the step that each instant, shape (n,), lies in; -1 where it lies in none or is null.
+
+    `steps`: the table STEPS. `host`: the instants are of host events, else of the device's.
+    """
+    prefix = "host_" if host and "host_start_ns" in steps.columns else ""
+    ordered = steps.sort(f"{prefix}start_ns")
+    starts, ends = ordered[f"{prefix}start_ns"].to_numpy(), ordered[f"{prefix}end_ns"].to_numpy()
+    times: Ints = times_ns.fill_null(np.iinfo(np.int64).min).to_numpy()
+    found = np.searchsorted(starts, times, side="right") - 1
+    number, end = np.append(ordered["step"].to_numpy(), -1), np.append(ends, np.iinfo(np.int64).min)
+    return pl.Series("step", np.where(times < end[found], number[found], -1), dtype=pl.Int32)
+
+
+def in_window(rows: pl.DataFrame, steps: pl.DataFrame, time: str = "start_ns", *, host: bool = False) -> pl.DataFrame:
+    """The rows that begin inside the window, with the column `step`."""
+    return rows.with_columns(steps_at(steps, rows[time], host=host)).filter(IN_STEP)

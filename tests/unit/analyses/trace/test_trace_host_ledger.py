@@ -1,0 +1,77 @@
+"""The ledger of a trace without a device."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from made_traces import host, made_trace, step
+from slowstep.analyses.trace.device_ledger import build_ledger
+from slowstep.analyses.trace.loader import find_loader
+from slowstep.analyses.trace.steps import find_steps
+from slowstep.timeline.timeline import Timeline
+
+LOADER = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+STEP = [
+    host(LOADER, 0, 30, "annotation"),
+    host("aten::stack", 5, 25),
+    host("aten::linear", 40, 60),
+    host("aten::addmm", 42, 58),
+    host("autograd::engine::evaluate_function: AddmmBackward0", 70, 100),
+    host("aten::mm", 72, 95),
+    host("Optimizer.step#SGD.step", 110, 130, "annotation"),
+    host("aten::add_", 112, 120),
+]
+
+
+def charged(trace: Timeline) -> dict[tuple[str, str], float]:
+    ledger, gaps = build_ledger(trace, find_steps(trace)[0])
+    assert gaps.is_empty()
+    rows = ledger.group_by("stage", "part").agg(pl.col("ns").sum())
+    return {(r["stage"], r["part"]): r["ns"] / 1000 for r in rows.iter_rows(named=True)}
+
+
+def test_a_step_is_divided_by_what_the_training_thread_does() -> None:
+    assert charged(made_trace(hosts=STEP, steps=[step(1, 0, 150)])) == {
+        ("preprocess", "waiting for input"): 30,
+        ("compute", "forward"): 20,
+        ("compute", "backward"): 30,
+        ("compute", "optimizer"): 20,
+        ("compute", "between operators"): 30,
+        ("unattributed", "nothing recorded"): 20,
+    }
+
+
+def test_other_threads_that_compute_something_else_do_not_count() -> None:
+    others = [host("aten::stack", 0, 150, thread=5)]
+    assert charged(made_trace(hosts=STEP + others, steps=[step(1, 0, 150)])) == charged(made_trace(hosts=STEP, steps=[step(1, 0, 150)]))
+
+
+def test_autograds_own_thread_counts_for_the_training_thread() -> None:
+    moved = [row | {"thread": 1} if row["start"] in (70, 72) else row for row in STEP]
+    assert charged(made_trace(hosts=moved, steps=[step(1, 0, 150)])) == charged(made_trace(hosts=STEP, steps=[step(1, 0, 150)]))
+
+
+def test_a_collective_is_exposed_while_the_training_thread_computes_nothing() -> None:
+    # From 80 to 95 aten::mm runs beside it; autograd's node goes on to 100, and waits.
+    sharing = host("gloo:all_reduce", 80, 108, "annotation", thread=7)
+    found = charged(made_trace(hosts=[*STEP, sharing], steps=[step(1, 0, 150)]))
+    assert found["gradient_sharing", "exposed collectives"] == 13
+    assert found["compute", "backward"] == 25
+
+
+def test_a_step_without_operators_is_unattributed() -> None:
+    assert charged(made_trace(hosts=[host("gloo:all_reduce", 20, 60, "annotation", thread=3)], steps=[step(1, 0, 100)])) == {
+        ("gradient_sharing", "exposed collectives"): 40,
+        ("unattributed", "nothing recorded"): 60,
+    }
+
+
+def test_requests_for_input_are_listed_once_with_their_step() -> None:
+    hosts = [*STEP, host("## load_batch ##", 150, 190, "annotation"), host(LOADER, 155, 185, "annotation"), host("aten::mm", 200, 230)]
+    hosts += [host("aten::mm", 240, 250), host("aten::mm", 260, 270), host(LOADER, 0, 9, "annotation", thread=4)]
+    trace = made_trace(hosts=hosts, steps=[step(1, 0, 150), step(2, 150, 300)])
+    steps, _ = find_steps(trace)
+    assert find_loader(trace, steps, build_ledger(trace, steps)[1]).select("step", "name", "exposed_ns").rows() == [
+        (0, LOADER, 30_000),
+        (1, "## load_batch ##", 40_000),
+    ]
