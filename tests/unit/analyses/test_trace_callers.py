@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+from made_traces import device, host, made_trace
+from slowstep.analyses.trace.callers import Callers
+from slowstep.analyses.trace.user_lines import line_of_stack, user_line
+
+
+@pytest.mark.parametrize(
+    ("frame", "line"),
+    [
+        ("train_ddp.py(184): <module>", "train_ddp.py:184"),
+        ("/home/me/proj/model.py(12): forward", "/home/me/proj/model.py:12"),
+        ("torch/nn/modules/module.py(1743): _call_impl", None),
+        ("/opt/venv/lib/python3.11/site-packages/timm/layers.py(3): forward", None),
+        ("threading.py(953): run", None),
+        ("transformers/trainer.py(2000): train", None),
+        ("<built-in method append of list object at 0x7f0e871077c0>", None),
+        ("nn.Module: Linear_0", None),
+        ("<string>(2): f", None),
+    ],
+)
+def test_a_line_is_the_users_unless_a_library_holds_it(frame, line):
+    assert user_line(frame) == line
+
+
+def test_the_innermost_line_of_the_user_in_a_stack_counts():
+    assert line_of_stack("torch/nn/functional.py(9): linear;net.py(30): forward;train.py(7): main") == "net.py:30"
+    assert line_of_stack("torch/nn/functional.py(9): linear;runpy.py(3): run") is None
+
+
+def test_instants_are_led_back_to_operator_and_line():
+    hosts = [
+        host("train.py(5): main", 0, 100, kind="python"),
+        host("torch/nn/modules/linear.py(9): forward", 8, 42, kind="python"),
+        host("aten::linear", 10, 40),
+        host("aten::addmm", 12, 38),
+        host("Optimizer.step#SGD.step", 50, 90),
+        host("aten::item", 60, 70, stack="torch/optim/sgd.py(3): step;opt.py(8): closure"),
+        host("aten::_local_scalar_dense", 61, 69),
+    ]
+    callers = Callers(made_trace(hosts=hosts))
+
+    around = callers.around(np.array([0, 0, 0, 0, 1, 0]), np.array([20, 5, 55, 65, 20, 300]) * 1000)
+
+    assert around["operator"].to_list() == ["aten::linear", None, "Optimizer.step#SGD.step", "aten::item", None, None]
+    assert around["innermost"].to_list() == ["aten::addmm", None, "Optimizer.step#SGD.step", "aten::_local_scalar_dense", None, None]
+    assert around["where"].to_list() == ["train.py:5", "train.py:5", "train.py:5", "opt.py:8", None, None]
+    assert around["backward"].to_list() == [False, False, False, False, None, None]
+
+
+def test_nulls_are_around_nothing_and_an_empty_trace_is_no_error():
+    callers = Callers(made_trace(hosts=[host("aten::mm", 0, 10)]))
+    rows = callers.around(pl.Series([0, None], dtype=pl.Int32), pl.Series([5000, 5000]))
+
+    assert rows["operator"].to_list() == ["aten::mm", None]
+    assert Callers(made_trace()).around(np.array([0]), np.array([5]))["operator"].to_list() == [None]
+    assert Callers(made_trace()).launched.height == 0
+
+
+def backward_hosts() -> list[dict]:
+    return [
+        host("net.py(30): forward", 0, 40, kind="python"),
+        host("aten::linear", 5, 15, sequence=7),
+        host("aten::addmm", 6, 14, sequence=7),
+        host("other.py(1): forward", 20, 30, kind="python"),
+        host("aten::relu", 21, 29, sequence=8),
+        host("autograd::engine::evaluate_function: AddmmBackward0", 50, 60, sequence=7, thread=1),
+        host("AddmmBackward0", 51, 59, sequence=7, thread=1),
+        host("aten::mm", 52, 58, thread=1),
+        host("autograd::engine::evaluate_function: ReluBackward0", 60, 70, sequence=8, thread=1),
+        host("again.py(4): run_fn", 61, 69, kind="python", thread=1),
+        host("aten::relu", 62, 66, thread=1),
+    ]
+
+
+def test_the_line_of_a_backward_operator_is_its_forwards():
+    around = Callers(made_trace(hosts=backward_hosts())).around(np.array([1]), np.array([55_000]))
+
+    assert around.row(0) == ("aten::mm", "aten::mm", "net.py:30", True)
+
+
+def test_a_function_that_runs_inside_the_backward_is_nearer_than_the_forward():
+    around = Callers(made_trace(hosts=backward_hosts())).around(np.array([1]), np.array([64_000]))
+
+    assert around["where"].item() == "again.py:4"
+
+
+def test_device_events_are_led_back_by_correlation_else_by_the_operators_number():
+    hosts = [
+        host("aten::mm", 0, 20, external=5),
+        host("cudaLaunchKernel", 4, 8, kind="runtime", correlation=90),
+        host("cuLaunchKernel", 5, 7, kind="driver", correlation=90),
+        host("aten::add", 20, 30, external=6),
+    ]
+    devices = [
+        device("k", 30, 40, correlation=90, external=6),
+        device("k", 40, 50, correlation=91, external=6),
+        device("k", 50, 60),
+    ]
+
+    launched = Callers(made_trace(hosts=hosts, devices=devices)).launched
+
+    assert launched["operator"].to_list() == ["aten::mm", "aten::add", None]
+    assert launched["call"].to_list() == ["cudaLaunchKernel", None, None]
+    assert launched["call_end_ns"].to_list() == [8000, None, None]
