@@ -59,16 +59,17 @@ def made_measured(
 ) -> TraceMeasurements:
     """Measurements of a trace.
 
-    `ledger` has ms per step by stage and part, one number or one for each step; what is left of a step is `rest`. `replay` has, by scenario,
-    the ms of a step after the change (one number, or expected, best and worst), or in words why it is not judged. `tables` has
-    the rows of other tables by name; `more` are fields of TraceMeasurements.
+    `ledger` has ms per step by stage and part, one number or a list with one for each step; what is left of a step is `rest`.
+    `replay` has, by scenario, the ms of a step after the change (a number, a list, or the tuple of expected, best and worst), or in
+    words why it is not judged. `tables` has the rows of other tables by name; `more` are fields of TraceMeasurements.
     """
     lengths = _each(step_ms, steps)
     filled = {name: measured_table(name, (tables or {}).get(name, ())) for name in TABLE}
     filled["steps"] = _steps(lengths)
     filled["ledger"] = _ledger(lengths, ledger or {}, rest)
     filled["replay"] = _replay(lengths, replay or {})
-    given = {"format": "made", "files": ("made.json",), "bytes": 0, "events": 0, "recorded": frozenset(recorded), "vendor": "nvidia"}
+    given: dict[str, Any] = {"format": "made", "files": ("made.json",), "bytes": 0, "events": 0, "recorded": frozenset(recorded)}
+    given |= {"vendor": "nvidia"} if has_device else {}
     fields: dict[str, Any] = {
         "training": True,
         "batch_size": None,
