@@ -43,6 +43,14 @@ def measured_table(name: str, rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame
     return pl.DataFrame(full, schema=TABLE[name].schema) if full else TABLE[name].empty()
 
 
+def gaps_of(ms: float, *, steps: Iterable[int] = range(10), step_ms: float = 100.0, gap: int = 0, **row: Any) -> list[dict[str, Any]]:
+    """Rows of the table `gaps`: a stretch of so many milliseconds at the begin of each of the steps, of steps that are all as long."""
+    return [
+        {"step": step, "gap": gap + 1000 * step, "start_ms": step * step_ms, "end_ms": step * step_ms + ms, "stage": "compute"} | row
+        for step in steps
+    ]
+
+
 def made_measured(
     *,
     steps: int = 10,
@@ -59,14 +67,15 @@ def made_measured(
 ) -> TraceMeasurements:
     """Measurements of a trace.
 
-    `ledger` has ms per step by stage and part, one number or a list with one for each step; what is left of a step is `rest`.
+    `ledger` has ms per step by stage and part, one number or a list with one for each step; rows of the table `gaps` are charged too
+    (to the parts that `ledger` does not name); what is left of a step is `rest`.
     `replay` has, by scenario, the ms of a step after the change (a number, a list, or the tuple of expected, best and worst), or in
     words why it is not judged. `tables` has the rows of other tables by name; `more` are fields of TraceMeasurements.
     """
     lengths = _each(step_ms, steps)
     filled = {name: measured_table(name, (tables or {}).get(name, ())) for name in TABLE}
     filled["steps"] = _steps(lengths)
-    filled["ledger"] = _ledger(lengths, ledger or {}, rest)
+    filled["ledger"] = _ledger(lengths, _charged(filled["gaps"], steps) | dict(ledger or {}), rest)
     filled["replay"] = _replay(lengths, replay or {})
     given: dict[str, Any] = {"format": "made", "files": ("made.json",), "bytes": 0, "events": 0, "recorded": frozenset(recorded)}
     given |= {"vendor": "nvidia"} if has_device else {}
@@ -96,7 +105,7 @@ def _steps(lengths: Sequence[float]) -> pl.DataFrame:
     return measured_table("steps", rows)
 
 
-def _ledger(lengths: Sequence[float], parts: Mapping[tuple[str, str], PerStep], rest: tuple[str, str]) -> pl.DataFrame:
+def _ledger(lengths: Sequence[float], parts: Mapping[tuple[str, str], Any], rest: tuple[str, str]) -> pl.DataFrame:
     charged = {part: _each(per_step, len(lengths)) for part, per_step in parts.items()}
     left = [length - sum(values[step] for values in charged.values()) for step, length in enumerate(lengths)]
     assert min(left) >= 0.0, "more was charged to a step than its length"
@@ -108,6 +117,13 @@ def _ledger(lengths: Sequence[float], parts: Mapping[tuple[str, str], PerStep], 
         if values[step]
     ]
     return measured_table("ledger", rows)
+
+
+def _charged(gaps: pl.DataFrame, steps: int) -> dict[tuple[str, str], list[float]]:
+    charged: dict[tuple[str, str], list[float]] = {}
+    for row in gaps.iter_rows(named=True):
+        charged.setdefault((row["stage"], row["part"]), [0.0] * steps)[row["step"]] += (row["end_ns"] - row["start_ns"]) / 1e6
+    return charged
 
 
 def _replay(lengths: Sequence[float], scenarios: Mapping[str, PerStep | tuple[float, float, float] | str]) -> pl.DataFrame:

@@ -17,25 +17,36 @@ from slowstep.findings import Evidence
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Held:
-    """What some rows of the table `copies` hold: time per step (shape (steps,), ns), and the parts of the ledger that it was charged to."""
+    """What some rows of the table `copies` hold: time per step (shape (steps,), ns), and the parts of the ledger that it was charged to.
 
-    sites: pl.DataFrame  # the costliest first
+    `sites` has a row for each place, the costliest first: `operator`, `where`, `kind`, `count`, `steps`, `bytes`, `total_ns`, `exposed_ns`,
+    `held_ns`.
+    """
+
+    copies: pl.DataFrame
+    sites: pl.DataFrame
     ns: Floats
     claims: tuple[str, ...]
     exposed_ns: Floats  # of `ns`, while the copies ran; the rest is after calls that waited for them
 
 
-def held(m: TraceMeasurements, stage: str, sites: pl.DataFrame, waits_for: Kind) -> Held:
+def held(m: TraceMeasurements, stage: str, copies: pl.DataFrame, waits_for: Kind) -> Held:
     """What copies of one direction hold: `stage` is where their exposed time is charged, `waits_for` what calls that wait for them are."""
-    exposed_ns = float(sites["exposed_ns"].sum())
-    exposed = spread_over(per_step(m, stage, COPIES), exposed_ns, max(sites["steps"].to_list(), default=0))
+    charged = per_step(m, stage, COPIES)
+    # Copies of several streams or devices may run at once; the ledger counts an instant once.
+    of_all = float(m.table("copies").filter(pl.col("kind") == stage)["exposed_ns"].sum())
+    scale = min(float(charged.sum()) / max(of_all, 1.0), 1.0)
+    exposed = spread_over(charged, scale * float(copies["exposed_ns"].sum()), max(copies["steps"].to_list(), default=0))
+    sites = copies.group_by("operator", "where", maintain_order=True).agg(
+        pl.col("kind").first(), pl.col("steps").max(), pl.sum("count", "total_ns", "exposed_ns"), pl.col("bytes").drop_nulls().sum()
+    )
     waits = [one for one in run_dries(m) if one.waits_for == waits_for and _among(one, sites)]
-    claims = ((COPIES,) if exposed_ns else ()) + tuple(one.part for one in waits)
-    costs = pl.Series("held_ns", [_held_ns(row, waits) for row in sites.iter_rows(named=True)], dtype=pl.Float64)
+    costs = pl.Series("held_ns", [_held_ns(row, waits, scale) for row in sites.iter_rows(named=True)], dtype=pl.Float64)
     return Held(
-        sites=sites.with_columns(costs).sort("held_ns", descending=True),
+        copies=copies,
+        sites=sites.with_columns(costs).sort("held_ns", descending=True, maintain_order=True),
         ns=exposed + together_ns(m, waits),
-        claims=claims,
+        claims=((COPIES,) if exposed.sum() else ()) + tuple(one.part for one in waits),
         exposed_ns=exposed,
     )
 
@@ -53,9 +64,9 @@ def site_rows(m: TraceMeasurements, found: Held, most: int = 3) -> tuple[Evidenc
     )
 
 
-def traffic(m: TraceMeasurements, sites: pl.DataFrame) -> tuple[Evidence, ...]:
+def traffic(m: TraceMeasurements, copies: pl.DataFrame) -> tuple[Evidence, ...]:
     """Bytes per step and speed as evidence."""
-    known = sites.filter(pl.col("bytes").is_not_null())
+    known = copies.filter(pl.col("bytes").is_not_null())
     size_bytes, total_ns = int(known["bytes"].sum()), int(known["total_ns"].sum())
     steps = max(m.table("steps").height, 1)
     return (
@@ -79,5 +90,5 @@ def _same_place(one: RunDry, row: dict[str, Any]) -> bool:
     return (one.operator, one.where) == (row["operator"], row["where"])
 
 
-def _held_ns(row: dict[str, Any], waits: list[RunDry]) -> float:
-    return float(row["exposed_ns"]) + sum(float(one.ns.sum()) for one in waits if _same_place(one, row))
+def _held_ns(row: dict[str, Any], waits: list[RunDry], scale: float) -> float:
+    return scale * float(row["exposed_ns"]) + sum(float(one.ns.sum()) for one in waits if _same_place(one, row))

@@ -13,7 +13,7 @@ import polars as pl
 from slowstep.analyses.steps import Floats
 from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.analyses.trace.parts import RUN_DRY
-from slowstep.diagnosis.trace_side import per_step, place
+from slowstep.diagnosis.trace_side import by_step, place
 
 # From this size on it is the transfer that costs, and not the wait for it: at 12 GB/s (PCIe 3, 16 lanes) 1 MiB takes 87 us, more than
 # the 20 to 40 us until a kernel that was launched begins (seed 002).
@@ -53,9 +53,11 @@ class RunDry:
 
 def run_dries(m: TraceMeasurements) -> list[RunDry]:
     """All of them, the costliest first."""
-    ledger = m.table("ledger").filter((pl.col("stage") == "d2h") & pl.col("part").str.starts_with(RUN_DRY))
+    gaps = m.table("gaps").filter((pl.col("stage") == "d2h") & pl.col("part").str.starts_with(RUN_DRY))
+    gaps = gaps.with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
     calls = m.table("synchronizations")
-    found = [_run_dry(m, part, _calls_of(part, calls)) for part in ledger["part"].unique(maintain_order=True).to_list()]
+    calls = calls.with_columns(pl.Series("kind", [_kind(row, m.table("copies")) for row in calls.iter_rows(named=True)], dtype=pl.String))
+    found = [_run_dry(m, part, gaps.filter(pl.col("part") == part), calls) for part in gaps["part"].unique(maintain_order=True).to_list()]
     return sorted(found, key=lambda one: -float(one.ns.sum()))
 
 
@@ -70,40 +72,26 @@ def in_every_step(m: TraceMeasurements, one: RunDry) -> bool:
     return steps > 1 and one.steps >= EVERY_STEP * steps
 
 
-def _run_dry(m: TraceMeasurements, part: str, calls: pl.DataFrame) -> RunDry:
-    call, where = _names(part)
-    ns = per_step(m, "d2h", part)
-    kinds = pl.Series("kind", [_kind(row, m.table("copies")) for row in calls.iter_rows(named=True)], dtype=pl.String)
-    costs = calls.with_columns(kinds).group_by("kind", maintain_order=True).agg(pl.col("run_dry_ns").sum())
-    waits_for: Kind = "allocator" if _allocates(call) else "other"
-    if costs.height:
-        waits_for = costs.sort("run_dry_ns", descending=True)["kind"][0]
-    rows = calls.with_columns(kinds).filter(pl.col("kind") == waits_for).sort("run_dry_ns", descending=True)
+def _run_dry(m: TraceMeasurements, part: str, gaps: pl.DataFrame, calls: pl.DataFrame) -> RunDry:
+    by_place = gaps.group_by("call", "operator", "where", maintain_order=True).agg(pl.col("ns").sum().alias("gap_ns"))
+    joined = by_place.join(calls, on=["call", "operator", "where"], how="left", nulls_equal=True, maintain_order="left")
+    named = part.removeprefix(RUN_DRY)
+    joined = joined.with_columns(pl.col("call").fill_null(named), pl.col("kind").fill_null("allocator" if _allocates(named) else "other"))
+    costs = joined.group_by("kind", maintain_order=True).agg(pl.col("gap_ns").sum()).sort("gap_ns", descending=True, maintain_order=True)
+    rows = joined.filter(pl.col("kind") == costs["kind"][0]).sort("gap_ns", descending=True, maintain_order=True)
     sized = rows.filter(pl.col("bytes").is_not_null())
     return RunDry(
         part=part,
-        call=call,
-        operator=rows["operator"][0] if rows.height else None,
-        where=where,
-        waits_for=waits_for,
-        ns=ns,
+        call=rows["call"][0],
+        operator=rows["operator"][0],
+        where=rows["where"][0],
+        waits_for=costs["kind"][0],
+        ns=by_step(m, gaps["step"], gaps["ns"]),
         count=int(rows["count"].sum()),
-        steps=max([*rows["steps"].to_list(), int((ns > 0).sum()) if not rows.height else 0]),
+        steps=max(rows["steps"].drop_nulls().to_list(), default=gaps["step"].n_unique()),
         wait_ns=int(rows["host_wait_ns"].sum()),
         bytes_each=int(sized["bytes"].sum()) / max(int(sized["count"].sum()), 1) if sized.height else None,
     )
-
-
-def _names(part: str) -> tuple[str, str | None]:
-    """The call of a part and its line, where it has one: "run dry after cudaStreamSynchronize, train.py:12"."""
-    call, _, where = part.removeprefix(RUN_DRY).partition(", ")
-    return call, where or None
-
-
-def _calls_of(part: str, calls: pl.DataFrame) -> pl.DataFrame:
-    call, where = _names(part)
-    named = calls.filter(pl.col("call") == call)
-    return named.filter(pl.col("where") == where) if where is not None else named.filter(pl.col("where").is_null())
 
 
 def _kind(row: dict[str, Any], copies: pl.DataFrame) -> Kind:
@@ -111,9 +99,9 @@ def _kind(row: dict[str, Any], copies: pl.DataFrame) -> Kind:
         return "large read-back" if (row["bytes"] or 0) >= LARGE_BYTES * row["count"] else "read-back"
     if _allocates(row["call"]):
         return "allocator"
-    if row["operator"] is None:
+    if row["operator"] is None and row["where"] is None:
         return "other"
-    here = (pl.col("operator") == row["operator"]) & pl.col("where").eq_missing(pl.lit(row["where"], dtype=pl.String))
+    here = pl.all_horizontal(pl.col(name).eq_missing(pl.lit(row[name], dtype=pl.String)) for name in ("operator", "where"))
     return "copy to the device" if copies.filter((pl.col("kind") == "h2d") & pl.col("blocking") & here).height else "other"
 
 

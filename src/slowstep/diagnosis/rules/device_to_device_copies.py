@@ -17,6 +17,8 @@ What to try:
 
 from __future__ import annotations
 
+from typing import Any
+
 import polars as pl
 
 from slowstep.analyses.trace.measured import TraceMeasurements
@@ -65,10 +67,11 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     return Judged(finding=finding, counterfactual=None)
 
 
-def _row(sites: pl.DataFrame, row: dict[str, str | int | None]) -> Evidence:
-    share = int(row["total_ns"] or 0) / max(int(sites["total_ns"].sum()), 1)
-    where = str(row["where"]) if row["where"] else None
-    return Evidence(name=f"{row['operator'] or row['kind']}, {row['count']} copies", value=share, unit="share of these copies", where=where)
+def _row(sites: pl.DataFrame, row: dict[str, Any]) -> Evidence:
+    share = row["total_ns"] / max(int(sites["total_ns"].sum()), 1)
+    return Evidence(
+        name=f"{row['operator'] or row['kind']}, {row['count']} copies", value=share, unit="share of these copies", where=row["where"]
+    )
 
 
 def _fixes(m: TraceMeasurements, unknown: str) -> tuple[Fix, ...]:

@@ -52,7 +52,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
             Evidence(name="copies and waits for them", value=share, unit="share of window", threshold=CLAIM),
             Evidence(name="of it, while they ran", value=float(found.exposed_ns.sum()) / max(m.window_ns, 1), unit="share of window"),
             *site_rows(m, found),
-            *traffic(m, found.sites),
+            *traffic(m, found.copies),
             Evidence(name="the host waits for", value=_blocking(found), unit="share of copies"),
             steps_seen(m),
             Evidence(name="removed per step", value=removed_ms(m, COPIES_OVERLAPPED), unit="ms"),
@@ -65,7 +65,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
 
 
 def _blocking(found: Held) -> float:
-    return float(found.sites.filter(pl.col("blocking"))["count"].sum()) / max(int(found.sites["count"].sum()), 1)
+    return float(found.copies.filter(pl.col("blocking"))["count"].sum()) / max(int(found.copies["count"].sum()), 1)
 
 
 def _fixes(m: TraceMeasurements) -> tuple[Fix, ...]:

@@ -20,6 +20,8 @@ What to try:
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import polars as pl
 
@@ -52,13 +54,12 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     parts = gaps.group_by("stage", "part", maintain_order=True).agg(pl.col("ns").sum()).sort("ns", descending=True)
     causes = gaps.group_by("part", "call", "operator", "where", maintain_order=True).agg(pl.col("ns").sum()).sort("ns", descending=True)
     worst = causes.row(0, named=True)
-    named = worst["part"] if worst["part"] != LAUNCH else worst["call"] or worst["operator"]
-    what = place(named, worst["where"]) if named or worst["where"] else "host work that the trace does not name"
+    what = _named(worst)
     each_ms = float(np.median(gaps.group_by("step", "gap").agg(pl.col("ns").sum())["ns"].to_numpy())) / 1e6
     finding = Finding(
         rule=NAME,
         stage=parts["stage"][0],
-        title=f"between two steps the device has nothing to do, {share:.0%} of the time: {what}",
+        title=f"between two steps the device has nothing to do, {share:.0%} of the time: {what or 'host work without a name'}",
         share=share,
         share_low=low,
         share_high=high,
@@ -70,16 +71,21 @@ def judge_trace(m: TraceMeasurements) -> Answer:
             steps_seen(m),
         ),
         gain=Gain(predicted=None, low=None, high=None, assumes=ASSUMES),
-        fixes=_fixes(m, what if named or worst["where"] else None),
-        names_cause=bool(named or worst["where"]),
+        fixes=_fixes(m, what),
+        names_cause=what is not None,
     )
     return Judged(finding=finding, counterfactual=None)
 
 
-def _row(m: TraceMeasurements, cause: dict[str, str | int | None]) -> Evidence:
-    name = str(cause["call"] or cause["operator"] or cause["part"])
-    where = str(cause["where"]) if cause["where"] else None
-    return Evidence(name=f"in them: {name}", value=int(cause["ns"] or 0) / max(m.window_ns, 1), unit="share of window", where=where)
+def _named(cause: dict[str, Any]) -> str | None:
+    """The range, operator or line that holds most of the gaps; None where the trace names none: calls that launch name nothing."""
+    name = cause["part"] if cause["part"] != LAUNCH else cause["operator"]
+    return place(name, cause["where"]) if name or cause["where"] else None
+
+
+def _row(m: TraceMeasurements, cause: dict[str, Any]) -> Evidence:
+    name = cause["call"] or cause["operator"] or cause["part"]
+    return Evidence(name=f"in them: {name}", value=cause["ns"] / max(m.window_ns, 1), unit="share of window", where=cause["where"])
 
 
 def _fixes(m: TraceMeasurements, what: str | None) -> tuple[Fix, ...]:

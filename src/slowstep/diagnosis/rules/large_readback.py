@@ -53,7 +53,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
             Evidence(name="large read-backs and waits for them", value=share, unit="share of window", threshold=CLAIM),
             *site_rows(m, found),
             Evidence(name="each", value=_each_mb(found), unit="MB", threshold=LARGE_BYTES / 1e6),
-            *traffic(m, found.sites),
+            *traffic(m, found.copies),
             Evidence(name="into pageable memory", value=_pageable(found), unit="share of copies"),
             steps_seen(m),
             Evidence(name="removed per step", value=removed_ms(m, NO_READBACKS), unit="ms"),
@@ -79,7 +79,7 @@ def _each_mb(found: Held) -> float:
 
 
 def _pageable(found: Held) -> float | None:
-    known = found.sites.filter(pl.col("pageable").is_not_null())
+    known = found.copies.filter(pl.col("pageable").is_not_null())
     return float(known.filter(pl.col("pageable"))["count"].sum()) / int(known["count"].sum()) if known.height else None
 
 

@@ -104,10 +104,15 @@ def _launches(m: TraceMeasurements) -> tuple[Evidence, ...]:
     return (
         Evidence(name="kernels", value=round(total / launches.height), unit="per step"),
         Evidence(name="median kernel", value=_us(launches["median_kernel_ns"]), unit="us", threshold=LAUNCH_US),
-        Evidence(name="kernels shorter than their launch", value=int(launches["short_kernels"].sum()) / total, unit="share of kernels"),
+        Evidence(name="kernels shorter than their launch", value=_short(launches), unit="share of kernels"),
         Evidence(name="nothing in the queue", value=_mean(launches["queue_empty_share"]), unit="share of step"),
         Evidence(name="launches of whole graphs", value=int(launches["graph_launches"].sum()), unit="calls"),
     )
+
+
+def _short(launches: pl.DataFrame) -> float | None:
+    known = launches.filter(pl.col("short_kernels").is_not_null())
+    return int(known["short_kernels"].sum()) / max(int(known["kernels"].sum()), 1) if known.height else None
 
 
 def _mean(values: pl.Series) -> float | None:

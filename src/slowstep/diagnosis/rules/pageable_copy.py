@@ -51,7 +51,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
         evidence=(
             Evidence(name="pageable copies and waits for them", value=share, unit="share of window", threshold=CLAIM),
             *site_rows(m, found),
-            *traffic(m, found.sites),
+            *traffic(m, found.copies),
             steps_seen(m),
             Evidence(name="removed per step", value=removed_ms(m, COPIES_PINNED), unit="ms"),
         ),
