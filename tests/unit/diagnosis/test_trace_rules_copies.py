@@ -103,6 +103,13 @@ def test_of_copies_that_are_pinned_only_the_pageable_ones_count():
     assert judged("pageable-copy", copying(9.0, {}, {"pageable": True})) is None
 
 
+def test_a_wait_for_another_copy_is_not_held_against_a_pageable_one():
+    elsewhere = {"pageable": True, "where": "train.py:31", "exposed_ms": 20.0}
+
+    assert judged("pageable-copy", copying(1.0, {"blocking": True}, elsewhere, wait_ms=9.0)) is None
+    assert finding("exposed-copy", copying(1.0, {"blocking": True}, elsewhere, wait_ms=9.0)).share == pytest.approx(0.10)
+
+
 def test_whether_memory_was_pinned_matters_only_where_copies_do():
     assert "pageable or pinned" in reason("pageable-copy", copying(9.0, {"pageable": None}))
     assert judged("pageable-copy", copying(2.0, {"pageable": None})) is None

@@ -26,7 +26,7 @@ import numpy as np
 import polars as pl
 
 from slowstep.analyses.trace.measured import TraceMeasurements
-from slowstep.analyses.trace.parts import INPUT_WAIT, LAUNCH
+from slowstep.analyses.trace.parts import LAUNCH
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.diagnosis.trace_side import HOST_SHARE, by_step, for_framework, no_device, no_launches, place, share_interval, steps_seen
 from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
@@ -46,7 +46,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     if m.table("steps").height < 2:
         return NotJudged(rule=NAME, reason="the window has one step only, and nothing lies between two: profile at least three steps")
     gaps = m.table("gaps").with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
-    gaps = gaps.filter(pl.col("between_steps") & pl.col("stage").is_in(STAGES_BETWEEN) & (pl.col("part") != INPUT_WAIT))
+    gaps = gaps.filter(pl.col("between_steps") & pl.col("stage").is_in(STAGES_BETWEEN))
     share, low, high = share_interval(m, by_step(m, gaps["step"], gaps["ns"]))
     if share < HOST_SHARE:
         missing = no_launches(m)
