@@ -1,0 +1,94 @@
+"""Where a training copies between host and device, and how much of a step each of these places holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from slowstep.analyses.steps import Floats
+from slowstep.analyses.trace.measured import TraceMeasurements
+from slowstep.analyses.trace.parts import COPIES
+from slowstep.diagnosis.run_dry import Kind, RunDry, run_dries, together_ns
+from slowstep.diagnosis.trace_side import per_step, place, spread_over
+from slowstep.findings import Evidence
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Held:
+    """What some rows of the table `copies` hold: time per step (shape (steps,), ns), and the parts of the ledger that it was charged to.
+
+    `sites` has a row for each place, the costliest first: `operator`, `where`, `kind`, `count`, `steps`, `bytes`, `total_ns`, `exposed_ns`,
+    `held_ns`.
+    """
+
+    copies: pl.DataFrame
+    sites: pl.DataFrame
+    ns: Floats
+    claims: tuple[str, ...]
+    exposed_ns: Floats  # of `ns`, while the copies ran; the rest is after calls that waited for them
+
+
+def held(m: TraceMeasurements, stage: str, copies: pl.DataFrame, waits_for: Kind) -> Held:
+    """What copies of one direction hold: `stage` is where their exposed time is charged, `waits_for` what calls that wait for them are."""
+    charged = per_step(m, stage, COPIES)
+    # Copies of several streams or devices may run at once; the ledger counts an instant once.
+    of_all = float(m.table("copies").filter(pl.col("kind") == stage)["exposed_ns"].sum())
+    scale = min(float(charged.sum()) / max(of_all, 1.0), 1.0)
+    exposed = spread_over(charged, scale * float(copies["exposed_ns"].sum()), max(copies["steps"].to_list(), default=0))
+    sites = copies.group_by("operator", "where", maintain_order=True).agg(
+        pl.col("kind").first(), pl.col("steps").max(), pl.sum("count", "total_ns", "exposed_ns"), pl.col("bytes").drop_nulls().sum()
+    )
+    waits = [one for one in run_dries(m) if one.waits_for == waits_for and _among(one, sites)]
+    costs = pl.Series("held_ns", [_held_ns(row, waits, scale) for row in sites.iter_rows(named=True)], dtype=pl.Float64)
+    return Held(
+        copies=copies,
+        sites=sites.with_columns(costs).sort("held_ns", descending=True, maintain_order=True),
+        ns=exposed + together_ns(m, waits),
+        claims=((COPIES,) if exposed.sum() else ()) + tuple(one.part for one in waits),
+        exposed_ns=exposed,
+    )
+
+
+def site_rows(m: TraceMeasurements, found: Held, most: int = 3) -> tuple[Evidence, ...]:
+    """The costliest places as evidence: the share of the window that each of them holds."""
+    return tuple(
+        Evidence(
+            name=f"{row['operator'] or row['kind']}, {row['count']} copies in {row['steps']} steps",
+            value=row["held_ns"] / max(m.window_ns, 1),
+            unit="share of window",
+            where=row["where"],
+        )
+        for row in found.sites.head(most).iter_rows(named=True)
+    )
+
+
+def traffic(m: TraceMeasurements, copies: pl.DataFrame) -> tuple[Evidence, ...]:
+    """Bytes per step and speed as evidence."""
+    known = copies.filter(pl.col("bytes").is_not_null())
+    size_bytes, total_ns = int(known["bytes"].sum()), int(known["total_ns"].sum())
+    steps = max(m.table("steps").height, 1)
+    return (
+        Evidence(name="copied", value=size_bytes / 1e6 / steps if known.height else None, unit="MB per step"),
+        Evidence(name="speed", value=size_bytes / total_ns if total_ns else None, unit="GB/s"),
+    )
+
+
+def site_name(found: Held) -> str:
+    """The costliest place in words, and how many there are beside it."""
+    row = found.sites.row(0, named=True)
+    others = f" and {found.sites.height - 1} more" if found.sites.height > 1 else ""
+    return place(row["operator"], row["where"]) + others
+
+
+def _among(one: RunDry, sites: pl.DataFrame) -> bool:
+    return any(_same_place(one, row) for row in sites.select("operator", "where").iter_rows(named=True))
+
+
+def _same_place(one: RunDry, row: dict[str, Any]) -> bool:
+    return (one.operator, one.where) == (row["operator"], row["where"])
+
+
+def _held_ns(row: dict[str, Any], waits: list[RunDry], scale: float) -> float:
+    return scale * float(row["exposed_ns"]) + sum(float(one.ns.sum()) for one in waits if _same_place(one, row))

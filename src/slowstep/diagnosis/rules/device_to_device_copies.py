@@ -1,0 +1,93 @@
+"""The device spends its time copying within its own memory.
+
+What it sees:
+    Copies from a device to itself or to a neighbour, while no kernel of another kind ran: at least 3 % of the window, the least that a
+    finding may claim; nobody else has a mark for this.
+Why it costs:
+    Such a copy reads and writes every byte once and computes nothing; the kernels that need the result wait for it.
+How the gain is predicted:
+    The steps are replayed without these copies.
+When it is wrong:
+    Some of them are needed: a buffer for a collective, a copy for a target network, a pipeline's hand-over to the next device. Copies
+    that a framework makes by a kernel of its own (a change of layout or type) are kernels in a trace and not among these.
+What to try:
+    Write where the result belongs: in-place and out= variants, slices of a buffer made once in place of cat and stack, no clone() that
+    nobody needs; DistributedDataParallel(gradient_as_bucket_view=True).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from slowstep.analyses.trace.measured import TraceMeasurements
+from slowstep.analyses.trace.parts import DEVICE_COPIES
+from slowstep.analyses.trace.scenarios import NO_DEVICE_COPIES
+from slowstep.diagnosis.copy_sites import traffic
+from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
+from slowstep.diagnosis.trace_side import CLAIM, for_framework, no_device, per_step, place, share_interval, steps_seen, with_stacks
+from slowstep.findings import Evidence, Finding, Fix, NotJudged
+
+NAME = "device-to-device-copies"
+KINDS = ("d2d", "p2p")
+
+
+def judge_trace(m: TraceMeasurements) -> Answer:
+    """Whether copies within the device take a part of the step."""
+    missing = no_device(m)
+    if missing is not None or not m.has_device:
+        return NotJudged(rule=NAME, reason=missing) if missing is not None else None
+    share, low, high = share_interval(m, per_step(m, "compute", DEVICE_COPIES))
+    if share < CLAIM:
+        return None
+    sites = m.table("copies").filter(pl.col("kind").is_in(KINDS)).sort("total_ns", descending=True)
+    named = sites.filter(pl.col("operator").is_not_null() | pl.col("where").is_not_null()).head(1)
+    worst = place(named["operator"][0], named["where"][0]) if named.height else None
+    finding = Finding(
+        rule=NAME,
+        stage="compute",
+        title=f"the device copies within its own memory for {share:.0%} of the time{f' ({worst})' if worst else ''}",
+        share=share,
+        share_low=low,
+        share_high=high,
+        claims=(DEVICE_COPIES,),
+        evidence=(
+            Evidence(name="device-to-device copies", value=share, unit="share of window", threshold=CLAIM),
+            *(_row(sites, row) for row in sites.head(3).iter_rows(named=True)),
+            *traffic(m, sites),
+            steps_seen(m),
+            Evidence(name="removed per step", value=removed_ms(m, NO_DEVICE_COPIES), unit="ms"),
+        ),
+        gain=replayed_gain(m, NO_DEVICE_COPIES, "none of these copies is needed"),
+        fixes=_fixes(m, with_stacks(m, sites["where"].to_list())),
+        names_cause=worst is not None,
+    )
+    return Judged(finding=finding, counterfactual=None)
+
+
+def _row(sites: pl.DataFrame, row: dict[str, Any]) -> Evidence:
+    share = row["total_ns"] / max(int(sites["total_ns"].sum()), 1)
+    return Evidence(
+        name=f"{row['operator'] or row['kind']}, {row['count']} copies", value=share, unit="share of these copies", where=row["where"]
+    )
+
+
+def _fixes(m: TraceMeasurements, unknown: str) -> tuple[Fix, ...]:
+    first = for_framework(
+        m,
+        torch=f"write where the result belongs: out=, in-place, slices of a buffer made once in place of cat, no needless clone(){unknown}",
+        tensorflow="tf.function(jit_compile=True) drops copies between operations; tf.TensorArray in place of tf.concat in a loop",
+        jax="donate arguments that are not needed after the step: jax.jit(step, donate_argnums=...)",
+    )
+    second = for_framework(
+        m,
+        torch="DistributedDataParallel(gradient_as_bucket_view=True) spares one copy of each gradient",
+        tensorflow="compare with tf.debugging.set_log_device_placement(True) which operations hand over between devices",
+        jax="look for copies of loop state in lax.scan and while_loop, and make their carry smaller",
+    )
+    return Fix(text=first), Fix(text=second)
+
+
+RULE = Rule(name=NAME, stages=("compute",), judge_trace=judge_trace)

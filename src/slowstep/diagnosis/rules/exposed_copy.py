@@ -1,0 +1,87 @@
+"""The step waits for copies from the host to the device.
+
+What it sees:
+    Copies to the device that ran while the device computed nothing, and the time for which it had no work after a call that waited for
+    such a copy: together at least 3 % of the window, the least that a finding may claim. XProf counts this time as input,
+    moderate from 5 % on; a copy needs no such margin, as a profiler does not slow it down.
+Why it costs:
+    A copy engine works beside the kernels, but a copy that is asked for only when its data is needed has no kernels to run beside.
+How the gain is predicted:
+    The steps are replayed with the copies beside the kernels before them, as far as these reach.
+When it is wrong:
+    A step whose kernels take less time than the copies is bound by the link: then fewer bytes help, not overlap. The first copy of a
+    window has nothing before it.
+What to try:
+    Copy the next batch while the device works on this one: pinned memory, non_blocking=True and a stream of its own; tf.data:
+    prefetch_to_device; JAX: device_put one batch ahead. Copy uint8 and widen on the device.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from slowstep.analyses.trace.measured import TraceMeasurements
+from slowstep.analyses.trace.scenarios import COPIES_OVERLAPPED
+from slowstep.diagnosis.copy_sites import Held, held, site_name, site_rows, traffic
+from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
+from slowstep.diagnosis.trace_side import CLAIM, for_framework, no_device, share_interval, steps_seen
+from slowstep.findings import Evidence, Finding, Fix, NotJudged
+
+NAME = "exposed-copy"
+
+
+def judge_trace(m: TraceMeasurements) -> Answer:
+    """Whether copies to the device hold the step."""
+    missing = no_device(m)
+    if missing is not None or not m.has_device:
+        return NotJudged(rule=NAME, reason=missing) if missing is not None else None
+    found = held(m, "h2d", m.table("copies").filter(pl.col("kind") == "h2d"), "copy to the device")
+    share, low, high = share_interval(m, found.ns)
+    if share < CLAIM:
+        return None
+    finding = Finding(
+        rule=NAME,
+        stage="h2d",
+        title=f"copies to the device that nothing hides take {share:.0%} of the time ({site_name(found)})",
+        share=share,
+        share_low=low,
+        share_high=high,
+        claims=found.claims,
+        evidence=(
+            Evidence(name="copies and waits for them", value=share, unit="share of window", threshold=CLAIM),
+            Evidence(name="of it, while they ran", value=float(found.exposed_ns.sum()) / max(m.window_ns, 1), unit="share of window"),
+            *site_rows(m, found),
+            *traffic(m, found.copies),
+            Evidence(name="the host waits for", value=_blocking(found), unit="share of copies"),
+            steps_seen(m),
+            Evidence(name="removed per step", value=removed_ms(m, COPIES_OVERLAPPED), unit="ms"),
+        ),
+        gain=replayed_gain(m, COPIES_OVERLAPPED, "copies run beside the kernels before them"),
+        fixes=_fixes(m),
+    )
+    # That copies are exposed is what happens, not why: a rule that knows why (pageable, repeated) leads where it claims the same.
+    return Judged(finding=finding, counterfactual=None)
+
+
+def _blocking(found: Held) -> float:
+    return float(found.copies.filter(pl.col("blocking"))["count"].sum()) / max(int(found.copies["count"].sum()), 1)
+
+
+def _fixes(m: TraceMeasurements) -> tuple[Fix, ...]:
+    ahead = for_framework(
+        m,
+        torch="copy the next batch on a stream of its own while this step runs: pin_memory=True, .to(device, non_blocking=True)",
+        tensorflow="end the input with tf.data.experimental.prefetch_to_device('/gpu:0')",
+        jax="call jax.device_put for the next batch before this step's result is waited for",
+    )
+    narrow = for_framework(
+        m,
+        torch="copy pictures as uint8 and classes as they are; widen them on the device: x.to(device).float().div_(255)",
+        tensorflow="copy pictures as uint8; tf.cast and tf.one_hot on the device, in the model",
+        jax="copy pictures as uint8 and widen them inside jax.jit",
+    )
+    return Fix(text=ahead), Fix(text=narrow)
+
+
+RULE = Rule(name=NAME, stages=("h2d",), judge_trace=judge_trace)

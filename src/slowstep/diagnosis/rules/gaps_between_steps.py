@@ -1,0 +1,102 @@
+"""The device has nothing to do between one step's end and the next one's begin.
+
+What it sees:
+    Gaps of the device that span the boundary of two steps, less what of them is a wait for input or follows a synchronizing call (those are
+    findings of their own): host work that the trace names (callbacks, metrics, writes) or does not name. At least 5 % of the window.
+    XProf draws lines at 3 and 15 % for time of this kind; a profiler makes host time up to 1.7 times as long, so 5 % in a
+    trace is what 3 % is without one.
+Why it costs:
+    The host does all of it after the last kernel of a step was launched and before the first of the next, and the queue runs empty.
+How the gain is predicted:
+    It is not: which part of the work between two steps must be done in every step is not known from a trace.
+When it is wrong:
+    A gap at a boundary may be the last step's launches coming late rather than work between steps; then launch-bound stands beside it,
+    or instead. Where a profiler's schedule ends between two steps, its own work is in the gap: the interval of the share then begins
+    at nothing.
+What to try:
+    Callbacks, metrics and logs every k steps; Keras: compile(steps_per_execution=16); own TensorFlow loops: several steps inside one
+    tf.function, and TF_GPU_THREAD_MODE=gpu_private where tf.data's threads compete with the launching thread.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from slowstep.analyses.trace.measured import TraceMeasurements
+from slowstep.analyses.trace.parts import LAUNCH
+from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.diagnosis.trace_side import HOST_SHARE, by_step, for_framework, no_device, no_launches, place, share_interval, steps_seen
+from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
+
+NAME = "gaps-between-steps"
+STAGES_BETWEEN = ("compute", "output", "store")
+# What the advice assumes: often enough for a curve, seldom enough to cost a tenth.
+EVERY = 10
+ASSUMES = f"work between steps is done once in {EVERY} steps (gain not judged: what of it may wait is not in a trace)"
+
+
+def judge_trace(m: TraceMeasurements) -> Answer:
+    """Whether host work between two steps leaves the device without work."""
+    missing = no_device(m)
+    if missing is not None or not m.has_device:
+        return NotJudged(rule=NAME, reason=missing) if missing is not None else None
+    if m.table("steps").height < 2:
+        return NotJudged(rule=NAME, reason="the window has one step only, and nothing lies between two: profile at least three steps")
+    gaps = m.table("gaps").with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
+    gaps = gaps.filter(pl.col("between_steps") & pl.col("stage").is_in(STAGES_BETWEEN))
+    share, low, high = share_interval(m, by_step(m, gaps["step"], gaps["ns"]))
+    if share < HOST_SHARE:
+        missing = no_launches(m)
+        return NotJudged(rule=NAME, reason=missing) if missing is not None else None
+    parts = gaps.group_by("stage", "part", maintain_order=True).agg(pl.col("ns").sum()).sort("ns", descending=True)
+    causes = gaps.group_by("part", "call", "operator", "where", maintain_order=True).agg(pl.col("ns").sum()).sort("ns", descending=True)
+    worst = causes.row(0, named=True)
+    what = _named(worst)
+    each_ms = float(np.median(gaps.group_by("step", "gap").agg(pl.col("ns").sum())["ns"].to_numpy())) / 1e6
+    finding = Finding(
+        rule=NAME,
+        stage=parts["stage"][0],
+        title=f"between two steps the device has nothing to do, {share:.0%} of the time: {what or 'host work without a name'}",
+        share=share,
+        share_low=low,
+        share_high=high,
+        claims=tuple(parts["part"].unique(maintain_order=True).to_list()),
+        evidence=(
+            Evidence(name="gaps between steps", value=share, unit="share of window", threshold=HOST_SHARE),
+            Evidence(name="such a gap, median", value=each_ms, unit="ms"),
+            *(_row(m, row) for row in causes.head(3).iter_rows(named=True)),
+            steps_seen(m),
+        ),
+        gain=Gain(predicted=None, low=None, high=None, assumes=ASSUMES),
+        fixes=_fixes(m, what),
+        names_cause=what is not None,
+    )
+    return Judged(finding=finding, counterfactual=None)
+
+
+def _named(cause: dict[str, Any]) -> str | None:
+    """The range, operator or line that holds most of the gaps; None where the trace names none: calls that launch name nothing."""
+    name = cause["part"] if cause["part"] != LAUNCH else cause["operator"]
+    return place(name, cause["where"]) if name or cause["where"] else None
+
+
+def _row(m: TraceMeasurements, cause: dict[str, Any]) -> Evidence:
+    name = cause["call"] or cause["operator"] or cause["part"]
+    return Evidence(name=f"in them: {name}", value=cause["ns"] / max(m.window_ns, 1), unit="share of window", where=cause["where"])
+
+
+def _fixes(m: TraceMeasurements, what: str | None) -> tuple[Fix, ...]:
+    first = f"do {what} once in {EVERY} steps" if what is not None else f"do metrics, callbacks and logs once in {EVERY} steps"
+    second = for_framework(
+        m,
+        torch="launch the next step first, and look at the last step's results while the device works on it",
+        tensorflow=f"compile(steps_per_execution={EVERY}), or run {EVERY} steps inside one tf.function; set TF_GPU_THREAD_MODE=gpu_private",
+        jax=f"run {EVERY} steps inside one jax.jit with jax.lax.scan, or look at a step's results one step later",
+    )
+    return Fix(text=first), Fix(text=second)
+
+
+RULE = Rule(name=NAME, stages=STAGES_BETWEEN, judge_trace=judge_trace)

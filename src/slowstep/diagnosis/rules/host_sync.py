@@ -1,0 +1,91 @@
+"""Calls that wait for the device make it run dry.
+
+What it sees:
+    Host calls that return only when the device has done its work (synchronize, a read-back now and then, a copy without Async), and after
+    which the device had nothing to do until the next launch: together at least 3 % of the window, the least that a finding may claim;
+    nobody else has a mark for this. Read-backs in every step, large ones, waits for copies to the device and calls of the allocator are
+    rules of their own and left out.
+Why it costs:
+    The host launches ahead of the device; that hides what launching takes. A call that waits empties the queue, and the device then
+    idles until the host has come back and launched again.
+How the gain is predicted:
+    The steps are replayed without the waiting of these calls; those without which a step could not go on stay.
+When it is wrong:
+    A profiler waits for the device itself where its schedule ends: a call in one step of many, whose share then has an interval that begins
+    at nothing. Benchmarks synchronize on purpose, to measure. What the host needs the result for (a branch on it) cannot simply go.
+What to try:
+    Take torch.cuda.synchronize() out, measure with events; keep results on the device until a later step; nonzero(), masks as indices
+    and torch.unique wait for their size: torch.where, or sizes that are known ahead.
+"""
+
+from __future__ import annotations
+
+from slowstep.analyses.trace.measured import TraceMeasurements
+from slowstep.analyses.trace.scenarios import NO_SYNCHRONIZATION
+from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.diagnosis.run_dry import RunDry, in_every_step, run_dries, together_ns
+from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
+from slowstep.diagnosis.trace_side import CLAIM, for_framework, no_device, no_launches, share_interval, steps_seen, with_stacks
+from slowstep.findings import Evidence, Finding, Fix, NotJudged
+
+NAME = "host-sync"
+
+
+def judge_trace(m: TraceMeasurements) -> Answer:
+    """Whether the device idles after calls that waited for it."""
+    missing = no_device(m)
+    if missing is not None or not m.has_device:
+        return NotJudged(rule=NAME, reason=missing) if missing is not None else None
+    found = [one for one in run_dries(m) if one.waits_for == "other" or (one.waits_for == "read-back" and not in_every_step(m, one))]
+    share, low, high = share_interval(m, together_ns(m, found))
+    if share < CLAIM:
+        missing = no_launches(m)
+        return NotJudged(rule=NAME, reason=missing) if missing is not None else None
+    worst = found[0]
+    others = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    finding = Finding(
+        rule=NAME,
+        stage="d2h",
+        title=f"{worst.named}{others} waits for the device, which then has nothing to do for {share:.0%} of the time",
+        share=share,
+        share_low=low,
+        share_high=high,
+        claims=tuple(one.part for one in found),
+        evidence=(
+            Evidence(name="run dry after such calls", value=share, unit="share of window", threshold=CLAIM),
+            *(_row(m, one) for one in found[:3]),
+            Evidence(name="host time inside them", value=sum(one.wait_ns for one in found) / 1e6, unit="ms in all"),
+            steps_seen(m),
+            Evidence(name="removed per step", value=removed_ms(m, NO_SYNCHRONIZATION), unit="ms"),
+        ),
+        gain=replayed_gain(m, NO_SYNCHRONIZATION, "the host launches on without waiting for the device"),
+        fixes=_fixes(m, found),
+        names_cause=True,
+    )
+    return Judged(finding=finding, counterfactual=None)
+
+
+def _row(m: TraceMeasurements, one: RunDry) -> Evidence:
+    share = float(one.ns.sum()) / max(m.window_ns, 1)
+    name = f"{one.call} in {one.operator}" if one.operator else one.call
+    return Evidence(name=f"{name}, {one.count} calls in {one.steps} steps", value=share, unit="share of window", where=one.where)
+
+
+def _fixes(m: TraceMeasurements, found: list[RunDry]) -> tuple[Fix, ...]:
+    unknown = with_stacks(m, [one.where for one in found])
+    first = for_framework(
+        m,
+        torch="take torch.cuda.synchronize() out of the step; measure with torch.cuda.Event(enable_timing=True) and read it a step later",
+        tensorflow="take .numpy(), tf.print and tf.py_function out of the step; look at results every k steps",
+        jax="take block_until_ready() and np.asarray() out of the step; look at results a step later",
+    )
+    second = for_framework(
+        m,
+        torch="do without sizes that only the device knows: torch.where in place of x[mask], nonzero() and unique()",
+        tensorflow="do without shapes that only the device knows: tf.where with three arguments in place of tf.boolean_mask",
+        jax="keep branches on the device: jax.lax.cond in place of if",
+    )
+    return Fix(text=first + unknown), Fix(text=second)
+
+
+RULE = Rule(name=NAME, stages=("d2h",), judge_trace=judge_trace)

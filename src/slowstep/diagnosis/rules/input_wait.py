@@ -1,0 +1,114 @@
+"""The training waits for input: the next batch is not there when it is asked for.
+
+What it sees:
+    The ledger of a trace charges at least 5 % of the window to waiting for input: time in which the device had nothing to do (without a
+    device: in which the training thread did nothing else) and the thread that feeds it stood in a request for the next batch.
+    XProf calls 5 % moderate and 20 % high, the Kineto plugin draws the line at 5 %. But XProf called a fast, prefetched pipeline
+    input-bound for waits of 0.3 ms: receiving a batch that lies ready takes 1 to 2 ms from a worker, so waits that are shorter
+    than 1 ms per request are nobody's fault, unless the training makes its batches itself.
+Why it costs:
+    Nothing runs on the device until the batch has come.
+How the gain is predicted:
+    The steps of the trace are replayed with every request for input answered at once.
+When it is wrong:
+    A trace of the training process does not show what its workers did, so it cannot tell reading from preprocessing, and names no
+    function. The first steps of an epoch wait for workers that start: the interval of the share tells if it is only they. A profiler
+    slows the making of batches down where it happens in the training process.
+What to try:
+    Record the training with `slowstep run`, which tells read, decode, transform, collate and transport apart. More workers, a deeper
+    prefetch; tf.data: .prefetch(tf.data.AUTOTUNE) and num_parallel_calls.
+"""
+
+from __future__ import annotations
+
+import re
+
+import polars as pl
+
+from slowstep.analyses.trace.measured import TraceMeasurements
+from slowstep.analyses.trace.parts import INPUT_WAIT
+from slowstep.analyses.trace.scenarios import NO_INPUT_WAIT
+from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
+from slowstep.diagnosis.trace_side import for_framework, no_launches, per_step, share_interval, steps_seen
+from slowstep.findings import Evidence, Finding, Fix, NotJudged
+
+NAME = "input-wait"
+# The lower mark of XProf and the Kineto plugin's only one. Their readings are of requests; here only the part that nothing hides counts.
+SHARE = 0.05
+# The lower end of what receiving a batch takes that lies ready in a worker's queue (design).
+RECEIVE_NS = 1e6
+# How PyTorch names the requests to a loader without workers.
+OWN_BATCHES = r"SingleProcess"
+
+
+def judge_trace(m: TraceMeasurements) -> Answer:
+    """Whether the next batch is late."""
+    wait_ns = per_step(m, "preprocess", INPUT_WAIT)
+    share, low, high = share_interval(m, wait_ns)
+    if share < SHARE:
+        return _unseen(m)
+    requests = m.table("loader")
+    late = requests.filter(pl.col("exposed_ns") > 0)
+    makes_them = bool(requests.height) and all(re.search(OWN_BATCHES, name) for name in requests["name"].unique().to_list())
+    each_ns = float(wait_ns.sum()) / max(late.height, 1)
+    if not makes_them and each_ns < RECEIVE_NS:
+        return None
+    name = requests["name"].mode().sort()[0] if requests.height else None
+    finding = Finding(
+        rule=NAME,
+        stage="preprocess",
+        title=f"the training waits for its next batch in {share:.0%} of the time{' and makes it itself' if makes_them else ''}",
+        share=share,
+        share_low=low,
+        share_high=high,
+        claims=(INPUT_WAIT,),
+        evidence=(
+            Evidence(name="waiting for input", value=share, unit="share of window", threshold=SHARE, where=name),
+            Evidence(name="requests that wait", value=late.height, unit=f"of {requests.height}"),
+            Evidence(name="each of them", value=each_ns / 1e6, unit="ms", threshold=None if makes_them else RECEIVE_NS / 1e6),
+            Evidence(name="longest request", value=_longest_ms(requests), unit="ms"),
+            steps_seen(m),
+            Evidence(name="removed per step", value=removed_ms(m, NO_INPUT_WAIT), unit="ms"),
+        ),
+        gain=replayed_gain(m, NO_INPUT_WAIT, "every batch is ready when it is asked for"),
+        fixes=_fixes(m, makes_them),
+    )
+    return Judged(finding=finding, counterfactual=None)
+
+
+def _unseen(m: TraceMeasurements) -> Answer:
+    """What little was charged may be little because requests, or what led to a gap, are not in the trace."""
+    requests = m.table("loader")
+    if not requests.height:
+        remedy = for_framework(
+            m,
+            torch='iterate over a DataLoader while the profiler runs, or name the wait: with record_function("get_batch")',
+            tensorflow="profile on the host too: ProfilerOptions(host_tracer_level=2)",
+            jax='name the wait: with jax.profiler.TraceAnnotation("get_batch")',
+            nsys='name the wait: with torch.cuda.nvtx.range("get_batch")',
+        )
+        return NotJudged(rule=NAME, reason=f"the trace shows no request for input: {remedy}")
+    if not (requests["end_ns"] - requests["start_ns"]).max():
+        return NotJudged(rule=NAME, reason="the trace gives all requests for input no length: record again, with a newer profiler")
+    missing = no_launches(m) if m.has_device else None
+    return NotJudged(rule=NAME, reason=missing) if missing is not None else None
+
+
+def _longest_ms(requests: pl.DataFrame) -> float | None:
+    return (requests["end_ns"] - requests["start_ns"]).to_numpy().max() / 1e6 if requests.height else None
+
+
+def _fixes(m: TraceMeasurements, makes_them: bool) -> tuple[Fix, ...]:
+    workers = "give the DataLoader workers: num_workers=4 or more, persistent_workers=True"
+    deeper = "raise the DataLoader's num_workers, then its prefetch_factor"
+    text = for_framework(
+        m,
+        torch=workers if makes_them else deeper,
+        tensorflow="end the tf.data pipeline with .prefetch(tf.data.AUTOTUNE) and give its maps num_parallel_calls=tf.data.AUTOTUNE",
+        jax="make batches in other processes or threads (grain, tf.data, DataLoader) and copy the next one to the device ahead of time",
+    )
+    return (Fix(text=text), Fix(text="record it with `slowstep run`: it tells what of reading, decoding, transforms and collating is slow"))
+
+
+RULE = Rule(name=NAME, stages=("preprocess", "read"), judge_trace=judge_trace)

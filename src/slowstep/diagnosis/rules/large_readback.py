@@ -1,0 +1,102 @@
+"""Large tensors are copied from the device to the host while the step waits.
+
+What it sees:
+    Copies to the host of 1 MiB and more each: their exposed time, with the time for which the device had no work after calls that waited
+    for them, is at least 3 % of the window, the least that a finding may claim. At 12 GB/s (PCIe 3, 16 lanes) 1 MiB
+    takes 87 us: from about there on it is the bytes that cost and not the waiting.
+Why it costs:
+    Outputs, activations or gradients cross the link, into pageable memory at half of its speed, and nothing new is launched meanwhile.
+How the gain is predicted:
+    The steps are replayed without copies to the host and without the waits for them, small ones too.
+When it is wrong:
+    A checkpoint or a validation inside the window reads back by its nature; where a range names it, its time is charged to that and not
+    here. Optimizers kept in host memory (offloading) copy on purpose, to save device memory.
+What to try:
+    Reduce on the device first (mean, argmax, top-k) and copy the result; copy every k steps; pinned memory and non_blocking=True.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from slowstep.analyses.trace.measured import TraceMeasurements
+from slowstep.analyses.trace.scenarios import NO_READBACKS
+from slowstep.diagnosis.copy_sites import Held, held, site_name, site_rows, traffic
+from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.diagnosis.run_dry import LARGE_BYTES
+from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
+from slowstep.diagnosis.trace_side import CLAIM, for_framework, no_device, share_interval, steps_seen, with_stacks
+from slowstep.findings import Evidence, Finding, Fix, NotJudged
+
+NAME = "large-readback"
+
+
+def judge_trace(m: TraceMeasurements) -> Answer:
+    """Whether large copies to the host hold the step."""
+    missing = no_device(m)
+    if missing is not None or not m.has_device:
+        return NotJudged(rule=NAME, reason=missing) if missing is not None else None
+    copies = m.table("copies").filter(pl.col("kind") == "d2h")
+    found = held(m, "d2h", copies.filter(pl.col("bytes") >= LARGE_BYTES * pl.col("count")), "large read-back")
+    share, low, high = share_interval(m, found.ns)
+    if share < CLAIM:
+        return _unknown(m, copies)
+    finding = Finding(
+        rule=NAME,
+        stage="d2h",
+        title=f"{site_name(found)} copies {_each_mb(found):,.1f} MB to the host at a time and holds the step for {share:.0%} of the time",
+        share=share,
+        share_low=low,
+        share_high=high,
+        claims=found.claims,
+        evidence=(
+            Evidence(name="large read-backs and waits for them", value=share, unit="share of window", threshold=CLAIM),
+            *site_rows(m, found),
+            Evidence(name="each", value=_each_mb(found), unit="MB", threshold=LARGE_BYTES / 1e6),
+            *traffic(m, found.copies),
+            Evidence(name="into pageable memory", value=_pageable(found), unit="share of copies"),
+            steps_seen(m),
+            Evidence(name="removed per step", value=removed_ms(m, NO_READBACKS), unit="ms"),
+        ),
+        gain=replayed_gain(m, NO_READBACKS, "nothing is copied to the host in the step"),
+        fixes=_fixes(m, with_stacks(m, found.sites["where"].to_list())),
+        names_cause=True,
+    )
+    return Judged(finding=finding, counterfactual=None)
+
+
+def _unknown(m: TraceMeasurements, copies: pl.DataFrame) -> Answer:
+    """Where the sizes of copies that would matter are not in the trace."""
+    maybe = held(m, "d2h", copies.filter(pl.col("bytes").is_null()), "large read-back")
+    if share_interval(m, maybe.ns)[0] < CLAIM:
+        return None
+    return NotJudged(rule=NAME, reason="the trace does not say how large its copies to the host are: nsys profile --trace=cuda records it")
+
+
+def _each_mb(found: Held) -> float:
+    row = found.sites.row(0, named=True)
+    return float(row["bytes"]) / float(row["count"]) / 1e6
+
+
+def _pageable(found: Held) -> float | None:
+    known = found.copies.filter(pl.col("pageable").is_not_null())
+    return float(known.filter(pl.col("pageable"))["count"].sum()) / int(known["count"].sum()) if known.height else None
+
+
+def _fixes(m: TraceMeasurements, unknown: str) -> tuple[Fix, ...]:
+    less = for_framework(
+        m,
+        torch=f"reduce on the device and copy the result (mean, argmax, topk), or copy every k steps{unknown}",
+        tensorflow="reduce inside tf.function and return the result, not whole outputs; look at outputs every k steps",
+        jax="reduce inside jax.jit and return the result; jax.device_get of whole arrays every k steps only",
+    )
+    beside = for_framework(
+        m,
+        torch="copy into a pinned buffer: pinned.copy_(x, non_blocking=True) on a stream of its own, and read it a step later",
+        tensorflow="let the next step start before .numpy() of the last one's outputs is called",
+        jax="call x.copy_to_host_async() and read it a step later",
+    )
+    return Fix(text=less), Fix(text=beside)
+
+
+RULE = Rule(name=NAME, stages=("d2h",), judge_trace=judge_trace)

@@ -1,0 +1,150 @@
+"""The device waits for the host to launch its kernels.
+
+What it sees:
+    Inside steps, gaps of the device in which the launching thread did nothing that the trace names but go on to the next launch: at least
+    5 % of the window. XProf draws lines at 3 and 15 %, gpuprof at 10 %; a profiler makes each launch up to 1.7 times as long,
+    so 5 % in a trace is what 3 % is without one.
+Why it costs:
+    Launching a kernel takes the host 5 to 10 us, the framework's operator around it 10 to 50 us, and 20 to 40 us may pass until
+    it begins. Kernels that take less than that leave the device idle in between.
+How the gain is predicted:
+    The steps are replayed with all kernels of a step launched at once, as a CUDA graph does. Where most of the gaps are stretches of
+    1 ms and more, the host does work of its own there that no graph takes away: then the gain is unknown.
+When it is wrong:
+    Launches are slower under a profiler, with stacks and shapes most of all: the gain without it is smaller. A graph needs the same
+    shapes in every step and no read-back inside. A small model on a large device stays bound by launches whatever is done.
+What to try:
+    CUDA graphs, a compiled step, a larger batch, optimizers that update all parameters in one kernel (fused=True).
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from slowstep.analyses.trace.measured import TraceMeasurements
+from slowstep.analyses.trace.parts import LAUNCH
+from slowstep.analyses.trace.scenarios import LAUNCHES_FREE
+from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
+from slowstep.diagnosis.trace_side import HOST_SHARE, by_step, for_framework, no_device, no_launches, place, share_interval, steps_seen
+from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
+
+NAME = "launch-bound"
+# The time until a launched kernel begins, at most (seed 002): a kernel that is shorter may end before the next one is there.
+LAUNCH_US = 40.0
+# A hundred launches' time at 10 us each: a stretch without any launch that lasts as long is not made of launching.
+LONG_NS = 1_000_000
+
+
+def judge_trace(m: TraceMeasurements) -> Answer:
+    """Whether launching keeps the device waiting."""
+    missing = no_device(m)
+    if missing is not None or not m.has_device:
+        return NotJudged(rule=NAME, reason=missing) if missing is not None else None
+    gaps = m.table("gaps").with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
+    gaps = gaps.filter((pl.col("stage") == "compute") & (pl.col("part") == LAUNCH) & ~pl.col("between_steps"))
+    share, low, high = share_interval(m, by_step(m, gaps["step"], gaps["ns"]))
+    if share < HOST_SHARE:
+        missing = no_launches(m)
+        return NotJudged(rule=NAME, reason=missing) if missing is not None else None
+    long = gaps.filter(pl.col("ns") >= LONG_NS)
+    long_share = float(long["ns"].sum()) / max(float(gaps["ns"].sum()), 1.0)
+    worst = _worst(long if long_share >= 0.5 else gaps)
+    finding = Finding(
+        rule=NAME,
+        stage="compute",
+        title=_title(m, share, long_share, worst),
+        share=share,
+        share_low=low,
+        share_high=high,
+        claims=(LAUNCH,),
+        evidence=(
+            Evidence(name="idle before a launch", value=share, unit="share of window", threshold=HOST_SHARE, where=worst),
+            Evidence(name="of it in stretches of 1 ms and more", value=long_share, unit="share", threshold=0.5),
+            *_launches(m),
+            steps_seen(m),
+            Evidence(name="removed per step", value=removed_ms(m, LAUNCHES_FREE) if long_share < 0.5 else None, unit="ms"),
+        ),
+        gain=_gain(m, long_share),
+        fixes=_fixes(m, worst if long_share >= 0.5 else None),
+    )
+    return Judged(finding=finding, counterfactual=None)
+
+
+def _gain(m: TraceMeasurements, long_share: float) -> Gain:
+    assumes = "all kernels of a step are launched at once"
+    if long_share < 0.5:
+        return replayed_gain(m, LAUNCHES_FREE, assumes)
+    why = "gain not judged: most of the gaps are host work of 1 ms and more, which a graph does not take away"
+    return Gain(predicted=None, low=None, high=None, assumes=f"{assumes} ({why})")
+
+
+def _worst(gaps: pl.DataFrame) -> str | None:
+    """The operator and line before which most of it stands; None where the trace names neither."""
+    named = gaps.filter(pl.col("operator").is_not_null() | pl.col("where").is_not_null())
+    if not named.height:
+        return None
+    worst = named.group_by("operator", "where", maintain_order=True).agg(pl.col("ns").sum()).sort("ns", descending=True).row(0, named=True)
+    return place(worst["operator"], worst["where"])
+
+
+def _title(m: TraceMeasurements, share: float, long_share: float, worst: str | None) -> str:
+    if long_share >= 0.5:
+        return f"the device waits in {share:.0%} of the time for the host's own work between launches ({worst or 'not named'})"
+    kernels = m.table("launches")["kernels"].median()
+    many = f" of {kernels:,.0f} kernels a step" if isinstance(kernels, int | float) else ""
+    return f"the device waits in {share:.0%} of the time for the launches{many}"
+
+
+def _launches(m: TraceMeasurements) -> tuple[Evidence, ...]:
+    launches = m.table("launches")
+    if not launches.height:
+        return (Evidence(name="kernels", value=None, unit="per step"),)
+    total = max(int(launches["kernels"].sum()), 1)
+    return (
+        Evidence(name="kernels", value=round(total / launches.height), unit="per step"),
+        Evidence(name="median kernel", value=_us(launches["median_kernel_ns"]), unit="us", threshold=LAUNCH_US),
+        Evidence(name="kernels shorter than their launch", value=_short(launches), unit="share of kernels"),
+        Evidence(name="nothing in the queue", value=_mean(launches["queue_empty_share"]), unit="share of step"),
+        Evidence(name="launches of whole graphs", value=int(launches["graph_launches"].sum()), unit="calls"),
+    )
+
+
+def _short(launches: pl.DataFrame) -> float | None:
+    known = launches.filter(pl.col("short_kernels").is_not_null())
+    return int(known["short_kernels"].sum()) / max(int(known["kernels"].sum()), 1) if known.height else None
+
+
+def _mean(values: pl.Series) -> float | None:
+    known = values.drop_nulls().to_numpy()
+    return float(known.mean()) if len(known) else None
+
+
+def _us(values_ns: pl.Series) -> float | None:
+    mean = _mean(values_ns)
+    return None if mean is None else mean / 1e3
+
+
+def _fixes(m: TraceMeasurements, worst: str | None) -> tuple[Fix, ...]:
+    look = (Fix(text=f"move what the host computes at {worst} out of the step, or onto the device"),) if worst is not None else ()
+    graph = for_framework(
+        m,
+        torch="capture the step as a CUDA graph: torch.cuda.make_graphed_callables, or torch.compile(backend='cudagraphs')",
+        tensorflow="put the whole step into one tf.function; compile(steps_per_execution=10)",
+        jax="run several steps in one jax.lax.scan",
+    )
+    fuse = for_framework(
+        m,
+        torch="torch.compile(mode='reduce-overhead') fuses kernels and launches the rest as a graph; an optimizer with fused=True",
+        tensorflow="tf.function(jit_compile=True) fuses kernels",
+        jax="put the whole step, optimizer included, into one jax.jit, so that its kernels are fused",
+    )
+    return (
+        *look,
+        Fix(text=graph),
+        Fix(text=fuse, changes_numerics=True),
+        Fix(text="a larger batch: each kernel does more work for the same launch", changes_numerics=True),
+    )
+
+
+RULE = Rule(name=NAME, stages=("compute",), judge_trace=judge_trace)

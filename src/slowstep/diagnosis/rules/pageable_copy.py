@@ -1,0 +1,91 @@
+"""Copies to the device come from pageable memory, slow and in front of everything else.
+
+What it sees:
+    Copies to the device that the trace marks as pageable, whose exposed time, with the time for which the device had no work after
+    calls that waited for them, is at least 3 % of the window, the least that a finding may claim; nobody else has a mark for this.
+Why it costs:
+    The driver first copies pageable memory into a pinned buffer of its own: that costs a half of the link's speed or more, and the call
+    returns only when it is done, so neither host nor device can run ahead.
+How the gain is predicted:
+    The steps are replayed with these copies at the speed of the link, and the host not waiting for them.
+When it is wrong:
+    Small copies (some KiB) gain nothing from pinned memory. Pinning memory for a single use costs more than it spares: it pays in a
+    loader, which reuses it. Pinned memory cannot be swapped, so a machine short of memory gets slower.
+What to try:
+    DataLoader(pin_memory=True) and .to(device, non_blocking=True): one without the other does little.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from slowstep.analyses.trace.measured import TraceMeasurements
+from slowstep.analyses.trace.scenarios import COPIES_PINNED
+from slowstep.diagnosis.copy_sites import held, site_name, site_rows, traffic
+from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
+from slowstep.diagnosis.trace_side import CLAIM, for_framework, no_device, share_interval, steps_seen, with_stacks
+from slowstep.findings import Evidence, Finding, Fix, NotJudged
+
+NAME = "pageable-copy"
+
+
+def judge_trace(m: TraceMeasurements) -> Answer:
+    """Whether copies from pageable memory hold the step."""
+    missing = no_device(m)
+    if missing is not None or not m.has_device:
+        return NotJudged(rule=NAME, reason=missing) if missing is not None else None
+    copies = m.table("copies").filter(pl.col("kind") == "h2d")
+    found = held(m, "h2d", copies.filter(pl.col("pageable")), "copy to the device")
+    share, low, high = share_interval(m, found.ns)
+    if share < CLAIM:
+        return _unknown(m, copies)
+    finding = Finding(
+        rule=NAME,
+        stage="h2d",
+        title=f"copies from pageable memory hold the step for {share:.0%} of the time ({site_name(found)})",
+        share=share,
+        share_low=low,
+        share_high=high,
+        claims=found.claims,
+        evidence=(
+            Evidence(name="pageable copies and waits for them", value=share, unit="share of window", threshold=CLAIM),
+            *site_rows(m, found),
+            *traffic(m, found.copies),
+            steps_seen(m),
+            Evidence(name="removed per step", value=removed_ms(m, COPIES_PINNED), unit="ms"),
+        ),
+        gain=replayed_gain(m, COPIES_PINNED, "the copies come from pinned memory, at the link's speed, and the host does not wait"),
+        fixes=_fixes(m, with_stacks(m, found.sites["where"].to_list())),
+        names_cause=True,
+    )
+    return Judged(finding=finding, counterfactual=None)
+
+
+def _unknown(m: TraceMeasurements, copies: pl.DataFrame) -> Answer:
+    """Where the trace does not say pageable or pinned, of copies that would matter if they were pageable."""
+    maybe = held(m, "h2d", copies.filter(pl.col("pageable").fill_null(True)), "copy to the device")
+    if share_interval(m, maybe.ns)[0] < CLAIM:
+        return None
+    why = "the trace does not say whether copies come from pageable or pinned memory"
+    ask = "nsys profile --trace=cuda records it on NVIDIA devices; in the script, batch.is_pinned() tells"
+    return NotJudged(rule=NAME, reason=f"{why}: {ask}")
+
+
+def _fixes(m: TraceMeasurements, unknown: str) -> tuple[Fix, ...]:
+    first = for_framework(
+        m,
+        torch=f"DataLoader(pin_memory=True) and .to(device, non_blocking=True), both{unknown}",
+        tensorflow="feed the model by tf.data with prefetch, not by NumPy arrays in feed_dict or train_on_batch: its buffers are pinned",
+        jax="jax.device_put the next batch while this step runs: it stages copies without keeping the step",
+    )
+    second = for_framework(
+        m,
+        torch="for tensors that no loader makes: one buffer made with pin_memory=True, filled with copy_ and used again",
+        tensorflow="make tensors that do not change once, as tf.constant or tf.Variable on the device",
+        jax="keep arrays that do not change on the device, and pass them as arguments",
+    )
+    return Fix(text=first), Fix(text=second)
+
+
+RULE = Rule(name=NAME, stages=("h2d", "d2h"), judge_trace=judge_trace)

@@ -1,0 +1,90 @@
+"""A value is read back from the device in every step, and the device runs dry meanwhile.
+
+What it sees:
+    Copies of less than 1 MiB to the host that the host waits for, in at least 90 % of the steps, after which the device had nothing to do:
+    together at least 3 % of the window, the least that a finding may claim; nobody else has a mark for this.
+Why it costs:
+    loss.item(), .cpu(), print(loss) or a metric on the host wait until all work launched before is done. The next step's first kernel is
+    launched only then, and until it begins the device idles: 20 us for a small gap, milliseconds where Python runs before the next launch.
+How the gain is predicted:
+    The steps are replayed without the copies to the host and the waits for them.
+When it is wrong:
+    Where the next step depends on the value (early stopping inside a step, a branch on the loss, gradient scaling), it cannot simply be
+    read less often. Without stacks, read-backs of several places stand together. In a window of one step, "every" is not known: then
+    host-sync has them.
+What to try:
+    Add the loss up on the device and read it every k steps, or read the last step's value while the device works on this one.
+"""
+
+from __future__ import annotations
+
+from slowstep.analyses.trace.measured import TraceMeasurements
+from slowstep.analyses.trace.scenarios import NO_READBACKS
+from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.diagnosis.run_dry import EVERY_STEP, RunDry, in_every_step, run_dries, together_ns
+from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
+from slowstep.diagnosis.trace_side import CLAIM, for_framework, no_device, no_launches, share_interval, steps_seen, with_stacks
+from slowstep.findings import Evidence, Finding, Fix, NotJudged
+
+NAME = "readback-every-step"
+# As chatty-logging's advice: a curve with a point in 50 steps still shows the training.
+EVERY = 50
+
+
+def judge_trace(m: TraceMeasurements) -> Answer:
+    """Whether a small read-back in every step lets the device run dry."""
+    missing = no_device(m)
+    if missing is not None or not m.has_device:
+        return NotJudged(rule=NAME, reason=missing) if missing is not None else None
+    found = [one for one in run_dries(m) if one.waits_for == "read-back" and in_every_step(m, one)]
+    share, low, high = share_interval(m, together_ns(m, found))
+    if share < CLAIM:
+        missing = no_launches(m)
+        return NotJudged(rule=NAME, reason=missing) if missing is not None else None
+    worst = found[0]
+    finding = Finding(
+        rule=NAME,
+        stage="d2h",
+        title=f"{worst.named} reads a value back in every step, and the device then has nothing to do: {share:.0%} of the time",
+        share=share,
+        share_low=low,
+        share_high=high,
+        claims=tuple(one.part for one in found),
+        evidence=(
+            Evidence(name="run dry after read-backs", value=share, unit="share of window", threshold=CLAIM),
+            *(_row(m, one) for one in found[:3]),
+            Evidence(name="steps with it", value=worst.steps / m.table("steps").height, unit="share of steps", threshold=EVERY_STEP),
+            Evidence(name="bytes each", value=worst.bytes_each, unit="bytes"),
+            steps_seen(m),
+            Evidence(name="removed per step", value=removed_ms(m, NO_READBACKS), unit="ms"),
+        ),
+        gain=replayed_gain(m, NO_READBACKS, "results stay on the device; reading them once in many steps costs next to nothing"),
+        fixes=_fixes(m, worst, with_stacks(m, [one.where for one in found])),
+        names_cause=True,
+    )
+    return Judged(finding=finding, counterfactual=None)
+
+
+def _row(m: TraceMeasurements, one: RunDry) -> Evidence:
+    share = float(one.ns.sum()) / max(m.window_ns, 1)
+    each = one.count / max(one.steps, 1)
+    return Evidence(name=f"{one.operator or one.call}, {each:.0f} a step", value=share, unit="share of window", where=one.where)
+
+
+def _fixes(m: TraceMeasurements, worst: RunDry, unknown: str) -> tuple[Fix, ...]:
+    first = for_framework(
+        m,
+        torch=f"add up on the device (total += loss.detach()) and call .item() once in {EVERY} steps{unknown}",
+        tensorflow=f"keep metrics in tf.keras.metrics and read them once in {EVERY} steps; compile(steps_per_execution=...){unknown}",
+        jax=f"keep results as device arrays and call float() or jax.device_get once in {EVERY} steps{unknown}",
+    )
+    second = for_framework(
+        m,
+        torch="copy into pinned memory without waiting, .to('cpu', non_blocking=True), and read it a step later, after an event",
+        tensorflow="read the last step's value after this one was started",
+        jax="call copy_to_host_async() and read the value a step later",
+    )
+    return Fix(text=first), Fix(text=second)
+
+
+RULE = Rule(name=NAME, stages=("d2h",), judge_trace=judge_trace)

@@ -1,0 +1,92 @@
+"""The same thing is copied to the device anew in every step.
+
+What it sees:
+    Copies to the device at one place, of the same size in every step and none of the batch's own, whose exposed time, with the time for
+    which the device had no work after calls that waited for them, is at least 3 % of the window, the least that a finding may
+    claim. That the place is the same in every step is what the guide in seed 002 tells people to look for.
+Why it costs:
+    A constant that is made on the host (torch.tensor(...), a mask, positions, class weights) crosses the link in each step, and from
+    pageable memory each of these small copies stops the host until the device has come as far.
+How the gain is predicted:
+    The steps are replayed with these copies in the first of them only.
+When it is wrong:
+    Only place and size are compared, never what is in it: a batch that the trace does not show to be input (made in the loop, without a
+    loader), or a learning rate that changes, looks the same. One step cannot show what repeats.
+What to try:
+    Make it on the device (device=...), or once, before the loop: register_buffer, tf.constant outside the step, jax.device_put.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from slowstep.analyses.trace.measured import TraceMeasurements
+from slowstep.analyses.trace.scenarios import NO_REPEATED_COPIES
+from slowstep.diagnosis.copy_sites import held, site_name, site_rows, traffic
+from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
+from slowstep.diagnosis.trace_side import CLAIM, for_framework, no_device, share_interval, steps_seen, with_stacks
+from slowstep.findings import Evidence, Finding, Fix, NotJudged
+
+NAME = "repeated-copy"
+STEPS_AT_LEAST = 2
+
+
+def judge_trace(m: TraceMeasurements) -> Answer:
+    """Whether copies that repeat in every step hold it."""
+    missing = no_device(m)
+    if missing is not None or not m.has_device:
+        return NotJudged(rule=NAME, reason=missing) if missing is not None else None
+    copies = m.table("copies").filter(pl.col("kind") == "h2d")
+    if m.table("steps").height < STEPS_AT_LEAST:
+        return _one_step(m, copies)
+    found = held(m, "h2d", copies.filter(pl.col("repeated")), "copy to the device")
+    share, low, high = share_interval(m, found.ns)
+    if share < CLAIM:
+        return None
+    unknown = with_stacks(m, found.sites["where"].to_list())
+    finding = Finding(
+        rule=NAME,
+        stage="h2d",
+        title=f"the same copy to the device is made in every step and holds it for {share:.0%} of the time ({site_name(found)})",
+        share=share,
+        share_low=low,
+        share_high=high,
+        claims=found.claims,
+        evidence=(
+            Evidence(name="repeated copies and waits for them", value=share, unit="share of window", threshold=CLAIM),
+            *site_rows(m, found),
+            *traffic(m, found.copies),
+            steps_seen(m),
+            Evidence(name="removed per step", value=removed_ms(m, NO_REPEATED_COPIES), unit="ms"),
+        ),
+        gain=replayed_gain(m, NO_REPEATED_COPIES, "what is copied stays the same, and is copied once"),
+        fixes=_fixes(m, unknown),
+        names_cause=True,
+    )
+    return Judged(finding=finding, counterfactual=None)
+
+
+def _one_step(m: TraceMeasurements, copies: pl.DataFrame) -> Answer:
+    if share_interval(m, held(m, "h2d", copies, "copy to the device").ns)[0] < CLAIM:
+        return None
+    return NotJudged(rule=NAME, reason="the window has one step only, which cannot show what repeats: profile at least three steps")
+
+
+def _fixes(m: TraceMeasurements, unknown: str) -> tuple[Fix, ...]:
+    first = for_framework(
+        m,
+        torch=f"make it once: register_buffer in the module, or a tensor that was moved to the device before the loop{unknown}",
+        tensorflow="make it once: tf.constant or tf.Variable outside of the step",
+        jax="jax.device_put it once before the loop, and pass it to the step as an argument",
+    )
+    second = for_framework(
+        m,
+        torch="make it on the device: torch.arange(n, device=x.device), x.new_tensor(...), torch.full_like",
+        tensorflow="make it from tensors that are on the device already: tf.range, tf.zeros_like inside tf.function",
+        jax="make it inside jax.jit: jnp.arange, jnp.zeros_like",
+    )
+    return Fix(text=first), Fix(text=second)
+
+
+RULE = Rule(name=NAME, stages=("h2d", "d2h"), judge_trace=judge_trace)

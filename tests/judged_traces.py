@@ -1,0 +1,32 @@
+"""Runs one rule on the measurements of a trace, for tests: its answer, its finding, or why it did not judge."""
+
+from __future__ import annotations
+
+from slowstep.analyses.trace.measured import TraceMeasurements
+from slowstep.diagnosis.engine import rules
+from slowstep.diagnosis.rule import Answer, Judged
+from slowstep.findings import Evidence, Finding, NotJudged
+
+
+def judged(rule: str, m: TraceMeasurements) -> Answer:
+    judge = rules()[rule].judge_trace
+    assert judge is not None
+    return judge(m)
+
+
+def finding(rule: str, m: TraceMeasurements) -> Finding:
+    answer = judged(rule, m)
+    assert isinstance(answer, Judged), answer
+    return answer.finding
+
+
+def evidence(found: Finding, name: str) -> Evidence:
+    """The first row whose name begins so."""
+    return next(row for row in found.evidence if row.name.startswith(name))
+
+
+def reason(rule: str, m: TraceMeasurements) -> str:
+    answer = judged(rule, m)
+    assert isinstance(answer, NotJudged), answer
+    assert answer.rule == rule
+    return answer.reason

@@ -1,0 +1,154 @@
+"""Builds what was measured of a trace from a few rows, for tests of rules. Times are given in milliseconds a step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import polars as pl
+
+from slowstep.analyses.trace.measured import Coverage, TraceMeasurements
+from slowstep.analyses.trace.parts import KERNELS
+from slowstep.analyses.trace.scenarios import UNCHANGED
+from slowstep.analyses.trace.tables import TRACE_MEASUREMENT_TABLES
+from slowstep.timeline.trace import TraceFacts
+
+TABLE = {declared.name: declared for declared in TRACE_MEASUREMENT_TABLES}
+EVERYTHING = frozenset({"operators", "runtime", "device", "shapes", "stacks", "python", "memory", "annotations"})
+COVERED = Coverage(kernels=1000, kernels_with_launch=1.0, launches_with_kernel=1.0, inside_steps=0.9, devices=1, streams=2)
+# What a row of a table is where a test does not say it.
+DEFAULTS: dict[str, dict[str, Any]] = {
+    "steps": {"mark": "ProfilerStep", "thread": 0},
+    "gaps": {"gap": 0, "between_steps": False, "thread": 0, "start_ns": 0, "end_ns": 0},
+    "kernels": {"class": "other", "count": 100, "median_ns": 1e4, "p05_ns": 1e4, "p95_ns": 1e4, "share": 0.0},
+    "operators": {"count": 100, "device_total_ns": 0, "device_self_ns": 0, "launches": 0, "on_host": False, "backward": False},
+    "launches": {"launches": 0, "graph_launches": 0, "launch_ns": 0, "short_kernels": 0},
+    "copies": {"exposed_ns": 0, "blocking": False, "repeated": False},
+    "synchronizations": {"host_wait_ns": 0, "run_dry_ns": 0, "reads_back": False},
+    "collectives": {"library": "nccl", "exposed_ns": 0, "overlapped_ns": 0},
+    "memory": {"device": 0, "allocator_calls": 0, "allocator_ns": 0},
+    "loader": {"start_ns": 0, "end_ns": 0, "exposed_ns": 0},
+    "replay": {"residual_ns": 0},
+}
+PerStep = float | Sequence[float]
+
+
+def measured_table(name: str, rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:
+    """A declared table from rows: `total_ms` and `total_us` stand for `total_ns`; columns left out are null, or as in DEFAULTS."""
+    full = []
+    for row in rows:
+        given = {_column(key): _whole(key, value) for key, value in row.items()}
+        full.append({column.name: None for column in TABLE[name].columns} | DEFAULTS.get(name, {}) | given)
+    return pl.DataFrame(full, schema=TABLE[name].schema) if full else TABLE[name].empty()
+
+
+def gaps_of(ms: float, *, steps: Iterable[int] = range(10), step_ms: float = 100.0, gap: int = 0, **row: Any) -> list[dict[str, Any]]:
+    """Rows of the table `gaps`: a stretch of so many milliseconds at the begin of each of the steps, of steps that are all as long."""
+    return [
+        {"step": step, "gap": gap + 1000 * step, "start_ms": step * step_ms, "end_ms": step * step_ms + ms, "stage": "compute"} | row
+        for step in steps
+    ]
+
+
+def made_measured(
+    *,
+    steps: int = 10,
+    step_ms: PerStep = 100.0,
+    ledger: Mapping[tuple[str, str], PerStep] | None = None,
+    replay: Mapping[str, PerStep | tuple[float, float, float] | str] | None = None,
+    recorded: Iterable[str] = EVERYTHING,
+    coverage: Mapping[str, Any] | None = None,
+    facts: Mapping[str, Any] | None = None,
+    has_device: bool = True,
+    rest: tuple[str, str] = ("compute", KERNELS),
+    tables: Mapping[str, Iterable[Mapping[str, Any]]] | None = None,
+    **more: Any,
+) -> TraceMeasurements:
+    """Measurements of a trace.
+
+    `ledger` has ms per step by stage and part, one number or a list with one for each step; rows of the table `gaps` are charged too
+    (to the parts that `ledger` does not name); what is left of a step is `rest`.
+    `replay` has, by scenario, the ms of a step after the change (a number, a list, or the tuple of expected, best and worst), or in
+    words why it is not judged. `tables` has the rows of other tables by name; `more` are fields of TraceMeasurements.
+    """
+    lengths = _each(step_ms, steps)
+    filled = {name: measured_table(name, (tables or {}).get(name, ())) for name in TABLE}
+    filled["steps"] = _steps(lengths)
+    filled["ledger"] = _ledger(lengths, _charged(filled["gaps"], steps) | dict(ledger or {}), rest)
+    filled["replay"] = _replay(lengths, replay or {})
+    given: dict[str, Any] = {"format": "made", "files": ("made.json",), "bytes": 0, "events": 0, "recorded": frozenset(recorded)}
+    given |= {"vendor": "nvidia"} if has_device else {}
+    fields: dict[str, Any] = {
+        "training": True,
+        "batch_size": None,
+        "batch_size_from": None,
+        "device_name": "NVIDIA A100-SXM4-40GB" if has_device else None,
+        "compute_capability": 8.0 if has_device else None,
+        "device_busy_share": 0.5 if has_device else None,
+    }
+    return TraceMeasurements(
+        facts=TraceFacts(**(given | dict(facts or {}))),
+        coverage=replace(COVERED, **dict(coverage or {})),
+        tables=filled,
+        has_device=has_device,
+        **(fields | more),
+    )
+
+
+def _steps(lengths: Sequence[float]) -> pl.DataFrame:
+    rows, at = [], 0.0
+    for step, length in enumerate(lengths):
+        row = {"step": step, "number": step + 5, "start_ms": at, "end_ms": at + length, "host_start_ms": at, "host_end_ms": at + length}
+        rows.append({key: value for key, value in row.items() if _column(key) in TABLE["steps"].schema})
+        at += length
+    return measured_table("steps", rows)
+
+
+def _ledger(lengths: Sequence[float], parts: Mapping[tuple[str, str], Any], rest: tuple[str, str]) -> pl.DataFrame:
+    charged = {part: _each(per_step, len(lengths)) for part, per_step in parts.items()}
+    left = [length - sum(values[step] for values in charged.values()) for step, length in enumerate(lengths)]
+    assert min(left) >= 0.0, "more was charged to a step than its length"
+    charged[rest] = [left[step] + charged.get(rest, [0.0] * len(lengths))[step] for step in range(len(lengths))]
+    rows = [
+        {"step": step, "stage": stage, "part": part, "ns": round(values[step] * 1e6)}
+        for (stage, part), values in charged.items()
+        for step in range(len(lengths))
+        if values[step]
+    ]
+    return measured_table("ledger", rows)
+
+
+def _charged(gaps: pl.DataFrame, steps: int) -> dict[tuple[str, str], list[float]]:
+    charged: dict[tuple[str, str], list[float]] = {}
+    for row in gaps.iter_rows(named=True):
+        charged.setdefault((row["stage"], row["part"]), [0.0] * steps)[row["step"]] += (row["end_ns"] - row["start_ns"]) / 1e6
+    return charged
+
+
+def _replay(lengths: Sequence[float], scenarios: Mapping[str, PerStep | tuple[float, float, float] | str]) -> pl.DataFrame:
+    rows: list[dict[str, Any]] = []
+    for scenario, after in ({UNCHANGED: lengths} | dict(scenarios)).items():
+        for step, length in enumerate(lengths):
+            row: dict[str, Any] = {"scenario": scenario, "step": step, "observed_ms": length, "unchanged_ms": length}
+            if isinstance(after, str):
+                row["not_judged"] = after
+            elif isinstance(after, tuple):
+                row |= dict(zip(("expected_ms", "best_ms", "worst_ms"), after, strict=True))
+            else:
+                row |= dict.fromkeys(("expected_ms", "best_ms", "worst_ms"), _each(after, len(lengths))[step])
+            rows.append(row)
+    return measured_table("replay", rows)
+
+
+def _each(per_step: PerStep, steps: int) -> list[float]:
+    return [float(per_step)] * steps if isinstance(per_step, int | float) else [float(value) for value in per_step]
+
+
+def _column(key: str) -> str:
+    return f"{key[:-3]}_ns" if key.endswith(("_ms", "_us")) else key
+
+
+def _whole(key: str, value: Any) -> Any:
+    scale = {"_ms": 1e6, "_us": 1e3}.get(key[-3:])
+    return value if scale is None or value is None else round(value * scale)

@@ -1,0 +1,208 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from judged_traces import evidence, finding, judged, reason
+from made_measured_traces import EVERYTHING, gaps_of, made_measured
+from slowstep.analyses.trace.measured import TraceMeasurements
+from slowstep.analyses.trace.parts import INPUT_WAIT, LAUNCH
+from slowstep.analyses.trace.scenarios import LAUNCHES_FREE, NO_INPUT_WAIT
+from slowstep.diagnosis.rule import Judged
+
+WORKERS = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
+ALONE = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+
+
+def waiting(ms: Any, *, name: str = WORKERS, requests: int = 10, exposed_ms: float | None = None, **more: Any) -> TraceMeasurements:
+    each = exposed_ms if exposed_ms is not None else ms if isinstance(ms, float) else max(ms)
+    loader = [{"step": n, "name": name, "start_ms": 0.0, "end_ms": each + 0.2, "exposed_ms": each} for n in range(requests)]
+    return made_measured(ledger={("preprocess", INPUT_WAIT): ms}, tables={"loader": loader}, **more)
+
+
+# input-wait
+
+
+def test_a_late_batch_is_found_with_its_share_and_the_gain_of_the_replay():
+    found = finding("input-wait", waiting(30.0, replay={NO_INPUT_WAIT: (70.0, 68.0, 75.0)}))
+
+    assert (found.stage, found.claims, found.names_cause) == ("preprocess", (INPUT_WAIT,), False)
+    assert found.share == pytest.approx(0.30)
+    assert found.gain.predicted == pytest.approx(100 / 70)
+    assert evidence(found, "waiting for input").where == WORKERS
+    assert evidence(found, "removed per step").value == pytest.approx(30.0)
+    assert evidence(found, "longest request").value == pytest.approx(30.2)
+
+
+def test_the_spread_of_a_wait_in_two_of_ten_steps_begins_near_nothing():
+    found = finding("input-wait", waiting([0.0] * 8 + [50.0, 50.0]))
+
+    assert found.share == pytest.approx(0.10)
+    assert found.share_low < 0.03 < found.share < found.share_high
+
+
+@pytest.mark.parametrize(("ms", "fires"), [(4.9, False), (5.1, True)])
+def test_a_wait_below_five_percent_is_no_finding(ms, fires):
+    assert isinstance(judged("input-wait", waiting(ms)), Judged) is fires
+
+
+def test_batches_that_lay_ready_are_not_late_though_receiving_them_takes_a_tenth_of_a_short_step():
+    quick = {"step_ms": 3.0, "exposed_ms": 0.3}
+
+    assert judged("input-wait", waiting(0.3, **quick)) is None
+    assert judged("input-wait", waiting(0.3, name=ALONE, **quick)) is not None
+
+
+def test_a_training_that_makes_its_own_batches_is_told_to_use_workers():
+    found = finding("input-wait", waiting(30.0, name=ALONE, facts={"framework": "pytorch"}))
+
+    assert "makes it itself" in found.title
+    assert "num_workers=4" in found.fixes[0].text
+
+
+def test_the_fix_is_that_of_the_traces_framework():
+    assert "tf.data" in finding("input-wait", waiting(30.0, facts={"framework": "tensorflow"})).fixes[0].text
+    assert "num_workers" not in finding("input-wait", waiting(30.0, facts={"framework": "tensorflow"})).fixes[0].text
+
+
+def test_without_a_device_the_wait_is_found_all_the_same():
+    assert finding("input-wait", waiting(30.0, has_device=False)).share == pytest.approx(0.30)
+    assert judged("input-wait", waiting(1.0, has_device=False)) is None
+
+
+def test_a_scenario_that_was_not_replayed_leaves_the_gain_unknown_with_the_reason():
+    found = finding("input-wait", waiting(30.0, replay={NO_INPUT_WAIT: "delays without a cause are 20 % of the step"}))
+
+    assert (found.gain.predicted, found.gain.low, found.gain.high) == (None, None, None)
+    assert "delays without a cause" in found.gain.assumes
+    assert evidence(found, "removed per step").value is None
+
+
+def test_without_any_request_input_is_not_judged():
+    assert "record_function" in reason("input-wait", made_measured(facts={"framework": "pytorch"}))
+
+
+def test_requests_without_a_length_are_not_judged():
+    loader = [{"step": n, "name": WORKERS, "start_ms": 1.0, "end_ms": 1.0} for n in range(10)]
+
+    assert "no length" in reason("input-wait", made_measured(tables={"loader": loader}))
+
+
+def test_few_launches_in_the_trace_leave_a_small_wait_unjudged_and_a_large_one_found():
+    seen = {"coverage": {"kernels_with_launch": 0.85}}
+
+    assert "85%" in reason("input-wait", waiting(1.0, **seen))
+    assert finding("input-wait", waiting(30.0, **seen)).share == pytest.approx(0.30)
+
+
+# gaps-between-steps
+
+
+def between(ms: float, part: str = LAUNCH, stage: str = "compute", **more: Any) -> TraceMeasurements:
+    cause = {name: more.pop(name) for name in ("call", "operator", "where", "between_steps") if name in more}
+    return made_measured(tables={"gaps": gaps_of(ms, stage=stage, part=part, **({"between_steps": True} | cause))}, **more)
+
+
+def test_a_callback_between_steps_is_named_and_claims_its_part():
+    found = finding("gaps-between-steps", between(12.0, "Confusion.on_train_batch_end", "output", where="train.py:7"))
+
+    assert (found.stage, found.claims, found.names_cause) == ("output", ("Confusion.on_train_batch_end",), True)
+    assert found.share == pytest.approx(0.12)
+    assert "Confusion.on_train_batch_end at train.py:7" in found.title
+    assert "once in 10 steps" in found.fixes[0].text
+    assert found.gain.predicted is None
+    assert "not judged" in found.gain.assumes
+    assert evidence(found, "such a gap").value == pytest.approx(12.0)
+
+
+def test_host_work_without_a_name_names_no_cause():
+    found = finding("gaps-between-steps", between(12.0, call="cudaLaunchKernel"))
+
+    assert found.claims == (LAUNCH,)
+    assert not found.names_cause
+    assert "cudaLaunchKernel" not in found.title
+
+
+@pytest.mark.parametrize(("ms", "fires"), [(4.9, False), (5.1, True)])
+def test_a_gap_below_five_percent_is_no_finding(ms, fires):
+    assert isinstance(judged("gaps-between-steps", between(ms)), Judged) is fires
+
+
+@pytest.mark.parametrize(
+    "gap",
+    [
+        {"between_steps": False},
+        {"part": INPUT_WAIT, "stage": "preprocess"},
+        {"part": "run dry after cudaStreamSynchronize", "stage": "d2h"},
+    ],
+)
+def test_gaps_inside_steps_waits_for_input_and_run_dry_time_are_left_to_others(gap):
+    assert judged("gaps-between-steps", between(20.0, **gap)) is None
+
+
+def test_one_step_has_nothing_between():
+    assert "one step" in reason("gaps-between-steps", made_measured(steps=1))
+
+
+# launch-bound
+
+SMALL = {"median_kernel_ns": 6e3, "median_delay_ns": 5e3, "short_kernels": 700, "queue_empty_share": 0.4}
+
+
+def launching(each_ms: float, pieces: int, *, where: str | None = None, **more: Any) -> TraceMeasurements:
+    cause = {"part": LAUNCH, "between_steps": more.pop("between_steps", False), "operator": "aten::add", "where": where}
+    gaps = [row for n in range(pieces) for row in gaps_of(each_ms, gap=n, **cause)]
+    launches = [{"step": n, "kernels": 1000, "launches": 1000, **SMALL} for n in range(10)]
+    return made_measured(tables={"gaps": gaps, "launches": launches}, **more)
+
+
+def test_many_small_gaps_before_launches_are_bound_by_launching():
+    found = finding("launch-bound", launching(0.05, 400, replay={LAUNCHES_FREE: 80.0}))
+
+    assert (found.stage, found.claims) == ("compute", (LAUNCH,))
+    assert found.share == pytest.approx(0.20)
+    assert found.gain.predicted == pytest.approx(1.25)
+    assert "1,000 kernels a step" in found.title
+    assert evidence(found, "median kernel").value == pytest.approx(6.0)
+    assert evidence(found, "kernels shorter").value == pytest.approx(0.7)
+
+
+@pytest.mark.parametrize(("pieces", "fires"), [(98, False), (102, True)])
+def test_launches_below_five_percent_are_no_finding(pieces, fires):
+    assert isinstance(judged("launch-bound", launching(0.05, pieces)), Judged) is fires
+
+
+def test_long_host_work_between_launches_is_no_matter_of_launching_and_its_gain_unknown():
+    found = finding("launch-bound", launching(20.0, 1, where="model.py:9", replay={LAUNCHES_FREE: 80.0}))
+
+    assert "host's own work" in found.title
+    assert "aten::add at model.py:9" in found.fixes[0].text
+    assert found.gain.predicted is None
+    assert evidence(found, "removed per step").value is None
+
+
+def test_a_graph_keeps_the_numbers_and_fusing_may_not():
+    fixes = finding("launch-bound", launching(0.05, 400, facts={"framework": "pytorch"})).fixes
+
+    assert "CUDA graph" in fixes[0].text
+    assert not fixes[0].changes_numerics
+    assert all(fix.changes_numerics for fix in fixes[1:])
+
+
+def test_gaps_between_steps_are_no_launching():
+    assert judged("launch-bound", launching(0.05, 400, between_steps=True)) is None
+
+
+@pytest.mark.parametrize("rule", ["launch-bound", "gaps-between-steps"])
+def test_without_calls_of_the_runtime_gaps_are_not_judged(rule):
+    unseen = {"recorded": EVERYTHING - {"runtime"}, "coverage": {"kernels_with_launch": None}}
+
+    assert "ProfilerActivity.CUDA" in reason(rule, made_measured(facts={"framework": "pytorch"}, **unseen))
+    assert "nsys profile" in reason(rule, made_measured(facts={"format": "Nsight Systems export"}, **unseen))
+
+
+@pytest.mark.parametrize("rule", ["launch-bound", "gaps-between-steps"])
+def test_a_trace_without_the_devices_work_is_not_judged_and_one_without_any_device_is_clean(rule):
+    assert "no work of the device" in reason(rule, made_measured(has_device=False, facts={"vendor": "nvidia"}))
+    assert judged(rule, made_measured(has_device=False)) is None
