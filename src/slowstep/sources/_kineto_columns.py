@@ -364,7 +364,10 @@ def _times(events: list[Any]) -> tuple[Ints, NDArray[np.bool_]]:
     """When events began, in nanoseconds, and which of them say it."""
     if events and type(events[0].ts) is msgspec.Raw:
         return _exact_times([event.ts for event in events])
-    times = _floats(events, "ts")
+    return _float_times(_floats(events, "ts"))
+
+
+def _float_times(times: NDArray[np.float64]) -> tuple[Ints, NDArray[np.bool_]]:
     known = np.abs(times) < _LATEST_US
     times = np.where(known, times, 0)
     whole = np.floor(times)
@@ -373,15 +376,11 @@ def _times(events: list[Any]) -> tuple[Ints, NDArray[np.bool_]]:
 
 def _exact_times(texts: list[msgspec.Raw]) -> tuple[Ints, NDArray[np.bool_]]:
     """Microseconds with their decimals as they are written, to nanoseconds: no float in between, which would round to 250 ns."""
-    times = np.zeros(len(texts), dtype=np.int64)
-    known = np.ones(len(texts), dtype=np.bool_)
-    for index, text in enumerate(texts):
-        whole, _, part = bytes(text).partition(b".")
-        try:
-            times[index] = int(whole + part[:3].ljust(3, b"0"))
-        except (ValueError, OverflowError):
-            known[index] = False
-    return times, known
+    try:
+        times = np.array([int(whole + part[:3].ljust(3, b"0")) for whole, _, part in [bytes(text).partition(b".") for text in texts]])
+        return times.astype(np.int64), np.ones(len(texts), dtype=np.bool_)
+    except (ValueError, OverflowError):
+        return _float_times(np.array([_real(bytes(text)) for text in texts]))
 
 
 def _lengths(events: list[Any]) -> tuple[Ints, NDArray[np.bool_]]:

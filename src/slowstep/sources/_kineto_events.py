@@ -31,7 +31,6 @@ _NUMBERS: Final = {
     "device": "device",
     "registers": "registers per thread",
     "bytes": "bytes",
-    "size": "size",
     "sequence": "Sequence number",
     "elements": "In msg nelems",
     "group_size": "Group size",
@@ -44,6 +43,8 @@ _NUMBERS: Final = {
 }
 _RAW: Final = {"grid": "grid", "block": "block", "shapes": "Input Dims", "shapes_old": "Input dims", "types": "Input type"}
 _TEXTS: Final = {"stack": "Call stack", "collective": "Collective name", "element_type": "dtype"}
+# Written as text by some: the length of a copy on ROCm.
+_EITHER: Final = {"size": "size"}
 _ANY: Final = {"kind": "kind", "name": "name"}
 
 Scalar = int | float | str | bool | None
@@ -51,11 +52,12 @@ Scalar = int | float | str | bool | None
 
 def _args(name: str, number: Any, real: Any, text: Any) -> Any:
     fields: list[tuple[str, Any, Any]] = [(field, number, NULL) for field in _NUMBERS]
+    fields += [(field, number | str, NULL) for field in _EITHER]
     fields += [("occupancy", real, math.nan)]
     fields += [(field, msgspec.Raw, RAW) for field in _RAW]
     fields += [(field, text, "") for field in _TEXTS]
     fields += [(field, Any, None) for field in _ANY]
-    renamed = {**_NUMBERS, **_RAW, **_TEXTS, **_ANY, "occupancy": "est. achieved occupancy %"}
+    renamed = {**_NUMBERS, **_EITHER, **_RAW, **_TEXTS, **_ANY, "occupancy": "est. achieved occupancy %"}
     return msgspec.defstruct(name, fields, rename=renamed, gc=False)
 
 

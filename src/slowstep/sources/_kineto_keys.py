@@ -10,8 +10,8 @@ import polars as pl
 from slowstep.sources._kineto_columns import Columns
 from slowstep.sources._kineto_events import NULL
 
-# An operator's number and a launch's correlation come from two counters. Where they are the same on nearly all launches, the profiler wrote
-# the correlation into both fields (PyTorch 1.12 to 2.0).
+# An operator's number and a launch's correlation come from two counters. Where they are the same on nearly all device events, the profiler
+# wrote the correlation into both fields, as in the traces of 2022 and 2023 in tests/data/kineto.
 REPEATED_AT_LEAST = 0.99
 # Above all correlations that profilers give out, which are 32 bits wide.
 _PROCESS_SHIFT = 40
@@ -39,17 +39,14 @@ def _without_zero(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _externals(hosts: pl.DataFrame, devices: pl.DataFrame, counts: Counter[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """No operator's number on calls and device events where it is only the correlation once more."""
-    calls = hosts.lazy().filter(pl.col("kind").is_in(_CALLS), pl.col("correlation").is_not_null(), pl.col("external").is_not_null())
-    same = calls.select((pl.col("correlation") == pl.col("external")).mean()).collect().item()
-    if same is None or same < REPEATED_AT_LEAST:
-        return hosts, devices
-    counts["external-repeats"] = len(devices) + hosts["kind"].is_in(_CALLS).sum()
-    nothing = pl.lit(None, pl.Int64)
-    return (
-        hosts.with_columns(external=pl.when(~pl.col("kind").is_in(_CALLS)).then("external")),
-        devices.with_columns(external=nothing),
-    )
+    """No operator's number on calls and device events where it is only the correlation once more: that is how it is written outside of any
+    operator, and by some versions always."""
+    repeats = pl.col("external") == pl.col("correlation")
+    both = devices.lazy().filter(pl.col("external").is_not_null(), pl.col("correlation").is_not_null())
+    if (both.select(repeats.mean()).collect().item() or 0) >= REPEATED_AT_LEAST:
+        counts["external-repeats"] += len(devices)
+    kept = pl.when(~repeats.fill_null(False)).then("external")
+    return hosts.with_columns(external=kept), devices.with_columns(external=kept)
 
 
 def _unrepeated(table: pl.DataFrame, keys: list[str], counts: Counter[str]) -> pl.DataFrame:

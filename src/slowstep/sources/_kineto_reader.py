@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -13,6 +14,9 @@ from slowstep.sources._kineto_text import EVENTS_KEY, HEADER_BYTES, MARK, SPACE,
 
 # Longer than any event; what is longer holds a quote or bracket that never closes.
 EVENT_BYTES = 4 << 20
+_DECIMALS = re.compile(rb'"ts"\s*:\s*\d+\.\d')
+# Chunks with unexpected types after which they are expected.
+SURPRISES = 3
 
 
 class EventReader:
@@ -34,6 +38,7 @@ class EventReader:
         self._trailer = b""
         self._decode = decode_strict
         self._time_seen = False
+        self._surprises = 0
 
     def __iter__(self) -> Iterator[Events]:
         self._begin()
@@ -68,6 +73,8 @@ class EventReader:
         if self._header is None:
             return
         if self.complete:
+            # What follows the list was cut like the list itself.
+            self._trailer += (self._gap or b"") + self._pending if self._pending else b""
             for block in self._blocks:
                 self._trailer += block
                 if len(self._trailer) > HEADER_BYTES:
@@ -108,18 +115,26 @@ class EventReader:
             events = self._decode(text)
             return events if self._time_seen else self._with_time(text, events)
         except msgspec.ValidationError:
-            try:
-                return decode_wide(text)
-            except BROKEN:
-                return None
+            return self._widely(text)
         except BROKEN:
             return None
+
+    def _widely(self, text: bytes) -> Events | None:
+        """Decode what is JSON, but has other types than expected; from the third time on, all text at once so."""
+        try:
+            events = decode_wide(text)
+        except BROKEN:
+            return None
+        self._surprises += 1
+        if self._surprises >= SURPRISES and self._decode is decode_strict:
+            self._decode = decode_wide
+        return events
 
     def _with_time(self, text: bytes, events: Events) -> Events:
         """Keep timestamps as text from here on, where a float cannot hold them."""
         times = [event.ts for event in events if event.ph == "X" and event.ts == event.ts]
         self._time_seen = bool(times)
-        if times and max(times) >= EXACT_BELOW_US and any(time % 1 for time in times):
+        if times and max(times) >= EXACT_BELOW_US and _DECIMALS.search(text):
             self._decode = decode_exact
             return decode_exact(text)
         return events
@@ -200,6 +215,9 @@ class EventReader:
             cut = text.rfind(self._between)
             yield from self._by_text(text[: cut + 1])
             text = text[cut + len(self._between) - 1 :]
+            if self.complete:
+                self._pending = text
+                return
             found = scan(text)
         yield from self._scanned(text, found)
 

@@ -7,12 +7,13 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from slowstep.sources._kineto_columns import Codes, Columns, number_in
-from slowstep.sources._kineto_events import NULL
+from slowstep.sources._kineto_events import BROKEN, NULL
 from slowstep.sources._kineto_keys import clean_keys
 from slowstep.sources._kineto_store import Grown
 from slowstep.timeline.schema import TABLE
@@ -71,7 +72,11 @@ def _named(codes: Array, names: Codes, *, as_text: Callable[[Any], str | None] =
 
 def _json(text: bytes) -> str | None:
     """One spelling for one value: without the spaces and lines that writers put in or leave out."""
-    return re.sub(rb"\s+", b"", text).decode("utf-8", "replace") or None if text.strip() != b"null" else None
+    try:
+        value = msgspec.json.decode(text) if text else None
+    except BROKEN:
+        return text.decode("utf-8", "replace")
+    return None if value is None else msgspec.json.encode(value).decode()
 
 
 def _enum(codes: Array, kinds: tuple[str, ...], kind: Any) -> pl.Series:
@@ -89,7 +94,7 @@ def _hosts(columns: Columns, take: Take) -> pl.DataFrame:
         "external": lambda: _known(take("external")),
         "sequence": lambda: _known(take("sequence")),
         "shapes": lambda: _named(take("shapes"), columns.shapes, as_text=_json),
-        "types": lambda: _named(take("types"), columns.types, as_text=lambda text: text.decode("utf-8", "replace") or None),
+        "types": lambda: _named(take("types"), columns.types, as_text=_json),
         "stack": lambda: _named(take("stack"), columns.stacks),
     }
     return _frame("host_events", made)

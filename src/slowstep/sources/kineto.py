@@ -20,9 +20,9 @@ from slowstep.sources._source import PLAIN, Reading, Source
 from slowstep.timeline.timeline import RunFacts, Timeline
 from slowstep.timeline.trace import TraceFacts
 
-# Some 30,000 events: enough that what is done once per chunk costs nothing, little enough to stay in the processor's caches.
-CHUNK_BYTES = 4 << 20
-LEAST_CHUNK_BYTES = 1 << 18
+# Some 4,000 events: enough that what is done once per chunk costs nothing, little enough to stay in the processor's caches.
+CHUNK_BYTES = 1 << 20
+LEAST_CHUNK_BYTES = 1 << 17
 # Decoded events take about ten times their text; the dictionaries and the finished tables take the rest of what is allowed.
 _CHUNK_SHARE = 1 / 64
 _COLUMNS_SHARE = 1 / 4
