@@ -1,0 +1,400 @@
+"""Decoded events become columns: one row of numbers each, names as codes of dictionaries."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from slowstep.sources._kineto_events import NO_ARGS, NULL, WIDE, WIDE_ARGS, Events
+from slowstep.sources._kineto_store import Grown
+from slowstep.sources._kineto_words import (
+    COLLECTIVE_OPERATOR,
+    DEVICE_TYPE_HOST,
+    GROUPS,
+    HOST_GROUPS,
+    MEMORY,
+    STEP,
+    copy_direction,
+    element_bytes,
+    is_pageable,
+)
+from slowstep.timeline.trace_tables import DEVICE_KINDS, HOST_KINDS
+
+Ints = NDArray[np.int64]
+
+# No GPU gives a thread more registers: 255 on NVIDIA (CUDA C programming guide, technical specifications), 512 on AMD's CDNA.
+MOST_REGISTERS: Final = 512
+# 1970 to 2116 in microseconds; a float beyond is no time.
+_LATEST_US: Final = 2.0**52
+
+HOST_COLUMNS: Final = {
+    "thread": "i4", "start_ns": "i8", "end_ns": "i8", "kind": "u1", "name": "i4", "correlation": "i8", "external": "i8",
+    "sequence": "i8", "shapes": "i4", "types": "i4", "stack": "i4",
+}  # fmt: skip
+DEVICE_COLUMNS: Final = {
+    "device": "i4", "stream": "i8", "start_ns": "i8", "end_ns": "i8", "kind": "u1", "name": "i4", "correlation": "i8", "external": "i8",
+    "bytes": "i8", "pageable": "i1", "grid": "i4", "block": "i4", "registers": "i8", "occupancy": "f4", "collective": "i4",
+    "group_size": "i8", "from_graph": "?",
+}  # fmt: skip
+STEP_COLUMNS: Final = {"number": "i8", "start_ns": "i8", "end_ns": "i8", "thread": "i4"}
+MEMORY_COLUMNS: Final = {"time_ns": "i8", "device": "i4", "bytes": "i8", "allocated_bytes": "i8", "reserved_bytes": "i8"}
+
+
+class Codes(dict[Any, int]):
+    """Numbers values in the order in which they are first met."""
+
+    def __missing__(self, value: Any) -> int:
+        self[value] = code = len(self)
+        return code
+
+    def of(self, values: Iterable[Any], count: int) -> NDArray[np.int32]:
+        """The codes of `count` values."""
+        return np.fromiter(map(self.__getitem__, values), dtype=np.int32, count=count)
+
+
+class _Groups(dict[Any, Callable[[Any], None]]):
+    """Category -> append of its group's list; a category not met before is looked up once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lists: dict[str, list[Any]] = {group: [] for group in (*GROUPS.values(), "other", "foreign")}
+        self.foreign: set[str] = set()
+        self[None] = self.lists["other"].append
+
+    def __missing__(self, category: str) -> Callable[[Any], None]:
+        group = GROUPS.get(category.lower())
+        if group is None:
+            group = "foreign"
+            self.foreign.add(category)
+        self[category] = append = self.lists[group].append
+        return append
+
+    def clear(self) -> None:
+        for events in self.lists.values():
+            events.clear()
+
+
+class Columns:
+    """All that is kept of the events seen so far. `add` takes a chunk of decoded events."""
+
+    def __init__(self, counts: Counter[str]) -> None:
+        self.hosts = Grown("hosts", HOST_COLUMNS)
+        self.devices = Grown("devices", DEVICE_COLUMNS)
+        self.steps = Grown("steps", STEP_COLUMNS)
+        self.memory = Grown("memory", MEMORY_COLUMNS)
+        self.threads, self.names, self.collectives = Codes(), Codes(), Codes()
+        self.shapes, self.types, self.stacks, self.grids, self.blocks = Codes(), Codes(), Codes(), Codes(), Codes()
+        self.thread_names: dict[tuple[Any, Any], str] = {}
+        self.collective_operators: dict[int, tuple[int, int, int]] = {}
+        self.copied_bytes: dict[int, int] = {}
+        self.groups = _Groups()
+        self._counts = counts
+        self._step_codes: dict[int, int] = {}
+        self._names_seen = 0
+        self._copies = Codes()
+
+    @property
+    def grown(self) -> tuple[Grown, ...]:
+        """All growing tables."""
+        return (self.hosts, self.devices, self.steps, self.memory)
+
+    def add(self, events: Events) -> None:
+        """Take a chunk."""
+        if events and isinstance(events[0], WIDE):
+            _narrow(events)
+        groups = self.groups
+        for event in events:
+            groups[event.cat](event)
+        for group in HOST_GROUPS:
+            self._hosts(group, groups.lists[group])
+        self._hosts("annotation", groups.lists["foreign"])
+        self._others(groups.lists["other"])
+        for group, add in (("kernel", self._kernels), ("copy", self._copies_of), ("memset", self._memsets)):
+            add(*self._timed(groups.lists[group]))
+        self._memory(groups.lists["memory"])
+        groups.clear()
+
+    def _timed(self, events: list[Any]) -> tuple[list[Any], Ints, Ints]:
+        """The events that have a begin and a length, and both ends in nanoseconds."""
+        whole = [event for event in events if event.ph == "X"]
+        for event in events if len(whole) < len(events) else ():
+            if event.ph != "X":
+                self._counts["unpaired" if event.ph in ("B", "E") else "no-phase" if not event.ph else "other"] += 1
+        start_ns, known = _times(whole)
+        length_ns, measured = _lengths(whole)
+        for name, lost in (("no-time", ~known), ("no-length", known & ~measured), ("negative", known & measured & (length_ns < 0))):
+            if count := int(lost.sum()):
+                self._counts[name] += count
+        good = known & measured & (length_ns >= 0)
+        if not good.all():
+            whole = [event for event, is_good in zip(whole, good.tolist(), strict=True) if is_good]
+            start_ns, length_ns = start_ns[good], length_ns[good]
+        return whole, start_ns, start_ns + length_ns
+
+    def _hosts(self, group: str, events: list[Any]) -> None:
+        if not events:
+            return
+        events, start_ns, end_ns = self._timed(events)
+        count = len(events)
+        names = self.names.of(map(attrgetter("name"), events), count)
+        threads = self.threads.of([(event.pid, event.tid) for event in events], count)
+        columns = _NO_HOST | {"thread": threads, "start_ns": start_ns, "end_ns": end_ns, "kind": HOST_KINDS.index(group), "name": names}
+        if group in ("operator", "annotation"):
+            columns |= self._operator_columns(events, names)
+        elif group in ("runtime", "driver"):
+            columns |= self._call_columns(events)
+        marked = self._marked(names) if group in ("operator", "annotation") else None
+        if marked is not None:
+            numbers = np.array([self._step_codes[code] for code in names[marked].tolist()])
+            times = {"number": numbers, "start_ns": start_ns[marked], "end_ns": end_ns[marked], "thread": threads[marked]}
+            self.steps.add(len(numbers), times)
+            columns = {name: values[~marked] if isinstance(values, np.ndarray) else values for name, values in columns.items()}
+            count -= len(numbers)
+        self.hosts.add(count, columns)
+
+    def _marked(self, names: NDArray[np.int32]) -> NDArray[np.bool_] | None:
+        """Which rows mark a step; None where none does."""
+        if len(self.names) > self._names_seen:
+            for name in list(self.names)[self._names_seen :]:
+                if match := STEP.match(name):
+                    self._step_codes[self.names[name]] = int(match[1])
+            self._names_seen = len(self.names)
+        marked = np.isin(names, np.fromiter(self._step_codes, dtype=np.int32, count=len(self._step_codes)))
+        return marked if marked.any() else None
+
+    def _operator_columns(self, events: list[Any], names: NDArray[np.int32]) -> dict[str, Any]:
+        args, count = _args(events), len(events)
+        if self.names.get(COLLECTIVE_OPERATOR) is not None:
+            for index in np.flatnonzero(names == self.names[COLLECTIVE_OPERATOR]).tolist():
+                self._collective_operator(args[index])
+        return {
+            "external": _numbers(args, "external", "external_old"),
+            "sequence": _numbers(args, "sequence"),
+            "shapes": self.shapes.of([bytes(a.shapes) or bytes(a.shapes_old) for a in args], count),
+            "types": self.types.of([bytes(a.types) for a in args], count),
+            "stack": self.stacks.of([a.stack for a in args], count),
+        }
+
+    def _call_columns(self, events: list[Any]) -> dict[str, Any]:
+        args = _args(events)
+        correlation = _numbers(args, "correlation")
+        for field in ("bytes", "size"):
+            sizes = _numbers(args, field)
+            known = (sizes != NULL) & (correlation != NULL)
+            if known.any():
+                self.copied_bytes |= dict(zip(correlation[known].tolist(), sizes[known].tolist(), strict=True))
+        return {"correlation": correlation, "external": _numbers(args, "external", "external_old")}
+
+    def _collective_operator(self, args: Any) -> None:
+        if args.collective and isinstance(args.external, int):
+            known = isinstance(args.elements, int) and args.elements >= 0 and element_bytes(args.element_type)
+            size = args.elements * known if known else NULL
+            group = args.group_size if isinstance(args.group_size, int) else NULL
+            self.collective_operators[args.external] = (self.collectives[args.collective], size, group)
+
+    def _device(self, kind: Any, events: list[Any], start_ns: Ints, end_ns: Ints) -> tuple[list[Any], dict[str, Any]]:
+        args, count = _args(events), len(events)
+        device, stream = _numbers(args, "device"), _numbers(args, "stream")
+        return args, _NO_DEVICE | {
+            "device": np.where(device == NULL, _places(events, "pid", device), device).clip(-(2**31), 2**31 - 1),
+            "stream": np.where(stream == NULL, _places(events, "tid", stream), stream),
+            "start_ns": start_ns,
+            "end_ns": end_ns,
+            "kind": kind,
+            "name": self.names.of(map(attrgetter("name"), events), count),
+            "correlation": _numbers(args, "correlation"),
+            "external": _numbers(args, "external", "external_old"),
+            "bytes": _numbers(args, "bytes"),
+            "collective": self.collectives[""],
+            "grid": self.grids[b""],
+            "block": self.blocks[b""],
+        }
+
+    def _kernels(self, events: list[Any], start_ns: Ints, end_ns: Ints) -> None:
+        if not events:
+            return
+        args, columns = self._device(DEVICE_KINDS.index("kernel"), events, start_ns, end_ns)
+        registers, occupancy = _numbers(args, "registers"), _floats(args, "occupancy") / 100
+        wrong = (registers != NULL) & ((registers < 0) | (registers > MOST_REGISTERS))
+        impossible = (occupancy < 0) | (occupancy > 1)
+        self._counts["registers"] += int(wrong.sum())
+        self._counts["occupancy"] += int(impossible.sum())
+        graph_node = _numbers(args, "graph_node")
+        columns |= {
+            "registers": np.where(wrong, NULL, registers),
+            "occupancy": np.where(impossible, math.nan, occupancy),
+            "grid": self.grids.of([bytes(a.grid) for a in args], len(args)),
+            "block": self.blocks.of([bytes(a.block) for a in args], len(args)),
+            "from_graph": (graph_node != NULL) & (graph_node != 0),
+        }
+        if any(a.collective for a in args):
+            columns |= self._collective_columns(args)
+        self.devices.add(len(args), columns)
+
+    def _collective_columns(self, args: list[Any]) -> dict[str, Any]:
+        lengths = np.array([element_bytes(a.element_type) or 0 for a in args], dtype=np.int64)
+        elements = _numbers(args, "elements")
+        known = (lengths > 0) & (elements >= 0) & (elements < 2**50)
+        return {
+            "collective": self.collectives.of([a.collective for a in args], len(args)),
+            "group_size": _numbers(args, "group_size"),
+            "bytes": np.where(known, np.where(known, elements, 0) * lengths, NULL),
+        }
+
+    def _copies_of(self, events: list[Any], start_ns: Ints, end_ns: Ints) -> None:
+        if not events:
+            return
+        args, columns = self._device(0, events, start_ns, end_ns)
+        codes = self._copies.of([(event.name, str(a.kind)) for event, a in zip(events, args, strict=True)], len(args))
+        told = [(copy_direction(name, kind), is_pageable(name)) for name, kind in self._copies]
+        kinds = np.array([DEVICE_KINDS.index(direction or "d2d") for direction, _ in told])
+        pageable = np.array([-1 if is_so is None else int(is_so) for _, is_so in told])
+        self._counts["copy-direction"] += int(np.array([direction is None for direction, _ in told])[codes].sum())
+        self.devices.add(len(args), columns | {"kind": kinds[codes].astype(np.uint8), "pageable": pageable[codes]})
+
+    def _memsets(self, events: list[Any], start_ns: Ints, end_ns: Ints) -> None:
+        if events:
+            args, columns = self._device(DEVICE_KINDS.index("memset"), events, start_ns, end_ns)
+            self.devices.add(len(args), columns)
+
+    def _memory(self, events: list[Any]) -> None:
+        events = [event for event in events if event.name == MEMORY]
+        if not events:
+            return
+        times, known = _times(events)
+        args = _args(events)
+        size = _numbers(args, "memory_bytes")
+        known &= size != NULL
+        self._counts["no-time"] += int((~known).sum())
+        on_host = _numbers(args, "memory_type") == DEVICE_TYPE_HOST
+        columns = {
+            "time_ns": times,
+            "device": np.where(on_host, -1, _numbers(args, "memory_device").clip(-1, 2**31 - 1)),
+            "bytes": size,
+            "allocated_bytes": _numbers(args, "memory_allocated"),
+            "reserved_bytes": _numbers(args, "memory_reserved"),
+        }
+        self.memory.add(int(known.sum()), {name: values[known] for name, values in columns.items()})
+
+    def _others(self, events: list[Any]) -> None:
+        """Events without a category: names of threads, and what other tools write."""
+        foreign = []
+        for event in events:
+            if event.ph == "M":
+                if event.name == "thread_name" and event.args is not None and event.args.name is not None:
+                    self.thread_names[event.pid, event.tid] = str(event.args.name)
+            elif event.ph in ("X", "B", "E", None, ""):
+                foreign.append(event)
+            elif event.ph not in ("i", "I", "s", "t", "f"):
+                self._counts["other"] += 1
+        self._hosts("annotation", foreign)
+
+
+_NO_HOST: Final[dict[str, Any]] = {"correlation": NULL, "external": NULL, "sequence": NULL, "shapes": -1, "types": -1, "stack": -1}
+_NO_DEVICE: Final[dict[str, Any]] = {
+    "pageable": -1, "registers": NULL, "occupancy": math.nan, "group_size": NULL, "from_graph": False,
+}  # fmt: skip
+
+
+def _args(events: list[Any]) -> list[Any]:
+    return [event.args or NO_ARGS for event in events]
+
+
+def _numbers(args: Sequence[Any], field: str, instead: str | None = None) -> Ints:
+    """A whole-number field; NULL where it is not there or no whole number."""
+    values = _whole(list(map(attrgetter(field), args)))
+    if instead is not None and (values == NULL).any():
+        values = np.where(values == NULL, _whole(list(map(attrgetter(instead), args))), values)
+    return values
+
+
+def _whole(values: list[Any]) -> Ints:
+    try:
+        return np.array(values, dtype=np.int64)
+    except (TypeError, ValueError, OverflowError):
+        return np.array([_integer(value) for value in values], dtype=np.int64)
+
+
+def _integer(value: Any) -> int:
+    try:
+        number = int(value)
+    except (TypeError, ValueError, OverflowError):
+        return NULL
+    return number if -(2**63) <= number < 2**63 else NULL
+
+
+def _floats(things: Sequence[Any], field: str) -> NDArray[np.float64]:
+    values = list(map(attrgetter(field), things))
+    try:
+        return np.array(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        return np.array([_real(value) for value in values], dtype=np.float64)
+
+
+def _real(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+
+
+def _places(events: list[Any], field: str, otherwise: Ints) -> Ints:
+    """Device or stream from where an event stands: a number, or words that end in one (`stream 7`); 0 where neither."""
+    if not (otherwise == NULL).any():
+        return otherwise
+    return np.array([number_in(getattr(event, field)) or 0 for event in events], dtype=np.int64)
+
+
+def number_in(place: Any) -> int | None:
+    """The number that a process or thread id is, or ends with; None where there is none."""
+    if isinstance(place, str):
+        place = place.rpartition(" ")[2]
+    number = _integer(place)
+    return None if number == NULL else number
+
+
+def _times(events: list[Any]) -> tuple[Ints, NDArray[np.bool_]]:
+    """When events began, in nanoseconds, and which of them say it."""
+    if events and type(events[0].ts) is msgspec.Raw:
+        return _exact_times([event.ts for event in events])
+    return _float_times(_floats(events, "ts"))
+
+
+def _float_times(times: NDArray[np.float64]) -> tuple[Ints, NDArray[np.bool_]]:
+    known = np.abs(times) < _LATEST_US
+    times = np.where(known, times, 0)
+    whole = np.floor(times)
+    return whole.astype(np.int64) * 1000 + np.rint((times - whole) * 1000).astype(np.int64), known
+
+
+def _exact_times(texts: list[msgspec.Raw]) -> tuple[Ints, NDArray[np.bool_]]:
+    """Microseconds with their decimals as they are written, to nanoseconds: no float in between, which would round to 250 ns."""
+    try:
+        times = np.array([int(whole + part[:3].ljust(3, b"0")) for whole, _, part in [bytes(text).partition(b".") for text in texts]])
+        return times.astype(np.int64), np.ones(len(texts), dtype=np.bool_)
+    except (ValueError, OverflowError):
+        return _float_times(np.array([_real(bytes(text)) for text in texts]))
+
+
+def _lengths(events: list[Any]) -> tuple[Ints, NDArray[np.bool_]]:
+    lengths = _floats(events, "dur")
+    known = np.abs(lengths) < _LATEST_US
+    return np.rint(np.where(known, lengths, 0) * 1000).astype(np.int64), known
+
+
+def _narrow(events: Events) -> None:
+    """Give loosely decoded events the types that the columns expect."""
+    for event in events:
+        event.name = str(event.name) if event.name is not None else ""
+        event.args = event.args if isinstance(event.args, WIDE_ARGS) else None
+        if event.args is not None:
+            for field in ("stack", "collective", "element_type"):
+                value = getattr(event.args, field)
+                setattr(event.args, field, value if isinstance(value, str) else "")

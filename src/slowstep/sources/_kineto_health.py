@@ -1,0 +1,73 @@
+"""What was lost or doubtful in a Kineto file, as health."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from slowstep.health import Health, Severity
+
+# Name of the counter -> name in reports, severity, what it means and what to do.
+_ROWS: dict[str, tuple[str, Severity, str]] = {
+    "truncated": (
+        "truncated-file",
+        "data_loss",
+        "the file ends in the middle; what stands before was read. Let the profiler finish writing, or copy the file again",
+    ),
+    "malformed": ("malformed-events", "data_loss", "they are no JSON and were left out; the profiler or an editor wrote them wrongly"),
+    "repaired": (
+        "repaired-text",
+        "notice",
+        "places that are no JSON (nan, inf, missing values, line feeds, bytes that are no UTF-8) were read as null or as a replacement sign",
+    ),
+    "metadata": ("unreadable-metadata", "data_loss", "what the file says of devices and ranks is no JSON; it is unknown here"),
+    "no-time": ("events-without-time", "data_loss", "they have no timestamp, or an impossible one, and were left out"),
+    "no-length": ("events-without-duration", "data_loss", "they were still open when profiling ended, or lost their end; they were left out"),
+    "negative": ("negative-durations", "data_loss", "they end before they begin (clocks that differ) and were left out; update the profiler"),
+    "no-phase": ("events-without-phase", "data_loss", "they do not say what they are (`ph`) and were left out"),
+    "unpaired": (
+        "begin-end-events",
+        "data_loss",
+        "events written as a begin and an end are not read; write the trace with complete events (`ph` X)",
+    ),
+    "other": ("unused-events", "info", "counters and asynchronous events have no part in the analysis"),
+    "foreign": ("unknown-categories", "notice", "categories that PyTorch does not write; their events are taken for named ranges on the host"),
+    "registers": ("garbage-registers", "notice", "register counts that no device has (AMD profilers write such); they are unknown here"),
+    "occupancy": ("garbage-occupancy", "notice", "occupancies outside of 0 to 100 %; they are unknown here"),
+    "copy-direction": ("copies-without-direction", "notice", "the trace does not say from where to where; taken for copies within the device"),
+    "duplicates": ("duplicate-events", "notice", "events that are in the file twice were counted once"),
+    "external-repeats": (
+        "operators-by-time-only",
+        "info",
+        "this version of the profiler wrote no operator's number on launches and kernels; operators are found by time",
+    ),
+    "shared-correlations": (
+        "shared-correlations",
+        "notice",
+        "several processes used the same launch numbers; kernels were given to the last launch before them",
+    ),
+    "after-last-step": (
+        "kernels-after-the-last-step",
+        "info",
+        "device work that began after the last marked step ended is in no step; call profiler.step() after every step",
+    ),
+    "not-kineto": (
+        "trace-of-another-tool",
+        "notice",
+        "no PyTorch operators, launches or kernels: only named ranges were read. Record with torch.profiler for a full diagnosis",
+    ),
+    "memory-limit": (
+        "memory-limit-exceeded",
+        "notice",
+        "the finished tables alone take more memory than was allowed, in bytes; allow more, or profile fewer steps",
+    ),
+}
+
+
+def health_rows(counts: Counter[str], damage: str | None) -> Iterator[Health]:
+    """One row per counter that is not 0, worst first. `damage` says in words what ended the unpacking early."""
+    severities = ("error", "data_loss", "notice", "info")
+    for counter, (name, severity, remedy) in sorted(_ROWS.items(), key=lambda row: severities.index(row[1][1])):
+        if counts[counter] > 0:
+            text = f"{damage}; {remedy}" if counter == "truncated" and damage else remedy
+            yield Health(name=name, severity=severity, count=counts[counter], remedy=text)

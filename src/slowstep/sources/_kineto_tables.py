@@ -1,0 +1,164 @@
+"""Grown columns become the declared tables: in order of time, without repetitions, names as categories."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from slowstep.sources._kineto_columns import Codes, Columns, number_in
+from slowstep.sources._kineto_events import BROKEN, NULL
+from slowstep.sources._kineto_keys import clean_keys
+from slowstep.sources._kineto_store import Grown
+from slowstep.timeline.schema import TABLE
+from slowstep.timeline.trace_tables import DEVICE_KIND, DEVICE_KINDS, HOST_KIND, HOST_KINDS
+
+Array = NDArray[Any]
+Take = Callable[[str], Array]
+
+
+def finished_tables(columns: Columns, counts: Counter[str]) -> dict[str, pl.DataFrame]:
+    """All tables but the devices'. Times begin with the first event; `columns` is used up."""
+    starts = {grown: grown.column("time_ns" if grown is columns.memory else "start_ns") for grown in columns.grown}
+    first_ns = min((int(values.min()) for values in starts.values() if len(values)), default=0)
+    tables = {
+        "marked_steps": _steps(_taker(columns.steps, starts, first_ns)),
+        "allocations": _allocations(_taker(columns.memory, starts, first_ns)),
+        "host_events": _hosts(columns, _taker(columns.hosts, starts, first_ns)),
+        "device_events": _devices(columns, _taker(columns.devices, starts, first_ns)),
+        "trace_threads": _threads(columns),
+    }
+    tables |= clean_keys(tables["host_events"], tables["device_events"], tables["trace_threads"], columns, counts)
+    return tables
+
+
+def _taker(grown: Grown, starts: dict[Grown, Array], first_ns: int) -> Take:
+    """Gives each column of a table once, in order of time: sorted column by column, so that the whole is never there twice."""
+    begin = starts.pop(grown)
+    # Kineto's rows are sorted runs, one after the other: a stable sort merges them.
+    in_order = bool((begin[1:] >= begin[:-1]).all())
+    order = None if in_order else np.argsort(begin, kind="stable")
+
+    def take(name: str) -> Array:
+        values = begin if name in ("start_ns", "time_ns") else grown.column(name)
+        if order is not None:
+            values = values[order]
+        return values - first_ns if name.endswith("_ns") else values
+
+    return take
+
+
+def _known(values: Array, kind: Any = pl.Int64) -> pl.Series:
+    """Whole numbers, null where they are not there or do not fit."""
+    series = pl.Series(values)
+    series = series.set(series == NULL, None) if (values == NULL).any() else series
+    return series.cast(kind, strict=False)
+
+
+def _named(codes: Array, names: Codes, *, as_text: Callable[[Any], str | None] = lambda name: name or None) -> pl.Series:
+    """Categories from their codes; null for -1 and for what has no text."""
+    texts = pl.Series([as_text(name) for name in names], dtype=pl.String).cast(pl.Categorical)
+    at = pl.Series(codes)
+    if (codes < 0).any():
+        at = at.set(at < 0, None)
+    return texts.gather(at) if len(texts) else pl.Series([None] * len(codes), dtype=pl.Categorical)
+
+
+def _json(text: bytes) -> str | None:
+    """One spelling for one value: without the spaces and lines that writers put in or leave out."""
+    try:
+        value = msgspec.json.decode(text) if text else None
+    except BROKEN:
+        return text.decode("utf-8", "replace")
+    return None if value is None else msgspec.json.encode(value).decode()
+
+
+def _enum(codes: Array, kinds: tuple[str, ...], kind: Any) -> pl.Series:
+    return pl.Series(list(kinds), dtype=kind).gather(pl.Series(codes).cast(pl.UInt32))
+
+
+def _hosts(columns: Columns, take: Take) -> pl.DataFrame:
+    made = {
+        "thread": lambda: pl.Series(take("thread")),
+        "start_ns": lambda: pl.Series(take("start_ns")),
+        "end_ns": lambda: pl.Series(take("end_ns")),
+        "kind": lambda: _enum(take("kind"), HOST_KINDS, HOST_KIND),
+        "name": lambda: _named(take("name"), columns.names, as_text=lambda name: name),
+        "correlation": lambda: _known(take("correlation")),
+        "external": lambda: _known(take("external")),
+        "sequence": lambda: _known(take("sequence")),
+        "shapes": lambda: _named(take("shapes"), columns.shapes, as_text=_json),
+        "types": lambda: _named(take("types"), columns.types, as_text=_json),
+        "stack": lambda: _named(take("stack"), columns.stacks),
+    }
+    return _frame("host_events", made)
+
+
+def _devices(columns: Columns, take: Take) -> pl.DataFrame:
+    made = {
+        "device": lambda: pl.Series(take("device")),
+        "stream": lambda: pl.Series(take("stream")),
+        "start_ns": lambda: pl.Series(take("start_ns")),
+        "end_ns": lambda: pl.Series(take("end_ns")),
+        "kind": lambda: _enum(take("kind"), DEVICE_KINDS, DEVICE_KIND),
+        "name": lambda: _named(take("name"), columns.names, as_text=lambda name: name),
+        "correlation": lambda: _known(take("correlation")),
+        "external": lambda: _known(take("external")),
+        "bytes": lambda: _known(take("bytes")),
+        "pageable": lambda: _flags(take("pageable")),
+        "blocks": lambda: _product(take("grid"), columns.grids),
+        "block_threads": lambda: _product(take("block"), columns.blocks).cast(pl.Int32, strict=False),
+        "registers": lambda: _known(take("registers"), pl.Int32),
+        "occupancy": lambda: pl.Series(take("occupancy"), nan_to_null=True),
+        "collective": lambda: _named(take("collective"), columns.collectives),
+        "group_size": lambda: _known(take("group_size"), pl.Int32),
+        "from_graph": lambda: pl.Series(take("from_graph")),
+    }
+    return _frame("device_events", made)
+
+
+def _steps(take: Take) -> pl.DataFrame:
+    made = {name: lambda name=name: pl.Series(take(name)) for name in ("number", "start_ns", "end_ns", "thread")}
+    frame = pl.DataFrame({name: make() for name, make in made.items()})
+    return frame.with_columns(mark=pl.lit("ProfilerStep")).select(pl.col(c).cast(t) for c, t in TABLE["marked_steps"].schema.items())
+
+
+def _allocations(take: Take) -> pl.DataFrame:
+    return _frame("allocations", {name: lambda name=name: _known(take(name)) for name in TABLE["allocations"].schema})
+
+
+def _threads(columns: Columns) -> pl.DataFrame:
+    rows = []
+    for index, (pid, tid) in enumerate(columns.threads):
+        name = columns.thread_names.get((pid, tid)) or (tid if isinstance(tid, str) and not tid.lstrip("-").isdigit() else None)
+        rows.append((index, number_in(pid), number_in(tid), name))
+    return pl.DataFrame(rows, schema=TABLE["trace_threads"].schema, orient="row")
+
+
+def _frame(table: str, made: dict[str, Callable[[], pl.Series]]) -> pl.DataFrame:
+    schema = TABLE[table].schema
+    return pl.DataFrame([made[name]().cast(kind).alias(name) for name, kind in schema.items()])
+
+
+def _flags(values: Array) -> pl.Series:
+    return pl.DataFrame({"flag": values}).select(pl.when(pl.col("flag") >= 0).then(pl.col("flag") == 1))["flag"]
+
+
+def _product(codes: Array, texts: Codes) -> pl.Series:
+    """Grid or block, as `[2, 1, 1]`, as the number of its elements; null where it has none or is garbage."""
+    sizes = np.array([_size(text) for text in texts] or [NULL], dtype=np.int64)
+    return _known(np.where(codes < 0, NULL, sizes[np.maximum(codes, 0)]))
+
+
+def _size(text: bytes) -> int:
+    sides = re.findall(rb"-?\d+", text) if text.startswith(b"[") else []
+    size = 1
+    for side in sides:
+        size *= int(side) if len(side) < 20 else 0
+    return size if sides and 0 < size < 2**63 and not any(side.startswith(b"-") for side in sides) else NULL

@@ -1,0 +1,136 @@
+"""Reads the Chrome trace of PyTorch's profiler (Kineto), plain or gzip, of one rank."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections import Counter
+from contextlib import ExitStack
+from pathlib import Path
+
+from slowstep.errors import UnreadableInput
+from slowstep.sources._gzip import Unpacked, peek
+from slowstep.sources._kineto_columns import Columns
+from slowstep.sources._kineto_facts import devices_table, host_of, rank_of, recorded_kinds, vendor_of
+from slowstep.sources._kineto_health import health_rows
+from slowstep.sources._kineto_reader import EventReader, metadata
+from slowstep.sources._kineto_tables import finished_tables
+from slowstep.sources._kineto_text import EVENTS_KEY, MARK, SPACE
+from slowstep.sources._source import PLAIN, Reading, Source
+from slowstep.timeline.timeline import RunFacts, Timeline
+from slowstep.timeline.trace import TraceFacts
+
+# Some 4,000 events: enough that what is done once per chunk costs nothing, little enough to stay in the processor's caches.
+CHUNK_BYTES = 1 << 20
+LEAST_CHUNK_BYTES = 1 << 17
+# Decoded events take about ten times their text; the dictionaries and the finished tables take the rest of what is allowed.
+_CHUNK_SHARE = 1 / 64
+_COLUMNS_SHARE = 1 / 4
+# The list of events may stand behind other things; further in than this, a file is not recognised.
+_SNIFF_BYTES = 16 << 20
+_LIST_OF_EVENTS = re.compile(rb'\[\s*\{[^{}]*"ph"\s*:\s*"')
+
+
+def sniff(head: bytes, path: Path) -> bool:
+    """A JSON object with a list of trace events, or a plain list of them."""
+    text = head.removeprefix(MARK).lstrip(SPACE)
+    if text.startswith(b"["):
+        return bool(_LIST_OF_EVENTS.match(text))
+    if not text.startswith(b"{"):
+        return False
+    if EVENTS_KEY.search(head):
+        return True
+    return _has_events(path)
+
+
+def _has_events(path: Path) -> bool:
+    before = b""
+    for block in peek(path, _SNIFF_BYTES):
+        if EVENTS_KEY.search(before + block):
+            return True
+        before = block[-64:]
+    return False
+
+
+def read(path: Path, how: Reading = PLAIN) -> Timeline:
+    """Read one rank's trace. Raises UnreadableInput for what holds no events, or cannot be read at all."""
+    try:
+        with ExitStack() as stack:
+            return _read(path, how, stack)
+    except OSError as error:
+        raise UnreadableInput(f"{path} cannot be read: {error.strerror or error}.") from error
+
+
+def _read(path: Path, how: Reading, stack: ExitStack) -> Timeline:
+    counts: Counter[str] = Counter()
+    limit = how.memory_bytes
+    chunk_bytes = CHUNK_BYTES if limit is None else max(LEAST_CHUNK_BYTES, min(CHUNK_BYTES, int(limit * _CHUNK_SHARE)))
+    unpacked = Unpacked(path, chunk_bytes)
+    reader = EventReader(unpacked, counts)
+    columns = Columns(counts)
+    folder: Path | None = None
+    for events in reader:
+        columns.add(events)
+        how.progress(unpacked.share)
+        if limit is not None and sum(grown.held_bytes for grown in columns.grown) > limit * _COLUMNS_SHARE:
+            folder = folder or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="slowstep-")))
+            for grown in columns.grown:
+                grown.spill(folder)
+    return _timeline(path, unpacked, reader, columns, counts, limit)
+
+
+def _timeline(
+    path: Path, unpacked: Unpacked, reader: EventReader, columns: Columns, counts: Counter[str], limit: int | None
+) -> Timeline:
+    rows = sum(grown.rows for grown in columns.grown)
+    if not rows:
+        raise UnreadableInput(_nothing(path, reader, unpacked, counts))
+    if unpacked.damage or not reader.complete:
+        counts["truncated"] = 1
+    counts["foreign"] = len(columns.groups.foreign)
+    about = metadata(reader.around, counts)
+    tables = finished_tables(columns, counts)
+    vendor = vendor_of(about, list(columns.names))
+    tables["trace_devices"] = devices_table(about, tables["device_events"], vendor)
+    recorded = recorded_kinds(about, tables)
+    is_kineto = bool(recorded & {"operators", "runtime", "device"}) or "schemaVersion" in about
+    counts["not-kineto"] = int(not is_kineto)
+    if len(tables["marked_steps"]):
+        counts["after-last-step"] = (tables["device_events"]["start_ns"] > tables["marked_steps"]["end_ns"].max()).sum()
+    held = sum(table.estimated_size() for table in tables.values())
+    counts["memory-limit"] = int(held) if limit is not None and held > limit else 0
+    rank, world_size = rank_of(about)
+    facts = TraceFacts(
+        format="Kineto trace" if is_kineto else "Chrome trace",
+        files=(str(path),),
+        bytes=unpacked.size_bytes,
+        events=sum(len(tables[name]) for name in ("host_events", "device_events", "marked_steps", "allocations")),
+        recorded=recorded,
+        framework="pytorch" if is_kineto else None,
+        schema_version=None if about.get("schemaVersion") is None else str(about["schemaVersion"]),
+        rank=rank,
+        world_size=world_size,
+        host=host_of(about),
+        vendor=vendor,
+        complete=not counts["truncated"],
+    )
+    run = RunFacts(name=path.name, command=(), started=None, started_ns=None, ended_ns=None, exit_code=None, stop_signals=(), warmup=None)
+    health = tuple(health_rows(counts, unpacked.damage))
+    return Timeline(source="kineto", tables=tables, processes=(), run=run, health=health, trace=facts)
+
+
+def _nothing(path: Path, reader: EventReader, unpacked: Unpacked, counts: Counter[str]) -> str:
+    if not unpacked.unpacked_bytes:
+        why = f"is empty: {unpacked.damage}" if unpacked.damage else "is empty"
+    elif not reader.found:
+        why = "holds no list of trace events (`traceEvents`)"
+    elif unpacked.damage or not reader.complete:
+        why = "was cut off before the first whole event"
+    elif counts["malformed"]:
+        why = f"holds no event that can be read: {counts['malformed']:,} are no JSON"
+    else:
+        why = "holds no event with a begin and a duration: nothing was profiled"
+    return f"{path} {why}. Record it again with torch.profiler, and let `export_chrome_trace` finish."
+
+
+SOURCE = Source(name="kineto", sniff=sniff, read=read)
