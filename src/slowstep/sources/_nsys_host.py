@@ -1,0 +1,122 @@
+"""What ran on the host threads, from an export of Nsight Systems: API calls, NVTX ranges, the profiler's own work."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import polars as pl
+
+from slowstep.health import Health
+from slowstep.sources._nsys_database import Database
+from slowstep.timeline.nesting import crossing
+
+CALLS: Final = ("CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_DRIVER")
+RANGES: Final = "NVTX_EVENTS"
+OVERHEAD: Final = ("CUPTI_ACTIVITY_KIND_OVERHEAD", "PROFILER_OVERHEAD")
+
+# ENUM_NSYS_EVENT_TYPE of the export: ranges of a thread (push and pop) and free ones (start and end, perhaps on another thread). While a
+# range is open, and in old exports, only its begin may be there.
+NESTED_RANGES: Final = (59, 70, 35)
+FREE_RANGES: Final = (60, 71, 37)
+
+# What torch.autograd.profiler.emit_nvtx writes after a name: ", seq = 3, op_id = 17, sizes = [[2, 3]], input_op_ids = [...]".
+PYTORCH: Final = r"^(?<name>.*?)(?:, seq = (?<sequence>-?\d+))?(?:, op_id = (?<external>\d+))?(?:, sizes = (?<shapes>.*?))?(?:, input_op_ids = .*)?$"
+OPERATOR: Final = r"^(?:aten|autograd|torch|prims|c10d|nccl|quantized|torchvision)::"
+NUMBERED_OPERATOR: Final = r"::|Backward\d*$"
+
+
+def of_process(database: Database, table: str, process: int | None) -> str:
+    """The SQL condition for the rows of one process in a table of thread ids.
+
+    A serialized thread id is 8 bits of hardware, 8 of virtual machine, 24 of process, 24 of thread (NVIDIA's documentation of the export
+    schema, "Serialized process and thread identifiers"); a serialized process id is the same with 0 as thread.
+    """
+    if process is None or not database.has(table, "globalTid"):
+        return "1"
+    return f'("globalTid" >> 24) = ({process} >> 24)'
+
+
+def calls(database: Database, process: int | None, strings: pl.DataFrame) -> pl.DataFrame:
+    """Calls of CUDA's runtime and driver: host events with the serialized thread id in `thread`."""
+    numbers = {"thread": "globalTid", "start_ns": "start", "end_ns": "end", "correlation": "correlationId", "name_id": "nameId"}
+    frames = [database.read(table, numbers, {"own_name": "name"}, of_process(database, table, process)) for table in CALLS]
+    # Names are few: made categories before the join, and cleaned once per name.
+    names = strings.select("id", _plain("value").alias("value"))
+    frame = pl.concat(frames).join(names, left_on="name_id", right_on="id", how="left", maintain_order="left")
+    name = pl.coalesce("value", _plain("own_name")).fill_null("(call without a name)")
+    # "cuLaunchKernel" is the driver's, "cudaLaunchKernel" the runtime's.
+    kind = pl.when(name.str.contains("^cu[A-Z]")).then(pl.lit("driver")).otherwise(pl.lit("runtime"))
+    return frame.select("thread", "start_ns", "end_ns", "correlation", name.alias("name"), kind.alias("kind"))
+
+
+def _plain(column: str) -> pl.Expr:
+    """The name of a call without the version of CUDA that it appeared in: `cudaLaunchKernel_ptsz_v7000` is `cudaLaunchKernel`."""
+    return pl.col(column).str.replace(r"(?:_ptsz|_ptds)?_v\d{4,5}$", "")
+
+
+def ranges(database: Database, process: int | None, strings: pl.DataFrame, end_ns: int) -> tuple[pl.DataFrame, list[Health]]:
+    """NVTX ranges: host events, with `free` for those of start and end. Ranges that are open at the end are closed at `end_ns`."""
+    numbers = {"thread": "globalTid", "start_ns": "start", "end_ns": "end", "type": "eventType", "text_id": "textId"}
+    frame = database.read(RANGES, numbers, {"text": "text"}, of_process(database, RANGES, process))
+    if database.has(RANGES, "eventType"):
+        frame = frame.filter(pl.col("type").is_in([*NESTED_RANGES, *FREE_RANGES]))
+    else:
+        frame = frame.filter(pl.col("end_ns").is_not_null())
+    open_ranges = frame["end_ns"].null_count()
+    frame = frame.join(strings, left_on="text_id", right_on="id", how="left", maintain_order="left").select(
+        "thread",
+        "start_ns",
+        pl.col("end_ns").fill_null(pl.max_horizontal(pl.lit(end_ns), "start_ns")),
+        pl.coalesce("text", "value").fill_null("(range without a name)").alias("text"),
+        pl.col("type").is_in(FREE_RANGES).fill_null(False).alias("free"),
+    )
+    health = []
+    if open_ranges:
+        remedy = "they were open when the recording ended, and are taken to end with it"
+        health.append(Health(name="open-ranges", severity="info", count=open_ranges, remedy=remedy))
+    return _understood(frame), health
+
+
+def _understood(frame: pl.DataFrame) -> pl.DataFrame:
+    """Names, operators and their numbers out of the texts of ranges."""
+    parts = pl.col("text").str.extract_groups(PYTORCH)
+    frame = frame.with_columns(pl.when(pl.col("text").str.contains(" = ", literal=True)).then(parts).alias("parts")).unnest("parts")
+    name = pl.coalesce("name", "text")
+    numbered = pl.col("sequence").is_not_null() | pl.col("external").is_not_null()
+    operator = name.str.contains(OPERATOR) | (numbered & name.str.contains(NUMBERED_OPERATOR))
+    sequence = pl.col("sequence").cast(pl.Int64, strict=False)
+    return frame.with_columns(
+        name.alias("name"),
+        pl.when(operator).then(pl.lit("operator")).otherwise(pl.lit("annotation")).alias("kind"),
+        pl.when(sequence >= 0).then(sequence).alias("sequence"),
+        pl.col("external").cast(pl.Int64, strict=False),
+    )
+
+
+def overhead(database: Database, process: int | None, strings: pl.DataFrame) -> pl.DataFrame:
+    """The profiler's own work on the threads of the process, as host events."""
+    numbers = {"thread": "globalTid", "start_ns": "start", "end_ns": "end", "name_id": "nameId"}
+    frames = [
+        database.read(table, numbers, where=of_process(database, table, process)) for table in OVERHEAD if database.has(table, "globalTid")
+    ]
+    if not frames:
+        return pl.DataFrame(schema={"thread": pl.Int64, "start_ns": pl.Int64, "end_ns": pl.Int64, "name": pl.String, "kind": pl.String})
+    frame = pl.concat(frames).join(strings, left_on="name_id", right_on="id", how="left", maintain_order="left")
+    name = pl.col("value").fill_null("profiler")
+    return frame.select("thread", "start_ns", "end_ns", name.alias("name"), pl.lit("overhead").alias("kind"))
+
+
+def nested(events: pl.DataFrame) -> tuple[pl.DataFrame, list[Health]]:
+    """The host events without ranges that cross others of their thread: free ranges and overhead go first, then other ranges."""
+    before = len(events)
+    free = pl.col("free").fill_null(False)
+    for may_go in (free | (pl.col("kind") == "overhead"), pl.col("kind") == "annotation", pl.col("kind") == "operator"):
+        crosses = crossing(*(events[name].to_numpy() for name in ("thread", "start_ns", "end_ns")))
+        if not np.any(crosses):
+            break
+        events = events.filter(~(pl.Series(crosses) & may_go))
+    if len(events) == before:
+        return events, []
+    remedy = "these ranges begin inside another one of their thread and end outside, so no time can be charged to them; they are left out"
+    return events, [Health(name="crossing-ranges", severity="notice", count=before - len(events), remedy=remedy)]
