@@ -17,9 +17,9 @@ What to try:
 from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
-from slowstep.diagnosis.gain import share_interval
+from slowstep.diagnosis.gain import share_interval, unknown_gain
 from slowstep.diagnosis.rule import Answer, Judged, Rule
-from slowstep.findings import Evidence, Finding, Fix, Gain
+from slowstep.findings import Evidence, Finding, Fix
 
 NAME = "debug-mode-on"
 # The least that a finding may claim (design).
@@ -56,7 +56,7 @@ def _judged(m: Measurements, modes: dict[str, float], *, share: float, low: floa
         share_high=high,
         claims=() if advisory else tuple(name for stage, name in m.ledger.parts if stage == "compute"),
         evidence=tuple(Evidence(name=name, value=on, unit=f"share of {m.work.looks} looks") for name, on in modes.items()),
-        gain=Gain(predicted=None, low=None, high=None, assumes="what it costs here was not measured"),
+        gain=unknown_gain("what it costs here was not measured"),
         fixes=tuple(Fix(text=FIXES.get(name, f"run without {name}")) for name in sorted(modes, key=lambda name: -modes[name])),
         advisory=advisory,
     )

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 
 from slowstep.analyses.ledger import CORE
 from slowstep.analyses.measurements import Measurements
-from slowstep.diagnosis.gain import share_interval
-from slowstep.diagnosis.machine_side import advice, unknown_gain
+from slowstep.diagnosis.advice import advice
+from slowstep.diagnosis.gain import share_interval, unknown_gain
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
 from slowstep.stages import STAGES
