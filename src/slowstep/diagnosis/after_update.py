@@ -13,12 +13,10 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps import Floats
 from slowstep.analyses.timed_gaps import GapFunction
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
-from slowstep.diagnosis.rule import Judged
+from slowstep.diagnosis.rule import CLAIM, Judged
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE, producers_beside_ns, with_core_delay
 from slowstep.findings import Evidence, Finding, Fix
 
-# The least that a finding may claim (design); below it neither function nor gain is worth a line.
-CLAIM = 0.03
 # A share that is known from calls timed in a few gaps, either way: timing slows Python code, and what that costs is taken out by estimate.
 TIMED_SPREAD = 0.15
 # The fix that is advised for what need not run after every update: once in so many steps.

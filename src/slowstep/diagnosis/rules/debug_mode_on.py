@@ -18,12 +18,10 @@ from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.gain import share_interval, unknown_gain
-from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
 
 NAME = "debug-mode-on"
-# The least that a finding may claim (design).
-CLAIM = 0.03
 # Often on purpose, and free where an operation has one algorithm only.
 HARMLESS = "deterministic algorithms"
 FIXES = {

@@ -20,10 +20,10 @@ from __future__ import annotations
 
 from slowstep.analyses.ledger import CORE, SMALL, Part
 from slowstep.analyses.measurements import Measurements
-from slowstep.diagnosis.after_update import CLAIM, TIMED_SPREAD, better_named, shortened
+from slowstep.diagnosis.after_update import TIMED_SPREAD, better_named, shortened
 from slowstep.diagnosis.gain import predict, share_interval
 from slowstep.diagnosis.growing import growing
-from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import stack_spread, with_core_delay
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.stages import CALLBACK, LOGGING, PROGRESS, UNATTRIBUTED, VALIDATION
