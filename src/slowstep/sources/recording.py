@@ -11,8 +11,9 @@ import polars as pl
 from slowstep.errors import UnreadableInput
 from slowstep.health import Health
 from slowstep.sources._cells import name_cells
+from slowstep.sources._recording_facts import process_facts, run_facts
 from slowstep.sources._recording_machine import machine_tables
-from slowstep.sources._recording_notes import Notes, process_facts, read_notes, run_facts
+from slowstep.sources._recording_notes import Notes, read_notes
 from slowstep.sources._recording_process import process_tables
 from slowstep.sources._recording_records import Lost, Records, losses, read_records
 from slowstep.sources._source import PLAIN, Reading, Source
