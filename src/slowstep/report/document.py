@@ -237,13 +237,17 @@ def json_schema() -> dict[str, Any]:
 
 def validate(report: dict[str, Any] | Report) -> None:
     """Hold a report against its schema and its accounts. Raises ValueError with every fault; needs the package jsonschema."""
+    found = faults(report)
+    if found:
+        raise ValueError("no valid report:\n" + "\n".join(sorted(found)))
+
+
+def faults(report: dict[str, Any] | Report) -> list[str]:
+    """What of a report breaks its schema or, where that holds, its accounts; needs the package jsonschema."""
     import jsonschema
 
     validator = jsonschema.Draft202012Validator(json_schema())
-    faults = [f"{error.json_path}: {error.message}" for error in validator.iter_errors(report)]
-    faults = faults or unbalanced(report["ledger"])
-    if faults:
-        raise ValueError("no valid report:\n" + "\n".join(sorted(faults)))
+    return [f"{error.json_path}: {error.message}" for error in validator.iter_errors(report)] or unbalanced(report["ledger"])
 
 
 def unbalanced(ledger: list[LedgerRow]) -> list[str]:
