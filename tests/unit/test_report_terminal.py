@@ -105,6 +105,20 @@ def test_what_is_cut_is_said(bottleneck):
     assert "and 2 more doubts in report.json" in text
 
 
+def test_advice_that_could_not_be_given_is_not_on_the_screen(bottleneck):
+    advice = {"rule": "memory-growth", "reason": "the window is too short", "advisory": True}
+    bottleneck["not_judged"] = [advice, {"rule": "small-batch", "reason": "all steps had the same size", "advisory": False}]
+
+    text = render(bottleneck, width=80, color=False)
+
+    assert "Not judged  small-batch (all steps had the same size)\n" in text
+    assert "memory-growth" not in text
+
+    bottleneck["not_judged"] = [advice]
+
+    assert "Not judged" not in render(bottleneck, width=80, color=False)
+
+
 def test_a_fault_comes_before_a_notice_and_mere_information_is_left_out(sample_report):
     report = sample_report("healthy")
     kinds = [("a", "info"), ("b", "notice"), ("c", "data_loss"), ("d", "error")]

@@ -63,7 +63,7 @@ def diagnose(m: Measurements) -> Diagnosis:
             continue
         answer = rule.judge(m)
         if isinstance(answer, NotJudged):
-            unjudged.append(answer)
+            unjudged.append(replace(answer, advisory=rule.advisory))
         elif answer is not None and answer.finding.advisory:
             advice.append(answer.finding)
         elif answer is not None and not _loses(answer.finding):
@@ -168,8 +168,8 @@ def _not_healthy(m: Measurements, leading: list[Judged], uncertain: list[Judged]
         spread = f"{doubtful.share_low:.0%} to {doubtful.share_high:.0%} of the time"
         return f"undetermined, because {doubtful.rule} may concern {spread}; record more of it: several epochs or checkpoints"
     for skipped in unjudged:
-        rule = rules()[skipped.rule]
-        if not rule.advisory and max(m.ledger.share(stage) for stage in rule.stages) >= UNJUDGED_STAGE:
+        stages = rules()[skipped.rule].stages
+        if not skipped.advisory and max(m.ledger.share(stage) for stage in stages) >= UNJUDGED_STAGE:
             return f"undetermined, because {skipped.rule} could not be judged: {skipped.reason}"
     return None
 

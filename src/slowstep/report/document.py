@@ -191,10 +191,11 @@ class Next(TypedDict):
 
 
 class NotJudgedRow(TypedDict):
-    """A rule that could not judge."""
+    """A rule that could not judge; `advisory` where all that it could have found is advice."""
 
     rule: str
     reason: str
+    advisory: NotRequired[bool]
 
 
 class HealthRow(TypedDict):
