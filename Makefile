@@ -2,6 +2,7 @@
 SHELL := /bin/bash
 VENV ?= .venv
 STAMP := $(VENV)/.installed
+DEMO_STAMP := $(VENV)/.installed-demo
 BIN := $(VENV)/bin
 FIT := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python3.14; do \
@@ -19,10 +20,20 @@ help:
 
 venv: $(STAMP)
 
-$(STAMP): pyproject.toml
+define make_venv
 	@test -n '$(PYTHON)' || { echo 'No Python >= 3.11 with venv was found. Install one, or name it: make PYTHON=/path/to/python3.' >&2; exit 1; }
 	@$(BIN)/python -c '$(FIT)' 2>/dev/null || $(PYTHON) -m venv --clear $(VENV)
+endef
+
+# All that the demo needs is among what the tests need.
+$(STAMP): pyproject.toml
+	$(make_venv)
 	$(BIN)/python -m pip install --quiet -e '.[test]'
+	@touch $(DEMO_STAMP) $@
+
+$(DEMO_STAMP): pyproject.toml
+	$(make_venv)
+	$(BIN)/python -m pip install --quiet -e '.[demo]'
 	@touch $@
 
 lint: $(STAMP)
@@ -37,7 +48,7 @@ test: lint
 check: lint
 	$(BIN)/python -m pytest -m 'not slow' -n auto
 
-demo: $(STAMP)
+demo: $(DEMO_STAMP)
 	$(BIN)/slowstep run examples/case_study/train.py --variant serial-loader
 
 bench: $(STAMP)

@@ -17,16 +17,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.fixture
-def snapshot(request: pytest.FixtureRequest) -> Callable[[Path, str], None]:
-    """Holds a text against a checked-in file; `--update-snapshots` writes that file."""
+def looked_at(request: pytest.FixtureRequest) -> Callable[[Path, str], str]:
+    """The checked-in text that a text is to be; with `--update-snapshots` the text itself, which is then checked in."""
 
-    def check(path: Path, text: str) -> None:
+    def read(path: Path, text: str) -> str:
         if request.config.getoption("--update-snapshots"):
             path.write_text(text, encoding="utf-8")
         assert path.exists(), f"{path} is missing: run with --update-snapshots"
-        assert text == path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
 
-    return check
+    return read
 
 
 @pytest.fixture

@@ -82,10 +82,14 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotJudged:
-    """A rule that could not judge, and why: that is different from having looked and found nothing."""
+    """A rule that could not judge, and why: that is different from having looked and found nothing.
+
+    `advisory` where all that the rule could have found is advice; the engine says so, rules need not.
+    """
 
     rule: str
     reason: str
+    advisory: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

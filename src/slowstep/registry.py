@@ -41,6 +41,6 @@ def _modules(package_name: str) -> list[ModuleType]:
 def _imported(package: ModuleType, name: str) -> ModuleType:
     try:
         return importlib.import_module(f"{package.__name__}.{name}")
-    except Exception as error:
+    except Exception as error:  # importing runs the file, and that may raise anything; all of it means the same to the user
         where = f"{next(iter(package.__path__))}/{name}.py"
         raise DiscoveryError(f"{where} cannot be imported: {type(error).__name__}: {error}. Repair or remove the file.") from error

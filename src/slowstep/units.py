@@ -7,6 +7,8 @@ import re
 from typing import Final
 
 UNKNOWN: Final = "not measured"
+MIB: Final = 2.0**20
+GIB: Final = 2.0**30
 
 _NS_PER_UNIT: Final = (("h", 3_600_000_000_000), ("min", 60_000_000_000), ("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000))
 _BYTE_UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")

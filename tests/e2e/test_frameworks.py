@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import json
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -136,13 +135,6 @@ def train(epochs=1, accumulate=1, validate=False, on_step=lambda: time.sleep(0.0
     return layer
 """,
 }
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    server = Server()
-    yield server
-    server.close()
 
 
 def run(server: Server, place: Path, framework: str, main: str, **options: Any) -> Ran:

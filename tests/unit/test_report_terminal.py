@@ -16,8 +16,10 @@ NAMES = ["bottleneck", "healthy", "undetermined", "unknown", "nothing", "ranks"]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_report_looks_as_it_was_last_looked_at(sample_report, snapshot, name):
-    snapshot(REPORTS / f"{name}.80.txt", render(sample_report(name), width=80, color=False))
+def test_the_report_looks_as_it_was_last_looked_at(sample_report, looked_at, name):
+    text = render(sample_report(name), width=80, color=False)
+
+    assert text == looked_at(REPORTS / f"{name}.80.txt", text)
 
 
 @pytest.mark.parametrize("width", [60, 80, 140])
@@ -101,6 +103,20 @@ def test_what_is_cut_is_said(bottleneck):
     assert "reason 1" in text
     assert "reason 2" not in text
     assert "and 2 more doubts in report.json" in text
+
+
+def test_advice_that_could_not_be_given_is_not_on_the_screen(bottleneck):
+    advice = {"rule": "memory-growth", "reason": "the window is too short", "advisory": True}
+    bottleneck["not_judged"] = [advice, {"rule": "small-batch", "reason": "all steps had the same size", "advisory": False}]
+
+    text = render(bottleneck, width=80, color=False)
+
+    assert "Not judged  small-batch (all steps had the same size)\n" in text
+    assert "memory-growth" not in text
+
+    bottleneck["not_judged"] = [advice]
+
+    assert "Not judged" not in render(bottleneck, width=80, color=False)
 
 
 def test_a_fault_comes_before_a_notice_and_mere_information_is_left_out(sample_report):

@@ -8,12 +8,14 @@ import numpy as np
 import polars as pl
 
 from slowstep.analyses.before_update import BeforeUpdate, find_before_update
+from slowstep.analyses.between_forwards import between_forwards_share
 from slowstep.analyses.calls import Function, dominant_of_fetch, read_calls
 from slowstep.analyses.captures import Capture, find_capture
+from slowstep.analyses.charging import build_ledger
 from slowstep.analyses.fixed_cost import FixedCost, find_fixed_cost
 from slowstep.analyses.functions import read_stacks, shown
 from slowstep.analyses.input_facts import InputFacts, find_input_facts
-from slowstep.analyses.ledger import CORE, Ledger, between_forwards_share, build_ledger
+from slowstep.analyses.ledger import CORE, Ledger
 from slowstep.analyses.load import Load, find_load
 from slowstep.analyses.loop_input import LoopInput, find_loop_input
 from slowstep.analyses.machine import Machine, find_machine

@@ -22,6 +22,8 @@ from slowstep.record.place import find_place
 # Five steps, after a warm-up of any usual training.
 USUAL_CAPTURE = "31-35"
 MOST_CAPTURED = 20
+# What typer raises for a mistake in a command line. Of its errors only this one's child has a public name: typer carries its own click.
+_MISTAKE: Any = typer.BadParameter.__base__
 
 
 class RunCommand(TyperCommand):
@@ -37,9 +39,8 @@ class RunCommand(TyperCommand):
         rest = args[end + 1 :] if args[end : end + 1] == ["--"] else args[end:]
         try:
             return super().parse_args(ctx, [*args[:end], "--", *rest])
-        except Exception as error:
-            if hasattr(error, "exit_code") and hasattr(error, "show"):
-                error.exit_code = CommandNotStarted.OWN_FAILURE
+        except _MISTAKE as error:
+            error.exit_code = CommandNotStarted.OWN_FAILURE
             raise
 
     def _count_own_words(self, args: list[str]) -> int:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from slowstep.analyses.ledger import CORE
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps import Floats
+from slowstep.diagnosis.gain import Case
 from slowstep.diagnosis.input_side import Side
 
 # The cores bind when they need so much longer than the training thread alone: less is within what the two are measured to.
@@ -30,6 +31,11 @@ class CoreDemand:
     def claims(self) -> tuple[str, ...]:
         """The ledger parts of what is lost beside the waits for input."""
         return (CORE,) if self.lost_ns.any() else ()
+
+
+def core_bound_case(side: Side, removed_ns: Floats, cpu_ns: float, workers: int) -> Case:
+    """What binds where producers need `cpu_ns` per step and nothing but cores: what all need of these, or a worker for its share."""
+    return Case(removed_ns=removed_ns, beside_ns=max((side.trainer_cpu_ns + cpu_ns) / side.cores, cpu_ns / workers))
 
 
 def core_demand(m: Measurements, side: Side) -> CoreDemand:

@@ -29,7 +29,7 @@ STEPS_AT_LEAST = 30
 
 def diagnose(m: Measurements) -> Diagnosis:
     """Judge the measurements by every rule and draw the verdict."""
-    answers = sort_answers(rule.judge(m) for rule in rules().values() if rule.judge is not None)
+    answers = sort_answers((rule, rule.judge(m)) for rule in rules().values() if rule.judge is not None)
     leading = answers.leading
     return Diagnosis(
         findings=answers.findings,
@@ -103,8 +103,8 @@ def _not_healthy(m: Measurements, leading: list[Judged], uncertain: list[Judged]
         spread = f"{doubtful.share_low:.0%} to {doubtful.share_high:.0%} of the time"
         return f"undetermined, because {doubtful.rule} may concern {spread}; record more of it: several epochs or checkpoints"
     for skipped in unjudged:
-        rule = rules()[skipped.rule]
-        if not rule.advisory and max(m.ledger.share(stage) for stage in rule.stages) >= UNJUDGED_STAGE:
+        stages = rules()[skipped.rule].stages
+        if not skipped.advisory and max(m.ledger.share(stage) for stage in stages) >= UNJUDGED_STAGE:
             return f"undetermined, because {skipped.rule} could not be judged: {skipped.reason}"
     return None
 

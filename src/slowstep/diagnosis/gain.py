@@ -56,6 +56,11 @@ def predict(m: Measurements, c: Counterfactual) -> Gain:
     return Gain(predicted=expected, low=min(low, expected), high=max(high, expected), assumes=c.assumes)
 
 
+def unknown_gain(assumes: str) -> Gain:
+    """A gain that cannot be predicted, with the assumption that it rests on."""
+    return Gain(predicted=None, low=None, high=None, assumes=assumes)
+
+
 def _clocks(m: Measurements) -> list[Floats]:
     """Wall time per step and, where others use the machine, also without the training thread's run-queue delay."""
     return [m.step_ns, m.step_ns - m.delay_ns] if m.load.busy else [m.step_ns]

@@ -6,13 +6,12 @@ from slowstep.analyses.growth import Growth
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps import Floats
 from slowstep.diagnosis.gain import Case, Counterfactual
+from slowstep.diagnosis.rule import CLAIM
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE, producers_beside_ns, with_core_delay
 from slowstep.findings import Evidence
 
 # Over the run a step grows by so much of the first at least: under that, the drift of a machine.
 GROWN_BY = 0.10
-# The least that a finding may claim (design).
-CLAIM = 0.03
 # Of the stacks of a function, so many must stand in code that encodes or writes files, for it to be called a file that grows.
 WRITING = 0.3
 

@@ -57,12 +57,12 @@ def rules() -> dict[str, Rule]:
     return {rule.name: rule for rule in found.values() if isinstance(rule, Rule)}
 
 
-def sort_answers(answers: Iterable[Answer]) -> Answers:
+def sort_answers(answers: Iterable[tuple[Rule, Answer]]) -> Answers:
     """Fold what claims the same, leave out what would lose, and put the rest in order."""
     sorted_out, claimed = Answers(), list[Judged]()
-    for answer in answers:
+    for rule, answer in answers:
         if isinstance(answer, NotJudged):
-            sorted_out.unjudged.append(answer)
+            sorted_out.unjudged.append(replace(answer, advisory=rule.advisory))
         elif answer is not None and answer.finding.advisory:
             sorted_out.advice.append(answer.finding)
         elif answer is not None and not loses(answer.finding):

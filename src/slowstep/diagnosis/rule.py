@@ -10,6 +10,9 @@ from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.diagnosis.gain import Counterfactual
 from slowstep.findings import Finding, NotJudged
 
+# The least share of the window that a finding may claim (design): below it neither problem nor gain is worth a line.
+CLAIM = 0.03
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Judged:

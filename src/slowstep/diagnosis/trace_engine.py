@@ -29,7 +29,7 @@ COVERED_AT_LEAST = 0.90
 
 def diagnose_trace(m: TraceMeasurements) -> Diagnosis:
     """Judge one rank's trace by every rule that judges traces."""
-    answers = sort_answers(rule.judge_trace(m) for rule in rules().values() if rule.judge_trace is not None)
+    answers = sort_answers((rule, rule.judge_trace(m)) for rule in rules().values() if rule.judge_trace is not None)
     return Diagnosis(
         findings=answers.findings,
         not_judged=tuple(answers.unjudged),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from slowstep.record.kernel_files import read_text
+
 # Version 1 says "no limit" by the largest multiple of a page that fits into 63 bits; nothing has as much memory as an eighth of that.
 _NO_LIMIT_BYTES: Final = 1 << 60
 
@@ -50,7 +52,7 @@ def _folders(controller: str, pid: int | str, proc: str, sys: str) -> list[str]:
     In a container the path in /proc may be the host's while /sys shows the container's own group as the root: all are tried.
     """
     folders = []
-    for line in (_text(f"{proc}/{pid}/cgroup") or "").splitlines():
+    for line in (read_text(f"{proc}/{pid}/cgroup") or "").splitlines():
         _, controllers, path = line.split(":", 2)
         if controllers and controller not in controllers.split(","):
             continue
@@ -64,7 +66,7 @@ def _folders(controller: str, pid: int | str, proc: str, sys: str) -> list[str]:
 
 
 def _quota(folder: str) -> Quota | None:
-    unified = (_text(folder + "/cpu.max") or "").split()
+    unified = (read_text(folder + "/cpu.max") or "").split()
     quota, period = unified if len(unified) == 2 else (_word(folder + "/cpu.cfs_quota_us"), _word(folder + "/cpu.cfs_period_us"))
     if not quota.isdigit() or not period.isdigit() or int(period) == 0:
         return None
@@ -81,12 +83,4 @@ def _memory_limit(folder: str) -> MemoryLimit | None:
 
 
 def _word(path: str) -> str:
-    return (_text(path) or "").strip()
-
-
-def _text(path: str) -> str | None:
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read()
-    except OSError:
-        return None
+    return (read_text(path) or "").strip()

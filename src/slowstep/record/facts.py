@@ -11,6 +11,7 @@ from typing import Any
 from slowstep.record.accelerators import accelerators
 from slowstep.record.cgroups import find_quota
 from slowstep.record.format import FORMAT_VERSION
+from slowstep.record.kernel_files import read_text
 from slowstep.record.redact import known_variables, redact_command
 
 
@@ -94,7 +95,7 @@ def cpu_quota() -> float | None:
 
 def memory_available_bytes() -> int | None:
     """Memory that could be used without swapping, by the kernel's estimate; the limit of a control group is left out of it."""
-    line = next((line for line in (_text("/proc/meminfo") or "").splitlines() if line.startswith("MemAvailable:")), "")
+    line = next((line for line in (read_text("/proc/meminfo") or "").splitlines() if line.startswith("MemAvailable:")), "")
     words = line.split()
     return int(words[1]) * 1024 if len(words) > 1 and words[1].isdigit() else None
 
@@ -107,13 +108,5 @@ def _cwd() -> str | None:
 
 
 def _first_line(path: str) -> str | None:
-    lines = (_text(path) or "").splitlines()
+    lines = (read_text(path) or "").splitlines()
     return lines[0].strip() if lines else None
-
-
-def _text(path: str) -> str | None:
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read()
-    except OSError:
-        return None

@@ -191,10 +191,11 @@ class Next(TypedDict):
 
 
 class NotJudgedRow(TypedDict):
-    """A rule that could not judge."""
+    """A rule that could not judge; `advisory` where all that it could have found is advice."""
 
     rule: str
     reason: str
+    advisory: NotRequired[bool]
 
 
 class HealthRow(TypedDict):
@@ -237,13 +238,17 @@ def json_schema() -> dict[str, Any]:
 
 def validate(report: dict[str, Any] | Report) -> None:
     """Hold a report against its schema and its accounts. Raises ValueError with every fault; needs the package jsonschema."""
+    found = faults(report)
+    if found:
+        raise ValueError("no valid report:\n" + "\n".join(sorted(found)))
+
+
+def faults(report: dict[str, Any] | Report) -> list[str]:
+    """What of a report breaks its schema or, where that holds, its accounts; needs the package jsonschema."""
     import jsonschema
 
     validator = jsonschema.Draft202012Validator(json_schema())
-    faults = [f"{error.json_path}: {error.message}" for error in validator.iter_errors(report)]
-    faults = faults or unbalanced(report["ledger"])
-    if faults:
-        raise ValueError("no valid report:\n" + "\n".join(sorted(faults)))
+    return [f"{error.json_path}: {error.message}" for error in validator.iter_errors(report)] or unbalanced(report["ledger"])
 
 
 def unbalanced(ledger: list[LedgerRow]) -> list[str]:

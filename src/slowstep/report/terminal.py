@@ -133,8 +133,10 @@ def _draw_footer(canvas: Canvas, report: Report) -> None:
     following = report["next"]
     if following is not None and following["stage"] is not None and report["findings"]:
         _labelled(canvas, "Then", f"what binds is {following['predicted'] or following['stage']}")
-    if report["not_judged"]:
-        _labelled(canvas, "Not judged", _not_judged(report["not_judged"]))
+    # Advice that could not be given leaves no doubt in the answer: it stands in report.json only.
+    unjudged = [row for row in report["not_judged"] if not row.get("advisory")]
+    if unjudged:
+        _labelled(canvas, "Not judged", _not_judged(unjudged))
     _draw_health(canvas, report["health"])
     _labelled(canvas, "Own cost", _own_cost(report))
     canvas.line(("Next".ljust(_LABEL_CELLS), "bold"), " ", (_next_command(report), "bold cyan"))

@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from slowstep.record import format as fmt
 from slowstep.sources._recording_notes import Notes
+from slowstep.sources._recording_records import Records
 from slowstep.timeline.schema import TABLE
-
-Records = NDArray[Any]
 
 # Columns of a table by the field that holds each, of the kind named. A trailing "?" marks where -1 is null.
 _PLAIN: Mapping[str, tuple[int, Mapping[str, str]]] = {
+    "readings": (fmt.READING_CPU, {"tree_cpu_ns": "a", "busy_cpu_ns": "b", "stolen_cpu_ns": "c"}),
+    "launcher_costs": (fmt.READING_COST, {"cpu_ns": "a"}),
     "run_delays": (fmt.READING_DELAY, {"delay_ns": "a", "watched": "b", "threads": "c"}),
     "tree_io": (fmt.READING_IO, {"called_bytes": "a", "read_bytes": "b", "written_bytes": "c"}),
     "tree_memory": (fmt.READING_RSS, {"resident_bytes": "a", "own_bytes": "b", "largest_bytes": "c", "largest_pid": "thread"}),

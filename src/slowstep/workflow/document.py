@@ -51,7 +51,7 @@ def fill(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosis
         "verdict": cast(Any, asdict(diagnosis.verdict)),
         "findings": [finding_row(finding) for finding in diagnosis.findings],
         "next": {"stage": diagnosis.next.stage, "predicted": diagnosis.next.predicted} if diagnosis.next else None,
-        "not_judged": [{"rule": row.rule, "reason": row.reason} for row in diagnosis.not_judged],
+        "not_judged": [{"rule": row.rule, "reason": row.reason, "advisory": row.advisory} for row in diagnosis.not_judged],
         "health": [health_row(row) for row in (*timeline.health, *_doubts(timeline, m))],
         "overhead": _overhead(m.own_cost),
         "experiments": [],

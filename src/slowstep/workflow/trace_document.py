@@ -33,7 +33,7 @@ def fill_trace(path: Path, m: TraceMeasurements, diagnosis: Diagnosis, health: I
         "verdict": cast(Any, asdict(diagnosis.verdict)),
         "findings": [finding_row(finding) for finding in diagnosis.findings],
         "next": {"stage": diagnosis.next.stage, "predicted": diagnosis.next.predicted} if diagnosis.next else None,
-        "not_judged": [{"rule": row.rule, "reason": row.reason} for row in diagnosis.not_judged],
+        "not_judged": [{"rule": row.rule, "reason": row.reason, "advisory": row.advisory} for row in diagnosis.not_judged],
         "health": [health_row(row) for row in health],
         # What the profiler cost is in the trace's times, and nobody knows how much.
         "overhead": {"us_per_step": None, "share": None},

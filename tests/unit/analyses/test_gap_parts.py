@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from made_recordings import MS, SCRIPT, Training, make_recording
+from slowstep.analyses.charging import build_ledger
 from slowstep.analyses.functions import read_stacks
-from slowstep.analyses.ledger import Ledger, build_ledger
+from slowstep.analyses.ledger import Ledger
 from slowstep.analyses.producers import divide_waits, find_fetches
 from slowstep.analyses.steps import find_steps
 from slowstep.analyses.stops import NO_STOPS

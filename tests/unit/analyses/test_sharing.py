@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,17 +11,29 @@ from slowstep.analyses.measurements import Measurements, measure
 from slowstep.analyses.sharing import WAITING
 
 
-def _measured(folder: Path, **what: float) -> Measurements:
-    """Steps of 20 ms with a backward of 10."""
-    events = Events(folder, rank=(0, 2))
+def _trained(events: Events, inside: Callable[[float], None]) -> Measurements:
+    """Steps of 20 ms with a backward of 10; `inside` adds what was recorded in the step that begins at its argument."""
     events.loader()
     for k in range(6):
         begin = 20.0 * k
         events.wait(begin, begin + 2, k)
         events.backward(begin + 5, begin + 15)
-        events.backward_cpu(begin + 5, begin + 15, **what)
+        inside(begin)
         events.update(begin + 15, begin + 20)
     return measure(events.timeline(), warmup=0)
+
+
+def _measured(folder: Path, **what: float) -> Measurements:
+    events = Events(folder, rank=(0, 2))
+    return _trained(events, lambda begin: events.backward_cpu(begin + 5, begin + 15, **what))
+
+
+def _six_steps(events: Events, begin: float = 0.0) -> float:
+    """Six plain steps from `begin` on, and when they end, in ms."""
+    events.loader()
+    for k in range(6):
+        begin = events.step(begin, batch=k)
+    return begin
 
 
 def _mean_ms(m: Measurements, stage: str, *names: str) -> float:
@@ -59,15 +72,12 @@ def test_without_the_run_queue_delay_nothing_is_estimated_and_that_is_known(tmp_
 
 def test_a_collective_inside_backward_is_not_counted_twice(tmp_path: Path) -> None:
     events = Events(tmp_path, rank=(0, 2))
-    events.loader()
-    for k in range(6):
-        begin = 20.0 * k
-        events.wait(begin, begin + 2, k)
-        events.backward(begin + 5, begin + 15)
+
+    def inside(begin: float) -> None:
         events.backward_cpu(begin + 5, begin + 15, cpu=3)
         events.collective(begin + 6, begin + 11)
-        events.update(begin + 15, begin + 20)
-    m = measure(events.timeline(), warmup=0)
+
+    m = _trained(events, inside)
 
     assert _mean_ms(m, "gradient_sharing", "all_reduce") == pytest.approx(5)
     assert _mean_ms(m, "gradient_sharing", WAITING) == pytest.approx(2)
@@ -75,29 +85,18 @@ def test_a_collective_inside_backward_is_not_counted_twice(tmp_path: Path) -> No
 
 def test_of_a_backward_within_a_backward_only_the_outer_one_counts(tmp_path: Path) -> None:
     events = Events(tmp_path, rank=(0, 2))
-    events.loader()
-    for k in range(6):
-        begin = 20.0 * k
-        events.wait(begin, begin + 2, k)
-        events.backward(begin + 5, begin + 15)
+
+    def inside(begin: float) -> None:
         events.backward_cpu(begin + 6, begin + 10, cpu=1)
         events.backward_cpu(begin + 5, begin + 15, cpu=4)
-        events.update(begin + 15, begin + 20)
 
-    assert _mean_ms(measure(events.timeline(), warmup=0), "gradient_sharing") == pytest.approx(6)
+    assert _mean_ms(_trained(events, inside), "gradient_sharing") == pytest.approx(6)
 
 
 def test_with_an_accelerator_a_blocked_backward_waits_for_that(tmp_path: Path) -> None:
     events = Events(tmp_path, rank=(0, 2))
     events.trainer.lines.append({"kind": "facts", "cuda_available": True})
-    events.loader()
-    for k in range(6):
-        begin = 20.0 * k
-        events.wait(begin, begin + 2, k)
-        events.backward(begin + 5, begin + 15)
-        events.backward_cpu(begin + 5, begin + 15, cpu=3)
-        events.update(begin + 15, begin + 20)
-    m = measure(events.timeline(), warmup=0)
+    m = _trained(events, lambda begin: events.backward_cpu(begin + 5, begin + 15, cpu=3))
 
     assert _mean_ms(m, "gradient_sharing") == 0
     assert not m.sharing.seen
@@ -107,10 +106,7 @@ def test_with_an_accelerator_a_blocked_backward_waits_for_that(tmp_path: Path) -
 def test_ranks_that_train_at_the_same_time_divide_the_cores(tmp_path: Path, cores: int, ranks: int, left: float) -> None:
     for i in range(ranks):
         events = Events(tmp_path, cores=cores, pid=100 + i, rank=(i, ranks))
-        events.loader()
-        end = 0.0
-        for k in range(6):
-            end = events.step(end, batch=k)
+        _six_steps(events)
         timeline = events.timeline()
 
     assert measure(timeline, warmup=0, process=0).cores == left
@@ -120,10 +116,7 @@ def test_ranks_that_train_at_the_same_time_divide_the_cores(tmp_path: Path, core
 def test_trainings_one_after_the_other_have_all_cores(tmp_path: Path) -> None:
     for i in range(2):
         events = Events(tmp_path, cores=4, pid=100 + i)
-        events.loader()
-        end = 1000.0 * i
-        for k in range(6):
-            end = events.step(end, batch=k)
+        _six_steps(events, begin=1000.0 * i)
         timeline = events.timeline()
 
     assert measure(timeline, warmup=0, process=0).cores == 4
@@ -133,10 +126,7 @@ def test_what_other_launchers_of_the_job_use_is_not_called_foreign(tmp_path: Pat
     def made(**run: int) -> Measurements:
         events = Events(tmp_path, cores=2)
         events.launcher.lines[-1] |= run
-        events.loader()
-        end = 0.0
-        for k in range(6):
-            end = events.step(end, batch=k)
+        end = _six_steps(events)
         events.reading(15, 0, 0)
         events.reading(end - 15, end, 3 * end)
         return measure(events.timeline(), warmup=0)

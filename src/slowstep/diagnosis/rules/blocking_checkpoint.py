@@ -20,13 +20,11 @@ from __future__ import annotations
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.input_side import SIDE_BY_SIDE
-from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE, producers_beside_ns, with_core_delay
 from slowstep.findings import Evidence, Finding, Fix
 
 NAME = "blocking-checkpoint"
-# The least that a finding may claim (design).
-CLAIM = 0.03
 
 
 def judge(m: Measurements) -> Answer:

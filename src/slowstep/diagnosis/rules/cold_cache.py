@@ -19,9 +19,10 @@ What to try:
 from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
+from slowstep.diagnosis.advice import advice
 from slowstep.diagnosis.input_side import COMFORTABLE, find_side
-from slowstep.diagnosis.rule import Answer, Judged, Rule
-from slowstep.findings import Evidence, Finding, Fix, Gain
+from slowstep.diagnosis.rule import Answer, Rule
+from slowstep.findings import Evidence
 
 NAME = "cold-cache"
 # One page; less is folders and modules that are imported in the first pass (1.9 KB per sample were seen of those).
@@ -56,20 +57,9 @@ def judge(m: Measurements) -> Answer:
         Evidence(name="making a sample, first pass", value=first.making_ns_per_sample / 1e6, unit="ms"),
         Evidence(name="making a sample, later", value=later.making_ns_per_sample / 1e6, unit="ms"),
     )
-    finding = Finding(
-        rule=NAME,
-        stage="read",
-        title=f"the first pass over the data came from storage and took {ratio:.1f} times as long per sample as the next ones, from memory",
-        share=0.0,
-        share_low=0.0,
-        share_high=0.0,
-        claims=(),
-        evidence=evidence,
-        gain=Gain(predicted=None, low=None, high=None, assumes="later passes are served by memory as they are now"),
-        fixes=(Fix(text="read the files once before training; judge a run by its later passes"),),
-        advisory=True,
-    )
-    return Judged(finding=finding, counterfactual=None)
+    title = f"the first pass over the data came from storage and took {ratio:.1f} times as long per sample as the next ones, from memory"
+    fix = "read the files once before training; judge a run by its later passes"
+    return advice(NAME, "read", title, evidence, "later passes are served by memory as they are now", (fix,))
 
 
 def _kept_waiting(m: Measurements, ratio: float) -> bool:

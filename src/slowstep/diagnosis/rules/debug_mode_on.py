@@ -17,13 +17,11 @@ What to try:
 from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
-from slowstep.diagnosis.gain import share_interval
-from slowstep.diagnosis.rule import Answer, Judged, Rule
-from slowstep.findings import Evidence, Finding, Fix, Gain
+from slowstep.diagnosis.gain import share_interval, unknown_gain
+from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
+from slowstep.findings import Evidence, Finding, Fix
 
 NAME = "debug-mode-on"
-# The least that a finding may claim (design).
-CLAIM = 0.03
 # Often on purpose, and free where an operation has one algorithm only.
 HARMLESS = "deterministic algorithms"
 FIXES = {
@@ -56,7 +54,7 @@ def _judged(m: Measurements, modes: dict[str, float], *, share: float, low: floa
         share_high=high,
         claims=() if advisory else tuple(name for stage, name in m.ledger.parts if stage == "compute"),
         evidence=tuple(Evidence(name=name, value=on, unit=f"share of {m.work.looks} looks") for name, on in modes.items()),
-        gain=Gain(predicted=None, low=None, high=None, assumes="what it costs here was not measured"),
+        gain=unknown_gain("what it costs here was not measured"),
         fixes=tuple(Fix(text=FIXES.get(name, f"run without {name}")) for name in sorted(modes, key=lambda name: -modes[name])),
         advisory=advisory,
     )

@@ -16,13 +16,11 @@ What to try:
 from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
-from slowstep.diagnosis.gain import share_interval
-from slowstep.diagnosis.rule import Answer, Judged, Rule
-from slowstep.findings import Evidence, Finding, Fix, Gain
+from slowstep.diagnosis.gain import share_interval, unknown_gain
+from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
+from slowstep.findings import Evidence, Finding, Fix
 
 NAME = "device-not-used"
-# The least that a finding may claim (design).
-CLAIM = 0.03
 
 
 def judge(m: Measurements) -> Answer:
@@ -50,7 +48,7 @@ def judge(m: Measurements) -> Answer:
             Evidence(name="parameters on", value=m.device, unit=""),
             Evidence(name="torch built for it", value={True: "yes", False: "no", None: None}[built], unit=""),
         ),
-        gain=Gain(predicted=None, low=None, high=None, assumes="it was not tried"),
+        gain=unknown_gain("it was not tried"),
         fixes=(*((Fix(text=install),) if built is False else ()), Fix(text=move)),
     )
     return Judged(finding=finding, counterfactual=None)

@@ -17,8 +17,9 @@ What to try:
 from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
-from slowstep.diagnosis.rule import Answer, Judged, Rule
-from slowstep.findings import Evidence, Finding, Fix, Gain
+from slowstep.diagnosis.advice import advice
+from slowstep.diagnosis.rule import Answer, Rule
+from slowstep.findings import Evidence
 
 NAME = "dominant-module"
 DOMINATES = 0.5
@@ -33,26 +34,15 @@ def judge(m: Measurements) -> Answer:
         return None
     share = line.share * line.forward_share
     what = f"{line.where}" + (f" ({line.operation})" if line.operation else "")
-    finding = Finding(
-        rule=NAME,
-        stage="compute",
-        title=f"{what} in {line.function} holds {line.share:.0%} of the forward",
-        share=share,
-        share_low=0.0,
-        share_high=1.0,
-        claims=(),
-        evidence=(
-            Evidence(name="line", value=line.where, unit="", where=line.function),
-            Evidence(name="its share of the forward", value=line.share, unit="share of forward", threshold=DOMINATES),
-            Evidence(name="its share of the time", value=share, unit="share of window", threshold=WORTH),
-            Evidence(name="stacks in the forward", value=line.stacks, unit="stacks"),
-        ),
-        gain=Gain(predicted=None, low=None, high=None, assumes="what that line could take instead is unknown"),
-        fixes=(Fix(text=f"look at {what} first: a cheaper layer, a smaller input to it, channels_last, or torch.compile"),),
-        names_cause=True,
-        advisory=True,
+    evidence = (
+        Evidence(name="line", value=line.where, unit="", where=line.function),
+        Evidence(name="its share of the forward", value=line.share, unit="share of forward", threshold=DOMINATES),
+        Evidence(name="its share of the time", value=share, unit="share of window", threshold=WORTH),
+        Evidence(name="stacks in the forward", value=line.stacks, unit="stacks"),
     )
-    return Judged(finding=finding, counterfactual=None)
+    title = f"{what} in {line.function} holds {line.share:.0%} of the forward"
+    fix = f"look at {what} first: a cheaper layer, a smaller input to it, channels_last, or torch.compile"
+    return advice(NAME, "compute", title, evidence, "what that line could take instead is unknown", (fix,), share=share)
 
 
 RULE = Rule(name=NAME, stages=("compute",), judge=judge)

@@ -21,13 +21,11 @@ from __future__ import annotations
 from slowstep.analyses.ledger import CORE
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
-from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE, producers_beside_ns
 from slowstep.findings import Evidence, Finding, Fix
 
 NAME = "double-precision"
-# The least that a finding may claim (design).
-CLAIM = 0.03
 MOSTLY = 0.5
 # float64 time / float32 time by benchmarks/double_precision.py: expected, at worse, at better.
 CONVOLUTIONS = (2.8, 1.7, 3.3)

@@ -23,8 +23,8 @@ import numpy as np
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.over_time import CHECKPOINT
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
-from slowstep.diagnosis.growing import CLAIM, growing, growth_counterfactual, growth_evidence, is_file
-from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.diagnosis.growing import growing, growth_counterfactual, growth_evidence, is_file
+from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE, producers_beside_ns
 from slowstep.findings import Evidence, Finding, Fix
 

@@ -19,8 +19,8 @@ from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.gain import predict, share_interval
-from slowstep.diagnosis.growing import CLAIM, growing, growth_counterfactual, growth_evidence, is_file
-from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.diagnosis.growing import growing, growth_counterfactual, growth_evidence, is_file
+from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Finding, Fix
 from slowstep.stages import STAGES
 

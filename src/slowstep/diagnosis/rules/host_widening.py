@@ -18,8 +18,9 @@ What to try:
 from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
-from slowstep.diagnosis.rule import Answer, Judged, Rule
-from slowstep.findings import Evidence, Finding, Fix, Gain
+from slowstep.diagnosis.advice import advice
+from slowstep.diagnosis.rule import Answer, Rule
+from slowstep.findings import Evidence
 
 NAME = "host-widening"
 SPARE_SHARE = 0.5
@@ -42,20 +43,9 @@ def judge(m: Measurements) -> Answer:
         Evidence(name="bytes saved by 8 bits", value=spare, unit="share of the batch", threshold=SPARE_SHARE),
         Evidence(name="a copy of these bytes", value=saved, unit="share of a step", threshold=STEP_SHARE),
     )
-    finding = Finding(
-        rule=NAME,
-        stage="preprocess",
-        title=f"batches of {forms.size_bytes / 1e6:.0f} MB ({forms.types}) hold 8-bit values: {spare:.0%} of the bytes say nothing",
-        share=0.0,
-        share_low=0.0,
-        share_high=0.0,
-        claims=(),
-        evidence=evidence,
-        gain=Gain(predicted=None, low=None, high=None, assumes="batches travel as 8 bits and are converted after receipt"),
-        fixes=(Fix(text="return uint8 from the dataset, and convert the batch after receipt, on the device where there is one"),),
-        advisory=True,
-    )
-    return Judged(finding=finding, counterfactual=None)
+    title = f"batches of {forms.size_bytes / 1e6:.0f} MB ({forms.types}) hold 8-bit values: {spare:.0%} of the bytes say nothing"
+    fix = "return uint8 from the dataset, and convert the batch after receipt, on the device where there is one"
+    return advice(NAME, "preprocess", title, evidence, "batches travel as 8 bits and are converted after receipt", (fix,))
 
 
 RULE = Rule(name=NAME, stages=("preprocess",), judge=judge)

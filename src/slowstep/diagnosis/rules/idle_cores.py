@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from slowstep.analyses.ledger import CORE
 from slowstep.analyses.measurements import Measurements
-from slowstep.diagnosis.machine_side import advice
+from slowstep.diagnosis.advice import advice
 from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.findings import Evidence
 

@@ -22,7 +22,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.producers import STARTUP
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.input_side import claims
-from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE, producers_beside_ns
 from slowstep.findings import Evidence, Finding, Fix
 
@@ -30,8 +30,6 @@ NAME = "iterator-recreated"
 FEWEST = 10
 # One batch of each, or a pair of them (two micro-batches).
 MOST_BATCHES = 2.0
-# The least that a finding may claim (design).
-CLAIM = 0.03
 
 
 def judge(m: Measurements) -> Answer:

@@ -20,9 +20,10 @@ from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.memory import Growth, Limit
-from slowstep.diagnosis.machine_side import MIB, advice
+from slowstep.diagnosis.advice import advice
 from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.findings import Evidence, NotJudged
+from slowstep.units import MIB
 
 NAME = "memory-growth"
 # Python, allocators and caches of a healthy training still move by some MiB after its warm-up (examples/case_study: under 10 MiB).

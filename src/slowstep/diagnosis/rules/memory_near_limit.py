@@ -21,9 +21,10 @@ from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.memory import Limit
-from slowstep.diagnosis.machine_side import GIB, MIB, advice
+from slowstep.diagnosis.advice import advice
 from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.findings import Evidence, NotJudged
+from slowstep.units import GIB, MIB
 
 NAME = "memory-near-limit"
 # From a tenth on, earlyoom (its default) ends processes lest the machine stands still; on a large machine a tenth is plenty.

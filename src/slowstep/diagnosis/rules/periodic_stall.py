@@ -21,14 +21,12 @@ from slowstep.analyses.ledger import Part
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.producers import PART_STAGE
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
-from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE, producers_beside_ns
 from slowstep.findings import Evidence, Finding, Fix
 from slowstep.stages import STAGES
 
 NAME = "periodic-stall"
-# The least that a finding may claim (design).
-CLAIM = 0.03
 
 
 def judge(m: Measurements) -> Answer:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps import Floats
-from slowstep.diagnosis.core_demand import BINDS, core_demand
+from slowstep.diagnosis.core_demand import BINDS, core_bound_case, core_demand
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.input_causes import more_workers_help, place
 from slowstep.diagnosis.input_side import WAIT_SHARE, Side, claims, find_side
@@ -80,8 +80,7 @@ def judge(m: Measurements) -> Answer:
 
 def _counterfactual(side: Side, removed: Floats, workers: int) -> Counterfactual:
     def case(left: float) -> Case:
-        cpu_ns = left * side.cpu_ns
-        return Case(removed_ns=removed, beside_ns=max((side.trainer_cpu_ns + cpu_ns) / side.cores, cpu_ns / workers))
+        return core_bound_case(side, removed, left * side.cpu_ns, workers)
 
     return Counterfactual(
         assumes="preprocessing takes half of its CPU time", expected=case(LEFT), worse=case(LEFT_AT_WORSE), better=case(0.0)

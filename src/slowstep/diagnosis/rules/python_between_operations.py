@@ -24,13 +24,11 @@ from slowstep.analyses.ledger import FORWARD
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps import Floats
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
-from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE, producers_beside_ns, with_core_delay
 from slowstep.findings import Evidence, Finding, Fix
 
 NAME = "python-between-operations"
-# The least that a finding may claim (design).
-CLAIM = 0.03
 # What is left after the fix: the same assumption as slow-transform's.
 LEFT, LEFT_AT_WORSE = 0.05, 0.20
 

@@ -16,9 +16,10 @@ What to try:
 from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
-from slowstep.diagnosis.machine_side import MIB, advice
+from slowstep.diagnosis.advice import advice
 from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.findings import Evidence, NotJudged
+from slowstep.units import MIB
 
 NAME = "shared-device"
 SHARED_SHARE = 0.5

@@ -18,25 +18,18 @@ What to try:
 
 from __future__ import annotations
 
-import numpy as np
-
 from slowstep.analyses.ledger import CORE, SMALL, Part
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.steps import Floats
-from slowstep.diagnosis.after_update import better_named
-from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
+from slowstep.diagnosis.after_update import TIMED_SPREAD, better_named, shortened
+from slowstep.diagnosis.gain import predict, share_interval
 from slowstep.diagnosis.growing import growing
-from slowstep.diagnosis.rule import Answer, Judged, Rule
-from slowstep.diagnosis.trainer_side import WORSE_BESIDE, producers_beside_ns, stack_spread, with_core_delay
+from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
+from slowstep.diagnosis.trainer_side import stack_spread, with_core_delay
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.stages import CALLBACK, LOGGING, PROGRESS, UNATTRIBUTED, VALIDATION
 
 NAME = "slow-callback"
-# The least that a finding may claim (design); below it neither function nor gain is worth a line.
-CLAIM = 0.03
 UNNAMED = 0.10
-# A share that is known from calls timed in a few gaps, either way: timing slows Python code, and what that costs is taken out by estimate.
-TIMED_SPREAD = 0.15
 
 
 def judge(m: Measurements) -> Answer:
@@ -61,7 +54,7 @@ def judge(m: Measurements) -> Answer:
         return None
     stacks, timed = named.get(part), m.ledger.timed.get(part)
     spread = TIMED_SPREAD if timed else stack_spread(stacks, sum(named.values())) if stacks else 0.0
-    counterfactual = _counterfactual(m, part, removed, spread)
+    counterfactual = shortened(m, removed, spread, assumes=f"{_name(part)} takes no time on the training thread")
     when = "after the update" if stacks or timed else ""
     known_by = _known_by(timed, stacks, sum(named.values()))
     evidence = (
@@ -95,17 +88,6 @@ def _known_by(timed: int | None, stacks: int | None, of: int) -> tuple[Evidence,
     if timed:
         return (Evidence(name="timed in", value=timed, unit="gaps"),)
     return (Evidence(name="stacks in it", value=stacks, unit="stacks", where=f"of {of} after updates"),) if stacks else ()
-
-
-def _counterfactual(m: Measurements, part: Part, removed: Floats, spread: float) -> Counterfactual:
-    beside = producers_beside_ns(m, spared_cpu_ns=float(removed.mean()))
-    gap = m.ledger.of("output") + m.ledger.of("store")
-    return Counterfactual(
-        assumes=f"{_name(part)} takes no time on the training thread",
-        expected=Case(removed_ns=removed, beside_ns=beside),
-        worse=Case(removed_ns=removed * (1 - spread), beside_ns=WORSE_BESIDE * beside),
-        better=Case(removed_ns=np.minimum(removed * (1 + spread), np.maximum(gap, removed)), beside_ns=beside),
-    )
 
 
 def _shown(part: Part) -> str:

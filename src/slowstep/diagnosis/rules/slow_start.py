@@ -18,8 +18,9 @@ from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.startup import FIRST_STEP, Startup
-from slowstep.diagnosis.rule import Answer, Judged, Rule
-from slowstep.findings import Evidence, Finding, Fix, Gain
+from slowstep.diagnosis.advice import advice
+from slowstep.diagnosis.rule import Answer, Rule
+from slowstep.findings import Evidence
 
 NAME = "slow-start"
 # Importing torch with its usual companions takes 2 to 10 s; three times that is more than waiting for imports.
@@ -36,20 +37,10 @@ def judge(m: Measurements) -> Answer:
     if share < SHARE_AT_LEAST:
         return None
     longest = max(startup.parts, key=lambda part: part.ns)
-    finding = Finding(
-        rule=NAME,
-        stage="compute" if longest.name == FIRST_STEP else "preprocess",
-        title=f"{startup.ns / 1e9:.0f} s pass before the first update, {longest.ns / 1e9:.0f} s of them in: {longest.name}",
-        share=0.0,
-        share_low=0.0,
-        share_high=0.0,
-        claims=(),
-        evidence=_evidence(startup, share),
-        gain=Gain(predicted=None, low=None, high=None, assumes="a shorter start makes no step faster"),
-        fixes=(Fix(text=_FIXES.get(longest.name, "store what is computed there and load it at the next start")),),
-        advisory=True,
-    )
-    return Judged(finding=finding, counterfactual=None)
+    stage = "compute" if longest.name == FIRST_STEP else "preprocess"
+    title = f"{startup.ns / 1e9:.0f} s pass before the first update, {longest.ns / 1e9:.0f} s of them in: {longest.name}"
+    fix = _FIXES.get(longest.name, "store what is computed there and load it at the next start")
+    return advice(NAME, stage, title, _evidence(startup, share), "a shorter start makes no step faster", (fix,))
 
 
 _FIXES = {FIRST_STEP: "keep the compiler's cache between runs; compile fewer shapes"}

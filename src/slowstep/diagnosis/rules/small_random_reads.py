@@ -19,10 +19,10 @@ from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.producers import STORAGE
-from slowstep.diagnosis.gain import share_interval
+from slowstep.diagnosis.gain import share_interval, unknown_gain
 from slowstep.diagnosis.input_side import WAIT_SHARE, claims, removable_waits
 from slowstep.diagnosis.rule import Answer, Judged, Rule
-from slowstep.findings import Evidence, Finding, Fix, Gain
+from slowstep.findings import Evidence, Finding, Fix
 
 NAME = "small-random-reads"
 # A quarter of what the kernel reads ahead by default (read_ahead_kb, 128): pieces under it leave most of each request unused.
@@ -54,7 +54,7 @@ def judge(m: Measurements) -> Answer:
         share_high=high,
         claims=claims(m, STORAGE),
         evidence=evidence,
-        gain=Gain(predicted=None, low=None, high=None, assumes="the same bytes are read in few large pieces"),
+        gain=unknown_gain("the same bytes are read in few large pieces"),
         fixes=(Fix(text="store samples one after the other in large files, and read those in order"),),
     )
     return Judged(finding=finding, counterfactual=None)

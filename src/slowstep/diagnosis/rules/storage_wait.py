@@ -22,11 +22,11 @@ from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.producers import STORAGE
-from slowstep.diagnosis.gain import predict, share_interval
+from slowstep.diagnosis.gain import predict, share_interval, unknown_gain
 from slowstep.diagnosis.input_causes import Spared, more_workers_help, sparing
 from slowstep.diagnosis.input_side import WAIT_SHARE, claims, find_side, removable_waits
 from slowstep.diagnosis.rule import Answer, Judged, Rule
-from slowstep.findings import Evidence, Finding, Fix, Gain
+from slowstep.findings import Evidence, Finding, Fix
 
 NAME = "storage-wait"
 # Later passes that read less than half of the first one's bytes are being served by the page cache more and more: see cold-cache.
@@ -65,7 +65,7 @@ def judge(m: Measurements) -> Answer:
         share_high=high,
         claims=claims(m, STORAGE),
         evidence=evidence,
-        gain=Gain(predicted=None, low=None, high=None, assumes=ASSUMES) if hidden else predict(m, counterfactual),
+        gain=unknown_gain(ASSUMES) if hidden else predict(m, counterfactual),
         fixes=(
             Fix(text="keep the data in memory, or copy them to local flash before training"),
             Fix(text="pack the files into larger ones that are read in order"),

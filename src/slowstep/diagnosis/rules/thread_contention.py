@@ -22,9 +22,9 @@ from dataclasses import dataclass
 
 from slowstep.analyses.ledger import CORE
 from slowstep.analyses.measurements import Measurements
-from slowstep.diagnosis.gain import share_interval
-from slowstep.diagnosis.machine_side import advice, unknown_gain
-from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.diagnosis.advice import advice
+from slowstep.diagnosis.gain import share_interval, unknown_gain
+from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
 from slowstep.stages import STAGES
 
@@ -34,8 +34,6 @@ THROTTLED_SHARE = 0.25
 QUEUED_SHARE = 0.05
 # A process that uses this much of the cores that are left to it is held back by them.
 FILLED_SHARE = 0.80
-# Less is below what any finding may claim (design).
-CLAIM_AT_LEAST = 0.03
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,7 +56,7 @@ def judge(m: Measurements) -> Answer:
         Evidence(name="cores used by the training", value=m.machine.tree_cores, unit="cores"),
     )
     assumes = "no thread waits for a core; what spinning costs besides, and what fewer threads do more slowly, is not known"
-    if low < CLAIM_AT_LEAST:
+    if low < CLAIM:
         return advice(NAME, "compute", cause.title, evidence, assumes, (cause.fix,), share=share)
     stages = [stage for stage in STAGES if m.ledger.of(stage, CORE).any()]
     finding = Finding(

@@ -19,8 +19,9 @@ from __future__ import annotations
 
 from slowstep.analyses.ledger import CORE
 from slowstep.analyses.measurements import Measurements
-from slowstep.diagnosis.rule import Answer, Judged, Rule
-from slowstep.findings import Evidence, Finding, Fix, Gain
+from slowstep.diagnosis.advice import advice
+from slowstep.diagnosis.rule import Answer, Rule
+from slowstep.findings import Evidence
 
 NAME = "unstable-step-time"
 # An even step varied by 0.38 on a shared, loaded machine (1879 steps, measured): beyond that, it is the training.
@@ -38,24 +39,13 @@ def judge(m: Measurements) -> Answer:
     if found.variation < VARIATION or found.part[0] != "compute" or found.part_share < MOST_OF_IT:
         return None
     fix = "pin the process to cores of its own" if found.part[1] == CORE else "group samples by length, or pad to few sizes"
-    finding = Finding(
-        rule=NAME,
-        stage=found.part[0],
-        title=f"steps vary by {found.variation:.0%} of their median, mostly in: {found.part[1]}",
-        share=0.0,
-        share_low=0.0,
-        share_high=0.0,
-        claims=(),
-        evidence=(
-            Evidence(name="variation", value=found.variation, unit="of the median step", threshold=VARIATION),
-            Evidence(name="part that varies most", value=found.part[1], unit="", where=found.part[0]),
-            Evidence(name="its share", value=found.part_share, unit="share of the variance", threshold=MOST_OF_IT),
-        ),
-        gain=Gain(predicted=None, low=None, high=None, assumes="what an even step would take is not known"),
-        fixes=(Fix(text=fix),),
-        advisory=True,
+    evidence = (
+        Evidence(name="variation", value=found.variation, unit="of the median step", threshold=VARIATION),
+        Evidence(name="part that varies most", value=found.part[1], unit="", where=found.part[0]),
+        Evidence(name="its share", value=found.part_share, unit="share of the variance", threshold=MOST_OF_IT),
     )
-    return Judged(finding=finding, counterfactual=None)
+    title = f"steps vary by {found.variation:.0%} of their median, mostly in: {found.part[1]}"
+    return advice(NAME, found.part[0], title, evidence, "what an even step would take is not known", (fix,))
 
 
 RULE = Rule(name=NAME, stages=("compute",), judge=judge)

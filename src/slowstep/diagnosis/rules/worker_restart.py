@@ -24,15 +24,13 @@ from slowstep.analyses.ledger import SHUTDOWN
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.producers import STARTUP
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
-from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE, producers_beside_ns
 from slowstep.findings import Evidence, Finding, Fix
 
 NAME = "worker-restart"
 # One start, or two, are no habit.
 FEWEST = 3
-# The least that a finding may claim (design).
-CLAIM = 0.03
 # An iterator over workers that stay costs 0.3 ms (measured); three times that is left of each start.
 LEFT_NS = 1_000_000.0
 

@@ -22,11 +22,10 @@ What to try:
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.producers import CORE, LOCK
-from slowstep.diagnosis.core_demand import core_demand
+from slowstep.analyses.steps import Floats
+from slowstep.diagnosis.core_demand import core_bound_case, core_demand
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.input_side import WAIT_SHARE, Side, claims, find_side, removable_waits
 from slowstep.diagnosis.rule import Answer, Judged, Rule
@@ -53,7 +52,7 @@ def judge(m: Measurements) -> Answer:
     queueing = float(removable_waits(m, CORE, LOCK).sum() / max(removable_waits(m).sum(), 1.0))
     if helpers < HELPERS or threads <= side.cores or share < WAIT_SHARE or queueing < QUEUEING or (m.demand.blocked_share or 0.0) > 0.5:
         return None
-    counterfactual = _counterfactual(replace(side, removable_ns=removed), m.input.helpers_share or 0.0, m.loader.num_workers)
+    counterfactual = _counterfactual(side, removed, m.input.helpers_share or 0.0, m.loader.num_workers)
     evidence = (
         Evidence(name="busy threads per worker", value=1 + helpers, unit="threads", threshold=1 + HELPERS),
         Evidence(name="busy threads in all", value=threads, unit="threads", threshold=side.cores),
@@ -80,12 +79,12 @@ def judge(m: Measurements) -> Answer:
     return Judged(finding=finding, counterfactual=counterfactual)
 
 
-def _counterfactual(side: Side, helpers_share: float, workers: int) -> Counterfactual:
+def _counterfactual(side: Side, removed: Floats, helpers_share: float, workers: int) -> Counterfactual:
     helping_ns = min(helpers_share * side.wall_ns, side.cpu_ns)
 
     def case(wasted: float, own_wasted: float = 0.0) -> Case:
         cpu_ns = (side.cpu_ns - helping_ns) * (1 - own_wasted) + (1 - wasted) * helping_ns
-        return Case(removed_ns=side.removable_ns, beside_ns=max((side.trainer_cpu_ns + cpu_ns) / side.cores, cpu_ns / workers))
+        return core_bound_case(side, removed, cpu_ns, workers)
 
     return Counterfactual(
         assumes="what the helping threads use is spinning: one thread per worker does the work in its own time",

@@ -1,23 +1,16 @@
-"""What the rules about the machine have in common: advice, and gains that are not known."""
+"""Advice: findings that are worth knowing, claim no time and decide no verdict."""
 
 from __future__ import annotations
 
+from slowstep.diagnosis.gain import unknown_gain
 from slowstep.diagnosis.rule import Judged
-from slowstep.findings import Evidence, Finding, Fix, Gain
-
-MIB = 2.0**20
-GIB = 2.0**30
-
-
-def unknown_gain(assumes: str) -> Gain:
-    """A gain that cannot be predicted, with the assumption that it rests on."""
-    return Gain(predicted=None, low=None, high=None, assumes=assumes)
+from slowstep.findings import Evidence, Finding, Fix
 
 
 def advice(
     rule: str, stage: str, title: str, evidence: tuple[Evidence, ...], assumes: str, fixes: tuple[str, ...], *, share: float = 0.0
 ) -> Judged:
-    """A finding that is worth knowing, claims no time and decides no verdict."""
+    """A finding of advice; `share` (of the window, 0 to 1) is only shown."""
     finding = Finding(
         rule=rule,
         stage=stage,

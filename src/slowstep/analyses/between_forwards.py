@@ -1,0 +1,28 @@
+"""What lies between the forwards of one step, which nothing names."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from slowstep.analyses.ledger import FORWARD, Ledger
+from slowstep.analyses.steps import Steps
+from slowstep.analyses.trainer import Trainer
+
+# Forwards per step from which on what lies between them may be anything: a student and its teacher make two.
+SEVERAL_FORWARDS = 3
+
+
+def between_forwards_share(trainer: Trainer, steps: Steps, ledger: Ledger) -> float:
+    """Share of the steps' time that lies in bodies with several forwards, outside of them: a roll-out's environment, for instance.
+
+    0 where a loader or a single forward shows where the input ends, and where forwards are not recorded.
+    """
+    forwards = trainer.spans.filter(pl.col("kind") == "forward", pl.col("gradients").fill_null(True))
+    start, end = forwards["start_ns"].to_numpy(), forwards["end_ns"].to_numpy()
+    stretch = np.searchsorted(steps.edges_ns, start, side="right") - 1
+    inside = (stretch >= 0) & (stretch < steps.stretches) & ~steps.excluded[np.clip(stretch, 0, steps.stretches - 1)]
+    if len(trainer.waits) or inside.sum() < SEVERAL_FORWARDS * steps.count:
+        return 0.0
+    rest = float(ledger.of("compute", FORWARD).sum()) - float((end - start)[inside].sum())
+    return max(rest, 0.0) / float(ledger.ns.sum())

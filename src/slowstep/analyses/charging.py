@@ -1,0 +1,107 @@
+"""Builds the ledger: charges every instant of the window to one part of one stage (no accelerator: the training thread's time).
+
+Each instant belongs to the innermost span open on the training thread. What no span covers is named by stacks, or is unattributed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from slowstep.analyses.delays import move_delay, move_sharing
+from slowstep.analyses.forwards import find_forwards
+from slowstep.analyses.functions import Stacks
+from slowstep.analyses.gap_parts import divide_gaps
+from slowstep.analyses.ledger import SMALL, Ledger, Part
+from slowstep.analyses.producers import PART_STAGE, WaitParts
+from slowstep.analyses.steps import Floats, Steps
+from slowstep.analyses.timed_gaps import TimedGaps
+from slowstep.analyses.trainer import Trainer
+from slowstep.analyses.trainer_spans import WAIT, Spans, label_spans
+from slowstep.stages import CALLBACK, CHECKPOINT, LOGGING, PROGRESS, STAGES, UNATTRIBUTED
+from slowstep.timeline.intervals import Ints, innermost
+from slowstep.timeline.timeline import Timeline
+
+# Named callbacks, progress bars, loggers and checkpoints that each hold less than this of the window are shown as one part.
+SMALL_SHARE = 0.002
+# Adds ns to a part, each to the step that stands beside it.
+Charge = Callable[[Part, Ints, Floats], None]
+_FOLDABLE = (CALLBACK, PROGRESS, LOGGING, CHECKPOINT)
+
+
+def build_ledger(
+    timeline: Timeline,
+    trainer: Trainer,
+    steps: Steps,
+    waits: WaitParts,
+    stacks: Stacks,
+    gaps: TimedGaps | None = None,
+    *,
+    device: str = "cpu",
+) -> Ledger:
+    """Divide the window of `steps` among parts, per step. `gaps` names what stacks cannot.
+
+    With an accelerator a blocked backward waits for that, not for other ranks.
+    """
+    forwards = find_forwards(trainer.spans, trainer.update_end_ns)
+    spans = label_spans(trainer, steps, waits, forwards)
+    edges, owner = innermost(spans.start, spans.end, steps.edges_ns)
+    length = np.diff(edges).astype(np.float64)
+    # By stretches: those that are no steps, because the recorder only counted in them, are taken out at the end.
+    count = steps.stretches
+    step = np.clip(np.searchsorted(steps.edges_ns, edges[:-1], side="right") - 1, 0, count - 1)
+    rows: dict[Part, Floats] = {}
+
+    def charge(part: Part, at: Ints, ns: Floats) -> None:
+        rows[part] = rows.get(part, np.zeros(count)) + np.bincount(at, weights=ns, minlength=count)
+
+    _charge_spans(spans, owner, step, length, charge)
+    _charge_waits(waits, owner, step, length, charge)
+    gap = (owner < 0) & ~steps.excluded[step]
+    named = divide_gaps(trainer, forwards, stacks, edges[:-1][gap], edges[1:][gap], step[gap], count, gaps)
+    for part, ns in named.ns.items():
+        rows[part] = rows.get(part, np.zeros(count)) + ns
+    rows = _folded(rows)
+    if device == "cpu":
+        move_sharing(timeline, trainer, steps, rows)
+    move_delay(timeline, trainer, steps, rows)
+    parts = tuple(sorted(rows, key=_order))
+    return Ledger(parts=parts, ns=np.vstack([rows[part] for part in parts])[:, ~steps.excluded], gap_stacks=named.stacks, timed=named.timed)
+
+
+def _charge_spans(spans: Spans, owner: Ints, step: Ints, length: Floats, charge: Charge) -> None:
+    part_ids: dict[Part, int] = {}
+    ids = np.array([part_ids.setdefault(part, len(part_ids)) for part in spans.part] or [0])
+    part_of = np.where(owner >= 0, ids[owner], -1)
+    for part, number in part_ids.items():
+        if part != WAIT:
+            mine = part_of == number
+            charge(part, step[mine], length[mine])
+
+
+def _charge_waits(waits: WaitParts, owner: Ints, step: Ints, length: Floats, charge: Charge) -> None:
+    """A wait's own time goes to its parts in proportion; inside a validation it has become that span's already."""
+    mine = np.flatnonzero((owner >= 0) & (owner < len(waits.start_ns)))
+    wait = owner[mine]
+    whole = np.maximum((waits.end_ns - waits.start_ns)[wait], 1)
+    for column, (name, stage) in enumerate(PART_STAGE.items()):
+        ns = waits.parts[wait, column] / whole * length[mine]
+        if ns.any():
+            charge((stage, name), step[mine], ns)
+
+
+def _folded(rows: dict[Part, Floats]) -> dict[Part, Floats]:
+    """A framework names thirty callbacks a step, most of which do nothing: those that hold next to no time become one part per stage."""
+    small_ns = SMALL_SHARE * sum(float(ns.sum()) for ns in rows.values())
+    kept: dict[Part, Floats] = {}
+    for part, ns in rows.items():
+        stage, name = part
+        target = (stage, SMALL) if name.startswith(_FOLDABLE) and ns.sum() < small_ns else part
+        kept[target] = kept.get(target, np.zeros_like(ns)) + ns
+    return kept
+
+
+def _order(part: Part) -> tuple[int, str]:
+    stages = (*STAGES, UNATTRIBUTED)
+    return stages.index(part[0]), part[1]

@@ -1,0 +1,84 @@
+"""What the training thread stood still for inside its spans: other ranks, a core, storage. It moves to parts of its own."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from slowstep.analyses.gaps import BACKGROUND
+from slowstep.analyses.ledger import BACKWARD, CORE, Part
+from slowstep.analyses.producers import UNSEEN
+from slowstep.analyses.sharing import STAGE as SHARING
+from slowstep.analyses.sharing import WAITING, blocked_in_backward
+from slowstep.analyses.steps import Floats, Steps
+from slowstep.analyses.trainer import Trainer
+from slowstep.stages import UNATTRIBUTED
+from slowstep.timeline.timeline import Timeline
+
+
+def move_sharing(timeline: Timeline, trainer: Trainer, steps: Steps, rows: dict[Part, Floats]) -> None:
+    """What the training thread was blocked in backward, with other ranks about, is gradient sharing."""
+    held = rows.get(("compute", BACKWARD))
+    blocked = blocked_in_backward(timeline, trainer, steps.edges_ns)
+    if held is None or not blocked.any():
+        return
+    moved = np.minimum(blocked, held)
+    rows["compute", BACKWARD] = held - moved
+    rows[SHARING, WAITING] = rows.get((SHARING, WAITING), np.zeros_like(moved)) + moved
+
+
+def move_delay(timeline: Timeline, trainer: Trainer, steps: Steps, rows: dict[Part, Floats]) -> None:
+    """Run-queue delay of the training thread stays in the stage where it happened, as a part of its own.
+
+    In a loop without a loader what its making of input was blocked is told from what it computed: `read`.
+    """
+    marks = timeline.table("cpu_marks").filter(pl.col("process") == trainer.process, pl.col("thread") == trainer.thread).sort("time_ns")
+    if marks.height < 2:
+        return
+    time, delay = marks["time_ns"].to_numpy(), np.maximum(np.diff(marks["delay_ns"].to_numpy()).astype(np.float64), 0)
+    update = np.searchsorted(trainer.update_end_ns, time, side="right")
+    step = np.searchsorted(steps.edges_ns, time[1:], side="right") - 1
+    usable = (step >= 0) & (step < steps.stretches)
+    # What the thread waited while steps were only counted belongs to none of the others.
+    left_out = np.concatenate(([0], np.cumsum(steps.excluded)))[np.clip(np.searchsorted(steps.edges_ns, time), 0, steps.stretches)]
+    usable &= np.diff(left_out) == 0
+    # A stretch in which an update ended held a body; any other held the wait and what came before it.
+    body = usable & (np.diff(update) > 0)
+    rest = usable & ~body
+    count = steps.stretches
+    _take(rows, np.bincount(step[body], weights=delay[body], minlength=count).astype(np.float64), ("compute",))
+    outside = ("output", "store", UNATTRIBUTED) if len(trainer.waits) else ("preprocess", "output", "store", UNATTRIBUTED)
+    _take(rows, np.bincount(step[rest], weights=delay[rest], minlength=count).astype(np.float64), outside)
+    if not len(trainer.waits):
+        blocked = np.maximum(np.diff(time) - np.diff(marks["cpu_ns"].to_numpy()) - delay, 0.0)
+        _move_blocked(rows, np.bincount(step[rest], weights=blocked[rest], minlength=count).astype(np.float64), outside)
+
+
+def _move_blocked(rows: dict[Part, Floats], blocked: Floats, outside: tuple[str, ...]) -> None:
+    """Move what the loop's own input was blocked from preprocess to read: its share of what all was blocked outside the bodies."""
+    waiting = [part for part in rows if part[1].startswith(BACKGROUND)]
+    gaps = [part for part in rows if part[0] in outside and part[1] != CORE and part not in waiting]
+    making = [part for part in gaps if part[0] == "preprocess"]
+    if not making:
+        return
+    left = np.maximum(blocked - np.sum([rows[part] for part in waiting], axis=0), 0.0) if waiting else blocked
+    held = np.sum([rows[part] for part in gaps], axis=0)
+    share = np.divide(np.minimum(left, held), held, out=np.zeros_like(held), where=held > 0)
+    for part in making:
+        moved = rows[part] * share
+        rows[part] = rows[part] - moved
+        rows["read", UNSEEN] = rows.get(("read", UNSEEN), np.zeros_like(moved)) + moved
+
+
+def _take(rows: dict[Part, Floats], delay: Floats, stages: tuple[str, ...]) -> None:
+    """Move `delay` per step out of the parts of some stages, in proportion, never more than they hold."""
+    mine = [part for part in rows if part[0] in stages and part[1] != CORE]
+    if not mine:
+        return
+    held = np.sum([rows[part] for part in mine], axis=0)
+    share = np.divide(np.minimum(delay, held), held, out=np.zeros_like(held), where=held > 0)
+    for part in mine:
+        moved = rows[part] * share
+        rows[part] = rows[part] - moved
+        target = (part[0], CORE)
+        rows[target] = rows.get(target, np.zeros_like(moved)) + moved

@@ -1,0 +1,145 @@
+"""What the training thread did when: its spans, each labelled with the part of the ledger that it is charged to.
+
+A body span is added per step, from the receipt of its input (or its first forward) to the end of its update.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from slowstep.analyses.forwards import Forwards
+from slowstep.analyses.functions import shown
+from slowstep.analyses.gaps import VALIDATION
+from slowstep.analyses.ledger import BACKWARD, FORWARD, SHUTDOWN, Part
+from slowstep.analyses.producers import STARTUP, WaitParts
+from slowstep.analyses.steps import Steps
+from slowstep.analyses.trainer import Trainer
+from slowstep.timeline.intervals import Ints
+
+# A wait, until it is divided among its parts.
+WAIT: Part = ("", "wait")
+
+
+@dataclass(frozen=True, slots=True)
+class Spans:
+    """Labelled spans of the training thread, to be charged."""
+
+    start: Ints
+    end: Ints
+    part: list[Part]
+
+
+def label_spans(trainer: Trainer, steps: Steps, waits: WaitParts, forwards: Forwards) -> Spans:
+    """All spans of the training thread; they nest, and the innermost is charged."""
+    starts: list[Ints] = []
+    ends: list[Ints] = []
+    parts: list[Part] = []
+
+    def add(start: Ints, end: Ints, part: Part | list[Part]) -> None:
+        starts.append(np.asarray(start, dtype=np.int64))
+        ends.append(np.asarray(end, dtype=np.int64))
+        parts.extend(part if isinstance(part, list) else [part] * len(start))
+
+    # The order matters where two begin together: the later one here is not preferred, the shorter one is.
+    add(waits.start_ns, waits.end_ns, WAIT)
+    over = trainer.waits.filter(pl.col("exhausted") | pl.col("failed"))
+    add(over["start_ns"].to_numpy(), over["end_ns"].to_numpy(), ("preprocess", SHUTDOWN))
+    add(trainer.starts["start_ns"].to_numpy(), trainer.starts["end_ns"].to_numpy(), ("preprocess", STARTUP))
+    spans = trainer.spans
+    called, closed, ended = _optimizer_calls(trainer)
+    add(called, closed, ("compute", FORWARD))
+    add(closed, ended, ("compute", "optimizer"))
+    add(*_edges(spans.filter(pl.col("kind") == "backward")), ("compute", BACKWARD))
+    saves = spans.filter(pl.col("kind") == "save")
+    add(*_edges(saves), [("store", f"checkpoint by {name or 'torch.save'}") for name in saves["name"].to_list()])
+    named = spans.filter(pl.col("kind") == "span")
+    add(*_edges(named), _named_parts(named, trainer.facts.script))
+    body = _bodies(trainer, steps, forwards)
+    add(*body, ("compute", FORWARD))
+    add(*_validations(trainer), ("output", VALIDATION))
+    return Spans(np.concatenate(starts), np.concatenate(ends), parts)
+
+
+def _named_parts(named: pl.DataFrame, script: str | None) -> list[Part]:
+    """Stage and name of each named span, with the place of the user's function that it is."""
+    labels: dict[tuple[object, ...], Part] = {}
+    for row in named.select("stage", "name", "file", "line").unique().iter_rows():
+        stage, name, file, line = row
+        where = f" ({shown(file, script)}:{line})" if file else ""
+        labels[row] = (stage or "output", f"{name or 'span'}{where}")
+    return [labels[row] for row in named.select("stage", "name", "file", "line").iter_rows()]
+
+
+def _optimizer_calls(trainer: Trainer) -> tuple[Ints, Ints, Ints]:
+    """Begin of each optimizer call, end of the closure that runs in it (the last backward inside; else the begin), and its end."""
+    start, end = _edges(trainer.all_updates)
+    backward = np.sort(trainer.spans.filter(pl.col("kind") == "backward")["end_ns"].to_numpy())
+    last = np.append(backward, -1)[np.searchsorted(backward, end, side="right") - 1]
+    return start, np.maximum(start, last), end
+
+
+def _edges(frame: pl.DataFrame) -> tuple[Ints, Ints]:
+    return frame["start_ns"].to_numpy(), frame["end_ns"].to_numpy()
+
+
+def _bodies(trainer: Trainer, steps: Steps, forwards: Forwards) -> tuple[Ints, Ints]:
+    """Per step: from the receipt of its input, or its first forward where it has no loader, to the end of its last update or backward."""
+    got = trainer.waits.filter(~pl.col("exhausted"), ~pl.col("failed"))
+    receipts = got["end_ns"].to_numpy()
+    if steps.boundary != "request for input" or not len(receipts):
+        receipts = forwards.bodies_ns
+    ends = trainer.update_end_ns
+    before = np.append(-1, ends[:-1])
+    following = np.append(receipts, np.iinfo(np.int64).max)[np.searchsorted(receipts, before)]
+    has = following < ends
+    # Loops that ask for one batch ahead: the last batch of an epoch is worked on after the loader has said that there are no more.
+    over = trainer.waits.filter(pl.col("exhausted") & (steps.boundary == "request for input"))["end_ns"].to_numpy()
+    at = np.searchsorted(over, ends) - 1
+    asked = np.append(over, -1)[at]
+    ahead = ~has & (asked >= before)
+    start, end = np.where(ahead, asked, following)[has | ahead], _last_work(trainer, steps)[has | ahead]
+    return _interrupted(trainer, start, end) if steps.boundary == "request for input" else (start, end)
+
+
+def _interrupted(trainer: Trainer, start: Ints, end: Ints) -> tuple[Ints, Ints]:
+    """Bodies without what runs between the backward of a micro-batch and the request for the next: that is a gap, as after an update."""
+    requests, receipts = _edges(trainer.waits)
+    backwards = trainer.spans.filter(pl.col("kind") == "backward")
+    work = np.sort(np.concatenate((trainer.all_updates["end_ns"].to_numpy(), backwards["end_ns"].to_numpy())))
+    if not len(start) or not len(work):
+        return start, end
+    done = np.append(work, -1)[np.searchsorted(work, requests, side="right") - 1]
+    received = np.append(-1, receipts[:-1])
+    body = np.maximum(np.searchsorted(start, done, side="right") - 1, 0)
+    inside = (done > received) & (done > start[body]) & (requests < end[body])
+    return np.sort(np.append(start, requests[inside])), np.sort(np.append(end, done[inside]))
+
+
+def _last_work(trainer: Trainer, steps: Steps) -> Ints:
+    """For each update, the end of what belongs to its step: second optimizers' backwards and updates before the next request for input."""
+    ends = trainer.update_end_ns
+    requests = trainer.waits["start_ns"].to_numpy()
+    if steps.boundary != "request for input" or not len(requests):
+        return ends
+    backwards = trainer.spans.filter(pl.col("kind") == "backward")
+    work = np.sort(np.concatenate((trainer.all_updates["end_ns"].to_numpy(), backwards["end_ns"].to_numpy())))
+    following = np.append(requests, np.iinfo(np.int64).max)[np.searchsorted(requests, ends)]
+    limit = np.minimum(following, np.append(trainer.update_start_ns[1:], np.iinfo(np.int64).max))
+    last: Ints = work[np.maximum(np.searchsorted(work, limit, side="right") - 1, 0)]
+    return np.maximum(ends, last)
+
+
+def _validations(trainer: Trainer) -> tuple[Ints, Ints]:
+    """Stretches between two updates in which another loader than the training's is read: from its first request to its last."""
+    starts = np.concatenate((trainer.other_waits["start_ns"].to_numpy(), trainer.other_starts["start_ns"].to_numpy()))
+    ends = np.concatenate((trainer.other_waits["end_ns"].to_numpy(), trainer.other_starts["end_ns"].to_numpy()))
+    if not len(starts):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    group = np.searchsorted(trainer.update_end_ns, starts, side="right")
+    groups = np.unique(group)
+    first = np.array([starts[group == g].min() for g in groups.tolist()])
+    last = np.array([ends[group == g].max() for g in groups.tolist()])
+    return first, last

@@ -1,0 +1,99 @@
+"""What the notes of a recording say of its processes and of the run as a whole."""
+
+from __future__ import annotations
+
+from slowstep.sources._recording_fit import Note
+from slowstep.sources._recording_notes import Notes
+from slowstep.timeline.timeline import Frame, ProcessFacts, RunFacts, Session
+
+
+def process_facts(notes: Notes) -> ProcessFacts:
+    """What the notes of one process say of it."""
+    process, facts, cost = notes.process, notes.last("facts"), notes.last("cost")
+    return ProcessFacts(
+        pid=notes.pid,
+        role=notes.role,
+        script=process.get("script"),
+        cwd=process.get("cwd"),
+        python=process.get("python"),
+        torch=process.get("torch"),
+        cores_allowed=process.get("cores_allowed"),
+        cpu_quota=process.get("cpu_quota"),
+        threads=facts.get("threads"),
+        training_frames={int(note.get("optimizer", 0)): frame for note in notes.of("training_frame") if (frame := _frame(note))},
+        forward_frame=_frame(notes.last("forward_frame")),
+        training_paths={int(note.get("optimizer", 0)): _path(note) for note in notes.of("training_path")},
+        forward_path=_path(notes.last("forward_path")),
+        graph_nodes=notes.last("graph").get("nodes"),
+        graph_elements=notes.last("graph").get("elements"),
+        event_cost_ns=cost.get("event_ns"),
+        events=cost.get("events"),
+        sampler_cpu_ns=cost.get("sampler_cpu_ns"),
+        notes={
+            "facts": facts,
+            "optimizers": notes.of("optimizer"),
+            "captures": notes.of("capture"),
+            "env": process.get("env"),
+            "startup": notes.last("startup"),
+        },
+        memory_available_bytes=process.get("memory_available_bytes"),
+        **_membership(notes),
+    )
+
+
+def _membership(notes: Notes) -> dict[str, int | None]:
+    """Rank and size of the job: as the process group says, else as the environment of a launcher of ranks does; None outside of one."""
+    said = notes.last("rank") or notes.last("facts")
+    variables = notes.process.get("env")
+    given = variables if isinstance(variables, dict) else {}
+    world_size, rank = said.get("world_size"), said.get("rank")
+    if not world_size:
+        world_size, rank = _number(given.get("WORLD_SIZE")), _number(given.get("RANK"))
+    if world_size is None or rank is None or world_size < 2:
+        return {}
+    return {"rank": rank, "world_size": world_size, "local_world_size": _number(given.get("LOCAL_WORLD_SIZE"))}
+
+
+def _number(text: object) -> int | None:
+    return int(text) if isinstance(text, str) and text.isdecimal() else None
+
+
+def _frame(note: Note) -> Frame | None:
+    if not note:
+        return None
+    return Frame(file=note["file"], function=note["function"], first_line=note.get("first_line", 0), line=note.get("line", 0))
+
+
+def _path(note: Note) -> tuple[Frame, ...]:
+    frames = note.get("frames", ())
+    return tuple(Frame(file=file, function=function, first_line=first, line=line) for file, function, first, line in frames)
+
+
+def run_facts(folder: str, launchers: list[Notes]) -> RunFacts:
+    """What the launcher said of the run; a folder without its notes gets its own name and nothing else."""
+    notes = launchers[0] if launchers else Notes(lines={}, texts={}, places={}, health=())
+    run, ending = notes.last("run"), notes.last("exit")
+    command = run.get("command")
+    return RunFacts(
+        name=str(run.get("name") or folder),
+        command=tuple(str(word) for word in command or ()),
+        started=run.get("started"),
+        started_ns=run.get("started_ns"),
+        ended_ns=ending.get("ended_ns"),
+        exit_code=ending.get("code"),
+        stop_signals=tuple(str(name) for name in ending.get("signals") or ()),
+        warmup=run.get("warmup"),
+        session=_session(notes),
+        host=run.get("host"),
+        launcher_rank=run.get("launcher_rank"),
+        launchers=run.get("launchers"),
+        cores_allowed=notes.process.get("cores_allowed"),
+    )
+
+
+def _session(launcher: Notes) -> Session | None:
+    run = launcher.last("run")
+    if not {"started_in", "recorded_from_ns", "thread"} <= run.keys():
+        return None
+    prompts = sorted(note["at_ns"] for note in launcher.of("prompt"))
+    return Session(kind=run["started_in"], from_ns=run["recorded_from_ns"], thread=run["thread"], prompts_ns=tuple(prompts))

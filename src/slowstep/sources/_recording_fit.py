@@ -1,0 +1,137 @@
+"""Whether a line of a process's notes is what a line of its kind must be: others write into files too, and processes are killed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+Note = dict[str, Any]
+
+
+def fits(note: Note) -> bool:
+    """Whether what is read from a line of its kind is there and of its type."""
+    kind = str(note.get("kind"))
+    needed = all(_is(note.get(key), of) for key, of in _NEEDED.get(kind, {}).items())
+    optional = all(note.get(key) is None or _is(note[key], of) for key, of in _OPTIONAL.get(kind, {}).items())
+    return needed and optional and (kind not in _NESTED or _NESTED[kind](note))
+
+
+def _maps_to_numbers(key: str) -> Callable[[Note], bool]:
+    def fit(note: Note) -> bool:
+        return isinstance(note.get(key), dict) and all(_is(number, int) for number in note[key].values())
+
+    return fit
+
+
+def _path_fits(note: Note) -> bool:
+    frames = note.get("frames")
+    return isinstance(frames, list) and all(
+        isinstance(frame, list) and len(frame) == 4 and all(map(_is, frame, (str, str, int, int))) for frame in frames
+    )
+
+
+def _calls_fit(note: Note) -> bool:
+    functions = note.get("functions")
+    if not isinstance(functions, list) or not all(isinstance(function, dict) for function in functions):
+        return False
+    numbers = ("line", "total_ns", "own_ns")
+    return all(
+        all(_is(f.get(key), int) for key in numbers)
+        and all(_is(f.get(key), str) for key in ("file", "function"))
+        and isinstance(f.get("callees"), list)
+        and (f.get("calls") is None or _is(f["calls"], int))
+        and all(isinstance(edge, list) and len(edge) == 2 and _is(edge[0], int) and _is(edge[1], int) for edge in f["callees"])
+        for f in functions
+    )
+
+
+def _builtins_fit(note: Note) -> bool:
+    rows = note.get("rows")
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        return False
+    return all(
+        _is(row.get("function"), str)
+        and all(_is(row.get(key), int) for key in ("calls", "total_ns"))
+        and (row.get("file") is None or _is(row["file"], str))
+        and (row.get("line") is None or _is(row["line"], int))
+        and isinstance(row.get("callers"), list)
+        and all(isinstance(c, list) and len(c) == 5 and _is(c[0], str) and _is(c[1], str) and _is(c[2], int) for c in row["callers"])
+        for row in rows
+    )
+
+
+def _lines_fit(note: Note) -> bool:
+    lines = note.get("lines")
+    numbers, texts = ("first_line", "line", "count", "ns"), ("file", "function")
+    return isinstance(lines, list) and all(
+        isinstance(line, dict) and all(_is(line.get(key), int) for key in numbers) and all(_is(line.get(key), str) for key in texts)
+        for line in lines
+    )
+
+
+def _is(value: Any, kind: type) -> bool:
+    """Whether a value is of a type; a list holds numbers or texts, and a number fits into 64 bits."""
+    if kind is list:
+        return isinstance(value, list) and all(isinstance(item, (int, str)) for item in value)
+    if kind is float:
+        return isinstance(value, (int, float))
+    return isinstance(value, kind) and not (isinstance(value, int) and abs(value) >= 2**63)
+
+
+_FRAME: dict[str, type] = {"file": str, "function": str, "line": int, "first_line": int}
+_GPU_NUMBERS = (
+    "memory_bytes",
+    "most_sm_mhz",
+    "most_memory_mhz",
+    "power_limit_mw",
+    "default_power_limit_mw",
+    "link_generation",
+    "link_lanes",
+)
+_NEEDED: dict[str, dict[str, type]] = {
+    "text": {"id": int, "text": str},
+    "place": {"text": int, "file": str, "line": int},
+    "frame": {"id": int, **_FRAME},
+    "stack": {"id": int, "frames": list},
+    "iterator": {"id": int, "num_workers": int},
+    "training_frame": _FRAME,
+    "forward_frame": _FRAME,
+    "calls": {"of": str, "stretches": int},
+    "prompt": {"at_ns": int},
+    "disk": {"id": int, "name": str},
+    "gpu": {"id": int},
+    "builtins": {"samples": int, "wall_ns": int},
+    "batch": {"tensors": int, "bytes": int, "spare_bytes": int},
+    "capture": {"state": str, "begin_ns": int, "end_ns": int},
+}
+_OPTIONAL: dict[str, dict[str, type]] = {
+    "process": {"pid": int, "ppid": int, "started_ns": int, "format": int, "cores_allowed": int, "script": str, "torch": str, "env": dict}
+    | {"memory_available_bytes": int},
+    "iterator": {"loader": int, "prefetch_factor": int, "batch_size": int, "workers": list, "dataset": str, "collate": str}
+    | {"persistent": bool}
+    | {"collate_file": str, "collate_line": int, "is_default_collate": bool, "dataset_length": int},
+    "facts": {"threads": int, "accelerators": dict, "accelerator_built": bool, "world_size": int, "rank": int},
+    "rank": {"rank": int, "world_size": int},
+    "capture": {"file": str, "reason": str, "first": int, "last": int},
+    "startup": {"import_began_ns": int, "activated_ns": int},
+    "optimizer": {"id": int, "params": int, "dtypes": dict, "device": str},
+    "calls": {"wall_ns": int, "slowdown": float},
+    "graph": {"nodes": int, "elements": int},
+    "cost": {"event_ns": float, "events": int, "sampler_cpu_ns": int},
+    "health": {"count": int},
+    "run": {"name": str, "command": list, "started": str, "started_ns": int, "warmup": int}
+    | {"started_in": str, "recorded_from_ns": int, "thread": int}
+    | {"host": str, "launcher_rank": int, "launchers": int},
+    "gpu": {"name": str, "uuid": str} | dict.fromkeys(_GPU_NUMBERS, int),
+    "exit": {"ended_ns": int, "code": int, "by": str, "signals": list},
+}
+# What types of single values do not tell.
+_NESTED: dict[str, Callable[[Note], bool]] = {
+    "calls": _calls_fit,
+    "builtins": _builtins_fit,
+    "lines": _lines_fit,
+    "training_path": _path_fits,
+    "forward_path": _path_fits,
+    "batch": _maps_to_numbers("types"),
+    "cells": _maps_to_numbers("cells"),
+}

@@ -1,0 +1,128 @@
+"""The tables that are made of a process's notes alone, line by line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from slowstep.sources._recording_notes import Notes
+from slowstep.timeline.schema import TABLE
+
+
+def line_tables(process: int, notes: Notes) -> dict[str, pl.DataFrame]:
+    """All of them, by name; `process` is the index of the process in `processes`."""
+    return {
+        "iterators": _iterators(process, notes),
+        "frames": _frames(process, notes),
+        "calls": _calls(process, notes),
+        "call_edges": _call_edges(process, notes),
+        "builtins": _builtins(process, notes),
+        "batch_forms": _batch_forms(process, notes),
+        "lines": _lines(process, notes),
+    }
+
+
+def _iterators(process: int, notes: Notes) -> pl.DataFrame:
+    rows = notes.of("iterator")
+    columns = {name: [row.get(key) for row in rows] for name, key in _ITERATOR_KEYS.items()}
+    columns["workers"] = [row.get("workers") or [] for row in rows]
+    if not rows:
+        return TABLE["iterators"].empty()
+    return pl.DataFrame({"process": [process] * len(rows), **columns}, schema=TABLE["iterators"].schema, strict=False)
+
+
+_ITERATOR_KEYS = {
+    "iterator": "id",
+    "loader": "loader",
+    "num_workers": "num_workers",
+    "prefetch_factor": "prefetch_factor",
+    "batch_size": "batch_size",
+    "dataset": "dataset",
+    "collate": "collate",
+    "collate_file": "collate_file",
+    "collate_line": "collate_line",
+    "collate_is_default": "is_default_collate",
+    "persistent": "persistent",
+    "dataset_length": "dataset_length",
+}
+
+
+def _frames(process: int, notes: Notes) -> pl.DataFrame:
+    frames = {row["id"]: row for row in notes.of("frame")}
+    rows = [
+        (process, stack["id"], depth, frame["file"], frame["function"], frame["first_line"], frame["line"])
+        for stack in notes.of("stack")
+        for depth, frame in enumerate(frames[i] for i in stack["frames"] if i in frames)
+    ]
+    return pl.DataFrame(rows, schema=TABLE["frames"].schema, orient="row")
+
+
+def _calls(process: int, notes: Notes) -> pl.DataFrame:
+    rows = [
+        (
+            process,
+            note["of"],
+            number,
+            f["file"],
+            f["function"],
+            f["line"],
+            f["total_ns"],
+            f["own_ns"],
+            note["stretches"],
+            f.get("calls"),
+            note.get("wall_ns"),
+            note.get("slowdown"),
+        )
+        for note in notes.timed_calls()
+        for number, f in enumerate(note["functions"])
+    ]
+    return pl.DataFrame(rows, schema=TABLE["calls"].schema, orient="row")
+
+
+def _call_edges(process: int, notes: Notes) -> pl.DataFrame:
+    rows = [
+        (process, note["of"], number, callee, total_ns)
+        for note in notes.timed_calls()
+        for number, function in enumerate(note["functions"])
+        for callee, total_ns in function["callees"]
+    ]
+    return pl.DataFrame(rows, schema=TABLE["call_edges"].schema, orient="row")
+
+
+def _builtins(process: int, notes: Notes) -> pl.DataFrame:
+    note = notes.last("builtins")
+    rows = [
+        (process, number, *(row[key] for key in _BUILTIN_KEYS), *_caller(row), note["samples"], note["wall_ns"])
+        for number, row in enumerate(note.get("rows", ()))
+    ]
+    return pl.DataFrame(rows, schema=TABLE["builtins"].schema, orient="row")
+
+
+_BUILTIN_KEYS = ("function", "file", "line", "calls", "total_ns")
+
+
+def _caller(row: dict[str, Any]) -> tuple[str | None, str | None, int | None]:
+    """Function, file and first line of the caller with most time."""
+    first = next(iter(row["callers"]), None)
+    return (None, None, None) if first is None else (first[1], first[0], first[2])
+
+
+def _batch_forms(process: int, notes: Notes) -> pl.DataFrame:
+    rows = [
+        (
+            process,
+            note["tensors"],
+            note["bytes"],
+            note["spare_bytes"],
+            ", ".join(sorted(note["types"], key=lambda name: -note["types"][name])),
+        )
+        for note in notes.of("batch")
+    ]
+    return pl.DataFrame(rows, schema=TABLE["batch_forms"].schema, orient="row")
+
+
+def _lines(process: int, notes: Notes) -> pl.DataFrame:
+    keys = ("file", "function", "first_line", "line", "count", "ns")
+    rows = [(process, *(line[key] for key in keys)) for note in notes.of("lines") for line in note["lines"]]
+    return pl.DataFrame(rows, schema=TABLE["lines"].schema, orient="row")

@@ -1,0 +1,148 @@
+"""The tables of one recorded process, from its records and notes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from slowstep.record import format as fmt
+from slowstep.sources._recording_lines import line_tables
+from slowstep.sources._recording_notes import Notes
+from slowstep.sources._recording_records import DTYPE, Records, flag, frame, known, mark, span
+from slowstep.stages import STAGES
+from slowstep.timeline.schema import TABLE
+
+Kinds = Callable[[int], Records]
+
+
+def process_tables(process: int, notes: Notes, records: Records) -> dict[str, pl.DataFrame]:
+    """All of them, by name; `process` is the index of the process in `processes`."""
+    by_kind = {kind: records[records["kind"] == kind] for kind in np.unique(records["kind"]).tolist()}
+
+    def of(kind: int) -> Records:
+        return np.asarray(by_kind.get(kind, records[:0]))
+
+    return {
+        "processes": frame(
+            "processes",
+            process=[process],
+            pid=[notes.pid],
+            parent_pid=[notes.process.get("ppid")],
+            role=[notes.role],
+            started_ns=[notes.started_ns],
+            ended=[notes.ended],
+        ),
+        "waits": _waits(process, of(fmt.WAIT)),
+        "starts": frame("starts", **span(process, r := of(fmt.START)), iterator=r["a"], loader=r["b"], num_workers=r["c"]),
+        "updates": frame("updates", **span(process, r := of(fmt.UPDATE)), optimizer=r["a"], skipped=flag(r, fmt.SKIPPED)),
+        "spans": _spans(process, notes, of),
+        "fetches": _fetches(process, of),
+        "collates": frame("collates", **span(process, r := of(fmt.COLLATE)), cpu_ns=r["a"], bytes=known(r["b"])),
+        "idles": frame("idles", **span(process, of(fmt.IDLE))),
+        "cpu_marks": frame("cpu_marks", **mark(process, r := of(fmt.CPU)), cpu_ns=r["a"], delay_ns=r["b"]),
+        "stacks": frame("stacks", **mark(process, r := of(fmt.STACK)), stack=r["a"], weight_ns=r["b"], lateness_ns=r["c"]),
+        "modes": frame("modes", process=process, time_ns=(r := of(fmt.MODES))["t0"], on=r["a"], looked_at=r["b"]),
+        "slow_samples": frame(
+            "slow_samples", **span(process, r := of(fmt.SLOW_SAMPLE)), index=known(r["a"]), usual_ns=r["b"], batch=r["c"]
+        ),
+        "totals": frame("totals", **span(process, r := of(fmt.TOTALS)), steps=r["a"], samples=known(r["b"])),
+        "backward_cpu": frame("backward_cpu", **span(process, r := of(fmt.BACKWARD_CPU)), cpu_ns=r["a"], delay_ns=known(r["b"])),
+        **line_tables(process, notes),
+    }
+
+
+def _waits(process: int, records: Records) -> pl.DataFrame:
+    return frame(
+        "waits",
+        **span(process, records),
+        iterator=records["a"],
+        batch=records["b"],
+        samples=known(records["c"]),
+        ready=known(records["extra"], fmt.READY_UNKNOWN),
+        exhausted=flag(records, fmt.END),
+        failed=flag(records, fmt.FAILED),
+        validation=flag(records, fmt.VALIDATION),
+    )
+
+
+def _fetches(process: int, of: Kinds) -> pl.DataFrame:
+    fetch = of(fmt.FETCH)
+    delay, io = _joined(fetch, of(fmt.FETCH_DELAY)), _joined(fetch, of(fmt.FETCH_IO))
+    return frame(
+        "fetches",
+        **span(process, fetch),
+        iterator=_null(delay, "c", -1),
+        batch=fetch["a"],
+        samples=known(fetch["b"]),
+        cpu_ns=fetch["c"],
+        other_cpu_ns=_null(delay, "a"),
+        delay_ns=_null(delay, "b"),
+        read_bytes=_null(io, "a"),
+        storage_bytes=_null(io, "b"),
+        failed=flag(fetch, fmt.FAILED),
+        profiled=flag(fetch, fmt.PROFILED),
+        read_calls=_null(io, "c"),
+    )
+
+
+def _joined(fetch: Records, more: Records) -> tuple[Records, NDArray[np.bool_]]:
+    """The record of `more` that belongs to each fetch (same begin), and whether there is one."""
+    if not len(fetch) or not len(more):
+        return np.zeros(len(fetch), DTYPE), np.zeros(len(fetch), dtype=bool)
+    more = more[np.argsort(more["t0"], kind="stable")]
+    at = np.minimum(np.searchsorted(more["t0"], fetch["t0"]), len(more) - 1)
+    return more[at], more["t0"][at] == fetch["t0"]
+
+
+def _null(joined: tuple[Records, NDArray[np.bool_]], field: str, unknown: int | None = None) -> pl.Series:
+    records, found = joined
+    series = pl.Series(records[field].astype(np.int64))
+    absent = pl.Series(~found)
+    if unknown is not None:
+        absent = absent | (series == unknown)
+    return series.set(absent, None)
+
+
+def _spans(process: int, notes: Notes, of: Kinds) -> pl.DataFrame:
+    return pl.concat(
+        (
+            _span_rows(process, of(fmt.BACKWARD), kind="backward"),
+            _forwards(process, of(fmt.FORWARD)),
+            _saves(process, notes, of(fmt.SAVE)),
+            _named_spans(process, notes, of(fmt.SPAN)),
+        )
+    )
+
+
+def _span_rows(process: int, r: Records, kind: str, **filled: Any) -> pl.DataFrame:
+    """Rows of `spans`; a column that records of this kind do not fill is null."""
+    columns = span(process, r) | {"kind": [kind] * len(r)} | filled
+    nothing = [None] * len(r)
+    return frame("spans", **{name: columns.get(name, nothing) for name in TABLE["spans"].schema})
+
+
+def _forwards(process: int, r: Records) -> pl.DataFrame:
+    gradients = ~flag(r, fmt.NO_GRADIENT)
+    return _span_rows(process, r, kind="forward", samples=known(r["a"]), module=known(r["b"]), gradients=gradients)
+
+
+def _saves(process: int, notes: Notes, r: Records) -> pl.DataFrame:
+    return _span_rows(process, r, kind="save", name=[notes.texts.get(i) for i in r["b"].tolist()], bytes=known(r["a"]))
+
+
+def _named_spans(process: int, notes: Notes, r: Records) -> pl.DataFrame:
+    texts = r["a"].tolist()
+    places = [notes.places.get(i) for i in texts]
+    return _span_rows(
+        process,
+        r,
+        kind="span",
+        name=[notes.texts.get(i) for i in texts],
+        stage=[STAGES[i] if 0 <= i < len(STAGES) else None for i in r["b"].tolist()],
+        file=[place and place[0] for place in places],
+        line=[place and place[1] for place in places],
+    )

@@ -1,0 +1,100 @@
+"""The records of one process: what its .rec file holds, as arrays, and the columns that are made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from slowstep.health import Health
+from slowstep.record import format as fmt
+from slowstep.timeline.schema import TABLE
+
+Records = NDArray[Any]
+
+DTYPE = np.dtype(
+    {
+        "names": list(fmt.FIELDS),
+        "formats": ["<u8", "<u8", "<i8", "<i8", "<i8", "<u4", "<u2", "u1", "u1"],
+        "offsets": [0, 8, 16, 24, 32, 40, 44, 46, 47],
+        "itemsize": fmt.RECORD_BYTES,
+    }
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Lost:
+    """Records of a file that cannot be used: not written to their end, or impossible."""
+
+    torn: int
+    malformed: int
+
+
+def read_records(path: Path) -> tuple[Records, Lost]:
+    """The finished records of a file, and what of it cannot be used."""
+    if not path.exists():
+        return np.zeros(0, DTYPE), Lost(torn=0, malformed=0)
+    raw = np.fromfile(path, dtype=np.uint8)
+    records = raw[: len(raw) // fmt.RECORD_BYTES * fmt.RECORD_BYTES].view(DTYPE)
+    finished = records["kind"] != 0
+    used = int(np.flatnonzero(finished)[-1]) + 1 if finished.any() else 0
+    tail = records[used : used + 1]
+    torn = int((~finished[:used]).sum()) + int(len(tail) and tail.tobytes() != bytes(fmt.RECORD_BYTES))
+    sane = (records["t0"] <= records["t1"]) & (records["t1"] <= np.iinfo(np.int64).max)
+    return records[finished & sane], Lost(torn=torn, malformed=int((finished & ~sane).sum()))
+
+
+def losses(lost: Lost) -> Iterable[Health]:
+    """What of a file could not be used, as health."""
+    if lost.torn:
+        yield Health(
+            name="torn-records",
+            severity="notice",
+            count=lost.torn,
+            remedy="the process was ended in the middle of writing them; all others are whole",
+        )
+    if lost.malformed:
+        yield Health(
+            name="malformed-records",
+            severity="data_loss",
+            count=lost.malformed,
+            remedy="they end before they begin: something else has written into the file; record again",
+        )
+
+
+def frame(table: str, **columns: Any) -> pl.DataFrame:
+    """A declared table from its columns, arrays or one value for all rows."""
+    length = max((len(values) for values in columns.values() if not np.isscalar(values)), default=0)
+    series = []
+    for name, kind in TABLE[table].schema.items():
+        values = columns[name]
+        if np.isscalar(values):
+            values = np.full(length, values)
+        series.append(pl.Series(name, values, strict=False).cast(kind) if len(values) else pl.Series(name, [], dtype=kind))
+    return pl.DataFrame(series)
+
+
+def span(process: int, records: Records) -> dict[str, Any]:
+    """The columns of a stretch of a thread."""
+    return {"process": process, "thread": records["thread"], "start_ns": records["t0"], "end_ns": records["t1"]}
+
+
+def mark(process: int, records: Records) -> dict[str, Any]:
+    """The columns of an instant of a thread."""
+    return {"process": process, "thread": records["thread"], "time_ns": records["t0"]}
+
+
+def known(values: NDArray[np.int64], unknown: int = -1) -> pl.Series:
+    """The values, null where the recorder wrote `unknown`."""
+    series = pl.Series(values.astype(np.int64))
+    return series.set(series == unknown, None)
+
+
+def flag(records: Records, flag: int) -> NDArray[np.bool_]:
+    """Which records have a flag."""
+    return np.asarray((records["flags"] & flag) != 0)

@@ -1,0 +1,274 @@
+"""The tables of the recorded processes: what their threads did, made and called, as the recorder in each of them wrote it."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from slowstep.timeline.table import Table, column
+
+PROCESS = column("process", pl.Int32, "index of the process in `processes`")
+THREAD = column("thread", pl.UInt32, "native thread id")
+START = column("start_ns", pl.Int64, "when it began, CLOCK_MONOTONIC")
+END = column("end_ns", pl.Int64, "when it ended, CLOCK_MONOTONIC")
+TIME = column("time_ns", pl.Int64, "when it was taken, CLOCK_MONOTONIC")
+FAILED = column("failed", pl.Boolean, "the call raised")
+ITERATOR = column("iterator", pl.Int64, "number of the loader's iterator in its process")
+BATCH = column("batch", pl.Int64, "index of the batch in its iterator's order")
+SPAN = (PROCESS, THREAD, START, END)
+
+PROCESS_TABLES: tuple[Table, ...] = (
+    Table(
+        name="processes",
+        row="One row per recorded process.",
+        columns=(
+            PROCESS,
+            column("pid", pl.Int64, "process id"),
+            column("parent_pid", pl.Int64, "process id of its parent", nullable=True),
+            column("role", pl.String, "trainer, worker or launcher"),
+            column("started_ns", pl.Int64, "when recording began in it", nullable=True),
+            column("ended", pl.Boolean, "it closed its recording itself (was not killed)"),
+        ),
+    ),
+    Table(
+        name="iterators",
+        row="One row per iterator that a loader made.",
+        columns=(
+            PROCESS,
+            ITERATOR,
+            column("loader", pl.Int64, "number of the loader in its process"),
+            column("num_workers", pl.Int64, "worker processes of the loader"),
+            column("prefetch_factor", pl.Int64, "batches asked for ahead per worker", nullable=True),
+            column("batch_size", pl.Int64, "batch size the loader was given", nullable=True),
+            column("workers", pl.List(pl.Int64), "process ids of its workers"),
+            column("dataset", pl.String, "type name of the dataset", nullable=True),
+            column("collate", pl.String, "qualified name of the collate function", nullable=True),
+            column("collate_file", pl.String, "file of the collate function", nullable=True),
+            column("collate_line", pl.Int64, "first line of the collate function", nullable=True),
+            column("collate_is_default", pl.Boolean, "the framework's own collate function", nullable=True),
+            column("persistent", pl.Boolean, "its workers outlive it", nullable=True),
+            column("dataset_length", pl.Int64, "samples in the dataset, where it knows", nullable=True),
+        ),
+    ),
+    Table(
+        name="waits",
+        row="One row per request for a next batch.",
+        columns=(
+            *SPAN,
+            ITERATOR,
+            BATCH,
+            column("samples", pl.Int64, "samples in the batch (leading dimension)", nullable=True),
+            column("ready", pl.Int64, "batches that were ready when it was asked for", nullable=True),
+            column("exhausted", pl.Boolean, "the iterator had no more batches"),
+            FAILED,
+            column("validation", pl.Boolean, "marked as no training input"),
+        ),
+    ),
+    Table(
+        name="starts",
+        row="One row per iterator made (worker start-up included).",
+        columns=(
+            *SPAN,
+            ITERATOR,
+            column("loader", pl.Int64, "number of the loader in its process"),
+            column("num_workers", pl.Int64, "worker processes of the loader"),
+        ),
+    ),
+    Table(
+        name="updates",
+        row="One row per optimizer call.",
+        columns=(
+            *SPAN,
+            column("optimizer", pl.Int64, "number of the optimizer in its process"),
+            column("skipped", pl.Boolean, "left out by GradScaler"),
+        ),
+    ),
+    Table(
+        name="spans",
+        row="One row per other named stretch of a thread: backward, forward, checkpoint, user's span.",
+        columns=(
+            *SPAN,
+            column("kind", pl.String, "backward, forward, save or span"),
+            column("name", pl.String, "what it is called", nullable=True),
+            column("stage", pl.String, "stage that its author gave it", nullable=True),
+            column("samples", pl.Int64, "samples in it (forward)", nullable=True),
+            column("module", pl.Int64, "which root module it is of (forward)", nullable=True),
+            column("gradients", pl.Boolean, "gradients were on (forward)", nullable=True),
+            column("bytes", pl.Int64, "bytes written (save)", nullable=True),
+            column("file", pl.String, "file of the user's function that the span is, where a framework named it", nullable=True),
+            column("line", pl.Int64, "first line of that function", nullable=True),
+        ),
+    ),
+    Table(
+        name="fetches",
+        row="One row per batch made by a producer.",
+        columns=(
+            *SPAN,
+            column("iterator", pl.Int64, "number of the iterator where the producer knows it", nullable=True),
+            BATCH,
+            column("samples", pl.Int64, "samples asked for", nullable=True),
+            column("cpu_ns", pl.Int64, "CPU time of the producing thread"),
+            column("other_cpu_ns", pl.Int64, "CPU time of the process's other threads meanwhile", nullable=True),
+            column("delay_ns", pl.Int64, "run-queue delay of the producing thread", nullable=True),
+            column("read_bytes", pl.Int64, "bytes that read calls returned to the process", nullable=True),
+            column("storage_bytes", pl.Int64, "bytes that came from storage", nullable=True),
+            FAILED,
+            column("profiled", pl.Boolean, "its calls were timed, so it took longer than it would have"),
+            column("read_calls", pl.Int64, "read calls of the process meanwhile", nullable=True),
+        ),
+    ),
+    Table(
+        name="collates",
+        row="One row per collate call (inside a fetch).",
+        columns=(
+            *SPAN,
+            column("cpu_ns", pl.Int64, "CPU time of the thread"),
+            column("bytes", pl.Int64, "size of the batch made", nullable=True),
+        ),
+    ),
+    Table(name="idles", row="One row per stretch in which a worker had nothing to make.", columns=SPAN),
+    Table(
+        name="cpu_marks",
+        row="One row per reading of a thread's own clock.",
+        columns=(
+            PROCESS,
+            THREAD,
+            TIME,
+            column("cpu_ns", pl.Int64, "CPU time used so far"),
+            column("delay_ns", pl.Int64, "run-queue delay so far"),
+        ),
+    ),
+    Table(
+        name="stacks",
+        row="One row per stack taken of a thread.",
+        columns=(
+            PROCESS,
+            THREAD,
+            TIME,
+            column("stack", pl.Int64, "number of the stack in its process"),
+            column("weight_ns", pl.Int64, "time since the stack before"),
+            column("lateness_ns", pl.Int64, "how late the sampler was"),
+        ),
+    ),
+    Table(
+        name="frames",
+        row="One row per frame of each distinct stack, root first.",
+        columns=(
+            PROCESS,
+            column("stack", pl.Int64, "number of the stack in its process"),
+            column("depth", pl.Int64, "0 is the root"),
+            column("file", pl.String, "source file"),
+            column("function", pl.String, "function name"),
+            column("first_line", pl.Int64, "line where the function begins"),
+            column("line", pl.Int64, "line that was executed"),
+        ),
+    ),
+    Table(
+        name="calls",
+        row="One row per function whose calls were timed, over all timed stretches of its kind.",
+        columns=(
+            PROCESS,
+            column("kind", pl.String, "what was timed: fetch, gap or body"),
+            column("number", pl.Int64, "number of the function among its process's of this kind"),
+            column("file", pl.String, "source file"),
+            column("function", pl.String, "function name"),
+            column("first_line", pl.Int64, "line where the function begins"),
+            column("total_ns", pl.Int64, "time in it and in what it called"),
+            column("own_ns", pl.Int64, "time in it and in built-in functions"),
+            column("stretches", pl.Int64, "stretches that were timed"),
+            column("calls", pl.Int64, "how often it was called", nullable=True),
+            column("wall_ns", pl.Int64, "length of all timed stretches", nullable=True),
+            column("slowdown", pl.Float64, "how many times as long Python code takes while it is timed", nullable=True),
+        ),
+    ),
+    Table(
+        name="call_edges",
+        row="One row per pair of functions of which one called the other.",
+        columns=(
+            PROCESS,
+            column("kind", pl.String, "what was timed"),
+            column("caller", pl.Int64, "number of the calling function"),
+            column("callee", pl.Int64, "number of the called function"),
+            column("total_ns", pl.Int64, "time of those calls"),
+        ),
+    ),
+    Table(
+        name="totals",
+        row="One row per stretch of steps of which only the number was kept.",
+        columns=(
+            *SPAN,
+            column("steps", pl.Int64, "steps in it"),
+            column("samples", pl.Int64, "samples in them", nullable=True),
+        ),
+    ),
+    Table(
+        name="builtins",
+        row="One row per function in the making of batches whose calls were timed together with built-in functions.",
+        columns=(
+            PROCESS,
+            column("number", pl.Int64, "number of the row in its process"),
+            column("function", pl.String, "function name; of a built-in one as Python shows it"),
+            column("file", pl.String, "source file; null for a built-in function", nullable=True),
+            column("first_line", pl.Int64, "line where it begins; null for a built-in function", nullable=True),
+            column("calls", pl.Int64, "how often it was called"),
+            column("total_ns", pl.Int64, "time in it and in what it called"),
+            column("caller", pl.String, "the function that spent most time in a built-in one", nullable=True),
+            column("caller_file", pl.String, "source file of that function", nullable=True),
+            column("caller_line", pl.Int64, "first line of that function", nullable=True),
+            column("samples", pl.Int64, "samples made in all timed stretches"),
+            column("wall_ns", pl.Int64, "length of all timed stretches"),
+        ),
+    ),
+    Table(
+        name="batch_forms",
+        row="One row per batch that was looked at.",
+        columns=(
+            PROCESS,
+            column("tensors", pl.Int64, "tensors in it"),
+            column("bytes", pl.Int64, "bytes of all of them"),
+            column("spare_bytes", pl.Int64, "of these, what 8 bits per value would save where the values fit into them"),
+            column("types", pl.String, "types of values, most bytes first"),
+        ),
+    ),
+    Table(
+        name="lines",
+        row="One row per line of a function whose lines were counted in a step.",
+        columns=(
+            PROCESS,
+            column("file", pl.String, "source file"),
+            column("function", pl.String, "function name"),
+            column("first_line", pl.Int64, "line where the function begins"),
+            column("line", pl.Int64, "the line"),
+            column("count", pl.Int64, "how often it ran before counting ended"),
+            column("line_ns", pl.Int64, "time in it and in what it called"),
+        ),
+    ),
+    Table(
+        name="modes",
+        row="One row per look at what makes operations slower while it is on.",
+        columns=(
+            PROCESS,
+            TIME,
+            column("on", pl.Int64, "which were on, as bits of record/modes.py"),
+            column("looked_at", pl.Int64, "which were looked at"),
+        ),
+    ),
+    Table(
+        name="slow_samples",
+        row="One row per sample that took at least eight times as long to make as a sample usually does.",
+        columns=(
+            *SPAN,
+            column("index", pl.Int64, "what the data set was asked for", nullable=True),
+            column("usual_ns", pl.Int64, "what a sample took in that process then"),
+            BATCH,
+        ),
+    ),
+    Table(
+        name="backward_cpu",
+        row="One row per backward pass in a job of several ranks.",
+        columns=(
+            *SPAN,
+            column("cpu_ns", pl.Int64, "CPU time of the thread in it"),
+            column("delay_ns", pl.Int64, "run-queue delay of the thread in it", nullable=True),
+        ),
+    ),
+)
