@@ -27,6 +27,8 @@ STEPS = Table(
         END,
         column("mark", pl.String, "by what it is known: ProfilerStep, NVTX, step_num, Profiled batch, inferred, window"),
         THREAD,
+        column("host_start_ns", pl.Int64, "when the host began it: device work trails the host, so that a step may begin later"),
+        column("host_end_ns", pl.Int64, "when the host was done with it"),
     ),
 )
 LEDGER = Table(
