@@ -1,0 +1,132 @@
+"""Gain by replay: how long steps would have taken with one thing changed (table `replay`).
+
+At most five steps are replayed: the median one, the slowest, and three at random (with a fixed seed). Each is rebuilt as its dependency
+graph (`replay_graph`), and replayed unchanged and as each scenario has it (`replay_scenarios`), all in one pass (`replay_clock`). A step
+is not judged where the replay of the unchanged graph misses its length by more than 2 %, as what it took then depends on the steps before
+it, or where more than 10 % of it are delays that no dependency explains. What other ranks do is as observed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+import polars as pl
+
+from slowstep.analyses.trace.callers import Callers
+from slowstep.analyses.trace.replay_clock import Variant, step_lengths, unchanged
+from slowstep.analyses.trace.replay_graph import build_graph, residual_ns
+from slowstep.analyses.trace.replay_scenarios import change
+from slowstep.analyses.trace.replay_scene import Changed, Scene, Trace, describe_work
+from slowstep.analyses.trace.replay_waits import Launched
+from slowstep.analyses.trace.replay_work import find_material
+from slowstep.analyses.trace.scenarios import SCENARIOS, UNCHANGED
+from slowstep.analyses.trace.tables import REPLAY
+from slowstep.timeline.timeline import Timeline
+
+STEPS_AT_MOST: Final = 5
+SEED: Final = 20200823
+MISSES_AT_MOST: Final = 0.02
+RESIDUAL_AT_MOST: Final = 0.10
+
+
+def find_replay(timeline: Timeline, steps: pl.DataFrame, measured_tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+    """The table `replay`: one row per scenario and replayed step.
+
+    `measured_tables` are those of the other analyses made so far, by name; of `loader`, `kernels`, `operators` and `copies` what is there
+    is used. Without steps the table is empty.
+    """
+    if steps.is_empty():
+        return REPLAY.empty()
+    material = find_material(timeline, steps)
+    chosen = choose_steps((steps["end_ns"] - steps["start_ns"]).to_numpy())
+    if isinstance(material, str):
+        return _table([row for step in chosen for row in _unjudged(steps, step, material)])
+    callers = Callers(timeline)
+    kernels = measured_tables["kernels"] if "kernels" in measured_tables else pl.DataFrame()
+    devices = timeline.table("trace_devices")["name"].drop_nulls()
+    events = describe_work(timeline, material, callers, kernels)
+    trace = Trace(timeline, material, callers, measured_tables, devices[0] if len(devices) else None, events)
+    launched = Launched(material)
+    return _table([row for step in chosen for row in _replayed(trace, launched, steps, step)])
+
+
+def choose_steps(lengths: np.ndarray[tuple[int], np.dtype[np.int64]]) -> list[int]:
+    """Positions of the steps to replay, in order: all of up to five; else the median, the slowest and three at random."""
+    if len(lengths) <= STEPS_AT_MOST:
+        return list(range(len(lengths)))
+    order = np.argsort(lengths, kind="stable")
+    chosen = {int(order[(len(order) - 1) // 2]), int(order[-1])}
+    for step in np.random.default_rng(SEED).permutation(len(lengths)).tolist():
+        if len(chosen) == STEPS_AT_MOST:
+            break
+        chosen.add(step)
+    return sorted(chosen)
+
+
+def host_bounds(steps: pl.DataFrame, step: int) -> tuple[int, int]:
+    """A step's time on the host: what lies between its mark and the next one's belongs to it where the two follow each other."""
+    begin, end = steps["host_start_ns"][step], steps["host_end_ns"][step]
+    if step + 1 < steps.height and steps["number"][step + 1] == steps["number"][step] + 1:
+        end = max(end, steps["host_start_ns"][step + 1])
+    return int(begin), int(end)
+
+
+def _replayed(trace: Trace, launched: Launched, steps: pl.DataFrame, step: int) -> list[dict[str, Any]]:
+    begin, end = host_bounds(steps, step)
+    graph = build_graph(trace.material, launched, begin, end)
+    scene = Scene(trace, graph, begin, end)
+    answers = {scenario: change(scenario, scene) for scenario in SCENARIOS if scenario != UNCHANGED}
+    variants: list[Variant] = [unchanged(graph)]
+    for answer in answers.values():
+        if isinstance(answer, Changed):
+            variants += [answer.expected, answer.better, answer.worse]
+    lengths = step_lengths(graph, variants).tolist()
+    common = {"step": step, "observed_ns": steps["end_ns"][step] - steps["start_ns"][step], "unchanged_ns": lengths[0]}
+    common["residual_ns"] = residual_ns(graph)
+    reason = _not_judged(float(common["observed_ns"]), lengths[0], common["residual_ns"])
+    rows = [common | {"scenario": UNCHANGED, "not_judged": reason} | _times(lengths[0], lengths[0], lengths[0], reason)]
+    following = iter(lengths[1:])
+    for scenario, answer in answers.items():
+        why = reason or (answer if isinstance(answer, str) else None)
+        times = (lengths[0],) * 3
+        if isinstance(answer, Changed):
+            expected, better, worse = (next(following) / answer.samples for _ in range(3))
+            times = (expected, min(better, expected), max(worse, expected))
+        rows.append(common | {"scenario": scenario, "not_judged": why} | _times(*times, why))
+    return rows
+
+
+def _times(expected: float, best: float, worst: float, reason: str | None) -> dict[str, float | None]:
+    if reason is not None:
+        return dict.fromkeys(("expected_ns", "best_ns", "worst_ns"))
+    return {"expected_ns": expected, "best_ns": best, "worst_ns": worst}
+
+
+def _not_judged(observed: float, replayed: float, residual: float) -> str | None:
+    if abs(replayed - observed) > MISSES_AT_MOST * observed:
+        return (
+            f"the replay of the unchanged step takes {replayed / 1e6:.1f} ms instead of {observed / 1e6:.1f}: "
+            "what the step took depends on those before it"
+        )
+    if residual > RESIDUAL_AT_MOST * observed:
+        return f"{residual / observed:.0%} of the step are delays that no dependency in the trace explains"
+    return None
+
+
+def _unjudged(steps: pl.DataFrame, step: int, reason: str) -> list[dict[str, Any]]:
+    observed = steps["end_ns"][step] - steps["start_ns"][step]
+    common = {"step": step, "observed_ns": observed, "unchanged_ns": observed, "residual_ns": 0, "not_judged": reason}
+    return [common | {"scenario": scenario} for scenario in SCENARIOS]
+
+
+def _table(rows: list[dict[str, Any]]) -> pl.DataFrame:
+    kept = [
+        {
+            column.name: round(row[column.name]) if isinstance(row.get(column.name), float) else row.get(column.name)
+            for column in REPLAY.columns
+        }
+        for row in rows
+    ]
+    return pl.DataFrame(kept, schema=REPLAY.schema)

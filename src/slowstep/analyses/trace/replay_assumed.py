@@ -1,0 +1,108 @@
+"""Quantities that scenarios assume, each with its source: how much faster kernels and copies become, and what cannot be taken away."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Assumed:
+    """A quantity as expected, in the better and in the worse case."""
+
+    expected: float
+    better: float
+    worse: float
+
+
+# Peak rates by NVIDIA's and AMD's data sheets, dense, in TFLOP/s: 16 bit on Tensor (matrix) cores, float32 without TF32, float64, and the
+# 16-bit rate of the ordinary cores; then the host link's generation of PCIe. V100, T4, A100, A10, A30, A40, L4, L40S, H100 SXM, H200,
+# B200 (data sheets); RTX 3090 and 4090 (architecture white papers GA102, Ada); MI250X, MI300X (data sheets: matrix rates).
+SHEETS: Final[tuple[tuple[str, float, float, float, float, int], ...]] = (
+    (r"V100", 125.0, 15.7, 7.8, 31.4, 3),
+    (r"\bT4\b", 65.0, 8.1, 0.25, 16.2, 3),
+    (r"A100", 312.0, 19.5, 9.7, 78.0, 4),
+    (r"\bA10G?\b", 125.0, 31.2, 0.98, 31.2, 4),
+    (r"\bA30\b", 165.0, 10.3, 5.2, 41.2, 4),
+    (r"\bA40\b|A6000", 150.0, 37.4, 0.58, 37.4, 4),
+    (r"\bL4\b", 121.0, 30.3, 0.47, 30.3, 4),
+    (r"L40", 362.0, 91.6, 1.4, 91.6, 4),
+    (r"H100|H200|GH200", 989.0, 67.0, 34.0, 133.8, 5),
+    (r"B200|B100|GB200", 2250.0, 80.0, 40.0, 160.0, 5),
+    (r"3090", 71.0, 35.6, 0.56, 35.6, 4),
+    (r"4090", 165.0, 82.6, 1.3, 82.6, 4),
+    (r"MI2[15]0", 383.0, 95.7, 95.7, 383.0, 4),
+    (r"MI300|MI325", 1307.0, 163.4, 163.4, 1307.0, 5),
+)
+# Where the product is unknown: the smallest ratios above, so that nothing is promised that the device may not have.
+UNKNOWN: Final = ("", 2.0, 1.0, 0.5, 1.0, 3)
+
+# GB/s that a pinned copy reaches over 16 lanes: about 80 % of what the link carries (16, 32, 64 GB/s): 12, 24 and 50 are what NVIDIA's
+# bandwidthTest and nvbandwidth show on V100, A100 and H100; from 25 % less (eight lanes' neighbours, NUMA) to 10 % more.
+LINK_GB_PER_S: Final = {3: 12.0, 4: 24.0, 5: 50.0}
+LINK_WORSE: Final = 0.75
+LINK_BETTER: Final = 1.1
+# A copy takes this long however small it is (launch to completion on an idle engine).
+COPY_AT_LEAST_NS: Final = 1_500.0
+
+# 16 bit, worse: a kernel that is bound by memory moves half the bytes, and casts are added under autocast: PyTorch's tuning guide and
+# NVIDIA's mixed-precision guide report 1.5 to 3 times for whole networks. Expected: the geometric mean of worse and better, as shapes that
+# fill the cores are as usual as those that do not.
+HALF_WORSE: Final = 1.5
+# 16-bit kernels that miss the cores: NVIDIA's deep-learning performance guide shows up to the ratio of the rates with old libraries and
+# little with new ones (cuBLAS 11 uses the cores for any size, more slowly).
+ALIGNED_WORSE: Final = 1.1
+# float64 to float32: at least the bytes are halved (the worse case allows for latency-bound kernels).
+SINGLE_EXPECTED: Final = 2.0
+SINGLE_WORSE: Final = 1.1
+
+# Receiving a batch that was ready takes 0.3 ms on an idle machine, 1 to 2 ms on a busy one (measured on PyTorch's loader).
+RECEIVE_NS: Final = Assumed(expected=300_000, better=0, worse=2_000_000)
+
+# Of a run of elementwise kernels fused into one, the longest pass over memory stays. Of each of the others a pass reads one tensor, or two,
+# and writes one, and the fused kernel still has to read the second operand: a third of it stays at worse.
+FUSED_STAYS: Final = Assumed(expected=1 / 6, better=0.0, worse=1 / 3)
+
+# How much of the compute beside which a collective could run hides it. Collectives take multiprocessors and memory bandwidth from the
+# kernels beside them, and buckets become ready only as the backward goes: of PyTorch's DDP (Li et al., VLDB 2020) 70 to 90 % was hidden.
+HIDES: Final = Assumed(expected=0.8, better=1.0, worse=0.5)
+
+# Collectives below this are bound by latency (NCCL's bus bandwidth reaches half of its peak at some megabytes); DDP's buckets are 25 MB.
+SMALL_COLLECTIVE_BYTES: Final = 1 << 20
+BUCKET_BYTES: Final = 25 << 20
+
+# An operation that moves from the host to the device still is launched: operator and call, under a profiler 10 to 50 us; expected 20.
+OPERATION_NS: Final = Assumed(expected=20_000, better=10_000, worse=50_000)
+
+
+def sheet(device: str | None) -> tuple[str, float, float, float, float, int]:
+    """The row of a product in SHEETS."""
+    return next((row for row in SHEETS if re.search(row[0], device or "")), UNKNOWN)
+
+
+def half_precision(device: str | None, full_is_tf32: bool) -> Assumed:
+    """How many times as fast a float32 (or TF32) matrix product runs in 16 bit."""
+    _, half, full, *_ = sheet(device)
+    better = 2.0 if full_is_tf32 else half / full
+    worse = min(HALF_WORSE, better)
+    return Assumed(expected=(worse * better) ** 0.5, better=better, worse=worse)
+
+
+def aligned_shapes(device: str | None) -> Assumed:
+    """How many times as fast a 16-bit matrix product runs once its sizes suit the Tensor Cores."""
+    _, half, _, _, ordinary, _ = sheet(device)
+    better = max(half / ordinary, ALIGNED_WORSE)
+    return Assumed(expected=(ALIGNED_WORSE * better) ** 0.5, better=better, worse=ALIGNED_WORSE)
+
+
+def single_precision(device: str | None) -> Assumed:
+    """How many times as fast a float64 kernel runs in float32."""
+    _, _, single, double, *_ = sheet(device)
+    return Assumed(expected=SINGLE_EXPECTED, better=max(single / double, SINGLE_EXPECTED), worse=SINGLE_WORSE)
+
+
+def link_gb_per_s(device: str | None) -> Assumed:
+    """What a copy from or to pinned memory reaches."""
+    usual = LINK_GB_PER_S[sheet(device)[5]]
+    return Assumed(expected=usual, better=usual * LINK_BETTER, worse=usual * LINK_WORSE)

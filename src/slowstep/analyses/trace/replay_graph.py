@@ -1,0 +1,292 @@
+"""One step as its dependency graph: instants of host threads and ends of device work, and what each has to wait for.
+
+Each node's time is the latest of (a node that it waits for + a delay), plus its own residual, plus, of device work, its duration. Delays
+of host threads are what they did in between. Of launches, of one kernel following another and of calls that return they are the step's
+usual ones, or the observed one where that is shorter. What then is still missing to the observed time is the node's residual: a delay that
+no dependency explains, kept as a fixed one. So the graph replayed unchanged gives each node's observed time, exactly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slowstep.analyses.steps import Floats
+from slowstep.analyses.trace.replay_waits import LONG_CALL_NS, Launched, Waits, find_waits
+from slowstep.analyses.trace.replay_work import Flags, Material
+from slowstep.timeline.intervals import Ints
+
+# Kinds of edges: what a host thread does in between; a launch; work of a stream in order; a stream waiting for another; a call's return
+# when what it awaits is done; what has no known cause, at its observed distance from the step's begin.
+CHAIN, LAUNCH, FOLLOWS, ACROSS, RETURN, ANCHOR = range(6)
+# Usual delays where a step shows none of the kind: a launch takes some 5 us to reach an idle device, a queued kernel follows within 1.5.
+LAUNCH_NS: Final = 5_000.0
+FOLLOWS_NS: Final = 1_500.0
+RETURN_NS: Final = 10_000.0
+CALL_NS: Final = 5_000.0
+# Residuals up to this length are the scatter of the usual delays, not unknown causes.
+SCATTER_NS: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """A step's graph; times are ns since the host began the step. Nodes: 0 is that begin, then one for each stream (what ran on it before),
+    then all others, each after what it waits for. Edges are sorted by target; those of node n are `first[n]` to `first[n + 1]`.
+    """
+
+    source: Ints
+    target: Ints
+    first: Ints
+    kind: Ints
+    delay: Floats
+    duration: Floats  # of device work; 0 for instants of the host
+    residual: Floats
+    observed: Floats
+    work: Ints  # index into the material's work, -1 for others, by node
+    call: Ints  # index of the call that begins or returns at this instant, -1 for others, by node
+    returns: Flags  # the instant is the call's return
+    on_main: Flags  # an instant of the main logical thread
+    last_of_stream: Ints  # node; the stream's own first node where the step has no work on it
+    host_exit: int
+    begin: float  # of the step: host and device are done with the one before
+    own_call: float  # what a waiting call takes that need not wait
+    unexplained: Ints  # nodes at which calls return that waited for what is not known
+
+    @property
+    def nodes(self) -> int:
+        return len(self.observed)
+
+    @property
+    def end(self) -> float:
+        """When host and device are done with the step, as observed."""
+        return float(max(self.observed[self.host_exit], self.observed[self.last_of_stream].max(initial=-np.inf)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Points:
+    """Instants of one logical host thread, in order."""
+
+    time: Ints
+    call: Ints
+    returns: Flags
+
+
+def build_graph(material: Material, launched: Launched, begin_ns: int, end_ns: int) -> Graph:
+    """The graph of the step whose host time is begin_ns to end_ns."""
+    calls, work = material.calls, material.work
+    own_calls = np.arange(*np.searchsorted(calls.start, [begin_ns, end_ns]))
+    own_work = np.flatnonzero((work.launched >= begin_ns) & (work.launched < end_ns))
+    waits = find_waits(material, launched, own_calls, own_work)
+    return _Builder(material, begin_ns, end_ns, own_calls, own_work, waits).graph()
+
+
+class _Builder:
+    def __init__(self, material: Material, begin_ns: int, end_ns: int, own_calls: Ints, own_work: Ints, waits: Waits) -> None:
+        self.material, self.begin_ns, self.end_ns = material, begin_ns, end_ns
+        self.own_calls, self.own_work, self.waits = own_calls, own_work, waits
+        self.edges: list[tuple[Ints, Ints, Ints, Floats]] = []
+        self._place()
+
+    def _place(self) -> None:
+        """Number the nodes: host instants and work in the order of their time, instants first."""
+        chains = self._chains()
+        times = np.concatenate([chain.time for chain in chains])
+        work = self.material.work
+        key = np.concatenate((times, work.start[self.own_work]))
+        later = np.concatenate((np.zeros(len(times), dtype=np.int64), np.ones(len(self.own_work), dtype=np.int64)))
+        order = np.lexsort((np.arange(len(key)), later, key))
+        number = np.empty(len(key), dtype=np.int64)
+        before = 1 + self.material.streams
+        number[order] = before + np.arange(len(key))
+        cuts = np.cumsum([0] + [len(chain.time) for chain in chains])
+        self.chains, self.chain_nodes = chains, [number[a:b] for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
+        self.work_nodes = number[len(times) :]
+        self.nodes = before + len(key)
+        self.node_of_work = np.full(len(work.start), -1, dtype=np.int64)
+        self.node_of_work[self.own_work] = self.work_nodes
+
+    def _chains(self) -> list[_Points]:
+        """The main logical thread, which ends where the step's host time does, and each thread that goes on beside it."""
+        calls, own = self.material.calls, self.own_calls
+        main = np.isin(calls.thread[own], list(self.material.turns))
+        chains = [self._points(own[main], exit_ns=self.end_ns)]
+        for thread in np.unique(calls.thread[own[~main]]).tolist():
+            chains.append(self._points(own[(calls.thread[own] == thread) & ~main], exit_ns=None))
+        return chains
+
+    def _points(self, own: Ints, exit_ns: int | None) -> _Points:
+        calls = self.material.calls
+        back = own[np.isin(own, np.concatenate((self.waits.returns_call, self.waits.unexplained)))]
+        back = back[calls.end[back] <= self.end_ns]
+        time = np.concatenate((calls.start[own], calls.end[back]))
+        call, returns = np.concatenate((own, back)), np.arange(len(time)) >= len(own)
+        order = np.lexsort((returns, time))
+        time, call, returns = time[order], call[order], returns[order]
+        if exit_ns is not None:
+            time, call, returns = np.append(time, exit_ns), np.append(call, -1), np.append(returns, False)
+        return _Points(time, call, returns)
+
+    def graph(self) -> Graph:
+        self._describe_nodes()
+        self._usual()
+        for chain, nodes in zip(self.chains, self.chain_nodes, strict=True):
+            self._chain_edges(chain, nodes)
+        self._stream_edges()
+        self._launch_edges()
+        self._across_edges()
+        self._return_edges()
+        self._anchor()
+        return self._finish()
+
+    def _describe_nodes(self) -> None:
+        work, streams = self.material.work, self.material.streams
+        self.observed, self.duration = np.zeros(self.nodes), np.zeros(self.nodes)
+        self.work, self.call = np.full(self.nodes, -1, dtype=np.int64), np.full(self.nodes, -1, dtype=np.int64)
+        self.returns, self.on_main = np.zeros(self.nodes, dtype=np.bool_), np.zeros(self.nodes, dtype=np.bool_)
+        for chain, nodes in zip(self.chains, self.chain_nodes, strict=True):
+            self.observed[nodes], self.call[nodes], self.returns[nodes] = chain.time - self.begin_ns, chain.call, chain.returns
+        self.on_main[0], self.on_main[self.chain_nodes[0]] = True, True
+        self.observed[self.work_nodes] = work.end[self.own_work] - self.begin_ns
+        self.duration[self.work_nodes] = (work.end - work.start)[self.own_work]
+        self.work[self.work_nodes] = self.own_work
+        self.observed[1 : 1 + streams] = self._left_over()
+
+    def _left_over(self) -> Floats:
+        """When each stream was done with what was launched before the step; long ago where there was nothing."""
+        work, done = self.material.work, np.full(self.material.streams, -1e12)
+        earlier = np.flatnonzero((work.launched < self.begin_ns) & (self.node_of_work < 0))
+        np.maximum.at(done, work.stream[earlier], work.end[earlier].astype(np.float64) - self.begin_ns)
+        return done
+
+    def _stream_edges(self) -> None:
+        self._add(self.before, self.work_nodes, FOLLOWS, self.follows_ns)
+
+    def _usual(self) -> None:
+        """What comes before each work on its stream, and the usual delays of this step."""
+        work, own = self.material.work, self.own_work
+        order = np.lexsort((work.start[own], work.stream[own]))
+        self.before = np.empty(len(own), dtype=np.int64)
+        streams = work.stream[own][order]
+        previous = np.append(-1, self.work_nodes[order][:-1])
+        opens = np.append(True, streams[1:] != streams[:-1]) if len(order) else np.zeros(0, dtype=np.bool_)
+        self.before[order] = np.where(opens, 1 + streams, previous)
+        closes = np.append(opens[1:], True) if len(order) else opens
+        self.last_of_stream = 1 + np.arange(self.material.streams)
+        self.last_of_stream[streams[closes]] = self.work_nodes[order][closes]
+        start, free = work.start[own] - self.begin_ns, self.observed[self.before]
+        sent = work.launched[own] - self.begin_ns
+        known = work.call[own] >= 0
+        self.launch_ns = _median((start - sent)[known & (free <= sent)], LAUNCH_NS)
+        queued = known & (sent + self.launch_ns < free) & (start >= free)
+        self.follows_ns = _median((start - free)[queued], FOLLOWS_NS)
+        calls, waits = self.material.calls, self.waits
+        lag = (calls.end[waits.returns_call] - work.end[waits.returns_work]).astype(np.float64)
+        waited = work.end[waits.returns_work] > calls.start[waits.returns_call]
+        self.return_ns = _median(lag[waited & (lag <= LONG_CALL_NS)], RETURN_NS)
+        took = (calls.end - calls.start)[waits.returns_call[~waited]].astype(np.float64)
+        self.own_call_ns = _median(took, CALL_NS)
+
+    def _chain_edges(self, chain: _Points, nodes: Ints) -> None:
+        if not len(nodes):
+            return
+        own = np.diff(chain.time, prepend=self.begin_ns).astype(np.float64)
+        # A call that waited did so from its begin on: what it takes itself is little.
+        at_own_return = chain.returns & (chain.call == np.append(-1, chain.call[:-1]))
+        waited = np.isin(chain.call, self._waited())
+        own = np.where(at_own_return & waited, np.minimum(own, self.own_call_ns), own)
+        self._add(np.append(0, nodes[:-1]), nodes, CHAIN, own)
+
+    def _waited(self) -> Ints:
+        """Calls that began before what they awaited had ended."""
+        calls, work, waits = self.material.calls, self.material.work, self.waits
+        return waits.returns_call[work.end[waits.returns_work] > calls.start[waits.returns_call]]
+
+    def _launch_edges(self) -> None:
+        call_nodes = np.flatnonzero((self.call >= 0) & ~self.returns)
+        node_of = dict(zip(self.call[call_nodes].tolist(), call_nodes.tolist(), strict=True))
+        source = np.array([node_of.get(n, -1) for n in self.material.work.call[self.own_work].tolist()], dtype=np.int64)
+        self._add(source[source >= 0], self.work_nodes[source >= 0], LAUNCH, self.launch_ns)
+
+    def _across_edges(self) -> None:
+        self._add(self._nodes_of(self.waits.streams_work), self.node_of_work[self.waits.streams_target], ACROSS, self.follows_ns)
+
+    def _return_edges(self) -> None:
+        back = np.flatnonzero(self.returns)
+        node_of = dict(zip(self.call[back].tolist(), back.tolist(), strict=True))
+        target = np.array([node_of.get(n, -1) for n in self.waits.returns_call.tolist()], dtype=np.int64)
+        self._add(self._nodes_of(self.waits.returns_work)[target >= 0], target[target >= 0], RETURN, self.return_ns)
+        self.unexplained = np.array([node_of[n] for n in self.waits.unexplained.tolist() if n in node_of], dtype=np.int64)
+
+    def _nodes_of(self, work: Ints) -> Ints:
+        """The nodes of work; for what an earlier step launched the node of its stream."""
+        found = self.node_of_work[work]
+        return np.where(found >= 0, found, 1 + self.material.work.stream[work])
+
+    def _anchor(self) -> None:
+        """Hold what nothing else holds at its observed distance from the begin: work whose launch is not in the trace."""
+        fixed = 1 + self.material.streams
+        holds = [target[(kind != FOLLOWS) | (source >= fixed)] for source, target, kind, _ in self.edges]
+        loose = np.setdiff1d(np.arange(fixed, self.nodes), np.concatenate(holds))
+        self._add(np.zeros(len(loose), dtype=np.int64), loose, ANCHOR, (self.observed - self.duration)[loose])
+
+    def _add(self, source: Ints, target: Ints, kind: int, delay: float | Floats) -> None:
+        delays = np.broadcast_to(np.asarray(delay, dtype=np.float64), len(target))
+        # Times of a broken trace may contradict an edge: then it is none.
+        fits = (source >= 0) & (source < target)
+        self.edges.append((source[fits], target[fits], np.full(int(fits.sum()), kind), delays[fits]))
+
+    def _finish(self) -> Graph:
+        source, target, kind, delay = (np.concatenate(column) for column in zip(*self.edges, strict=True))
+        order = np.argsort(target, kind="stable")
+        source, target, kind, delay = source[order], target[order], kind[order], delay[order]
+        opening = self.observed - self.duration
+        delay = np.minimum(delay, (opening[target] - self.observed[source]))
+        first = np.searchsorted(target, np.arange(self.nodes + 1))
+        residual, fixed = np.zeros(self.nodes), 1 + self.material.streams
+        if self.nodes > fixed:
+            residual[fixed:] = opening[fixed:] - np.maximum.reduceat(self.observed[source] + delay, first[fixed:-1])
+        done = float(self.observed[1:fixed].max(initial=-np.inf))
+        return Graph(
+            source=source,
+            target=target,
+            first=first,
+            kind=kind,
+            delay=delay,
+            duration=self.duration,
+            residual=residual,
+            observed=self.observed,
+            work=self.work,
+            call=self.call,
+            returns=self.returns,
+            on_main=self.on_main,
+            last_of_stream=self.last_of_stream,
+            host_exit=int(self.chain_nodes[0][-1]),
+            begin=max(0.0, done),
+            own_call=self.own_call_ns,
+            unexplained=self.unexplained,
+        )
+
+
+def residual_ns(graph: Graph) -> float:
+    """Delays along the step's critical path that no dependency explains: what stands in none of the usual delays' scatter."""
+    reached = graph.observed[graph.source] + graph.delay
+    total, unexplained = 0.0, set(graph.unexplained.tolist())
+    done = np.append(graph.last_of_stream, graph.host_exit)
+    node = int(done[np.argmax(graph.observed[done])])
+    while graph.first[node] < graph.first[node + 1]:
+        edges = slice(int(graph.first[node]), int(graph.first[node + 1]))
+        edge = edges.start + int(np.argmax(reached[edges]))
+        if graph.observed[node] <= graph.begin:
+            break
+        total += float(graph.residual[node]) if graph.residual[node] > SCATTER_NS else 0.0
+        total += max(float(graph.delay[edge]) - graph.own_call, 0.0) if node in unexplained else 0.0
+        total += max(float(graph.delay[edge]), 0.0) if graph.kind[edge] == ANCHOR and graph.work[node] >= 0 else 0.0
+        node = int(graph.source[edge])
+    return total
+
+
+def _median(values: NDArray[np.float64] | Ints, otherwise: float) -> float:
+    return float(np.median(values)) if len(values) else otherwise

@@ -1,0 +1,194 @@
+"""Scenarios in which host threads do less or wait less: each gives a step's variants, or says why it cannot."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import polars as pl
+
+from slowstep.analyses.steps import Floats
+from slowstep.analyses.trace import replay_assumed as assumed
+from slowstep.analyses.trace.replay_scene import Changed, Intervals, Scene
+from slowstep.analyses.trace.replay_work import DEVICE, EVENT, NOTHING, OWN_COPY, STREAM, Flags
+from slowstep.analyses.trace.stage_ranges import stage_ranges
+
+# A hundred launches' time: a stretch without any launch that lasts as long holds work of the script's own, that no graph takes away.
+OWN_WORK_NS: Final = 1_000_000
+# Operators whose result has a size, or that go on with a value, that only the device knows: a step cannot do without their waits.
+NEEDED: Final = r"^aten::(nonzero|_unique|unique|masked_select|repeat_interleave|index|bincount|is_nonzero|allclose|equal)"
+# GradScaler asks between these two whether gradients overflowed.
+UNSCALE: Final = "aten::_amp_foreach_non_finite_check_and_unscale_"
+UPDATE_SCALE: Final = "aten::_amp_update_scale_"
+COMPILES: Final = (
+    r"(?i)convert_frame|compile_inner|_dynamo\.|dynamo_timed|inductor.*compile|compile_fx|OutputGraph\.call_user_compiler|XlaCompile"
+    r"|backend_compile|TracedFunction.*(lower|compile)|pjit.*compile|function_trace"
+)
+
+
+def no_input_wait(scene: Scene) -> Changed | str | None:
+    waits = scene.trace.table("loader")
+    if waits.is_empty():
+        return "the trace names no wait for input"
+    length = (waits["end_ns"] - waits["start_ns"]).to_numpy()
+    # What the shortest wait took is at most what receiving takes: no need to assume more.
+    shortest = float(length.min())
+    stays = (assumed.RECEIVE_NS.expected, assumed.RECEIVE_NS.better, assumed.RECEIVE_NS.worse)
+    kept = (min(stays[0], shortest), stays[1], stays[2])
+    removed = [scene.covered(Intervals.union(_shortened(waits, floor))) for floor in kept]
+    return _removals(scene, *removed)
+
+
+def _shortened(waits: pl.DataFrame, floor: float) -> pl.DataFrame:
+    rows = waits.select("start_ns", (pl.col("end_ns") - round(floor)).alias("end_ns"))
+    return rows.filter(pl.col("end_ns") > pl.col("start_ns"))
+
+
+def launches_free(scene: Scene) -> Changed | str | None:
+    """Between two launches of the main thread no host time is left but what the script does there itself."""
+    graph, chain = scene.graph, scene.main_chain
+    kernels = scene.launchers(scene.where(pl.col("kind").is_in(["kernel", "memset", "d2d"])))
+    waits = scene.trace.material.calls.waits_for > NOTHING
+    launches = (graph.call >= 0) & (kernels & ~waits)[graph.call] & ~graph.returns
+    between = np.zeros(len(graph.source), dtype=np.bool_)
+    between[chain] = launches[graph.source[chain]] & launches[graph.target[chain]]
+    if not between.any():
+        return None
+    named = scene.covered(_stages(scene))
+    called = scene.covered(Intervals.union(scene.trace.host(["operator", "runtime", "driver"])))
+    free = np.where(between, np.maximum(graph.delay - named, 0.0), 0.0)
+    in_calls = np.minimum(free, called)
+    removed = np.where(graph.delay > OWN_WORK_NS, in_calls, free)
+    return _removals(scene, removed, free, in_calls)
+
+
+def _stages(scene: Scene) -> Intervals:
+    """Input waits, callbacks, writes: named work that launching has no part in."""
+    ranges = stage_ranges(scene.trace.timeline).filter(pl.col("thread").is_in(list(scene.trace.material.turns)))
+    return Intervals.union(ranges)
+
+
+def no_synchronization(scene: Scene) -> Changed | str | None:
+    """Waits for the device go, but those that the step needs, that allocate, that bring input, or that read GradScaler's flag."""
+    calls, step = scene.trace.material.calls, _calls_of(scene)
+    kind = calls.waits_for
+    waits = step & np.isin(kind, [STREAM, EVENT, DEVICE]) & ~calls.allocates
+    waits |= step & (kind == OWN_COPY) & scene.launchers(scene.where(pl.col("kind") == "d2h"))
+    gone = waits & ~_needed(scene, waits) & ~_inside(scene, _loader(scene))
+    expected = gone & ~_inside(scene, _scaling(scene))
+    return _unwaiting(scene, expected, gone)
+
+
+def no_loss_scaling(scene: Scene) -> Changed | str | None:
+    calls = scene.trace.material.calls
+    gone = _calls_of(scene) & (calls.waits_for > NOTHING) & _inside(scene, _scaling(scene))
+    return _unwaiting(scene, gone, gone)
+
+
+def _unwaiting(scene: Scene, expected: Flags, better: Flags) -> Changed | None:
+    if not better.any():
+        return None
+    edits = [scene.edit().never_wait(scene.returns_of(calls)) for calls in (expected, better, expected)]
+    return Changed(*(edit.variant() for edit in edits))
+
+
+def _calls_of(scene: Scene) -> Flags:
+    calls = scene.trace.material.calls
+    return np.asarray((calls.start >= scene.begin_ns) & (calls.start < scene.end_ns))
+
+
+def _needed(scene: Scene, waits: Flags) -> Flags:
+    calls, found = scene.trace.material.calls, np.zeros(len(waits), dtype=np.bool_)
+    which = np.flatnonzero(waits)
+    around = scene.trace.callers.around(calls.thread[which], calls.start[which])
+    found[which] = around["operator"].str.contains(NEEDED).fill_null(value=False).to_numpy()
+    return found
+
+
+def _inside(scene: Scene, stretches: Intervals) -> Flags:
+    """Calls that begin in a stretch."""
+    start = scene.trace.material.calls.start
+    if not len(stretches.start):
+        return np.zeros(len(start), dtype=np.bool_)
+    at = np.searchsorted(stretches.start, start, side="right") - 1
+    return np.asarray((at >= 0) & (start < stretches.end[np.maximum(at, 0)]))
+
+
+def _loader(scene: Scene) -> Intervals:
+    waits = scene.trace.table("loader")
+    return Intervals.union(waits) if not waits.is_empty() else Intervals.union(scene.trace.timeline.table("host_events").clear())
+
+
+def _scaling(scene: Scene) -> Intervals:
+    """From each check of the gradients to the update of the scale."""
+    rows = scene.trace.host(["operator"]).filter(pl.col("start_ns").is_between(scene.begin_ns, scene.end_ns))
+    name = pl.col("name").cast(pl.String)
+    rows = rows.filter(name.is_in([UNSCALE, UPDATE_SCALE])).sort("start_ns")
+    rows = rows.select(name.alias("name"), "start_ns", "end_ns", pl.col("start_ns").shift(-1).alias("next_ns"))
+    rows = rows.filter(pl.col("name") == UNSCALE)
+    return Intervals.union(rows.select("start_ns", pl.col("next_ns").fill_null(scene.end_ns).alias("end_ns")))
+
+
+def no_allocator_calls(scene: Scene) -> Changed | str | None:
+    calls = scene.trace.material.calls
+    gone = _calls_of(scene) & calls.allocates
+    if not gone.any():
+        return None
+    removed = scene.covered(Intervals.union(pl.DataFrame({"start_ns": calls.start[gone], "end_ns": calls.end[gone]})))
+    variant = scene.edit().never_wait(scene.returns_of(gone)).remove_host(removed).variant()
+    return Changed(variant, variant, variant)
+
+
+def no_compilation(scene: Scene) -> Changed | str | None:
+    rows = scene.trace.host(["operator", "annotation", "python"])
+    rows = rows.filter(pl.col("start_ns").is_between(scene.begin_ns, scene.end_ns))
+    rows = rows.filter(pl.col("name").cast(pl.String).str.contains(COMPILES))
+    if rows.is_empty():
+        return None
+    removed = scene.covered(Intervals.union(rows))
+    return _removals(scene, removed, removed, removed)
+
+
+def host_operations_on_device(scene: Scene) -> Changed | str | None:
+    """Operators that computed on the host only have to be launched; those inside an input wait are the loader's."""
+    operators = scene.trace.table("operators")
+    if operators.is_empty():
+        return "the trace does not tell which operators ran on the host"
+    names = operators.filter(pl.col("on_host") & (pl.col("host_self_ns") > 0))["name"].unique()
+    rows = scene.trace.host(["operator"]).filter(pl.col("start_ns").is_between(scene.begin_ns, scene.end_ns))
+    rows = rows.filter(pl.col("name").cast(pl.String).is_in(names.implode()))
+    if rows.is_empty():
+        return None
+    outermost = Intervals.union(rows)
+    in_waits = Intervals.union(pl.concat([rows.select("start_ns", "end_ns"), _frame(_loader(scene))]))
+    total = scene.covered(in_waits) - scene.covered(_loader(scene))
+    a = assumed.OPERATION_NS
+    count = len(outermost.start)
+    whole = max(float(total.sum()), 1.0)
+    removed = [total * max(1.0 - count * each / whole, 0.0) for each in (a.expected, a.better, a.worse)]
+    return _removals(scene, *removed)
+
+
+def _frame(intervals: Intervals) -> pl.DataFrame:
+    return pl.DataFrame({"start_ns": intervals.start, "end_ns": intervals.end}, schema={"start_ns": pl.Int64, "end_ns": pl.Int64})
+
+
+def no_work_between_steps(scene: Scene) -> Changed | str | None:
+    """Host work after the last launch of a step and before the first of the next that is neither input wait nor a waiting call."""
+    graph, chain = scene.graph, scene.main_chain
+    launching = (graph.call >= 0) & scene.trace.material.calls.launches[graph.call] & ~graph.returns
+    found = np.flatnonzero(launching[graph.target[chain]])
+    if not len(found):
+        return "no launch of this step is in the trace"
+    outside = np.zeros(len(graph.source), dtype=np.bool_)
+    outside[chain[: found[0] + 1]] = True
+    outside[chain[found[-1] + 1 :]] = True
+    waiting = graph.returns[graph.target]
+    removed = np.where(outside & ~waiting, np.maximum(graph.delay - scene.covered(_loader(scene)), 0.0), 0.0)
+    return _removals(scene, removed, removed, removed)
+
+
+def _removals(scene: Scene, expected: Floats, better: Floats, worse: Floats) -> Changed | None:
+    if not better.any():
+        return None
+    return Changed(*(scene.edit().remove_host(ns).variant() for ns in (expected, better, worse)))
