@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
@@ -63,7 +62,8 @@ def _run(path: Path, m: TraceMeasurements, diagnosis: Diagnosis) -> Run:
         "notes": [_coverage(m), *m.notes],
     }
     if diagnosis.verdict.state == "undetermined":
-        row["next_command"] = f"slowstep analyze {shlex.quote(str(path))} --json -"
+        # What a trace leaves open, a recording of the training itself answers, with a trace of a few of its steps.
+        row["next_command"] = "slowstep run --capture train.py"
     return cast(Run, row)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import polars as pl
 
@@ -87,7 +87,7 @@ def _chosen(steps: pl.DataFrame, step: Chosen) -> pl.DataFrame:
     return kept.with_columns(pl.lit(0, pl.Int32).alias("step"))
 
 
-def _busiest_device(timeline: Timeline) -> dict[str, object]:
+def _busiest_device(timeline: Timeline) -> dict[str, Any]:
     """The device with most kernel time, as its row in `trace_devices`; empty without device events."""
     events = timeline.table("device_events")
     if events.is_empty():

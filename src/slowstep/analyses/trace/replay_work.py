@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from slowstep.analyses.trace.synchronizing import COPY, FREE, SYNCHRONIZE
+from slowstep.analyses.trace.runtime_calls import ALLOCATES_AND_WAITS, COPIES_OR_FILLS, WAITS
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Timeline
 
@@ -120,9 +120,9 @@ def _calls(host: pl.DataFrame, device: pl.DataFrame) -> pl.DataFrame:
         .then(STREAM)
         .when(text.str.contains(EVENT_CALLS))
         .then(EVENT)
-        .when(text.str.contains(f"{SYNCHRONIZE}|{FREE}") | text.str.contains(ALLOCATORS))
+        .when(text.str.contains(f"{WAITS}|{ALLOCATES_AND_WAITS}") | text.str.contains(ALLOCATORS))
         .then(DEVICE)
-        .when(text.str.contains(COPY))
+        .when(text.str.contains(COPIES_OR_FILLS))
         .then(OWN_COPY)
         .otherwise(NOTHING)
     )
