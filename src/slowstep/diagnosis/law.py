@@ -65,7 +65,7 @@ def sort_answers(answers: Iterable[tuple[Rule, Answer]]) -> Answers:
             sorted_out.unjudged.append(replace(answer, advisory=rule.advisory))
         elif answer is not None and answer.finding.advisory:
             sorted_out.advice.append(answer.finding)
-        elif answer is not None and not gains_nothing(answer.finding):
+        elif answer is not None and not loses(answer.finding):
             (claimed if answer.finding.share_low >= CLAIM_AT_LEAST else sorted_out.uncertain).append(answer)
     sorted_out.leading.extend(rank(fold(claimed)))
     return sorted_out
@@ -90,10 +90,10 @@ def rank(leading: list[Judged]) -> list[Judged]:
     return sorted(leading, key=lambda j: (not is_bottleneck(j.finding), -(j.finding.gain.predicted or 0.0)))
 
 
-def gains_nothing(finding: Finding) -> bool:
-    """Whether the fix would gain nothing, or lose, to two digits: then there is nothing to advise."""
+def loses(finding: Finding) -> bool:
+    """Whether the fix would make the training slower, to two digits: then there is nothing to advise."""
     predicted = finding.gain.predicted
-    return predicted is not None and round(predicted, 2) <= 1.0
+    return predicted is not None and round(predicted, 2) < 1.0
 
 
 def is_bottleneck(finding: Finding) -> bool:

@@ -78,7 +78,9 @@ class Capture:
         activity = torch.profiler.ProfilerActivity
         wanted = [activity.CPU] + ([activity.CUDA] if torch.cuda.is_available() and torch.cuda.is_initialized() else [])
         self._begin_ns, self._begun_after, self._thread = now(), updates, threading.get_ident()
-        profiler = torch.profiler.profile(activities=wanted, record_shapes=True)
+        record = torch.profiler.ProfilerAction.RECORD
+        # With a schedule, though of one kind only, the trace marks its steps.
+        profiler = torch.profiler.profile(activities=wanted, record_shapes=True, schedule=lambda _: record)
         profiler.start()
         self._profiler = profiler
         self._guards = self._guard(torch)

@@ -199,12 +199,12 @@ def test_a_trace_without_the_devices_work_is_not_judged_and_one_without_any_devi
 
 
 def test_where_copies_are_pageable_that_leads_and_the_exposed_copy_is_folded_into_it():
-    from slowstep.diagnosis.engine import _fold
+    from slowstep.diagnosis.law import fold
 
     m = copying(9.0, {"pageable": True}, replay={COPIES_PINNED: 95.0, COPIES_OVERLAPPED: 91.0})
     answers = [judged(rule, m) for rule in ("exposed-copy", "pageable-copy", "repeated-copy")]
 
-    (leading,) = _fold(answer for answer in answers if isinstance(answer, Judged))
+    (leading,) = fold(answer for answer in answers if isinstance(answer, Judged))
 
     assert leading.finding.rule == "pageable-copy"
     assert leading.finding.also == ("exposed-copy",)
