@@ -3,9 +3,9 @@
     python benchmarks/ingest.py TRACE.json.gz --bytes 1e9 --what read --rounds 3
     python benchmarks/ingest.py TRACE.json.gz --what analyze --peer-python /path/to/venv/bin/python --peer hta
 
-The file is made from a real trace, repeated until it is long enough: times are shifted, ids renumbered, steps numbered on, and a part of the
-names varied, so that neither dictionaries nor compression have it easier than with one long training. Tools are measured in turns, each in
-a process of its own. Results go to benchmarks/results/.
+The file is made from a real trace, repeated until it is long enough: times are shifted, ids renumbered, steps numbered on, and a part of
+the names varied, so that neither dictionaries nor compression have it easier than with one long training. Tools are measured in turns,
+each in a process of its own. Results go to benchmarks/results/.
 """
 
 from __future__ import annotations
@@ -57,7 +57,16 @@ def make(source: Path, target: Path, size_bytes: int) -> int:
     times = [int(found) for found in re.findall(rb'"ph": "X".{0,3000}?"ts": (\d+)', body, re.DOTALL)]
     marks = [int(found) for found in re.findall(rb"ProfilerStep#(\d+)", body)]
     spans = {b"ts": max(times) - min(times) + 1000, "steps": max(marks) - min(marks) + 1 if marks else 0}
-    for key in (b"External id", b"correlation", b"Ev Idx", b"Profiler Event Index", b"Python id", b"Python parent id", b"id", b"Sequence number"):
+    for key in (
+        b"External id",
+        b"correlation",
+        b"Ev Idx",
+        b"Profiler Event Index",
+        b"Python id",
+        b"Python parent id",
+        b"id",
+        b"Sequence number",
+    ):
         numbers = [int(found) for found in re.findall(rb'"%s": (\d+)' % key, body)]
         spans[key] = max(numbers) + 1 if numbers else 0
     written = 0
@@ -129,9 +138,8 @@ def main() -> None:
     target.write_text(json.dumps(result, indent=1) + "\n")
     for name, measured in rounds.items():
         best = min(measured, key=lambda row: row["wall_s"])
-        sys.stdout.write(
-            f"{name}: {json_bytes / 1e6:.0f} MB of JSON in {best['wall_s']} s wall, {best['cpu_s']} s CPU, {best['peak_bytes'] / 2**20:.0f} MiB at most\n"
-        )
+        figures = f"{best['wall_s']} s wall, {best['cpu_s']} s CPU, {best['peak_bytes'] / 2**20:.0f} MiB at most"
+        sys.stdout.write(f"{name}: {json_bytes / 1e6:.0f} MB of JSON in {figures}\n")
 
 
 def _options() -> argparse.Namespace:

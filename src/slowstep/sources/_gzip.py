@@ -13,13 +13,14 @@ GZIP_MAGIC = b"\x1f\x8b"
 _GZIP_WINDOW = 31
 # One member of a gzip file may hold a thousand times its packed size: unpacking is stopped after each block of this much.
 _PACKED_BYTES = 1 << 18
+_DAMAGED: tuple[type[Exception], ...] = (isal_zlib.IsalError,)  # type: ignore[assignment]
 
 
 class Unpacked:
     """The blocks of a file, each at most `block_bytes` long.
 
-    While iterating, `share` is the share of the file on disk that was read, 0 to 1. Afterwards `damage` is None, or says in words what ended
-    the unpacking early, and `unpacked_bytes` is what came out. Raises OSError where the file cannot be read.
+    While iterating, `share` is the share of the file on disk that was read, 0 to 1. Afterwards `damage` is None, or says in words what
+    ended the unpacking early, and `unpacked_bytes` is what came out. Raises OSError where the file cannot be read.
     """
 
     def __init__(self, path: Path, block_bytes: int) -> None:
@@ -73,7 +74,7 @@ class Unpacked:
             if not member.eof:
                 yield member.flush()
                 self.damage = "the gzip file was cut off"
-        except isal_zlib.IsalError as error:
+        except _DAMAGED as error:
             self.damage = f"the gzip file is damaged ({error})"
 
 

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
 from typing import Any, Final
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from slowstep.sources._kineto_events import NO_ARGS, NULL, WIDE, WIDE_ARGS, Events
+from slowstep.sources._kineto_events import NULL, WIDE, WIDE_ARGS, Events
+from slowstep.sources._kineto_groups import Codes, Groups
+from slowstep.sources._kineto_numbers import args_of, lengths_of, numbers, place_numbers, reals, times_of
 from slowstep.sources._kineto_store import Grown
 from slowstep.sources._kineto_words import (
     COLLECTIVE_OPERATOR,
     DEVICE_TYPE_HOST,
-    GROUPS,
     HOST_GROUPS,
     MEMORY,
     STEP,
@@ -31,9 +30,6 @@ Ints = NDArray[np.int64]
 
 # No GPU gives a thread more registers: 255 on NVIDIA (CUDA C programming guide, technical specifications), 512 on AMD's CDNA.
 MOST_REGISTERS: Final = 512
-# 1970 to 2116 in microseconds; a float beyond is no time.
-_LATEST_US: Final = 2.0**52
-
 HOST_COLUMNS: Final = {
     "thread": "i4", "start_ns": "i8", "end_ns": "i8", "kind": "u1", "name": "i4", "correlation": "i8", "external": "i8",
     "sequence": "i8", "shapes": "i4", "types": "i4", "stack": "i4",
@@ -45,40 +41,6 @@ DEVICE_COLUMNS: Final = {
 }  # fmt: skip
 STEP_COLUMNS: Final = {"number": "i8", "start_ns": "i8", "end_ns": "i8", "thread": "i4"}
 MEMORY_COLUMNS: Final = {"time_ns": "i8", "device": "i4", "bytes": "i8", "allocated_bytes": "i8", "reserved_bytes": "i8"}
-
-
-class Codes(dict[Any, int]):
-    """Numbers values in the order in which they are first met."""
-
-    def __missing__(self, value: Any) -> int:
-        self[value] = code = len(self)
-        return code
-
-    def of(self, values: Iterable[Any], count: int) -> NDArray[np.int32]:
-        """The codes of `count` values."""
-        return np.fromiter(map(self.__getitem__, values), dtype=np.int32, count=count)
-
-
-class _Groups(dict[Any, Callable[[Any], None]]):
-    """Category -> append of its group's list; a category not met before is looked up once."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.lists: dict[str, list[Any]] = {group: [] for group in (*GROUPS.values(), "other", "foreign")}
-        self.foreign: set[str] = set()
-        self[None] = self.lists["other"].append
-
-    def __missing__(self, category: str) -> Callable[[Any], None]:
-        group = GROUPS.get(category.lower())
-        if group is None:
-            group = "foreign"
-            self.foreign.add(category)
-        self[category] = append = self.lists[group].append
-        return append
-
-    def clear(self) -> None:
-        for events in self.lists.values():
-            events.clear()
 
 
 class Columns:
@@ -94,7 +56,7 @@ class Columns:
         self.thread_names: dict[tuple[Any, Any], str] = {}
         self.collective_operators: dict[int, tuple[int, int, int]] = {}
         self.copied_bytes: dict[int, int] = {}
-        self.groups = _Groups()
+        self.groups = Groups()
         self._counts = counts
         self._step_codes: dict[int, int] = {}
         self._names_seen = 0
@@ -127,8 +89,8 @@ class Columns:
         for event in events if len(whole) < len(events) else ():
             if event.ph != "X":
                 self._counts["unpaired" if event.ph in ("B", "E") else "no-phase" if not event.ph else "other"] += 1
-        start_ns, known = _times(whole)
-        length_ns, measured = _lengths(whole)
+        start_ns, known = times_of(whole)
+        length_ns, measured = lengths_of(whole)
         for name, lost in (("no-time", ~known), ("no-length", known & ~measured), ("negative", known & measured & (length_ns < 0))):
             if count := int(lost.sum()):
                 self._counts[name] += count
@@ -170,27 +132,27 @@ class Columns:
         return marked if marked.any() else None
 
     def _operator_columns(self, events: list[Any], names: NDArray[np.int32]) -> dict[str, Any]:
-        args, count = _args(events), len(events)
+        args, count = args_of(events), len(events)
         if self.names.get(COLLECTIVE_OPERATOR) is not None:
             for index in np.flatnonzero(names == self.names[COLLECTIVE_OPERATOR]).tolist():
                 self._collective_operator(args[index])
         return {
-            "external": _numbers(args, "external", "external_old"),
-            "sequence": _numbers(args, "sequence"),
+            "external": numbers(args, "external", "external_old"),
+            "sequence": numbers(args, "sequence"),
             "shapes": self.shapes.of([bytes(a.shapes) or bytes(a.shapes_old) for a in args], count),
             "types": self.types.of([bytes(a.types) for a in args], count),
             "stack": self.stacks.of([a.stack for a in args], count),
         }
 
     def _call_columns(self, events: list[Any]) -> dict[str, Any]:
-        args = _args(events)
-        correlation = _numbers(args, "correlation")
+        args = args_of(events)
+        correlation = numbers(args, "correlation")
         for field in ("bytes", "size"):
-            sizes = _numbers(args, field)
+            sizes = numbers(args, field)
             known = (sizes != NULL) & (correlation != NULL)
             if known.any():
                 self.copied_bytes |= dict(zip(correlation[known].tolist(), sizes[known].tolist(), strict=True))
-        return {"correlation": correlation, "external": _numbers(args, "external", "external_old")}
+        return {"correlation": correlation, "external": numbers(args, "external", "external_old")}
 
     def _collective_operator(self, args: Any) -> None:
         if args.collective and isinstance(args.external, int):
@@ -200,18 +162,18 @@ class Columns:
             self.collective_operators[args.external] = (self.collectives[args.collective], size, group)
 
     def _device(self, kind: Any, events: list[Any], start_ns: Ints, end_ns: Ints) -> tuple[list[Any], dict[str, Any]]:
-        args, count = _args(events), len(events)
-        device, stream = _numbers(args, "device"), _numbers(args, "stream")
+        args, count = args_of(events), len(events)
+        device, stream = numbers(args, "device"), numbers(args, "stream")
         return args, _NO_DEVICE | {
-            "device": np.where(device == NULL, _places(events, "pid", device), device).clip(-(2**31), 2**31 - 1),
-            "stream": np.where(stream == NULL, _places(events, "tid", stream), stream),
+            "device": np.where(device == NULL, place_numbers(events, "pid", device), device).clip(-(2**31), 2**31 - 1),
+            "stream": np.where(stream == NULL, place_numbers(events, "tid", stream), stream),
             "start_ns": start_ns,
             "end_ns": end_ns,
             "kind": kind,
             "name": self.names.of(map(attrgetter("name"), events), count),
-            "correlation": _numbers(args, "correlation"),
-            "external": _numbers(args, "external", "external_old"),
-            "bytes": _numbers(args, "bytes"),
+            "correlation": numbers(args, "correlation"),
+            "external": numbers(args, "external", "external_old"),
+            "bytes": numbers(args, "bytes"),
             "collective": self.collectives[""],
             "grid": self.grids[b""],
             "block": self.blocks[b""],
@@ -221,12 +183,12 @@ class Columns:
         if not events:
             return
         args, columns = self._device(DEVICE_KINDS.index("kernel"), events, start_ns, end_ns)
-        registers, occupancy = _numbers(args, "registers"), _floats(args, "occupancy") / 100
+        registers, occupancy = numbers(args, "registers"), reals(args, "occupancy") / 100
         wrong = (registers != NULL) & ((registers < 0) | (registers > MOST_REGISTERS))
         impossible = (occupancy < 0) | (occupancy > 1)
         self._counts["registers"] += int(wrong.sum())
         self._counts["occupancy"] += int(impossible.sum())
-        graph_node = _numbers(args, "graph_node")
+        graph_node = numbers(args, "graph_node")
         columns |= {
             "registers": np.where(wrong, NULL, registers),
             "occupancy": np.where(impossible, math.nan, occupancy),
@@ -240,11 +202,11 @@ class Columns:
 
     def _collective_columns(self, args: list[Any]) -> dict[str, Any]:
         lengths = np.array([element_bytes(a.element_type) or 0 for a in args], dtype=np.int64)
-        elements = _numbers(args, "elements")
+        elements = numbers(args, "elements")
         known = (lengths > 0) & (elements >= 0) & (elements < 2**50)
         return {
             "collective": self.collectives.of([a.collective for a in args], len(args)),
-            "group_size": _numbers(args, "group_size"),
+            "group_size": numbers(args, "group_size"),
             "bytes": np.where(known, np.where(known, elements, 0) * lengths, NULL),
         }
 
@@ -268,18 +230,18 @@ class Columns:
         events = [event for event in events if event.name == MEMORY]
         if not events:
             return
-        times, known = _times(events)
-        args = _args(events)
-        size = _numbers(args, "memory_bytes")
+        times, known = times_of(events)
+        args = args_of(events)
+        size = numbers(args, "memory_bytes")
         known &= size != NULL
         self._counts["no-time"] += int((~known).sum())
-        on_host = _numbers(args, "memory_type") == DEVICE_TYPE_HOST
+        on_host = numbers(args, "memory_type") == DEVICE_TYPE_HOST
         columns = {
             "time_ns": times,
-            "device": np.where(on_host, -1, _numbers(args, "memory_device").clip(-1, 2**31 - 1)),
+            "device": np.where(on_host, -1, numbers(args, "memory_device").clip(-1, 2**31 - 1)),
             "bytes": size,
-            "allocated_bytes": _numbers(args, "memory_allocated"),
-            "reserved_bytes": _numbers(args, "memory_reserved"),
+            "allocated_bytes": numbers(args, "memory_allocated"),
+            "reserved_bytes": numbers(args, "memory_reserved"),
         }
         self.memory.add(int(known.sum()), {name: values[known] for name, values in columns.items()})
 
@@ -301,92 +263,6 @@ _NO_HOST: Final[dict[str, Any]] = {"correlation": NULL, "external": NULL, "seque
 _NO_DEVICE: Final[dict[str, Any]] = {
     "pageable": -1, "registers": NULL, "occupancy": math.nan, "group_size": NULL, "from_graph": False,
 }  # fmt: skip
-
-
-def _args(events: list[Any]) -> list[Any]:
-    return [event.args or NO_ARGS for event in events]
-
-
-def _numbers(args: Sequence[Any], field: str, instead: str | None = None) -> Ints:
-    """A whole-number field; NULL where it is not there or no whole number."""
-    values = _whole(list(map(attrgetter(field), args)))
-    if instead is not None and (values == NULL).any():
-        values = np.where(values == NULL, _whole(list(map(attrgetter(instead), args))), values)
-    return values
-
-
-def _whole(values: list[Any]) -> Ints:
-    try:
-        return np.array(values, dtype=np.int64)
-    except (TypeError, ValueError, OverflowError):
-        return np.array([_integer(value) for value in values], dtype=np.int64)
-
-
-def _integer(value: Any) -> int:
-    try:
-        number = int(value)
-    except (TypeError, ValueError, OverflowError):
-        return NULL
-    return number if -(2**63) <= number < 2**63 else NULL
-
-
-def _floats(things: Sequence[Any], field: str) -> NDArray[np.float64]:
-    values = list(map(attrgetter(field), things))
-    try:
-        return np.array(values, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        return np.array([_real(value) for value in values], dtype=np.float64)
-
-
-def _real(value: Any) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
-        return math.nan
-
-
-def _places(events: list[Any], field: str, otherwise: Ints) -> Ints:
-    """Device or stream from where an event stands: a number, or words that end in one (`stream 7`); 0 where neither."""
-    if not (otherwise == NULL).any():
-        return otherwise
-    return np.array([number_in(getattr(event, field)) or 0 for event in events], dtype=np.int64)
-
-
-def number_in(place: Any) -> int | None:
-    """The number that a process or thread id is, or ends with; None where there is none."""
-    if isinstance(place, str):
-        place = place.rpartition(" ")[2]
-    number = _integer(place)
-    return None if number == NULL else number
-
-
-def _times(events: list[Any]) -> tuple[Ints, NDArray[np.bool_]]:
-    """When events began, in nanoseconds, and which of them say it."""
-    if events and type(events[0].ts) is msgspec.Raw:
-        return _exact_times([event.ts for event in events])
-    return _float_times(_floats(events, "ts"))
-
-
-def _float_times(times: NDArray[np.float64]) -> tuple[Ints, NDArray[np.bool_]]:
-    known = np.abs(times) < _LATEST_US
-    times = np.where(known, times, 0)
-    whole = np.floor(times)
-    return whole.astype(np.int64) * 1000 + np.rint((times - whole) * 1000).astype(np.int64), known
-
-
-def _exact_times(texts: list[msgspec.Raw]) -> tuple[Ints, NDArray[np.bool_]]:
-    """Microseconds with their decimals as they are written, to nanoseconds: no float in between, which would round to 250 ns."""
-    try:
-        times = np.array([int(whole + part[:3].ljust(3, b"0")) for whole, _, part in [bytes(text).partition(b".") for text in texts]])
-        return times.astype(np.int64), np.ones(len(texts), dtype=np.bool_)
-    except (ValueError, OverflowError):
-        return _float_times(np.array([_real(bytes(text)) for text in texts]))
-
-
-def _lengths(events: list[Any]) -> tuple[Ints, NDArray[np.bool_]]:
-    lengths = _floats(events, "dur")
-    known = np.abs(lengths) < _LATEST_US
-    return np.rint(np.where(known, lengths, 0) * 1000).astype(np.int64), known
 
 
 def _narrow(events: Events) -> None:

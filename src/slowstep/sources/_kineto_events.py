@@ -89,8 +89,8 @@ def repaired(text: bytes) -> tuple[bytes, int]:
     backslashes in names, bytes that are no UTF-8. With it the number of places that were changed."""
     unicode = text.decode("utf-8", "replace")
     places = unicode.count(_REPLACEMENT) - text.count(_REPLACEMENT.encode())
-    text, found = _CONTROL.subn(b" ", unicode.encode())
-    places += min(found, 1)
+    # Line feeds stand between events too, so that those in names cannot be counted.
+    text = _CONTROL.sub(b" ", unicode.encode())
     for pattern in (_NOT_A_NUMBER, _NO_VALUE):
         text, found = pattern.subn(rb"\1null", text)
         places += found

@@ -15,7 +15,11 @@ Metadata = Mapping[str, Any]
 def devices_table(metadata: Metadata, device_events: pl.DataFrame, vendor: str | None) -> pl.DataFrame:
     """The devices that the file describes or that something ran on, by number."""
     listed = metadata.get("deviceProperties")
-    described = {row["id"]: row for row in listed if isinstance(row, dict) and _whole(row.get("id")) is not None} if isinstance(listed, list) else {}
+    described = (
+        {row["id"]: row for row in listed if isinstance(row, dict) and _whole(row.get("id")) is not None}
+        if isinstance(listed, list)
+        else {}
+    )
     numbers = sorted({*described, *device_events["device"].unique().to_list()})
     rows = [_device(number, described.get(number, {}), vendor) for number in numbers]
     return pl.DataFrame(rows, schema=TABLE["trace_devices"].schema, orient="row")

@@ -18,12 +18,20 @@ _ROWS: dict[str, tuple[str, Severity, str]] = {
     "repaired": (
         "repaired-text",
         "notice",
-        "places that are no JSON (nan, inf, missing values, line feeds, bytes that are no UTF-8) were read as null or as a replacement sign",
+        "what is no JSON (nan, inf, missing values, line feeds, bytes that are no UTF-8) was read as null or as a replacement sign",
     ),
     "metadata": ("unreadable-metadata", "data_loss", "what the file says of devices and ranks is no JSON; it is unknown here"),
     "no-time": ("events-without-time", "data_loss", "they have no timestamp, or an impossible one, and were left out"),
-    "no-length": ("events-without-duration", "data_loss", "they were still open when profiling ended, or lost their end; they were left out"),
-    "negative": ("negative-durations", "data_loss", "they end before they begin (clocks that differ) and were left out; update the profiler"),
+    "no-length": (
+        "events-without-duration",
+        "data_loss",
+        "they were still open when profiling ended, or lost their end; they were left out",
+    ),
+    "negative": (
+        "negative-durations",
+        "data_loss",
+        "they end before they begin (clocks that differ) and were left out; update the profiler",
+    ),
     "no-phase": ("events-without-phase", "data_loss", "they do not say what they are (`ph`) and were left out"),
     "unpaired": (
         "begin-end-events",
@@ -31,10 +39,18 @@ _ROWS: dict[str, tuple[str, Severity, str]] = {
         "events written as a begin and an end are not read; write the trace with complete events (`ph` X)",
     ),
     "other": ("unused-events", "info", "counters and asynchronous events have no part in the analysis"),
-    "foreign": ("unknown-categories", "notice", "categories that PyTorch does not write; their events are taken for named ranges on the host"),
+    "foreign": (
+        "unknown-categories",
+        "notice",
+        "categories that PyTorch does not write; their events are taken for named ranges on the host",
+    ),
     "registers": ("garbage-registers", "notice", "register counts that no device has (AMD profilers write such); they are unknown here"),
     "occupancy": ("garbage-occupancy", "notice", "occupancies outside of 0 to 100 %; they are unknown here"),
-    "copy-direction": ("copies-without-direction", "notice", "the trace does not say from where to where; taken for copies within the device"),
+    "copy-direction": (
+        "copies-without-direction",
+        "notice",
+        "the trace does not say from where to where; taken for copies within the device",
+    ),
     "duplicates": ("duplicate-events", "notice", "events that are in the file twice were counted once"),
     "external-repeats": (
         "operators-by-time-only",

@@ -22,8 +22,8 @@ SURPRISES = 3
 class EventReader:
     """Iterates over lists of decoded events. `counts` takes what was damaged, by name.
 
-    Afterwards: `found` says whether the text has a list of events at all, `complete` whether that list was closed, and `around` is the text
-    of the object around it, with the events left out.
+    Afterwards: `found` says whether the text has a list of events at all, `complete` whether it ends where it should, and `around` is the
+    text of the object around it, with the events left out.
     """
 
     def __init__(self, blocks: Iterable[bytes], counts: Counter[str]) -> None:
@@ -42,15 +42,18 @@ class EventReader:
 
     def __iter__(self) -> Iterator[Events]:
         self._begin()
-        while self.found and not self.complete:
+        if self.found:
             yield from self._take()
-            block = b"" if self.complete else next(self._blocks, b"")
-            if not block:
-                break
-            self._pending += block
-        if self.found and not self.complete:
-            yield from self._last()
+            while self._more():
+                yield from self._take()
+            yield from () if self.complete else self._last()
         self._end()
+
+    def _more(self) -> bool:
+        """Add the next block to the pending text; False where the list or the file has ended."""
+        block = b"" if self.complete else next(self._blocks, b"")
+        self._pending += block
+        return bool(block)
 
     def _begin(self) -> None:
         """Read up to the first event."""
@@ -80,6 +83,7 @@ class EventReader:
                 if len(self._trailer) > HEADER_BYTES:
                     break
         self.around = self._header + b"[]" + (self._trailer if self.complete else b"}")
+        self.complete = self.complete and nesting_depth(self.around) == 0
 
     def _take(self) -> Iterator[Events]:
         """Events of the pending text, up to the last place where it can be cut."""
@@ -193,16 +197,16 @@ class EventReader:
 
     def _mended(self, text: bytes) -> Events | None:
         mended, places = repaired(text)
-        events = self._decoded(mended) if places else None
+        events = self._decoded(mended) if mended != text else None
         if events is not None:
-            self._counts["repaired"] += places
+            self._counts["repaired"] += max(places, 1)
         return events
 
     def _damaged(self, piece: bytes) -> Iterator[Events]:
-        """One piece that is no event: the last one with what follows the list, or lost."""
+        """One piece that is no event: the last one with what follows the list, several with something else between them, or lost."""
         found = scan(piece)
         ends = found.list_end is not None and piece[found.list_end : found.list_end + 1] == b"]"
-        if ends and len(found.spans) <= 1 and found.spans != [(0, len(piece))]:
+        if ends or len(found.spans) > 1:
             yield from self._scanned(piece, found)
         else:
             self._counts["malformed"] += 1

@@ -12,9 +12,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from slowstep.sources._kineto_columns import Codes, Columns, number_in
+from slowstep.sources._kineto_columns import STEP_COLUMNS, Columns
 from slowstep.sources._kineto_events import BROKEN, NULL
+from slowstep.sources._kineto_groups import Codes
 from slowstep.sources._kineto_keys import clean_keys
+from slowstep.sources._kineto_numbers import number_in
 from slowstep.sources._kineto_store import Grown
 from slowstep.timeline.schema import TABLE
 from slowstep.timeline.trace_tables import DEVICE_KIND, DEVICE_KINDS, HOST_KIND, HOST_KINDS
@@ -124,13 +126,13 @@ def _devices(columns: Columns, take: Take) -> pl.DataFrame:
 
 
 def _steps(take: Take) -> pl.DataFrame:
-    made = {name: lambda name=name: pl.Series(take(name)) for name in ("number", "start_ns", "end_ns", "thread")}
-    frame = pl.DataFrame({name: make() for name, make in made.items()})
-    return frame.with_columns(mark=pl.lit("ProfilerStep")).select(pl.col(c).cast(t) for c, t in TABLE["marked_steps"].schema.items())
+    plain = pl.DataFrame([pl.Series(name, take(name)) for name in STEP_COLUMNS])
+    marked = plain.with_columns(mark=pl.lit("ProfilerStep"))
+    return marked.select(pl.col(name).cast(kind) for name, kind in TABLE["marked_steps"].schema.items())
 
 
 def _allocations(take: Take) -> pl.DataFrame:
-    return _frame("allocations", {name: lambda name=name: _known(take(name)) for name in TABLE["allocations"].schema})
+    return pl.DataFrame([_known(take(name), kind).alias(name) for name, kind in TABLE["allocations"].schema.items()])
 
 
 def _threads(columns: Columns) -> pl.DataFrame:

@@ -56,7 +56,9 @@ COLLECTIVE_OPERATOR: Final = "record_param_comms"
 DEVICE_TYPE_HOST: Final = 0  # c10::DeviceType::CPU
 
 _DIRECTION = re.compile(r"([HDAP])\s?to\s?([HDAP])", re.IGNORECASE)
-_WORDS = re.compile(r"(pageable|pinned|host|device|peer)\w*\s*->\s*(pageable|pinned|host|device|peer)|(host|device)to(host|device)", re.IGNORECASE)
+_WORDS = re.compile(
+    r"(pageable|pinned|host|device|peer)\w*\s*->\s*(pageable|pinned|host|device|peer)|(host|device)to(host|device)", re.IGNORECASE
+)
 _FAR = {"h": "host", "d": "device", "a": "device", "p": "peer", "pageable": "host", "pinned": "host"}
 _DIRECTIONS = {
     ("host", "device"): "h2d",

@@ -79,9 +79,7 @@ def _read(path: Path, how: Reading, stack: ExitStack) -> Timeline:
     return _timeline(path, unpacked, reader, columns, counts, limit)
 
 
-def _timeline(
-    path: Path, unpacked: Unpacked, reader: EventReader, columns: Columns, counts: Counter[str], limit: int | None
-) -> Timeline:
+def _timeline(path: Path, unpacked: Unpacked, reader: EventReader, columns: Columns, counts: Counter[str], limit: int | None) -> Timeline:
     rows = sum(grown.rows for grown in columns.grown)
     if not rows:
         raise UnreadableInput(_nothing(path, reader, unpacked, counts))
@@ -96,7 +94,8 @@ def _timeline(
     is_kineto = bool(recorded & {"operators", "runtime", "device"}) or "schemaVersion" in about
     counts["not-kineto"] = int(not is_kineto)
     if len(tables["marked_steps"]):
-        counts["after-last-step"] = (tables["device_events"]["start_ns"] > tables["marked_steps"]["end_ns"].max()).sum()
+        last_ns = tables["marked_steps"]["end_ns"].max()
+        counts["after-last-step"] = int((tables["device_events"]["start_ns"] > last_ns).sum())
     held = sum(table.estimated_size() for table in tables.values())
     counts["memory-limit"] = int(held) if limit is not None and held > limit else 0
     rank, world_size = rank_of(about)

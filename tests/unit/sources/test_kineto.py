@@ -110,7 +110,12 @@ def compact(shapes: Any) -> str | None:
 
 def test_tables_are_in_order_of_time(both: Any) -> None:
     _, timeline, _ = both
-    for name, column in (("host_events", "start_ns"), ("device_events", "start_ns"), ("marked_steps", "start_ns"), ("allocations", "time_ns")):
+    for name, column in (
+        ("host_events", "start_ns"),
+        ("device_events", "start_ns"),
+        ("marked_steps", "start_ns"),
+        ("allocations", "time_ns"),
+    ):
         assert timeline.table(name)[column].is_sorted()
 
 
@@ -194,7 +199,12 @@ def test_an_operators_number_that_only_repeats_the_correlation_is_unknown() -> N
 def test_allocations_have_device_and_totals() -> None:
     path = case("h100")
     expected = [
-        (-1 if e["args"]["Device Type"] == 0 else e["args"]["Device Id"], e["args"]["Bytes"], e["args"]["Total Allocated"], e["args"]["Total Reserved"])
+        (
+            -1 if e["args"]["Device Type"] == 0 else e["args"]["Device Id"],
+            e["args"]["Bytes"],
+            e["args"]["Total Allocated"],
+            e["args"]["Total Reserved"],
+        )
         for e in plain(path)
         if e["name"] == "[memory]"
     ]

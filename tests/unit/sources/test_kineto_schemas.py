@@ -20,7 +20,10 @@ EVENTS = [STEP, OPERATOR, launch(110, 9), kernel(130.5, 20.25, 9)]
 
 def test_times_count_from_the_first_event_in_nanoseconds(tmp_path: Path) -> None:
     timeline = read(written(tmp_path, EVENTS))
-    assert rows(timeline, "host_events", "name", "start_ns", "end_ns") == [("aten::mm", 10_000, 60_000), ("cudaLaunchKernel", 20_000, 25_000)]
+    assert rows(timeline, "host_events", "name", "start_ns", "end_ns") == [
+        ("aten::mm", 10_000, 60_000),
+        ("cudaLaunchKernel", 20_000, 25_000),
+    ]
     assert rows(timeline, "device_events", "name", "start_ns", "end_ns") == [("gemm", 40_500, 60_750)]
     assert rows(timeline, "marked_steps", "number", "start_ns", "end_ns", "mark") == [(7, 0, 500_000, "ProfilerStep")]
 
@@ -108,7 +111,10 @@ def test_a_plain_list_is_recognised_and_other_json_is_not(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(
     ("events", "reason"),
-    [([], "nothing was profiled"), ([{"ph": "M", "name": "thread_name", "pid": 1, "tid": 1, "args": {"name": "t"}}], "nothing was profiled")],
+    [
+        ([], "nothing was profiled"),
+        ([{"ph": "M", "name": "thread_name", "pid": 1, "tid": 1, "args": {"name": "t"}}], "nothing was profiled"),
+    ],
 )
 def test_nothing_to_read_is_said(tmp_path: Path, events: Any, reason: str) -> None:
     with pytest.raises(UnreadableInput, match=reason):
@@ -227,7 +233,11 @@ def test_a_trace_of_another_tool_is_read_and_said_to_lack_things(tmp_path: Path)
 
 
 def test_devices_without_properties_are_listed(tmp_path: Path) -> None:
-    properties = [{"id": 0, "name": "NVIDIA H100", "totalGlobalMem": 8, "computeMajor": 9, "computeMinor": 0, "numSms": 132}, "?", {"name": "x"}]
+    properties = [
+        {"id": 0, "name": "NVIDIA H100", "totalGlobalMem": 8, "computeMajor": 9, "computeMinor": 0, "numSms": 132},
+        "?",
+        {"name": "x"},
+    ]
     timeline = read(written(tmp_path, [*EVENTS, kernel(600, 1, 10, args={"device": 3})], deviceProperties=properties))
     assert timeline.table("trace_devices").rows() == [(0, "NVIDIA H100", 8, 132, 9.0), (3, None, None, None, None)]
 
@@ -237,7 +247,9 @@ def test_read_needs_no_name_that_ends_in_json(tmp_path: Path) -> None:
 
 
 def test_metadata_after_the_events_counts_too(tmp_path: Path) -> None:
-    text = json.dumps({"traceEvents": EVENTS, "distributedInfo": {"rank": 5, "world_size": 6}, "deviceProperties": [{"id": 0}, {"id": 1}]}, indent=2)
+    text = json.dumps(
+        {"traceEvents": EVENTS, "distributedInfo": {"rank": 5, "world_size": 6}, "deviceProperties": [{"id": 0}, {"id": 1}]}, indent=2
+    )
     timeline = read_text(tmp_path, text.encode())
     assert (timeline.trace.rank, timeline.trace.world_size) == (5, 6)
     assert len(timeline.table("trace_devices")) == 2

@@ -1,0 +1,104 @@
+"""Fields of many decoded events as arrays; what is not there, or no number, is NULL or nan."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from operator import attrgetter
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from slowstep.sources._kineto_events import NO_ARGS, NULL
+
+Ints = NDArray[np.int64]
+# 1970 to 2112 in microseconds; what is beyond is no time, and would not fit into nanoseconds.
+_LATEST_US: Final = 2.0**52
+
+
+def args_of(events: list[Any]) -> list[Any]:
+    return [event.args or NO_ARGS for event in events]
+
+
+def numbers(args: Sequence[Any], field: str, instead: str | None = None) -> Ints:
+    """A whole-number field; NULL where it is not there or no whole number."""
+    values = _whole(list(map(attrgetter(field), args)))
+    if instead is not None and (values == NULL).any():
+        values = np.where(values == NULL, _whole(list(map(attrgetter(instead), args))), values)
+    return values
+
+
+def _whole(values: list[Any]) -> Ints:
+    try:
+        return np.array(values, dtype=np.int64)
+    except (TypeError, ValueError, OverflowError):
+        return np.array([_integer(value) for value in values], dtype=np.int64)
+
+
+def _integer(value: Any) -> int:
+    try:
+        number = int(value)
+    except (TypeError, ValueError, OverflowError):
+        return NULL
+    return number if -(2**63) <= number < 2**63 else NULL
+
+
+def reals(things: Sequence[Any], field: str) -> NDArray[np.float64]:
+    values = list(map(attrgetter(field), things))
+    try:
+        return np.array(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        return np.array([_real(value) for value in values], dtype=np.float64)
+
+
+def _real(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+
+
+def place_numbers(events: list[Any], field: str, otherwise: Ints) -> Ints:
+    """Device or stream from where an event stands: a number, or words that end in one (`stream 7`); 0 where neither."""
+    if not (otherwise == NULL).any():
+        return otherwise
+    return np.array([number_in(getattr(event, field)) or 0 for event in events], dtype=np.int64)
+
+
+def number_in(place: Any) -> int | None:
+    """The number that a process or thread id is, or ends with; None where there is none."""
+    if isinstance(place, str):
+        place = place.rpartition(" ")[2]
+    number = _integer(place)
+    return None if number == NULL else number
+
+
+def times_of(events: list[Any]) -> tuple[Ints, NDArray[np.bool_]]:
+    """When events began, in nanoseconds, and which of them say it."""
+    if events and type(events[0].ts) is msgspec.Raw:
+        return _exact_times([event.ts for event in events])
+    return _float_times(reals(events, "ts"))
+
+
+def _float_times(times: NDArray[np.float64]) -> tuple[Ints, NDArray[np.bool_]]:
+    known = np.abs(times) < _LATEST_US
+    times = np.where(known, times, 0)
+    whole = np.floor(times)
+    return whole.astype(np.int64) * 1000 + np.rint((times - whole) * 1000).astype(np.int64), known
+
+
+def _exact_times(texts: list[msgspec.Raw]) -> tuple[Ints, NDArray[np.bool_]]:
+    """Microseconds with their decimals as they are written, to nanoseconds: no float in between, which would round to 250 ns."""
+    try:
+        times = np.array([int(whole + part[:3].ljust(3, b"0")) for whole, _, part in [bytes(text).partition(b".") for text in texts]])
+        return times.astype(np.int64), np.ones(len(texts), dtype=np.bool_)
+    except (ValueError, OverflowError):
+        return _float_times(np.array([_real(bytes(text)) for text in texts]))
+
+
+def lengths_of(events: list[Any]) -> tuple[Ints, NDArray[np.bool_]]:
+    lengths = reals(events, "dur")
+    known = np.abs(lengths) < _LATEST_US
+    return np.rint(np.where(known, lengths, 0) * 1000).astype(np.int64), known

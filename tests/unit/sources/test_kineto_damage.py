@@ -1,0 +1,249 @@
+"""Damaged files: what is whole is read, what is not is counted, and nothing ends in a traceback."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from kineto_files import CASES, NAMES, SMALL, event, kernel, launch, lost, plain, read, read_text, rows, written
+from slowstep.errors import UnreadableInput
+from slowstep.sources._kineto_reader import EVENT_BYTES
+from slowstep.timeline.timeline import Timeline
+
+CUTS = 50
+GAP = ",\n  "
+
+
+def attempt(path: Path) -> Timeline | None:
+    """What can be read of a file; None where that is nothing, and is said in a sentence."""
+    try:
+        return read(path)
+    except UnreadableInput as error:
+        said = str(error)
+    assert str(path) in said
+    assert said.endswith(".")
+    return None
+
+
+def kineto_text(events: list[str], after: str = "") -> bytes:
+    """A file as Kineto lays it out."""
+    return f'{{\n  "schemaVersion": 1,\n  "traceEvents": [\n  {GAP.join(events)}\n  ]{after}}}'.encode()
+
+
+def dumped(*events: object) -> list[str]:
+    return [json.dumps(each) for each in events]
+
+
+def good(count: int, start: int = 0) -> list[str]:
+    return dumped(*(event(f"op{i}", 100 + i, 1, args={"External id": i + 1}) for i in range(start, start + count)))
+
+
+@pytest.mark.parametrize("path", SMALL, ids=lambda path: path.parent.name)
+@pytest.mark.parametrize("packed", [False, True], ids=["raw", "gz"])
+def test_small_files_cut_anywhere_give_a_part_or_a_sentence(path: Path, packed: bool, tmp_path: Path) -> None:
+    _cut(path, packed, tmp_path, CUTS)
+
+
+@pytest.mark.parametrize("path", [path for path in CASES if path not in SMALL][:3], ids=lambda path: path.parent.name)
+@pytest.mark.parametrize("packed", [False, True], ids=["raw", "gz"])
+def test_files_cut_anywhere_give_a_part_or_a_sentence(path: Path, packed: bool, tmp_path: Path) -> None:
+    _cut(path, packed, tmp_path, 6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", CASES, ids=NAMES)
+@pytest.mark.parametrize("packed", [False, True], ids=["raw", "gz"])
+def test_all_files_cut_anywhere_give_a_part_or_a_sentence(path: Path, packed: bool, tmp_path: Path) -> None:
+    _cut(path, packed, tmp_path, CUTS)
+
+
+def _cut(path: Path, packed: bool, folder: Path, cuts: int) -> None:
+    whole = path.read_bytes() if packed else gzip.decompress(path.read_bytes())
+    names = {each["name"] for each in plain(path) if "name" in each}
+    random.seed(path.parent.name)
+    for at in sorted(random.randrange(len(whole.rstrip())) for _ in range(cuts)):
+        cut = folder / "cut"
+        cut.write_bytes(whole[:at])
+        timeline = attempt(cut)
+        if timeline is None:
+            continue
+        assert not timeline.trace.complete
+        assert lost(timeline)["truncated-file"] == 1
+        assert lost(timeline).get("malformed-events", 0) == 0
+        assert set(timeline.table("host_events")["name"].unique().to_list()) <= names
+
+
+def test_a_cut_loses_only_the_last_event(tmp_path: Path) -> None:
+    text = kineto_text(good(50))
+    timeline = read_text(tmp_path, text[: text.index(b'"op30"')])
+    assert [name for (name,) in rows(timeline, "host_events", "name")] == [f"op{i}" for i in range(30)]
+    assert lost(timeline) == {"truncated-file": 1}
+    assert not timeline.trace.complete
+
+
+def test_a_damaged_gzip_gives_what_comes_before(tmp_path: Path) -> None:
+    packed = bytearray(gzip.compress(kineto_text(good(20_000)), 6))
+    packed[len(packed) // 2 :] = b"\xff" * (len(packed) - len(packed) // 2)
+    path = tmp_path / "bad.json.gz"
+    path.write_bytes(packed)
+    timeline = read(path)
+    assert 1000 < len(timeline.table("host_events")) < 20_000
+    assert not timeline.trace.complete
+    (row,) = [row for row in timeline.health if row.name == "truncated-file"]
+    assert "gzip" in row.remedy
+    assert row.severity == "data_loss"
+
+
+def test_gzip_of_several_members_and_zeros_behind_is_whole(tmp_path: Path) -> None:
+    text = kineto_text(good(10))
+    path = tmp_path / "members.json.gz"
+    path.write_bytes(gzip.compress(text[:100]) + gzip.compress(text[100:]) + b"\0" * 512)
+    timeline = read(path)
+    assert len(timeline.table("host_events")) == 10
+    assert timeline.trace.complete
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        '{"ph": "X", "name": "a" "b"}',
+        '{"ph": X}',
+        "{,}",
+        '{"ph": "X", "ts": 1, "dur": }}',
+        '"no event"',
+        "7",
+        "[1]",
+        '{"ph": "X", "name": "quote " here"}',
+    ],
+)
+def test_a_malformed_event_costs_itself_only(tmp_path: Path, bad: str) -> None:
+    timeline = read_text(tmp_path, kineto_text([*good(300), bad, *good(300, 300)]))
+    assert len(timeline.table("host_events")) == 600
+    assert lost(timeline) == {"malformed-events": 1}
+    assert timeline.trace.complete
+
+
+def test_malformed_events_of_a_minified_file_cost_themselves_only(tmp_path: Path) -> None:
+    bad = '{"ph":"X","name":"a"+"b"}'
+    text = '{"schemaVersion":1,"traceEvents":[' + ",".join([*good(20), bad, *good(20, 20), bad, *good(1, 40)]) + "]}"
+    timeline = read_text(tmp_path, text.encode())
+    assert len(timeline.table("host_events")) == 41
+    assert lost(timeline) == {"malformed-events": 2}
+
+
+@pytest.mark.parametrize("minified", [True, False])
+def test_a_quote_that_never_closes_takes_little_with_it(tmp_path: Path, minified: bool) -> None:
+    events = [*good(200), '{"ph": "X", "name": "open}', *good(60_000, 200)]
+    text = '{"traceEvents":[' + ",".join(events) + "]}" if minified else kineto_text(events).decode()
+    timeline = read_text(tmp_path, text.encode())
+    kept = len(timeline.table("host_events"))
+    assert kept >= (60_000 if not minified else 30_000)
+    assert set(lost(timeline)) & {"malformed-events", "truncated-file"}
+
+
+def test_what_profilers_write_wrongly_is_repaired_and_counted(tmp_path: Path) -> None:
+    args = '"args": {"device": 0, "stream": 7, "correlation": 3, "memory bandwidth (GB/s)": inf, "est. achieved occupancy %": nan, "x": }'
+    bad = [
+        '{"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 100, "dur": 5, ' + args + "}",
+        '{"ph": "X", "cat": "cpu_op", "name": "C:\\path\\model.py", "pid": 1, "tid": 1, "ts": 100, "dur": 5}',
+        '{"ph": "X", "cat": "cpu_op", "name": "two\nlines", "pid": 1, "tid": 1, "ts": 101, "dur": 5}',
+    ]
+    timeline = read_text(tmp_path, kineto_text([*good(5), *bad]))
+    assert rows(timeline, "device_events", "name", "occupancy") == [("k", None)]
+    names = [name for (name,) in rows(timeline, "host_events", "name")]
+    assert {"C:\\path\\model.py", "two lines"} <= set(names)
+    assert lost(timeline)["repaired-text"] >= 4
+    assert "malformed-events" not in lost(timeline)
+
+
+def test_bytes_that_are_no_text_are_replaced_and_counted(tmp_path: Path) -> None:
+    text = kineto_text(good(5)).replace(b'"op2"', b'"op\xff\xfe2"')
+    timeline = read_text(tmp_path, text)
+    assert ("op\ufffd\ufffd2",) in rows(timeline, "host_events", "name")
+    assert lost(timeline) == {"repaired-text": 2}
+
+
+def test_events_that_cannot_be_placed_are_counted_one_by_one(tmp_path: Path) -> None:
+    events = [
+        event("good", 100, 5),
+        event("negative", 100, -5),
+        event("no time", None, 5),
+        {"ph": "X", "cat": "cpu_op", "name": "no time either", "dur": 5},
+        event("never", 1e300, 5),
+        event("open", 100, None),
+        {"cat": "cpu_op", "name": "no phase", "ts": 1, "dur": 1},
+        kernel(110, 5, 3, args={"registers per thread": 4294967295, "est. achieved occupancy %": 900}),
+    ]
+    timeline = read(written(tmp_path, events))
+    assert rows(timeline, "host_events", "name") == [("good",)]
+    assert rows(timeline, "device_events", "registers", "occupancy") == [(None, None)]
+    assert lost(timeline) == {
+        "negative-durations": 1,
+        "events-without-time": 3,
+        "events-without-duration": 1,
+        "events-without-phase": 1,
+        "garbage-registers": 1,
+        "garbage-occupancy": 1,
+    }
+
+
+def test_repeated_events_count_once(tmp_path: Path) -> None:
+    events = [event("a", 100, 5, args={"External id": 1}), launch(101, 2), kernel(110, 5, 2)]
+    timeline = read(written(tmp_path, events * 3))
+    assert (len(timeline.table("host_events")), len(timeline.table("device_events"))) == (2, 1)
+    assert lost(timeline) == {"duplicate-events": 6}
+
+
+def test_equal_events_without_numbers_are_not_called_repeated(tmp_path: Path) -> None:
+    timeline = read(written(tmp_path, [event("f", 100, 0, "python_function")] * 2))
+    assert len(timeline.table("host_events")) == 2
+    assert lost(timeline) == {}
+
+
+def test_kernels_after_the_last_step_are_said(tmp_path: Path) -> None:
+    events = [event("ProfilerStep#1", 0, 50, "user_annotation"), kernel(10, 5, 1), kernel(60, 5, 2)]
+    assert lost(read(written(tmp_path, events))) == {"kernels-after-the-last-step": 1}
+
+
+@pytest.mark.parametrize("depth", [100, 100_000])
+def test_absurd_nesting_is_survived(tmp_path: Path, depth: int) -> None:
+    nested = (
+        '{"ph": "X", "cat": "cpu_op", "name": "deep", "pid": 1, "tid": 1, "ts": 1, "dur": 1, "args": {"x": '
+        + "[" * depth
+        + "]" * depth
+        + "}}"
+    )
+    timeline = read_text(tmp_path, kineto_text([*good(5), nested, *good(5, 5)]))
+    assert len(timeline.table("host_events")) == (11 if depth == 100 else 10)
+    assert lost(timeline) == ({} if depth == 100 else {"malformed-events": 1})
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"{}", b"[]", b"[[]]", b'{"traceEvents": []}', b'{"traceEvents": [', b'{"traceEvents": {}}', b"\x1f\x8b", b"\xff" * 9000]
+)
+def test_what_holds_no_event_is_said_in_a_sentence(tmp_path: Path, text: bytes) -> None:
+    with pytest.raises(UnreadableInput, match="Record it again"):
+        read_text(tmp_path, text)
+
+
+def test_broken_metadata_leaves_the_events(tmp_path: Path) -> None:
+    timeline = read_text(tmp_path, kineto_text(good(3), ', "distributedInfo": {"rank": }, "x" "y"'))
+    assert len(timeline.table("host_events")) == 3
+    assert lost(timeline) == {"unreadable-metadata": 1}
+
+
+def test_metadata_of_other_types_is_unknown(tmp_path: Path) -> None:
+    timeline = read(written(tmp_path, [kernel(1, 1, 1)], distributedInfo="?", deviceProperties={"id": []}, host_name=3))
+    assert (timeline.trace.rank, timeline.trace.host) == (None, None)
+    unhashable = read(written(tmp_path, [kernel(1, 1, 1)], distributedInfo={"rank": "0"}, deviceProperties=[{"id": [1]}, {"id": 2**70}]))
+    assert unhashable.table("trace_devices")["device"].to_list() == [0]
+
+
+def test_an_event_longer_than_any_is_no_end(tmp_path: Path) -> None:
+    long = json.dumps(event("x" * (EVENT_BYTES + 10), 1, 1))
+    timeline = read_text(tmp_path, kineto_text([*good(3), long, *good(3, 3)]))
+    assert len(timeline.table("host_events")) >= 6

@@ -1,0 +1,45 @@
+"""With little memory allowed, the columns go through files, and the tables are the same."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from kineto_files import CASES, NAMES, case, event, kernel, lost, read, same, written
+from slowstep.sources import kineto
+from slowstep.sources._kineto_store import Grown
+from slowstep.sources._source import Reading
+
+
+@pytest.mark.parametrize("path", CASES, ids=NAMES)
+def test_spilled_columns_give_equal_tables(path: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    spilled = []
+    spill = Grown.spill
+
+    def counted(self: Grown, folder: Path) -> None:
+        spilled.append(folder)
+        spill(self, folder)
+
+    monkeypatch.setattr(Grown, "spill", counted)
+    little = read(path, Reading(memory_bytes=2_000))
+    assert spilled
+    assert all(folder.parent == tmp_path for folder in spilled)
+    assert list(tmp_path.iterdir()) == []
+    assert same(little, read(path))
+
+
+def test_the_folder_is_removed_where_reading_fails(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(kineto, "finished_tables", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        read(case("h100"), Reading(memory_bytes=2_000))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_tables_that_need_more_than_allowed_are_said(tmp_path: Path) -> None:
+    path = written(tmp_path, [event("a", 1, 2), kernel(1, 2, 3)])
+    assert "memory-limit-exceeded" in lost(read(path, Reading(memory_bytes=10)))
+    assert "memory-limit-exceeded" not in lost(read(path, Reading(memory_bytes=1 << 20)))
