@@ -36,12 +36,16 @@ class _Query:
 
 
 class Database:
-    """One file, open for reading. What cannot be read of a table is left out and the table's name goes into `damaged`."""
+    """One file, open for reading. What cannot be read of a table is left out and the table's name goes into `damaged`.
+
+    `cut_off` says that the file is shorter than it says of itself.
+    """
 
     def __init__(self, path: Path, tell: Callable[[int], None]) -> None:
         self._path, self._tell = path, tell
         self._own, self._opened, self._lock = local(), list[sqlite3.Connection](), Lock()
         self.damaged: set[str] = set()
+        self.cut_off = _is_cut_off(path)
         self.columns: dict[str, frozenset[str]] = {}
         for name in self._names():
             self.columns[name] = frozenset(self._column_names(name))
@@ -170,8 +174,6 @@ def opened(path: Path, tell: Callable[[int], None]) -> Iterator[Database]:
 
     Raises sqlite3.Error where it is no SQLite file or its list of tables cannot be read, and OSError where it cannot be opened.
     """
-    with path.open("rb"):
-        pass  # SQLite would only say that it is "unable to open"; this says why
     database = Database(path, tell)
     try:
         yield database
@@ -186,6 +188,14 @@ def _connected(path: Path) -> sqlite3.Connection:
     # A file that was cut off is refused as a whole unless this is on; with it, all of its pages that exist can be read.
     connection.execute("PRAGMA writable_schema = ON")
     return connection
+
+
+def _is_cut_off(path: Path) -> bool:
+    """Whether pages are missing at the end (sqlite.org, "Database File Format": page size at byte 16, number of pages at byte 28)."""
+    with path.open("rb") as file:
+        head = file.read(32)
+    page_bytes = int.from_bytes(head[16:18], "big")
+    return path.stat().st_size < (65536 if page_bytes == 1 else page_bytes) * int.from_bytes(head[28:32], "big")
 
 
 def _number(column: str) -> str:

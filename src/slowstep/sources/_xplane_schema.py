@@ -63,8 +63,15 @@ MESSAGES: Final[dict[str, dict[str, tuple[int, int | str, bool]]]] = {
 
 @cache
 def message_class(name: str) -> Any:
-    """The class of one of `MESSAGES`. Raises ImportError where protobuf is not installed."""
-    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+    """The class of one of `MESSAGES`. Raises KeyError for another name."""
+    from google.protobuf import message_factory
+
+    return message_factory.GetMessageClass(_pool().FindMessageTypeByName(f"slowstep.xplane.{name}"))
+
+
+@cache
+def _pool() -> Any:
+    from google.protobuf import descriptor_pb2, descriptor_pool
 
     file = descriptor_pb2.FileDescriptorProto(name="slowstep/xplane.proto", package="slowstep.xplane", syntax="proto2")
     for message, fields in MESSAGES.items():
@@ -77,4 +84,4 @@ def message_class(name: str) -> Any:
                 described.field.add(name=field, number=number, type=kind, label=label)
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName(f"slowstep.xplane.{name}"))
+    return pool

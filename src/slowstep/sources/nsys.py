@@ -167,7 +167,7 @@ def _timeline(path: Path, database: Database, process: Process | None, running: 
         "marked_steps": filled("marked_steps", _from(first_ns, steps)),
     }
     run = RunFacts(name=path.name, command=(), started=None, started_ns=None, ended_ns=None, exit_code=None, stop_signals=(), warmup=None)
-    facts = _facts(path, database, tables, complete=not database.damaged)
+    facts = _facts(path, database, tables, complete=not database.damaged and not database.cut_off)
     return Timeline(source="nsys", tables=tables, processes=(), run=run, health=tuple(health), trace=facts)
 
 
@@ -217,10 +217,10 @@ def _losses(path: Path, database: Database, bad_times: int, running: int, proces
     if bad_times:
         remedy = "their times are missing or end before they begin; they are left out: record again if there are many"
         health.append(Health(name="events-without-times", severity="data_loss", count=bad_times, remedy=remedy))
-    if database.damaged:
-        tables = ", ".join(sorted(database.damaged))
-        remedy = f"the file is damaged or was cut off in {tables}; export the report again: {_command(path)}"
-        health.append(Health(name="damaged-tables", severity="data_loss", count=len(database.damaged), remedy=remedy))
+    if database.damaged or database.cut_off:
+        where = f" in {', '.join(sorted(database.damaged))}" if database.damaged else ""
+        remedy = f"the file is damaged or was cut off{where}; export the report again: {_command(path)}"
+        health.append(Health(name="damaged-file", severity="data_loss", count=max(len(database.damaged), 1), remedy=remedy))
     if running > 1 and process:
         remedy = f"the export holds several processes with kernels; only {process.pid}, which has most of them, is looked at"
         health.append(Health(name="other-processes", severity="notice", count=running - 1, remedy=remedy))
