@@ -2,30 +2,58 @@
 
 from __future__ import annotations
 
+import io
+import os
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock, local
+from typing import Final
 from urllib.parse import quote
 
-import numpy as np
 import polars as pl
 
-CHUNK_ROWS = 1 << 16
-# Stands for NULL while numbers travel as int64; no identifier or time of a trace has this value.
-ABSENT = -(2**63)
+CHUNK_ROWS: Final = 1 << 16
+# Rows of a table are numbered without large gaps. Where they are not, or not numbered at all, the table is one chunk.
+MOST_CHUNKS: Final = 1 << 14
+MOST_READERS: Final = 4
+# ASCII's own separators of fields and records. Where a text of the file holds one, it gets a blank in its place.
+_FIELD, _RECORD = "\x1f", "\x1e"
+
+
+@dataclass(frozen=True, slots=True)
+class _Query:
+    """What is read of one table. `row` is one SQL expression that makes a text of all columns; `clean` too, slower, with texts cleaned."""
+
+    table: str
+    row: str
+    clean: str
+    where: str
+    schema: Mapping[str, pl.DataType | type[pl.DataType]]
 
 
 class Database:
-    """One file, open for reading. What cannot be read of a table is left out and the table's name goes into `damaged`."""
+    """One file, open for reading. What cannot be read of a table is left out and the table's name goes into `damaged`.
 
-    def __init__(self, connection: sqlite3.Connection, tell: Callable[[int], None]) -> None:
-        self._connection = connection
-        self._tell = tell
-        self.damaged: list[str] = []
+    `cut_off` says that the file is shorter than it says of itself.
+    """
+
+    def __init__(self, path: Path, tell: Callable[[int], None]) -> None:
+        self._path, self._tell = path, tell
+        self._own, self._opened, self._lock = local(), list[sqlite3.Connection](), Lock()
+        self.damaged: set[str] = set()
+        self.cut_off = _is_cut_off(path)
         self.columns: dict[str, frozenset[str]] = {}
         for name in self._names():
             self.columns[name] = frozenset(self._column_names(name))
+
+    def close(self) -> None:
+        """Close the file."""
+        for connection in self._opened:
+            connection.close()
 
     def has(self, table: str, *columns: str) -> bool:
         """Whether the table is there with all of these columns."""
@@ -34,116 +62,166 @@ class Database:
     def read(self, table: str, numbers: Mapping[str, str], texts: Mapping[str, str] | None = None, where: str = "1") -> pl.DataFrame:
         """Columns of a table, each under its new name: `numbers` as Int64, `texts` as String; null where value or column is absent.
 
-        `where` is an SQL condition. What of the table cannot be read is missing.
+        A column may also be a product of columns, "gridX * gridY". `where` is an SQL condition. What cannot be read is missing.
         """
         texts = texts or {}
-        schema = dict.fromkeys(numbers, pl.Int64) | dict.fromkeys(texts, pl.String)
-        if table not in self.columns:
-            return pl.DataFrame(schema=schema)
-        chosen = [self._number(table, column) for column in numbers.values()] + [self._text(table, column) for column in texts.values()]
-        # The names come from this package and not from the file; the file's own are only compared with them.
-        query = f'SELECT {", ".join(chosen)} FROM "{table}" WHERE {where}'
-        chunks = [_frame(rows, list(numbers), list(texts)) for rows in self._chunks(table, query)]
-        return pl.concat(chunks) if chunks else pl.DataFrame(schema=schema)
+        wanted = {**{new: (old, pl.Int64) for new, old in numbers.items()}, **{new: (old, pl.String) for new, old in texts.items()}}
+        there = {new: (old, kind) for new, (old, kind) in wanted.items() if self.has(table, *old.split(" * "))}
+        if not there:
+            return pl.DataFrame(schema={new: kind for new, (_, kind) in wanted.items()})
+        # A row of one unknown value would be an empty line, which no reader of lines can tell from none: hence the 0.
+        cells = [*(_text(old) if kind is pl.String else _number(old) for old, kind in there.values()), "'0'"]
+        row = f" || '{_FIELD}' || ".join(cells)
+        clean = f" || '{_FIELD}' || ".join(_without_separators(cell) for cell in cells)
+        schema = {new: kind for new, (_, kind) in there.items()} | {"": pl.Int8}
+        frame = pl.concat(self._chunks(_Query(table, row, clean, where, schema)))
+        return frame.select(pl.col(new) if new in there else pl.lit(None, dtype=kind).alias(new) for new, (_, kind) in wanted.items())
 
-    def totals(self, table: str, key: str, where: str = "1") -> dict[int, int]:
-        """How many rows a table has for each value of an integer column; empty where either is absent."""
+    def totals(self, table: str, key: str) -> dict[int, int]:
+        """How many rows a table has for each value of an integer column; empty where either is absent or unreadable."""
         if not self.has(table, key):
             return {}
-        counts: dict[int, int] = {}
-        query = f'SELECT CAST("{key}" AS INTEGER), count(*) FROM "{table}" WHERE "{key}" IS NOT NULL AND {where} GROUP BY 1'
-        for rows in self._chunks(table, query, count=False):
-            counts.update(rows)
-        return counts
+        try:
+            query = f'SELECT CAST("{key}" AS INTEGER), count(*) FROM "{table}" WHERE "{key}" IS NOT NULL GROUP BY 1'
+            return dict(self._connection().execute(query).fetchall())
+        except sqlite3.Error:
+            self.damaged.add(table)
+            counts = self.read(table, {"key": key}).drop_nulls().group_by("key").len()
+            return dict(counts.iter_rows())
 
     def rows(self, table: str) -> int:
         """About how many rows a table has: exact where none were deleted, and quick."""
         if table not in self.columns:
             return 0
-        try:
-            found = self._connection.execute(f'SELECT max(rowid) FROM "{table}"').fetchone()
-        except sqlite3.Error:
-            return 0
-        return int(found[0] or 0)
+        first, last = self._bounds(table)
+        return last - first + 1
 
     def pairs(self, table: str, key: str, value: str) -> dict[str, str]:
         """A table of names and values as a dictionary; empty where it is absent."""
-        frame = self.read(table, {}, {"key": key, "value": value}) if self.has(table, key, value) else pl.DataFrame()
-        return {k: v for k, v in frame.iter_rows() if k is not None and v is not None} if len(frame) else {}
+        frame = self.read(table, {}, {"key": key, "value": value}).drop_nulls()
+        return dict(frame.iter_rows())
 
-    def _number(self, table: str, column: str) -> str:
-        return f'coalesce(CAST("{column}" AS INTEGER), {ABSENT})' if column in self.columns[table] else str(ABSENT)
+    def _chunks(self, query: _Query) -> list[pl.DataFrame]:
+        """The rows, some at a time, on several cores: SQLite makes one text of a chunk, for which Python is not needed."""
+        first, last = self._bounds(query.table)
+        starts = list(range(first, last + 1, CHUNK_ROWS)) if last - first < CHUNK_ROWS * MOST_CHUNKS else []
+        if not starts:
+            return [self._row_by_row(query, query.where)]
+        wheres = [f"rowid >= {start} AND rowid < {start + CHUNK_ROWS} AND ({query.where})" for start in starts]
+        frames = []
+        with ThreadPoolExecutor(min(MOST_READERS, os.cpu_count() or 1)) as readers:
+            for frame in readers.map(lambda where: self._chunk(query, where), wheres):
+                self._tell(CHUNK_ROWS)
+                frames.append(frame)
+        return frames
 
-    def _text(self, table: str, column: str) -> str:
-        return f'CAST("{column}" AS TEXT)' if column in self.columns[table] else "NULL"
-
-    def _chunks(self, table: str, query: str, *, count: bool = True) -> Iterator[list[tuple[int, ...]]]:
-        given = 0
+    def _chunk(self, query: _Query, where: str) -> pl.DataFrame:
         try:
-            cursor = self._connection.execute(query)
-            while rows := cursor.fetchmany(CHUNK_ROWS):
-                if count:
-                    self._tell(len(rows))
-                given += len(rows)
-                yield rows
-        except sqlite3.Error:
-            self.damaged.append(table)
-            if rest := self._until_error(query, given):
-                yield rest
+            joined = f"SELECT group_concat({query.row}, '{_RECORD}'), count(*) FROM \"{query.table}\" WHERE {where}"
+            lines, rows = self._connection().execute(joined).fetchone()
+        except (sqlite3.Error, MemoryError):
+            # Asked for in bulk, the rows before the first unreadable one are lost with it.
+            return self._row_by_row(query, where)
+        lines = lines or b""
+        if rows and (lines.count(_RECORD.encode()) != rows - 1 or lines.count(_FIELD.encode()) != rows * (len(query.schema) - 1)):
+            return self._row_by_row(query, where)
+        return _frame(lines, query)
 
-    def _until_error(self, query: str, skipped: int) -> list[tuple[int, ...]]:
-        """The rows before the first that cannot be read: asked for in bulk, they are lost with it."""
-        rows: list[tuple[int, ...]] = []
+    def _row_by_row(self, query: _Query, where: str) -> pl.DataFrame:
+        rows: list[bytes] = []
         try:
-            for number, row in enumerate(self._connection.execute(query)):
-                if number >= skipped:
-                    rows.append(row)
+            for (row,) in self._connection().execute(f'SELECT {query.clean} FROM "{query.table}" WHERE {where}'):
+                rows.append(row)
         except sqlite3.Error:
-            pass
-        return rows
+            self.damaged.add(query.table)
+        return _frame(_RECORD.encode().join(rows), query)
+
+    def _bounds(self, table: str) -> tuple[int, int]:
+        """First and last number of a table's rows; (0, -1) where it has none, or does not number them."""
+        try:
+            first, last = (
+                self._connection().execute(f'SELECT (SELECT min(rowid) FROM "{table}"), (SELECT max(rowid) FROM "{table}")').fetchone()
+            )
+        except sqlite3.Error:
+            return 0, -1
+        return (int(first), int(last)) if isinstance(first, int) and isinstance(last, int) else (0, -1)
 
     def _names(self) -> list[str]:
-        rows = self._connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')").fetchall()
+        rows = self._connection().execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')").fetchall()
         return [name.decode("utf-8", "replace") for (name,) in rows if isinstance(name, bytes)]
 
     def _column_names(self, table: str) -> list[str]:
         try:
-            rows = self._connection.execute(f'PRAGMA table_info("{table.replace(chr(34), chr(34) * 2)}")').fetchall()
+            rows = self._connection().execute(f'PRAGMA table_info("{table.replace(chr(34), chr(34) * 2)}")').fetchall()
         except sqlite3.Error:
-            self.damaged.append(table)
+            self.damaged.add(table)
             return []
         return [row[1].decode("utf-8", "replace") for row in rows]
+
+    def _connection(self) -> sqlite3.Connection:
+        """The connection of this thread."""
+        if not hasattr(self._own, "connection"):
+            self._own.connection = _connected(self._path)
+            with self._lock:
+                self._opened.append(self._own.connection)
+        connection: sqlite3.Connection = self._own.connection
+        return connection
 
 
 @contextmanager
 def opened(path: Path, tell: Callable[[int], None]) -> Iterator[Database]:
-    """Open a file as it is: nothing is written, locked or made beside it. `tell` hears how many rows were read.
+    """Open a file as it is: nothing is written, locked or made beside it. `tell` hears about how many rows were read.
 
     Raises sqlite3.Error where it is no SQLite file or its list of tables cannot be read, and OSError where it cannot be opened.
     """
-    with path.open("rb"):
-        pass  # SQLite would only say that it is "unable to open"; this says why
-    connection = sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1", uri=True)
+    database = Database(path, tell)
     try:
-        # Texts of a trace need not be valid UTF-8, which sqlite3 would answer with an error for the whole row.
-        connection.text_factory = bytes
-        # A file that was cut off is refused as a whole unless this is on; with it, all of its pages that exist can be read.
-        connection.execute("PRAGMA writable_schema = ON")
-        yield Database(connection, tell)
+        yield database
     finally:
-        connection.close()
+        database.close()
 
 
-def _frame(rows: list[tuple[int, ...]], numbers: list[str], texts: list[str]) -> pl.DataFrame:
-    columns = list(zip(*rows, strict=True))
-    series = [pl.Series(name, np.array(values, dtype=np.int64)) for name, values in zip(numbers, columns, strict=False)]
-    series = [values.set(values == ABSENT, None) for values in series]
-    return pl.DataFrame([*series, *(_texts(name, values) for name, values in zip(texts, columns[len(numbers) :], strict=True))])
+def _connected(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1", uri=True, check_same_thread=False)
+    # Texts of a trace need not be valid UTF-8, which sqlite3 would answer with an error for the whole row.
+    connection.text_factory = bytes
+    # A file that was cut off is refused as a whole unless this is on; with it, all of its pages that exist can be read.
+    connection.execute("PRAGMA writable_schema = ON")
+    return connection
 
 
-def _texts(name: str, values: tuple[object, ...]) -> pl.Series:
-    series = pl.Series(name, values, dtype=pl.Binary)
-    decoded = series.cast(pl.String, strict=False)
-    if decoded.null_count() == series.null_count():
-        return decoded
-    return pl.Series(name, [v.decode("utf-8", "replace") if isinstance(v, bytes) else None for v in values], dtype=pl.String)
+def _is_cut_off(path: Path) -> bool:
+    """Whether pages are missing at the end (sqlite.org, "Database File Format": page size at byte 16, number of pages at byte 28)."""
+    with path.open("rb") as file:
+        head = file.read(32)
+    page_bytes = int.from_bytes(head[16:18], "big")
+    return path.stat().st_size < (65536 if page_bytes == 1 else page_bytes) * int.from_bytes(head[28:32], "big")
+
+
+def _number(column: str) -> str:
+    product = " * ".join(f'CAST("{part}" AS INTEGER)' for part in column.split(" * "))
+    # A product beyond 64 bits becomes a floating-point number, and is unknown then.
+    return f"coalesce(CASE WHEN typeof({product}) = 'integer' THEN {product} END, '')" if "*" in product else f"coalesce({product}, '')"
+
+
+def _text(column: str) -> str:
+    return f"coalesce(CAST(\"{column}\" AS TEXT), '')"
+
+
+def _without_separators(cell: str) -> str:
+    return f"replace(replace({cell}, '{_FIELD}', ' '), '{_RECORD}', ' ')"
+
+
+def _frame(lines: bytes, query: _Query) -> pl.DataFrame:
+    if not lines:
+        return pl.DataFrame(schema=query.schema)
+    try:
+        return _parsed(lines, query)
+    except pl.exceptions.ComputeError:
+        return _parsed(lines.decode("utf-8", "replace").encode(), query)
+
+
+def _parsed(lines: bytes, query: _Query) -> pl.DataFrame:
+    return pl.read_csv(
+        io.BytesIO(lines), has_header=False, separator=_FIELD, eol_char=_RECORD, quote_char=None, schema=query.schema, infer_schema=False
+    )

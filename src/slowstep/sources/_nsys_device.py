@@ -73,28 +73,26 @@ def _kernels(database: Database, process: int | None, strings: pl.DataFrame) -> 
     numbers = _COMMON | {
         "name_id": "demangledName" if database.has(KERNELS, "demangledName") else "shortName",
         "registers": "registersPerThread",
-        **{f"grid{axis}": f"grid{axis}" for axis in "XYZ"},
-        **{f"block{axis}": f"block{axis}" for axis in "XYZ"},
+        "blocks": "gridX * gridY * gridZ",
+        "block_threads": "blockX * blockY * blockZ",
     }
     # Some exports carry the name itself.
     frame = database.read(KERNELS, numbers, {"own_name": "name"}, of_process(database, KERNELS, process))
-    blocks = pl.col("gridX") * pl.col("gridY") * pl.col("gridZ")
-    threads = pl.col("blockX") * pl.col("blockY") * pl.col("blockZ")
+    impossible = ~pl.col("registers").is_between(0, MOST_REGISTERS) | ~pl.col("block_threads").is_between(1, MOST_THREADS)
     frame = frame.join(strings, left_on="name_id", right_on="id", how="left", maintain_order="left").select(
         *_COMMON,
         pl.coalesce("value", "own_name").fill_null("(kernel without a name)").alias("name"),
-        _within("registers", pl.col("registers"), 0, MOST_REGISTERS),
-        _within("block_threads", threads, 1, MOST_THREADS),
-        _within("blocks", blocks, 1, 2**62),
+        _within("registers", 0, MOST_REGISTERS),
+        _within("block_threads", 1, MOST_THREADS),
+        _within("blocks", 1, 2**62),
         pl.lit("kernel").alias("kind"),
-        (pl.col("registers").is_between(0, MOST_REGISTERS) & threads.is_between(1, MOST_THREADS)).alias("sane"),
+        impossible.fill_null(False).alias("impossible"),
     )
-    doubtful = int((~frame["sane"]).fill_null(False).sum())
-    return frame.drop("sane"), _garbage(doubtful)
+    return frame.drop("impossible"), _garbage(int(frame["impossible"].sum()))
 
 
-def _within(name: str, value: pl.Expr, low: int, high: int) -> pl.Expr:
-    return pl.when(value.is_between(low, high)).then(value).alias(name)
+def _within(name: str, low: int, high: int) -> pl.Expr:
+    return pl.when(pl.col(name).is_between(low, high)).then(name).alias(name)
 
 
 def _garbage(count: int) -> list[Health]:
@@ -152,7 +150,9 @@ def _at_least_0(column: str) -> pl.Expr:
 
 def _graphs(database: Database, process: int | None) -> pl.DataFrame:
     """Whole CUDA graphs, where the profiler was not asked for their nodes: for the device they are one stretch of work."""
-    frame = database.read(GRAPHS, _PLACE | {"correlation": "correlationId", "graph": "graphId"}, where=of_process(database, GRAPHS, process))
+    frame = database.read(
+        GRAPHS, _PLACE | {"correlation": "correlationId", "graph": "graphId"}, where=of_process(database, GRAPHS, process)
+    )
     name = pl.format("CUDA graph {}", pl.col("graph").cast(pl.String).fill_null("?"))
     return frame.select(*_PLACE, "correlation", pl.lit(1).alias("node"), pl.lit("kernel").alias("kind"), name.alias("name"))
 

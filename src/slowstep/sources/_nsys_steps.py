@@ -7,7 +7,9 @@ from typing import Final
 import polars as pl
 
 # "step 12", "iteration 12/1000", "train_step_12", "ProfilerStep#12", "global_step: 12": a word for a step and, last, its number.
-NUMBERED: Final = r"(?i)^(?<words>.*?(?<word>step|iteration|iter|batch)[ \t_#:=\-\[(]{0,3})(?<number>\d{1,15})[ \t]*(?:[/|][ \t]*\d+)?[\])]?$"
+NUMBERED: Final = (
+    r"(?i)^(?<words>.*?(?<word>step|iteration|iter|batch)[ \t_#:=\-\[(]{0,3})(?<number>\d{1,15})[ \t]*(?:[/|][ \t]*\d+)?[\])]?$"
+)
 # A word earlier here wins over one later: where both are marked, batches may be parts of a step.
 WORDS: Final = ("step", "iteration", "iter", "batch")
 # How many of the neighbours may fail to count up: a restart, or a step marked twice.
@@ -24,7 +26,9 @@ def marked_steps(ranges: pl.DataFrame) -> pl.DataFrame:
     numbered = ranges.filter(pl.col("text").str.contains(r"\d[\])]?$")).with_columns(parts.alias("parts")).unnest("parts")
     numbered = numbered.filter(pl.col("word").is_not_null()).with_columns(pl.col("number").cast(pl.Int64))
     candidates = [
-        (_rank(group), group) for _, group in numbered.sort("start_ns").group_by("thread", "words", maintain_order=True) if _counts_up(group)
+        (_rank(group), group)
+        for _, group in numbered.sort("start_ns").group_by("thread", "words", maintain_order=True)
+        if _counts_up(group)
     ]
     if not candidates:
         return pl.DataFrame(schema={"number": pl.Int64, "start_ns": pl.Int64, "end_ns": pl.Int64, "thread": pl.Int64, "mark": pl.String})
@@ -35,9 +39,9 @@ def marked_steps(ranges: pl.DataFrame) -> pl.DataFrame:
 def _counts_up(steps: pl.DataFrame) -> bool:
     if len(steps) < 2:
         return False
-    grows = steps["number"].diff().drop_nulls() > 0
+    repeats = int((steps["number"].diff().drop_nulls() <= 0).sum())
     apart = (steps["start_ns"].shift(-1) - steps["end_ns"]).drop_nulls() >= 0
-    return bool(grows.mean() >= 1 - MOST_REPEATS and apart.all())
+    return repeats <= MOST_REPEATS * (len(steps) - 1) and bool(apart.all())
 
 
 def _rank(steps: pl.DataFrame) -> tuple[int, int]:

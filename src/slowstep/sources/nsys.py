@@ -15,6 +15,7 @@ from slowstep.errors import UnreadableInput
 from slowstep.health import Health
 from slowstep.sources import _nsys_device, _nsys_host
 from slowstep.sources._filled import clock_doubts, filled, timed
+from slowstep.sources._nested import nested
 from slowstep.sources._nsys_database import Database, opened
 from slowstep.sources._nsys_steps import marked_steps
 from slowstep.sources._source import PLAIN, Reading, Source
@@ -116,7 +117,7 @@ def _require_exported(path: Path, head: bytes) -> None:
         raise UnreadableInput(f"{path} is empty. {_command(path)}")
     if head != MAGIC and path.name.endswith(REPORT_ENDINGS):
         raise UnreadableInput(
-            f"{path} is a report of Nsight Systems, whose format only its own tools read. Export it, and analyze the export: {_command(path)}"
+            f"{path} is a report of Nsight Systems, which only its own tools can read. Analyze an export of it: {_command(path)}"
         )
     if head != MAGIC:
         raise UnreadableInput(f"{path} is no SQLite file, so no export of Nsight Systems. {_command(path)}")
@@ -166,7 +167,7 @@ def _timeline(path: Path, database: Database, process: Process | None, running: 
         "marked_steps": filled("marked_steps", _from(first_ns, steps)),
     }
     run = RunFacts(name=path.name, command=(), started=None, started_ns=None, ended_ns=None, exit_code=None, stop_signals=(), warmup=None)
-    facts = _facts(path, database, tables, complete=not database.damaged)
+    facts = _facts(path, database, tables, complete=not database.damaged and not database.cut_off)
     return Timeline(source="nsys", tables=tables, processes=(), run=run, health=tuple(health), trace=facts)
 
 
@@ -181,7 +182,7 @@ def _host(
     overhead, bad_overhead = timed(_nsys_host.overhead(database, own, strings))
     steps = marked_steps(ranges)
     events = pl.concat([calls, ranges.drop("text"), overhead], how="diagonal_relaxed").with_columns(pl.col("thread").fill_null(0))
-    events, crossed = _nsys_host.nested(events)
+    events, crossed = nested(events, _nsys_host.may_go())
     return events, bad_calls + bad_ranges + bad_overhead, steps, [*health, *crossed]
 
 
@@ -216,10 +217,10 @@ def _losses(path: Path, database: Database, bad_times: int, running: int, proces
     if bad_times:
         remedy = "their times are missing or end before they begin; they are left out: record again if there are many"
         health.append(Health(name="events-without-times", severity="data_loss", count=bad_times, remedy=remedy))
-    if database.damaged:
-        tables = ", ".join(sorted(set(database.damaged)))
-        remedy = f"the file is damaged or was cut off in {tables}; export the report again: {_command(path)}"
-        health.append(Health(name="damaged-tables", severity="data_loss", count=len(set(database.damaged)), remedy=remedy))
+    if database.damaged or database.cut_off:
+        where = f" in {', '.join(sorted(database.damaged))}" if database.damaged else ""
+        remedy = f"the file is damaged or was cut off{where}; export the report again: {_command(path)}"
+        health.append(Health(name="damaged-file", severity="data_loss", count=max(len(database.damaged), 1), remedy=remedy))
     if running > 1 and process:
         remedy = f"the export holds several processes with kernels; only {process.pid}, which has most of them, is looked at"
         health.append(Health(name="other-processes", severity="notice", count=running - 1, remedy=remedy))

@@ -1,0 +1,142 @@
+"""Takes an XPlane file apart into planes, and saves what can be saved of one that was cut off or is malformed.
+
+The wire format is that of protobuf.dev, "Encoding": fields of a key (number and wire type) and a value; messages inside messages are
+values with a length before them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from slowstep.sources._xplane_schema import MESSAGES, message_class
+
+_VARINT, _EIGHT_BYTES, _LENGTH, _FOUR_BYTES = 0, 1, 2, 5
+PLANES, HOSTNAMES = MESSAGES["XSpace"]["planes"][0], MESSAGES["XSpace"]["hostnames"][0]
+# Deeper than any message of an XPlane lies in another (space, plane, line, event, stat).
+DEEPEST: Final = 6
+
+
+class Malformed(ValueError):
+    """Bytes are not what the wire format says."""
+
+
+def fields(data: memoryview) -> Iterator[tuple[int, int, int, int, int]]:
+    """The fields of a message: number, wire type, where the field begins, where its value begins, where it ends.
+
+    The end may lie beyond the data in the last one, if that was cut off. Raises Malformed at the first that cannot be one.
+    """
+    at = 0
+    while at < len(data):
+        begin = at
+        key, at = _varint(data, at)
+        kind, value = key & 7, at
+        if kind == _VARINT:
+            _, at = _varint(data, at)
+        elif kind == _LENGTH:
+            length, value = _varint(data, at)
+            at = value + length
+        elif kind in (_EIGHT_BYTES, _FOUR_BYTES):
+            at += 8 if kind == _EIGHT_BYTES else 4
+        else:
+            raise Malformed(f"wire type {kind}")
+        if not key >> 3:
+            raise Malformed("field 0")
+        yield key >> 3, kind, begin, value, at
+
+
+def planes(data: memoryview) -> Iterator[tuple[Any, bool, int]]:
+    """The planes of a file, whether each is whole, and at which byte it ends. Ends silently where the rest cannot be read."""
+    plane = message_class("XPlane")
+    try:
+        for number, kind, _, value, end in fields(data):
+            if number == PLANES and kind == _LENGTH:
+                whole = _parsed(plane, data[value:end]) if end <= len(data) else None
+                yield whole if whole is not None else _saved(data[value:end]), whole is not None, min(end, len(data))
+    except Malformed:
+        return
+
+
+def is_whole(data: memoryview) -> bool:
+    """Whether the file consists of whole fields; says nothing of what is inside of them."""
+    try:
+        return all(end <= len(data) for *_, end in fields(data))
+    except Malformed:
+        return False
+
+
+def hostnames(data: memoryview) -> list[str]:
+    """The hosts that a file names."""
+    try:
+        return [
+            bytes(data[value:end]).decode("utf-8", "replace")
+            for number, _, _, value, end in fields(data)
+            if number == HOSTNAMES and end <= len(data)
+        ]
+    except Malformed:
+        return []
+
+
+def _parsed(kind: Any, data: memoryview) -> Any:
+    from google.protobuf.message import DecodeError
+
+    message = kind()
+    try:
+        message.ParseFromString(bytes(data))
+    except DecodeError:
+        return None
+    return message
+
+
+def _saved(data: memoryview) -> Any:
+    message = message_class("XPlane")()
+    message.ParseFromString(_whole_part("XPlane", data, 0))
+    return message
+
+
+def _whole_part(name: str, data: memoryview, depth: int) -> bytes:
+    """The fields of a message that can be parsed, those inside its broken ones included, as the bytes of a valid message."""
+    from google.protobuf.message import DecodeError
+
+    inside = {number: kind for number, kind, _ in MESSAGES[name].values() if isinstance(kind, str)}
+    kept = bytearray()
+    try:
+        for number, kind, begin, value, end in fields(data):
+            if number not in inside or kind != _LENGTH or depth >= DEEPEST:
+                if end <= len(data):
+                    kept += data[begin:end]
+                continue
+            part = data[value:end]
+            if end > len(data) or _parsed(message_class(inside[number]), part) is None:
+                part = memoryview(_whole_part(inside[number], part, depth + 1))
+            kept += _encoded(number << 3 | _LENGTH) + _encoded(len(part)) + part
+    except Malformed:
+        pass
+    try:
+        message_class(name)().ParseFromString(bytes(kept))
+    except DecodeError:
+        # A known field of the wrong wire type, or the like: nothing of this message can be trusted.
+        return b""
+    return bytes(kept)
+
+
+def _varint(data: memoryview, at: int) -> tuple[int, int]:
+    value = 0
+    for shift in range(0, 70, 7):
+        if at >= len(data):
+            raise Malformed("cut off")
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+    raise Malformed("a number of more than ten bytes")
+
+
+def _encoded(value: int) -> bytes:
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
