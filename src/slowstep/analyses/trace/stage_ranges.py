@@ -12,6 +12,7 @@ from typing import Final
 import polars as pl
 
 from slowstep.analyses.trace import parts
+from slowstep.analyses.trace.training_thread import training_thread
 from slowstep.timeline.timeline import Timeline
 
 # The part of a stage is the name of the range, shortened, where it stands for more than one thing.
@@ -60,11 +61,14 @@ FUNCTIONS: Final = (
 # Checkpointing of activations is a way of computing, and names of modules and kernels say "checkpoint" for it.
 COMPUTES: Final = r"(?i)activation|recompute|CheckpointFunction|checkpoint_wrapper|CheckpointWrapper|checkpointed|Backward|forward"
 
+# TensorFlow's executor takes the next element on a thread of its own, in the name of the step that waits for it.
+OF_THE_STEP: Final = r"^IteratorGetNext"
+
 WRAPPED: Final = r"^[#\s]+|[#\s]+$"
 
 
 def stage_ranges(timeline: Timeline) -> pl.DataFrame:
-    """The named ranges that tell a stage: `thread`, `start_ns`, `end_ns`, `name`, `stage`, `part`; one row each, empty ones left out."""
+    """The named ranges that tell a stage: `thread`, `start_ns`, `end_ns`, `name`, `stage`, `part`; empty ones are left out."""
     host = timeline.table("host_events").filter(pl.col("kind").is_in(["annotation", "operator", "python"]))
     host = host.filter(pl.col("end_ns") > pl.col("start_ns"))
     names = host.select("kind", "name").unique().with_columns(pl.col("name").cast(pl.String).alias("text"))
@@ -77,9 +81,10 @@ def stage_ranges(timeline: Timeline) -> pl.DataFrame:
     # Frameworks' operators, as `aten::mm`, are no ranges that somebody named, whatever kind of event a profiler makes of them.
     told = told.filter(~pl.col("text").str.contains(r"^[A-Za-z_]\w*::") | pl.col("text").str.starts_with("Iterator"))
     rows = host.select("thread", "start_ns", "end_ns", "kind", "name").join(told, on=["kind", "name"], how="inner")
-    return rows.select("thread", "start_ns", "end_ns", pl.col("text").alias("name"), "stage", "part").sort(
-        "thread", "start_ns", "end_ns", "name", descending=[False, False, True, False]
-    )
+    training = pl.lit(training_thread(timeline), dtype=pl.Int32)
+    thread = pl.when(pl.col("text").str.contains(OF_THE_STEP)).then(training).otherwise(pl.col("thread"))
+    rows = rows.select(thread.alias("thread"), "start_ns", "end_ns", pl.col("text").alias("name"), "stage", "part")
+    return rows.sort("thread", "start_ns", "end_ns", "name", descending=[False, False, True, False])
 
 
 def _told(names: pl.DataFrame, ranges: tuple[tuple[str, str, str], ...]) -> pl.DataFrame:

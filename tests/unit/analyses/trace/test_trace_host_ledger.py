@@ -75,3 +75,12 @@ def test_requests_for_input_are_listed_once_with_their_step() -> None:
         (0, LOADER, 30_000),
         (1, "## load_batch ##", 40_000),
     ]
+
+
+def test_an_executors_wait_for_the_next_element_is_the_steps() -> None:
+    hosts = [
+        host("IteratorGetNextOp::DoCompute", 10, 80, "annotation", thread=3),
+        host("Iterator::Prefetch::Map", 0, 95, "annotation", thread=4),
+    ]
+    trace = made_trace(hosts=hosts, steps=[step(1, 0, 100, mark="Profiled batch")])
+    assert charged(trace) == {("preprocess", "waiting for input"): 70, ("unattributed", "nothing recorded"): 30}

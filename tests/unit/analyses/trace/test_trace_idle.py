@@ -191,3 +191,54 @@ def test_other_names_tell_no_stage(name: str) -> None:
 def test_names_that_tell_a_stage(name: str, kind: str, stage: str) -> None:
     found = charged(two_kernels(host(name, 100, 190, kind)))
     assert {of: us for (of, _), us in found.items()} == {stage: 90, "compute": 30}
+
+
+def on_two_threads(*more: dict[str, Any]) -> Timeline:
+    devices = [device("a", 0, 100, correlation=1), device("b", 220, 300, correlation=2)]
+    return made_trace(hosts=[launch(0, 1), launch(200, 2, thread=1), *more], devices=devices, steps=[step(1, 0, 300)])
+
+
+def test_a_wait_of_the_training_thread_is_no_cause_while_the_launching_thread_works() -> None:
+    wait, work = host("cudaStreamSynchronize", 50, 110, "runtime"), host("aten::mm", 90, 210, thread=1)
+    assert charged(on_two_threads(wait, work)) == {("compute", "launch"): 120}
+
+
+def test_python_functions_make_no_thread_busy() -> None:
+    frame = host("threading.py(973): _bootstrap", 0, 300, "python", thread=1)
+    assert charged(on_two_threads(frame, host(LOADER, 120, 150, "annotation"))) == {
+        ("preprocess", "waiting for input"): 30,
+        ("compute", "launch"): 90,
+    }
+
+
+def test_of_waiting_calls_inside_each_other_the_outer_one_is_named() -> None:
+    waits = [host("cudaStreamSynchronize", 50, 112, "runtime"), host("cuStreamSynchronize", 55, 110, "driver")]
+    assert charged(two_kernels(*waits)) == {("d2h", "run dry after cudaStreamSynchronize"): 120}
+
+
+def first_gap(trace: Timeline) -> dict[str, Any]:
+    return build_ledger(trace, find_steps(trace)[0])[1].row(0, named=True)
+
+
+def test_a_gap_after_its_launch_has_the_operator_that_launched() -> None:
+    found = first_gap(two_kernels(host("aten::add", 15, 35), host("aten::mm", 60, 290), launched=20))
+    assert (found["call"], found["operator"]) == (None, "aten::add")
+
+
+def test_a_gap_that_a_waiting_call_made_has_that_calls_operator() -> None:
+    found = first_gap(
+        two_kernels(host("aten::item", 45, 112), host("cudaStreamSynchronize", 50, 110, "runtime"), host("aten::mm", 113, 199))
+    )
+    assert (found["call"], found["operator"], found["thread"]) == ("cudaStreamSynchronize", "aten::item", 0)
+
+
+def test_a_gap_that_begins_with_a_step_is_between_steps() -> None:
+    hosts = [launch(0, 1), launch(200, 2)]
+    devices = [device("a", 0, 100, correlation=1), device("b", 220, 300, correlation=2)]
+    trace = made_trace(hosts=hosts, devices=devices, steps=[step(1, 0, 100), step(2, 100, 300)])
+    assert first_gap(trace)["between_steps"]
+
+
+def test_a_collective_is_known_by_what_the_trace_says_of_it() -> None:
+    trace = two_kernels(more=(device("a_custom_kernel", 100, 140, stream=9, correlation=1, collective="allreduce"),))
+    assert charged(trace) == {("gradient_sharing", "exposed collectives"): 40, ("compute", "launch"): 80}

@@ -150,3 +150,15 @@ def test_an_empty_trace_has_no_steps() -> None:
     steps, notes = find_steps(made_trace())
     assert steps.is_empty()
     assert notes == ("the trace holds no time that could be divided",)
+
+
+def test_a_step_lasts_until_all_that_it_launched_is_done() -> None:
+    hosts = [launch(1, 1), launch(5, 2), launch(105, 3)]
+    devices = [device("long", 3, 150, correlation=1), device("short", 7, 9, stream=8, correlation=2), device("k", 150, 190, correlation=3)]
+    trace = made_trace(hosts=hosts, devices=devices, steps=[step(1, 0, 100), step(2, 100, 195)])
+    assert bounds(trace) == [(1, 0, 150), (2, 150, 195)]
+
+
+def test_of_marks_that_overlap_the_first_counts() -> None:
+    hosts = [host("aten::mm", at, at + 5) for at in (10, 110)]
+    assert bounds(made_trace(hosts=hosts, steps=[step(1, 0, 100), step(2, 90, 200)])) == [(1, 0, 100)]
