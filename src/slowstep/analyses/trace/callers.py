@@ -15,6 +15,7 @@ from typing import Final
 import numpy as np
 import polars as pl
 
+from slowstep.analyses.trace.names import matches
 from slowstep.analyses.trace.nesting import Nesting
 from slowstep.analyses.trace.user_lines import user_lines
 from slowstep.timeline.intervals import Ints
@@ -96,19 +97,14 @@ class Callers:
         return rows["span"].fill_null(-1).to_numpy()
 
     def _describe(self, host: pl.DataFrame) -> pl.DataFrame:
-        name = pl.col("name").cast(pl.String)
-        operator = pl.col("kind") == "operator"
-        flags = host.select(
-            operator.alias("operator"),
-            (operator & name.str.contains(NAMED) & ~name.str.contains(ENGINE)).alias("named"),
-            (operator & name.str.contains(BACKWARD)).alias("backward"),
-        )
-        row = np.arange(host.height)
-        self._innermost = self.nesting.inherit(np.where(flags["operator"], row, -1))
-        named = self.nesting.inherit(np.where(flags["named"], row, -1), outermost=True)
-        self._backward = self.nesting.inherit(np.where(flags["backward"], row, -1))
+        name, row = host["name"], np.arange(host.height)
+        operator = host["kind"] == "operator"
+        named_so = operator & matches(name, NAMED) & ~matches(name, ENGINE)
+        self._innermost = self.nesting.inherit(np.where(operator, row, -1))
+        named = self.nesting.inherit(np.where(named_so, row, -1), outermost=True)
+        self._backward = self.nesting.inherit(np.where(operator & matches(name, BACKWARD), row, -1))
         self._outermost = np.where(named >= 0, named, self._innermost)
-        names = host.select(name.alias("name"))
+        names = host.select(pl.col("name").cast(pl.String))
         return pl.DataFrame(
             {
                 "operator": _gather(names, self._outermost)["name"],
