@@ -35,7 +35,7 @@ class Callers:
         host = timeline.table("host_events").filter(pl.col("kind").is_in(["operator", "python"]))
         self.spans = host  # operators and Python functions: what an index of `indices_around` points into
         self.nesting = Nesting(host["thread"].to_numpy(), host["start_ns"].to_numpy(), host["end_ns"].to_numpy())
-        self._described = self._describe(host)
+        self.described = self._describe(host)  # the columns of `around` of every row of `spans`, names as categories
 
     def around(self, threads: pl.Series | Ints, times_ns: pl.Series | Ints) -> pl.DataFrame:
         """What stands around instants of host threads, shape (m,) each; a null thread or time is around nothing.
@@ -54,7 +54,7 @@ class Callers:
 
     def describe(self, indices: Ints) -> pl.DataFrame:
         """The columns of `around` for rows of `spans`; -1 is none."""
-        return _gather(self._described, indices)
+        return _gather(self.described, indices).with_columns(pl.col("operator", "innermost", "where").cast(pl.String))
 
     def innermost_operator(self, indices: Ints) -> Ints:
         """Row in `spans` of the innermost operator of itself and those around each row; -1 where there is none."""
@@ -104,7 +104,7 @@ class Callers:
         named = self.nesting.inherit(np.where(named_so, row, -1), outermost=True)
         self._backward = self.nesting.inherit(np.where(operator & matches(name, BACKWARD), row, -1))
         self._outermost = np.where(named >= 0, named, self._innermost)
-        names = host.select(pl.col("name").cast(pl.String))
+        names = host.select("name")
         return pl.DataFrame(
             {
                 "operator": _gather(names, self._outermost)["name"],
@@ -115,7 +115,7 @@ class Callers:
         )
 
     def _where(self, host: pl.DataFrame) -> pl.Series:
-        functions = host.select(pl.when(pl.col("kind") == "python").then(pl.col("name").cast(pl.String)).alias("name"))["name"]
+        functions = host["name"].set(host["kind"] != "python", None)
         lines = user_lines(functions, host["stack"])
         own = self.nesting.inherit(np.where(lines.is_not_null(), np.arange(host.height), -1))
         where = _gather(lines.to_frame("where"), own)["where"]

@@ -37,7 +37,7 @@ def find_operators(timeline: Timeline, steps: pl.DataFrame, callers: Callers | N
         pl.col("on_host").any(ignore_nulls=False),
         pl.col("backward").any(),
     )
-    grouped = grouped.with_columns(pl.col("name", "shapes", "types").cast(pl.String)).sort(
+    grouped = grouped.with_columns(pl.col("name", "shapes", "types", "where").cast(pl.String)).sort(
         -pl.col("device_self_ns"), -pl.col("host_self_ns"), "name", "shapes", "where"
     )
     return grouped.select(pl.col(column.name).cast(column.type) for column in OPERATORS.columns)
@@ -56,7 +56,7 @@ def read_operators(timeline: Timeline, callers: Callers) -> pl.DataFrame:
     device_self, launches = _device_work(timeline, callers)
     calls = callers.nesting.sums(_calls_that_launch(timeline, callers) + launches)
     found = spans.select("name", "shapes", "types", "thread", "start_ns", "end_ns").with_columns(
-        *callers.describe(row).select("where", "backward"),
+        *callers.described.select("where", "backward"),
         pl.Series("host_total_ns", own),
         pl.Series("host_self_ns", np.maximum(own - inner, 0)),
         pl.Series("device_total_ns", callers.nesting.sums(device_self)),
