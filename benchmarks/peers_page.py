@@ -25,7 +25,8 @@ DEFINITIONS = """
   lose two of them. Its table of kernel types cuts every stretch once more. That is the difference between the two columns of HTA.
 - **Classes.** HTA knows the collectives of NCCL, slowstep those of other libraries too (listed below where it matters). In slowstep's
   ledger copies inside the device and memsets are compute; here they are put to the copies, as HTA does.
-- **Synchronizations.** Where a trace has records of synchronizations on streams of the device, HTA keeps them among the device's events.
+- **Other events.** HTA takes whatever names a stream for an event of the device: records of synchronizations, and now and then an operator
+  of the host (one in the B200 trace).
 - **Idle, and why.** HTA gives the causes of idle time by stream. Of several streams one that waits for another is idle though the device
   works, so that these shares are not the device's and cannot be held against the table `gaps`. Its "kernel wait" takes every gap of up to
   30 us (30 ns, its documentation says) for the cost of launching; slowstep asks what the host did. Neither is compared here.
