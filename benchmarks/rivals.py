@@ -8,8 +8,13 @@ import sys
 from pathlib import Path
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "slowstep-benchmarks"
-PACKAGES = {"traceml-ai": ("traceml-ai",), "gpuprof": ("gpuprof[host,torch]",)}
 TORCH = "torch==2.13.0"
+PACKAGES = {
+    "traceml-ai": (TORCH, "traceml-ai"),
+    "gpuprof": (TORCH, "gpuprof[host,torch]"),
+    # Made before pandas 3.
+    "traceinsight": ("traceinsight==0.6.1", "pandas<3"),
+}
 LIMIT_S = 1200
 
 
@@ -22,7 +27,7 @@ def environment_of(name: str) -> Path:
     folder = CACHE / name
     if not (folder / "complete").exists():
         print(f"installing {name} into {folder} ...", flush=True)
-        words = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", TORCH, "numpy", *PACKAGES[name]]
+        words = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "numpy", *PACKAGES[name]]
         try:
             subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True, timeout=LIMIT_S, capture_output=True)
             subprocess.run(words, check=True, timeout=LIMIT_S, capture_output=True, text=True)

@@ -15,6 +15,7 @@ from typing import Final
 import numpy as np
 import polars as pl
 
+from slowstep.analyses.trace.names import matches
 from slowstep.analyses.trace.nesting import Nesting
 from slowstep.analyses.trace.user_lines import user_lines
 from slowstep.timeline.intervals import Ints
@@ -34,7 +35,7 @@ class Callers:
         host = timeline.table("host_events").filter(pl.col("kind").is_in(["operator", "python"]))
         self.spans = host  # operators and Python functions: what an index of `indices_around` points into
         self.nesting = Nesting(host["thread"].to_numpy(), host["start_ns"].to_numpy(), host["end_ns"].to_numpy())
-        self._described = self._describe(host)
+        self.described = self._describe(host)  # the columns of `around` of every row of `spans`, names as categories
 
     def around(self, threads: pl.Series | Ints, times_ns: pl.Series | Ints) -> pl.DataFrame:
         """What stands around instants of host threads, shape (m,) each; a null thread or time is around nothing.
@@ -53,7 +54,7 @@ class Callers:
 
     def describe(self, indices: Ints) -> pl.DataFrame:
         """The columns of `around` for rows of `spans`; -1 is none."""
-        return _gather(self._described, indices)
+        return _gather(self.described, indices).with_columns(pl.col("operator", "innermost", "where").cast(pl.String))
 
     def innermost_operator(self, indices: Ints) -> Ints:
         """Row in `spans` of the innermost operator of itself and those around each row; -1 where there is none."""
@@ -96,19 +97,14 @@ class Callers:
         return rows["span"].fill_null(-1).to_numpy()
 
     def _describe(self, host: pl.DataFrame) -> pl.DataFrame:
-        name = pl.col("name").cast(pl.String)
-        operator = pl.col("kind") == "operator"
-        flags = host.select(
-            operator.alias("operator"),
-            (operator & name.str.contains(NAMED) & ~name.str.contains(ENGINE)).alias("named"),
-            (operator & name.str.contains(BACKWARD)).alias("backward"),
-        )
-        row = np.arange(host.height)
-        self._innermost = self.nesting.inherit(np.where(flags["operator"], row, -1))
-        named = self.nesting.inherit(np.where(flags["named"], row, -1), outermost=True)
-        self._backward = self.nesting.inherit(np.where(flags["backward"], row, -1))
+        name, row = host["name"], np.arange(host.height)
+        operator = host["kind"] == "operator"
+        named_so = operator & matches(name, NAMED) & ~matches(name, ENGINE)
+        self._innermost = self.nesting.inherit(np.where(operator, row, -1))
+        named = self.nesting.inherit(np.where(named_so, row, -1), outermost=True)
+        self._backward = self.nesting.inherit(np.where(operator & matches(name, BACKWARD), row, -1))
         self._outermost = np.where(named >= 0, named, self._innermost)
-        names = host.select(name.alias("name"))
+        names = host.select("name")
         return pl.DataFrame(
             {
                 "operator": _gather(names, self._outermost)["name"],
@@ -119,7 +115,7 @@ class Callers:
         )
 
     def _where(self, host: pl.DataFrame) -> pl.Series:
-        functions = host.select(pl.when(pl.col("kind") == "python").then(pl.col("name").cast(pl.String)).alias("name"))["name"]
+        functions = host["name"].set(host["kind"] != "python", None)
         lines = user_lines(functions, host["stack"])
         own = self.nesting.inherit(np.where(lines.is_not_null(), np.arange(host.height), -1))
         where = _gather(lines.to_frame("where"), own)["where"]

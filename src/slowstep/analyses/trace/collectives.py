@@ -15,6 +15,7 @@ import polars as pl
 
 from slowstep.analyses.trace.callers import Callers
 from slowstep.analyses.trace.copies import COMPUTE, device_work, union_of
+from slowstep.analyses.trace.names import matches
 from slowstep.analyses.trace.nesting import Nesting
 from slowstep.analyses.trace.tables import COLLECTIVES
 from slowstep.analyses.trace.unions import Union
@@ -101,7 +102,7 @@ def _of_device(timeline: Timeline, callers: Callers) -> pl.DataFrame:
 
 def _ranges(timeline: Timeline) -> pl.DataFrame:
     host = timeline.table("host_events").filter(pl.col("kind").is_in(["annotation", "operator"]))
-    host = host.with_columns(pl.col("name", "shapes", "types").cast(pl.String)).filter(pl.col("name").str.contains(RANGE))
+    host = host.filter(matches(host["name"], RANGE)).with_columns(pl.col("name", "shapes", "types").cast(pl.String))
     known = host.select("shapes", "types").unique()
     sizes = [input_bytes(shapes, types) for shapes, types in known.iter_rows()]
     known = known.with_columns(pl.Series("range_bytes", sizes, dtype=pl.Int64))
@@ -127,9 +128,8 @@ def _of_host(timeline: Timeline) -> pl.DataFrame:
         computing = device.filter(device_work(device).is_in(list(COMPUTE)))
         hidden = _over_all(computing).inside(np.zeros(rows.height, dtype=np.int64), start, end)
     else:
-        operators = timeline.table("host_events").filter(
-            (pl.col("kind") == "operator") & ~pl.col("name").cast(pl.String).str.contains(RANGE)
-        )
+        operators = timeline.table("host_events").filter(pl.col("kind") == "operator")
+        operators = operators.filter(~matches(operators["name"], RANGE))
         hidden = _on_other_threads(operators, rows)
     operation = _first(pl.col("name"), OPERATIONS).fill_null("other")
     exposed = pl.Series("exposed_ns", np.maximum(end - start, 0) - hidden)

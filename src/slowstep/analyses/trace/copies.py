@@ -67,7 +67,7 @@ def read_copies(timeline: Timeline, callers: Callers) -> pl.DataFrame:
 def device_work(device: pl.DataFrame) -> pl.Series:
     """The ledger's kind of each device event: `compute`, `collective`, or that of the copy."""
     kind = device["kind"].cast(pl.String)
-    collective = is_collective(device["name"].cast(pl.String)).fill_null(value=False) | device["collective"].is_not_null()
+    collective = is_collective(device["name"]).fill_null(value=False) | device["collective"].is_not_null()
     name = pl.when(kind != "kernel").then(kind).when(collective).then(pl.lit("collective")).otherwise(pl.lit("compute"))
     return pl.select(name.alias("work"))["work"]
 

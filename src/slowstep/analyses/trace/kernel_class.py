@@ -14,6 +14,8 @@ from typing import Final
 
 import polars as pl
 
+from slowstep.analyses.trace.names import matches
+
 COLLECTIVE: Final = (
     r"(?i)^nccl|nccl(dev)?kernel|^rccl|rccl.*kernel|multimem_(all|reduce|one)|(one|two)_?shot_?all_?reduce|cross_device_reduce"
     r"|^(all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute|collective-broadcast)|all_?reduce.*kernel|kernel.*all_?reduce"
@@ -103,9 +105,7 @@ TYPELESS: Final = r"(?i)sendrecv|ncclDevKernel_Generic"
 
 def is_collective(names: pl.Series) -> pl.Series:
     """Whether each device event's name, shape (n,), is that of a collective's kernel; boolean, shape (n,), null where the name is."""
-    unique = names.cast(pl.String).unique()
-    found = pl.DataFrame({"name": unique, "collective": unique.str.contains(COLLECTIVE)})
-    return _by_name(names, found)["collective"].rename(names.name)
+    return matches(names, COLLECTIVE).set(names.is_null(), None)
 
 
 def classify(names: pl.Series) -> pl.DataFrame:

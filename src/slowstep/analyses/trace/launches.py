@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 
 from slowstep.analyses.trace.callers import Callers
+from slowstep.analyses.trace.names import matches
 from slowstep.analyses.trace.runtime_calls import LAUNCHES_GRAPH, LAUNCHES_KERNEL
 from slowstep.analyses.trace.tables import LAUNCHES
 from slowstep.analyses.trace.unions import Union
@@ -48,9 +49,9 @@ def find_launches(timeline: Timeline, steps: pl.DataFrame, callers: Callers | No
 
 def launch_calls(timeline: Timeline) -> pl.DataFrame:
     """The host calls that launch kernels: columns of `host_events`, and `graph`, whether it launches a whole graph."""
-    host = timeline.table("host_events").filter(pl.col("kind").is_in(["runtime", "driver"])).with_columns(pl.col("name").cast(pl.String))
-    host = host.with_columns(pl.col("name").str.contains(LAUNCHES_GRAPH).alias("graph"))
-    found = host.filter(pl.col("graph") | pl.col("name").str.contains(LAUNCHES_KERNEL))
+    host = timeline.table("host_events").filter(pl.col("kind").is_in(["runtime", "driver"]))
+    graph = matches(host["name"], LAUNCHES_GRAPH).alias("graph")
+    found = host.with_columns(graph).filter(graph | matches(host["name"], LAUNCHES_KERNEL))
     return found.sort("kind", maintain_order=True).unique(["correlation", "thread", "start_ns"], keep="first", maintain_order=True)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from slowstep.analyses.trace.names import matches
 from slowstep.analyses.trace.runtime_calls import ALLOCATES
 from slowstep.analyses.trace.tables import MEMORY
 from slowstep.analyses.trace.window import in_window
@@ -30,4 +31,4 @@ def find_memory(timeline: Timeline, steps: pl.DataFrame) -> pl.DataFrame:
 def allocator_calls(timeline: Timeline) -> pl.DataFrame:
     """The host calls that allocate or free memory of the device or pinned memory: columns of `host_events`."""
     calls = timeline.table("host_events").filter(pl.col("kind").is_in(["runtime", "driver"]))
-    return calls.filter(pl.col("name").cast(pl.String).str.contains(ALLOCATES))
+    return calls.filter(matches(calls["name"], ALLOCATES))

@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 
 from slowstep.analyses.trace.callers import NAMED, Callers
+from slowstep.analyses.trace.names import matches
 from slowstep.analyses.trace.runtime_calls import LAUNCHES_WORK
 from slowstep.analyses.trace.tables import OPERATORS
 from slowstep.analyses.trace.window import in_window
@@ -36,7 +37,9 @@ def find_operators(timeline: Timeline, steps: pl.DataFrame, callers: Callers | N
         pl.col("on_host").any(ignore_nulls=False),
         pl.col("backward").any(),
     )
-    grouped = grouped.sort(-pl.col("device_self_ns"), -pl.col("host_self_ns"), "name", "shapes", "where")
+    grouped = grouped.with_columns(pl.col("name", "shapes", "types", "where").cast(pl.String)).sort(
+        -pl.col("device_self_ns"), -pl.col("host_self_ns"), "name", "shapes", "where"
+    )
     return grouped.select(pl.col(column.name).cast(column.type) for column in OPERATORS.columns)
 
 
@@ -52,8 +55,8 @@ def read_operators(timeline: Timeline, callers: Callers) -> pl.DataFrame:
     inner = np.bincount(above[operator & (above >= 0)], weights=length[operator & (above >= 0)], minlength=len(row)).astype(np.int64)
     device_self, launches = _device_work(timeline, callers)
     calls = callers.nesting.sums(_calls_that_launch(timeline, callers) + launches)
-    found = spans.select(pl.col("name", "shapes", "types").cast(pl.String), "thread", "start_ns", "end_ns").with_columns(
-        *callers.describe(row).select("where", "backward"),
+    found = spans.select("name", "shapes", "types", "thread", "start_ns", "end_ns").with_columns(
+        *callers.described.select("where", "backward"),
         pl.Series("host_total_ns", own),
         pl.Series("host_self_ns", np.maximum(own - inner, 0)),
         pl.Series("device_total_ns", callers.nesting.sums(device_self)),
@@ -61,7 +64,8 @@ def read_operators(timeline: Timeline, callers: Callers) -> pl.DataFrame:
         pl.Series("launches", launches),
         pl.Series("calls", calls),
     )
-    return found.filter(pl.Series(operator)).with_columns(_on_host(timeline).alias("on_host"))
+    found = found.filter(pl.Series(operator))
+    return found.with_columns(_on_host(timeline, found))
 
 
 def _device_work(timeline: Timeline, callers: Callers) -> tuple[Ints, Ints]:
@@ -76,19 +80,19 @@ def _device_work(timeline: Timeline, callers: Callers) -> tuple[Ints, Ints]:
 
 def _calls_that_launch(timeline: Timeline, callers: Callers) -> Ints:
     host = timeline.table("host_events").filter(pl.col("kind").is_in(["runtime", "driver"]))
-    host = host.filter(pl.col("name").cast(pl.String).str.contains(LAUNCHES_WORK))
+    host = host.filter(matches(host["name"], LAUNCHES_WORK))
     span = callers.innermost_operator(callers.indices_around(host["thread"], host["start_ns"]))
     return np.bincount(span[span >= 0], minlength=callers.spans.height).astype(np.int64)
 
 
-def _on_host(timeline: Timeline) -> pl.Expr:
+def _on_host(timeline: Timeline, rows: pl.DataFrame) -> pl.Series:
     """Null where there is no device, or where the calls of the runtime are not in the trace."""
     has_calls = timeline.table("host_events")["kind"].is_in(["runtime", "driver"]).any()
     if timeline.table("device_events").is_empty() or not has_calls:
-        return pl.lit(None, pl.Boolean)
-    return computes(pl.col("name")) & (pl.col("calls") == 0)
+        return pl.Series("on_host", [None] * rows.height, dtype=pl.Boolean)
+    return (computes(rows["name"]) & (rows["calls"] == 0)).alias("on_host")
 
 
-def computes(name: pl.Expr) -> pl.Expr:
-    """Whether an operator of this name computes something, by itself or in operators that it calls."""
-    return name.str.contains(NAMED) & ~name.str.contains(NOT_OPERATORS) & ~name.str.contains(COMPUTES_NOTHING)
+def computes(names: pl.Series) -> pl.Series:
+    """Whether operators of these names, shape (n,), compute something, by themselves or in operators that they call."""
+    return matches(names, NAMED) & ~matches(names, NOT_OPERATORS) & ~matches(names, COMPUTES_NOTHING)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import polars as pl
 
 from slowstep.analyses.trace.callers import Callers
+from slowstep.analyses.trace.names import matches
 from slowstep.analyses.trace.operators import computes, read_operators
 from slowstep.analyses.trace.precision import precisions
 from slowstep.analyses.trace.tables import PLACEMENT
@@ -25,10 +26,10 @@ def find_placement(timeline: Timeline, steps: pl.DataFrame, callers: Callers | N
     operator that computes is on the host. Views, allocations, collectives and the ranges around operators are in neither place.
     """
     rows = in_window(read_operators(timeline, callers or Callers(timeline)), steps, host=True)
-    rows = rows.filter(~pl.col("name").str.contains(COMMUNICATION))
+    rows = rows.filter(~matches(rows["name"], COMMUNICATION))
     without_device = timeline.table("device_events").is_empty()
-    on_host = pl.lit(without_device) & computes(pl.col("name")) | pl.col("on_host").fill_null(value=False)
-    place = pl.when(pl.col("launches") > 0).then(pl.lit("device")).when(on_host).then(pl.lit("host"))
+    on_host = computes(rows["name"]) if without_device else rows["on_host"].fill_null(value=False)
+    place = pl.when(pl.col("launches") > 0).then(pl.lit("device")).when(pl.lit(on_host)).then(pl.lit("host"))
     rows = rows.with_columns(place.alias("place"), precisions(rows["types"]).fill_null("unknown").alias("precision"))
     ns = pl.when(pl.col("place") == "device").then("device_self_ns").otherwise("host_self_ns")
     grouped = rows.filter(pl.col("place").is_not_null()).group_by("place", "precision")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable
 from typing import Final
 
 import polars as pl
@@ -39,13 +40,16 @@ def line_of_stack(stack: str) -> str | None:
 
 
 def user_lines(names: pl.Series, stacks: pl.Series) -> pl.Series:
-    """The user's line of each host event by its stack or, for a Python function, its name; null where there is none.
+    """The user's line of each host event by its stack or, for a Python function, its name; categorical, null where there is none.
 
     `names`: of Python functions, null for other events; `stacks`: shape (n,) each. Each different name and stack is looked at once.
     """
-    rows = pl.DataFrame({"name": names.cast(pl.String), "stack": stacks.cast(pl.String)})
-    by_name, by_stack = rows["name"].drop_nulls().unique(), rows["stack"].drop_nulls().unique()
-    for column, values, read in (("name", by_name, user_line), ("stack", by_stack, line_of_stack)):
-        lines = pl.Series([read(value) for value in values.to_list()], dtype=pl.String)
-        rows = rows.with_columns(pl.col(column).replace_strict(values, lines, default=None, return_dtype=pl.String))
-    return rows.select(pl.coalesce("stack", "name").alias("where"))["where"]
+    by_stack, by_name = _each(stacks, line_of_stack), _each(names, user_line)
+    return by_stack.zip_with(by_stack.is_not_null(), by_name).rename("where")
+
+
+def _each(texts: pl.Series, read: Callable[[str], str | None]) -> pl.Series:
+    known = texts.drop_nulls().unique()
+    lines = pl.Series("line", [read(text) for text in known.cast(pl.String).to_list()], dtype=pl.String).cast(pl.Categorical)
+    rows = texts.to_frame("text").join(pl.DataFrame({"text": known, "line": lines}), on="text", how="left", maintain_order="left")
+    return rows["line"]

@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 
 from slowstep.analyses.trace.callers import Callers
+from slowstep.analyses.trace.names import matches
 from slowstep.analyses.trace.runtime_calls import ALLOCATES_AND_WAITS, COPIES_AND_WAITS, WAITS
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Timeline
@@ -21,13 +22,14 @@ def read_waits(timeline: Timeline, callers: Callers) -> pl.DataFrame:
     `callers.spans`, of the innermost stretch and of the innermost operator around it. A call that copies without waiting by its name is
     among them where it copies to pageable memory: that returns when the copy is done (CUDA Runtime API, synchronization behaviour).
     """
-    host = timeline.table("host_events").filter(pl.col("kind").is_in(["runtime", "driver"])).with_columns(pl.col("name").cast(pl.String))
+    host = timeline.table("host_events").filter(pl.col("kind").is_in(["runtime", "driver"]))
     device = timeline.table("device_events")
     to_pageable = device.filter((pl.col("kind") == "d2h") & pl.col("pageable"))["correlation"].drop_nulls()
-    name = pl.col("name")
-    by_name = name.str.contains(WAITS) | name.str.contains(COPIES_AND_WAITS) | name.str.contains(ALLOCATES_AND_WAITS)
+    by_name = matches(host["name"], f"{WAITS}|{COPIES_AND_WAITS}|{ALLOCATES_AND_WAITS}")
     copies = pl.col("correlation").is_in(to_pageable.unique().implode()).fill_null(value=False)
-    found = host.filter(by_name | copies).select("thread", "start_ns", "end_ns", pl.col("name").alias("call"), "correlation")
+    found = host.filter(by_name | copies).select(
+        "thread", "start_ns", "end_ns", pl.col("name").cast(pl.String).alias("call"), "correlation"
+    )
     found = found.sort("thread", "start_ns", "end_ns")
     span = callers.indices_around(found["thread"], found["start_ns"])
     places = [pl.Series("span", span), pl.Series("inner", callers.innermost_operator(span))]
@@ -76,7 +78,7 @@ def _next_row(waits: pl.DataFrame, key: str, keys: Ints, times_ns: Ints) -> Ints
 
 def _following(timeline: Timeline, waits: pl.DataFrame, calls: pl.DataFrame) -> Ints:
     host = timeline.table("host_events").filter(pl.col("kind").is_in(["runtime", "driver"]))
-    host = host.filter(~pl.col("name").cast(pl.String).str.contains(ASKS)).select("thread", "start_ns").unique().sort("start_ns")
+    host = host.filter(~matches(host["name"], ASKS)).select("thread", "start_ns").unique().sort("start_ns")
     left = (
         calls.select(pl.col("call_thread").alias("thread"), pl.col("call_start_ns").alias("start_ns"))
         .with_row_index("asked")
