@@ -22,6 +22,7 @@ from slowstep.analyses.trace.replay_scene import Changed, Scene, Trace, describe
 from slowstep.analyses.trace.replay_waits import Launched
 from slowstep.analyses.trace.replay_work import find_material
 from slowstep.analyses.trace.scenarios import SCENARIOS, UNCHANGED
+from slowstep.analyses.trace.stage_ranges import stage_ranges
 from slowstep.analyses.trace.tables import REPLAY
 from slowstep.timeline.timeline import Timeline
 
@@ -46,8 +47,9 @@ def find_replay(timeline: Timeline, steps: pl.DataFrame, measured_tables: Mappin
     callers = Callers(timeline)
     kernels = measured_tables["kernels"] if "kernels" in measured_tables else pl.DataFrame()
     devices = timeline.table("trace_devices")["name"].drop_nulls()
+    ranges = stage_ranges(timeline).filter(pl.col("thread").is_in(list(material.turns)))
     events = describe_work(timeline, material, callers, kernels)
-    trace = Trace(timeline, material, callers, measured_tables, devices[0] if len(devices) else None, events)
+    trace = Trace(timeline, material, callers, measured_tables, devices[0] if len(devices) else None, events, ranges)
     launched = Launched(material)
     return _table([row for step in chosen for row in _replayed(trace, launched, steps, step)])
 
@@ -57,7 +59,7 @@ def choose_steps(lengths: np.ndarray[tuple[int], np.dtype[np.int64]]) -> list[in
     if len(lengths) <= STEPS_AT_MOST:
         return list(range(len(lengths)))
     order = np.argsort(lengths, kind="stable")
-    chosen = {int(order[(len(order) - 1) // 2]), int(order[-1])}
+    chosen = {int(order[(len(order) - 1) // 2]), int(np.argmax(lengths))}
     for step in np.random.default_rng(SEED).permutation(len(lengths)).tolist():
         if len(chosen) == STEPS_AT_MOST:
             break
@@ -122,11 +124,8 @@ def _unjudged(steps: pl.DataFrame, step: int, reason: str) -> list[dict[str, Any
 
 
 def _table(rows: list[dict[str, Any]]) -> pl.DataFrame:
-    kept = [
-        {
-            column.name: round(row[column.name]) if isinstance(row.get(column.name), float) else row.get(column.name)
-            for column in REPLAY.columns
-        }
-        for row in rows
-    ]
-    return pl.DataFrame(kept, schema=REPLAY.schema)
+    return pl.DataFrame([{column.name: _whole(row.get(column.name)) for column in REPLAY.columns} for row in rows], schema=REPLAY.schema)
+
+
+def _whole(value: object) -> object:
+    return round(value) if isinstance(value, float) else value

@@ -81,10 +81,10 @@ def sheet(device: str | None) -> tuple[str, float, float, float, float, int]:
     return next((row for row in SHEETS if re.search(row[0], device or "")), UNKNOWN)
 
 
-def half_precision(device: str | None, full_is_tf32: bool) -> Assumed:
-    """How many times as fast a float32 (or TF32) matrix product runs in 16 bit."""
+def half_precision(device: str | None) -> Assumed:
+    """How many times as fast a float32 matrix product, not on Tensor Cores, runs in 16 bit."""
     _, half, full, *_ = sheet(device)
-    better = 2.0 if full_is_tf32 else half / full
+    better = half / full
     worse = min(HALF_WORSE, better)
     return Assumed(expected=(worse * better) ** 0.5, better=better, worse=worse)
 

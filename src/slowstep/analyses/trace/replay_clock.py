@@ -34,6 +34,7 @@ class Variant:
 
 
 def unchanged(graph: Graph) -> Variant:
+    """The step as it was."""
     return Variant(graph.delay, graph.duration, graph.residual)
 
 
@@ -56,7 +57,8 @@ def step_lengths(graph: Graph, variants: list[Variant]) -> Floats:
         end = times[ends].max(axis=0)
         length, done = end - done, end
         entry = np.concatenate((times[graph.host_exit][None], times[graph.last_of_stream]))
-    return np.maximum(length, np.array([variant.at_least for variant in variants]))
+    at_least = np.array([variant.at_least for variant in variants])
+    return np.asarray(np.maximum(length, at_least))
 
 
 def _once(graph: Graph, entry: Matrix, delay: Matrix, own: Matrix) -> Matrix:
@@ -65,16 +67,16 @@ def _once(graph: Graph, entry: Matrix, delay: Matrix, own: Matrix) -> Matrix:
     times[: len(entry)] = entry
     rows, delays, owns = list(times), list(delay), list(own)
     sources, first = graph.source.tolist(), graph.first.tolist()
-    moves = own.any(axis=1).tolist()
+    moves = [bool(row.any()) for row in owns]
     add, maximum = np.add, np.maximum
     spare = np.empty(entry.shape[1])
     for node in range(len(entry), graph.nodes):
         row, begin, end = rows[node], first[node], first[node + 1]
-        add(rows[sources[begin]], delays[begin], row)
+        add(rows[sources[begin]], delays[begin], out=row)
         for edge in range(begin + 1, end):
-            maximum(row, add(rows[sources[edge]], delays[edge], spare), row)
+            maximum(row, add(rows[sources[edge]], delays[edge], out=spare), out=row)
         if moves[node]:
-            add(row, owns[node], row)
+            add(row, owns[node], out=row)
     return times
 
 

@@ -1,4 +1,4 @@
-"""Scenarios in which the device works faster, copies less or communicates beside its work: each gives a step's variants, or says why not."""
+"""Scenarios in which the device works faster, copies less or communicates beside its work: a step's variants, or why there are none."""
 
 from __future__ import annotations
 
@@ -11,26 +11,25 @@ from slowstep.analyses.trace.replay_assumed import Assumed
 from slowstep.analyses.trace.replay_graph import RETURN
 from slowstep.analyses.trace.replay_scene import Changed, Edit, Intervals, Scene
 from slowstep.analyses.trace.replay_work import Flags
+from slowstep.timeline.intervals import Ints
 
 ELIGIBLE = pl.col("eligible") & ~pl.col("tensor_core").fill_null(value=False)
-FULL = pl.col("precision").is_in(["float32", "tf32"])
+FULL = pl.col("precision") == "float32"
 HALF = pl.col("precision").is_in(["float16", "bfloat16"])
 
 
 def half_precision(scene: Scene) -> Changed | str | None:
-    unknown = _unknown_kernels(scene)
-    if unknown is not None:
-        return unknown
-    return _faster(
-        scene, pl.col("eligible") & FULL & ~pl.col("tensor_core").fill_null(value=False), assumed.half_precision(scene.trace.device, False)
-    )
+    """Matrix products and convolutions of full precision that could use Tensor Cores, at their 16-bit time."""
+    return _unknown_kernels(scene) or _faster(scene, ELIGIBLE & FULL, assumed.half_precision(scene.trace.device))
 
 
 def aligned_shapes(scene: Scene) -> Changed | str | None:
+    """16-bit products whose sizes keep them off the Tensor Cores, at the time of sizes that suit."""
     return _unknown_kernels(scene) or _faster(scene, ELIGIBLE & HALF, assumed.aligned_shapes(scene.trace.device))
 
 
 def single_precision(scene: Scene) -> Changed | str | None:
+    """Kernels of float64 at their float32 time."""
     return _faster(scene, pl.col("precision") == "float64", assumed.single_precision(scene.trace.device))
 
 
@@ -43,7 +42,7 @@ def _faster(scene: Scene, condition: pl.Expr, factor: Assumed) -> Changed | None
     nodes = scene.where((pl.col("kind") == "kernel") & condition)
     if not nodes.any():
         return None
-    return Changed(*(scene.edit().scale(nodes, 1 / f).variant() for f in (factor.expected, factor.better, factor.worse)))
+    return Changed.of(scene.edit().scale(nodes, 1 / f) for f in (factor.expected, factor.better, factor.worse))
 
 
 def fused_elementwise(scene: Scene) -> Changed | str | None:
@@ -53,9 +52,8 @@ def fused_elementwise(scene: Scene) -> Changed | str | None:
     order = nodes[np.lexsort((nodes, work.stream[scene.graph.work[nodes]]))]
     stream = work.stream[scene.graph.work[order]]
     member = elementwise[order]
-    run = (
-        np.cumsum(np.append(True, (stream[1:] != stream[:-1]) | ~member[1:] | ~member[:-1])) if len(order) else np.zeros(0, dtype=np.int64)
-    )
+    opens = np.append(True, (stream[1:] != stream[:-1]) | ~member[1:] | ~member[:-1])[: len(order)]
+    run = np.cumsum(opens)
     own = scene.graph.duration[order]
     longest = np.zeros(int(run.max(initial=0)) + 1)
     np.maximum.at(longest, run, own)
@@ -74,15 +72,15 @@ def fused_elementwise(scene: Scene) -> Changed | str | None:
         edits.append(edit)
     # A fused kernel is launched once: at best its operators' host time goes as well.
     edits[1].remove_host(_launch_time(scene, others))
-    return Changed(*(edit.variant() for edit in edits))
+    return Changed.of(edits)
 
 
-def _first_longest(run: np.ndarray, own: Floats, longest: Floats) -> Flags:  # type: ignore[type-arg]
+def _first_longest(run: Ints, own: Floats, longest: Floats) -> Flags:
     is_longest = own == longest[run]
     _, first = np.unique(np.where(is_longest, run, -1), return_index=True)
     flags = np.zeros(len(run), dtype=np.bool_)
     flags[first] = True
-    return flags & is_longest
+    return np.asarray(flags & is_longest)
 
 
 def _launch_time(scene: Scene, work: Flags) -> Floats:
@@ -106,7 +104,7 @@ def copies_pinned(scene: Scene) -> Changed | str | None:
         at_speed = np.maximum(size[pageable] / gb_per_s, assumed.COPY_AT_LEAST_NS)
         edit.duration[pageable] = np.minimum(edit.duration[pageable], at_speed)
         edits.append(_asynchronous(scene, edit, to_device))
-    return Changed(*(edit.variant() for edit in edits))
+    return Changed.of(edits)
 
 
 def _asynchronous(scene: Scene, edit: Edit, copies: Flags) -> Edit:
@@ -130,10 +128,11 @@ def copies_overlapped(scene: Scene) -> Changed | str | None:
         edits.append(_asynchronous(scene, edit.drop(copies), copies))
     # At worse the copies slow down what they run beside: they stay in the way of kernels for a tenth of their time.
     edits[2].duration[copies] = 0.1 * scene.graph.duration[copies]
-    return Changed(*(edit.variant() for edit in edits))
+    return Changed.of(edits)
 
 
 def no_repeated_copies(scene: Scene) -> Changed | str | None:
+    """The copies that the table `copies` calls repeated go."""
     table = scene.trace.table("copies")
     if table.is_empty():
         return None
@@ -150,6 +149,7 @@ def no_readbacks(scene: Scene) -> Changed | str | None:
 
 
 def no_device_copies(scene: Scene) -> Changed | str | None:
+    """Copies within the device go."""
     return _without(scene, scene.where(pl.col("kind") == "d2d"))
 
 
@@ -181,31 +181,36 @@ def communication_overlapped(scene: Scene) -> Changed | str | None:
     if not shared.any():
         return None
     exposed, beside = _exposed_and_beside(scene, shared)
-    if exposed <= 0:
+    if exposed.sum() <= 0:
         return None
-    total = float(scene.graph.duration[shared].sum())
     edits = []
     for part in (assumed.HIDES.expected, assumed.HIDES.better, assumed.HIDES.worse):
-        hidden = min(exposed, beside * part)
-        edit = scene.edit().scale(shared, max(1.0 - hidden / total, 0.0))
-        edit.at_least = total
+        edit = scene.edit()
+        edit.duration -= exposed * min(1.0, beside * part / float(exposed.sum()))
+        edit.at_least = float(scene.graph.duration[shared].sum())
         edits.append(edit)
-    return Changed(*(edit.variant() for edit in edits))
+    return Changed.of(edits)
 
 
-def _exposed_and_beside(scene: Scene, shared: Flags) -> tuple[float, float]:
-    """Collectives' time with no computing beside it, and computing without a collective beside it that they could run beside: half of it
-    comes before the first gradient is ready (forward takes a third of a step, of backward the first layer's gradient comes last)."""
-    graph, work = scene.graph, scene.trace.material.work
-    device, own = graph.work >= 0, graph.work
+def _exposed_and_beside(scene: Scene, shared: Flags) -> tuple[Floats, float]:
+    """By node, collectives' time with no computing beside it; and how much computing has no collective beside it that could have.
+
+    That is half of it: forward takes a third of a step's computing, and the gradients that are ready last come from its other end.
+    """
+    work, own = scene.trace.material.work, scene.graph.work
 
     def busy(nodes: Flags) -> Intervals:
         return Intervals.union(pl.DataFrame({"start_ns": work.start[own[nodes]], "end_ns": work.end[own[nodes]]}))
 
-    collectives, computing = busy(shared), busy(device & ~shared & ~scene.where(pl.col("kind").is_in(["h2d", "d2h"])))
-    both = float((computing.covered(collectives.end) - computing.covered(collectives.start)).sum())
-    lengths = [float((stretch.end - stretch.start).sum()) for stretch in (collectives, computing)]
-    return lengths[0] - both, (lengths[1] - both) / 2
+    computing = busy((own >= 0) & ~shared & ~scene.where(pl.col("kind").is_in(["h2d", "d2h"])))
+    start, end = work.start[own[shared]], work.end[own[shared]]
+    exposed = np.zeros(scene.graph.nodes)
+    exposed[shared] = end - start - (computing.covered(end) - computing.covered(start))
+    collectives = busy(shared)
+    alone = float(
+        (computing.end - computing.start).sum() - (collectives.covered(computing.end) - collectives.covered(computing.start)).sum()
+    )
+    return exposed, alone / 2
 
 
 def collectives_merged(scene: Scene) -> Changed | str | None:
@@ -227,7 +232,7 @@ def collectives_merged(scene: Scene) -> Changed | str | None:
     at_best = max(float(durations.max()) * buckets / whole, 0.0)
     half = (count - buckets) * (latency + float(np.median(durations))) / 2
     factors = (max(1 - half / whole, at_best), at_best, 1 - saved / whole)
-    return Changed(*(scene.edit().scale(small, factor).variant() for factor in factors))
+    return Changed.of(scene.edit().scale(small, factor) for factor in factors)
 
 
 def larger_batch(scene: Scene) -> Changed | str | None:
@@ -242,4 +247,4 @@ def larger_batch(scene: Scene) -> Changed | str | None:
     edits = [scene.edit().scale(grows, 2.0), scene.edit().scale(grows & ~short, 2.0), scene.edit().scale(scene.graph.work >= 0, 2.0)]
     for edit in edits:
         edit.delay += np.minimum(input_ns, np.maximum(edit.delay, 0.0))
-    return Changed(*(edit.variant() for edit in edits), samples=2.0)
+    return Changed.of(edits, samples=2.0)

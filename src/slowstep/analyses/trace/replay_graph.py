@@ -8,6 +8,7 @@ no dependency explains, kept as a fixed one. So the graph replayed unchanged giv
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Final
 
@@ -27,6 +28,9 @@ LAUNCH_NS: Final = 5_000.0
 FOLLOWS_NS: Final = 1_500.0
 RETURN_NS: Final = 10_000.0
 CALL_NS: Final = 5_000.0
+# What is longer than this is not usual, however often a step has it: a launch under a profiler takes up to some 20 us to reach the device.
+LAUNCH_AT_MOST_NS: Final = 30_000.0
+FOLLOWS_AT_MOST_NS: Final = 10_000.0
 # Residuals up to this length are the scatter of the usual delays, not unknown causes.
 SCATTER_NS: Final = 10_000
 
@@ -102,7 +106,7 @@ class _Builder:
         before = 1 + self.material.streams
         number[order] = before + np.arange(len(key))
         cuts = np.cumsum([0] + [len(chain.time) for chain in chains])
-        self.chains, self.chain_nodes = chains, [number[a:b] for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
+        self.chains, self.chain_nodes = chains, [number[a:b] for a, b in itertools.pairwise(cuts)]
         self.work_nodes = number[len(times) :]
         self.nodes = before + len(key)
         self.node_of_work = np.full(len(work.start), -1, dtype=np.int64)
@@ -113,9 +117,8 @@ class _Builder:
         calls, own = self.material.calls, self.own_calls
         main = np.isin(calls.thread[own], list(self.material.turns))
         chains = [self._points(own[main], exit_ns=self.end_ns)]
-        for thread in np.unique(calls.thread[own[~main]]).tolist():
-            chains.append(self._points(own[(calls.thread[own] == thread) & ~main], exit_ns=None))
-        return chains
+        others = np.unique(calls.thread[own[~main]]).tolist()
+        return chains + [self._points(own[(calls.thread[own] == thread) & ~main], exit_ns=None) for thread in others]
 
     def _points(self, own: Ints, exit_ns: int | None) -> _Points:
         calls = self.material.calls
@@ -179,9 +182,10 @@ class _Builder:
         start, free = work.start[own] - self.begin_ns, self.observed[self.before]
         sent = work.launched[own] - self.begin_ns
         known = work.call[own] >= 0
-        self.launch_ns = _median((start - sent)[known & (free <= sent)], LAUNCH_NS)
-        queued = known & (sent + self.launch_ns < free) & (start >= free)
-        self.follows_ns = _median((start - free)[queued], FOLLOWS_NS)
+        self.launch_ns = min(_median((start - sent)[known & (free <= sent)], LAUNCH_NS), LAUNCH_AT_MOST_NS)
+        alone = ~np.isin(own, self.waits.streams_target)
+        queued = known & (sent + self.launch_ns < free) & (start >= free) & alone
+        self.follows_ns = min(_median((start - free)[queued], FOLLOWS_NS), FOLLOWS_AT_MOST_NS)
         calls, waits = self.material.calls, self.waits
         lag = (calls.end[waits.returns_call] - work.end[waits.returns_work]).astype(np.float64)
         waited = work.end[waits.returns_work] > calls.start[waits.returns_call]

@@ -11,7 +11,6 @@ from slowstep.analyses.steps import Floats
 from slowstep.analyses.trace import replay_assumed as assumed
 from slowstep.analyses.trace.replay_scene import Changed, Intervals, Scene
 from slowstep.analyses.trace.replay_work import DEVICE, EVENT, NOTHING, OWN_COPY, STREAM, Flags
-from slowstep.analyses.trace.stage_ranges import stage_ranges
 
 # A hundred launches' time: a stretch without any launch that lasts as long holds work of the script's own, that no graph takes away.
 OWN_WORK_NS: Final = 1_000_000
@@ -20,13 +19,17 @@ NEEDED: Final = r"^aten::(nonzero|_unique|unique|masked_select|repeat_interleave
 # GradScaler asks between these two whether gradients overflowed.
 UNSCALE: Final = "aten::_amp_foreach_non_finite_check_and_unscale_"
 UPDATE_SCALE: Final = "aten::_amp_update_scale_"
+# TorchDynamo marks its phases by "(dynamo_timed)" (torch/_dynamo/utils.py), since 2.6 the outermost by names of their own; JAX annotates
+# `backend_compile` (jax/_src/compiler.py).
 COMPILES: Final = (
-    r"(?i)convert_frame|compile_inner|_dynamo\.|dynamo_timed|inductor.*compile|compile_fx|OutputGraph\.call_user_compiler|XlaCompile"
-    r"|backend_compile|TracedFunction.*(lower|compile)|pjit.*compile|function_trace"
+    r"\(dynamo_timed\)$|^entire_(frame|backward)_compile$|^backend_compile(_and_load)?$|^Xla(Compile|Compiler::Compile)"
+    r"|torch/_dynamo/convert_frame\.py\S* _compile$|torch/_inductor/compile_fx\.py\S* compile_fx$|triton/compiler/compiler\.py\S* compile$"
+    r"|(^\$|jax/_src/)compiler\.py\S* backend_compile(_and_load)?$|tracing_compilation\.py\S* _create_concrete_function$"
 )
 
 
 def no_input_wait(scene: Scene) -> Changed | str | None:
+    """Each batch is ready when it is asked for: receiving it is what stays."""
     waits = scene.trace.table("loader")
     if waits.is_empty():
         return "the trace names no wait for input"
@@ -62,10 +65,22 @@ def launches_free(scene: Scene) -> Changed | str | None:
     return _removals(scene, removed, free, in_calls)
 
 
-def _stages(scene: Scene) -> Intervals:
-    """Input waits, callbacks, writes: named work that launching has no part in."""
-    ranges = stage_ranges(scene.trace.timeline).filter(pl.col("thread").is_in(list(scene.trace.material.turns)))
-    return Intervals.union(ranges)
+def _stages(scene: Scene, *stages: str) -> Intervals:
+    """Named ranges that tell a stage (one of these, or any): input waits, callbacks, writes; launching has no part in them."""
+    ranges = scene.trace.ranges
+    return Intervals.union(ranges.filter(pl.col("stage").is_in(stages)) if stages else ranges)
+
+
+def no_callbacks(scene: Scene) -> Changed | str | None:
+    """Named callbacks, validation and logging take no time on the host."""
+    removed = scene.covered(_stages(scene, "output"))
+    return _removals(scene, removed, removed, removed)
+
+
+def no_writes(scene: Scene) -> Changed | str | None:
+    """Named writes, as of checkpoints, take no time on the host."""
+    removed = scene.covered(_stages(scene, "store"))
+    return _removals(scene, removed, removed, removed)
 
 
 def no_synchronization(scene: Scene) -> Changed | str | None:
@@ -80,6 +95,7 @@ def no_synchronization(scene: Scene) -> Changed | str | None:
 
 
 def no_loss_scaling(scene: Scene) -> Changed | str | None:
+    """GradScaler's flag is not read back."""
     calls = scene.trace.material.calls
     gone = _calls_of(scene) & (calls.waits_for > NOTHING) & _inside(scene, _scaling(scene))
     return _unwaiting(scene, gone, gone)
@@ -89,7 +105,7 @@ def _unwaiting(scene: Scene, expected: Flags, better: Flags) -> Changed | None:
     if not better.any():
         return None
     edits = [scene.edit().never_wait(scene.returns_of(calls)) for calls in (expected, better, expected)]
-    return Changed(*(edit.variant() for edit in edits))
+    return Changed.of(edits)
 
 
 def _calls_of(scene: Scene) -> Flags:
@@ -130,6 +146,7 @@ def _scaling(scene: Scene) -> Intervals:
 
 
 def no_allocator_calls(scene: Scene) -> Changed | str | None:
+    """Calls that allocate or free take no time and wait for nothing."""
     calls = scene.trace.material.calls
     gone = _calls_of(scene) & calls.allocates
     if not gone.any():
@@ -140,6 +157,7 @@ def no_allocator_calls(scene: Scene) -> Changed | str | None:
 
 
 def no_compilation(scene: Scene) -> Changed | str | None:
+    """Nothing is compiled within the step."""
     rows = scene.trace.host(["operator", "annotation", "python"])
     rows = rows.filter(pl.col("start_ns").is_between(scene.begin_ns, scene.end_ns))
     rows = rows.filter(pl.col("name").cast(pl.String).str.contains(COMPILES))
@@ -191,4 +209,4 @@ def no_work_between_steps(scene: Scene) -> Changed | str | None:
 def _removals(scene: Scene, expected: Floats, better: Floats, worse: Floats) -> Changed | None:
     if not better.any():
         return None
-    return Changed(*(scene.edit().remove_host(ns).variant() for ns in (expected, better, worse)))
+    return Changed.of(scene.edit().remove_host(ns) for ns in (expected, better, worse))

@@ -17,6 +17,8 @@ Change = Callable[[Scene], Changed | str | None]
 OF_HOST: Final[Mapping[str, Change]] = {
     scenarios.NO_INPUT_WAIT: host.no_input_wait,
     scenarios.NO_COMPILATION: host.no_compilation,
+    scenarios.NO_CALLBACKS: host.no_callbacks,
+    scenarios.NO_WRITES: host.no_writes,
 }
 OF_DEVICE: Final[Mapping[str, Change]] = {
     scenarios.LAUNCHES_FREE: host.launches_free,

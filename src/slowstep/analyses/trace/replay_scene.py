@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -52,6 +52,7 @@ class Trace:
     tables: Mapping[str, pl.DataFrame]
     device: str | None
     events: pl.DataFrame  # one row per row of the material's work, see `describe_work`
+    ranges: pl.DataFrame  # named ranges of the main logical thread that tell a stage
 
     def table(self, name: str) -> pl.DataFrame:
         """A table of measurements; one without rows where it was not made."""
@@ -64,20 +65,21 @@ class Trace:
 
 
 def describe_work(timeline: Timeline, material: Material, callers: Callers, kernels: pl.DataFrame) -> pl.DataFrame:
-    """What each device work is: kind, name, bytes, pageable, collective, class, precision, tensor_core, eligible, why_not, operator, where."""
-    rows = timeline.table("device_events")[material.work.row.tolist()].select("kind", "name", "bytes", "pageable", "collective")
+    """What each device work is, one row each.
+
+    Columns: kind, name, bytes, pageable, collective, class, precision, tensor_core, eligible, why_not, operator, where.
+    """
+    own = material.work.row.tolist()
+    rows = timeline.table("device_events")[own].select("kind", "name", "bytes", "pageable", "collective")
     rows = rows.with_columns(pl.col("kind").cast(pl.String), pl.col("name").cast(pl.String))
-    found = pl.concat([rows, classify(rows["name"])], how="horizontal")
-    called = callers.launched[material.work.row.tolist()].select("operator", "where")
+    shared = is_collective(rows["name"]) | rows["collective"].is_not_null()
     kernel = pl.col("kind") == "kernel"
-    shared = (is_collective(rows["name"]) | rows["collective"].is_not_null()).fill_null(value=False)
-    found = pl.concat([found.drop("collective"), called], how="horizontal").with_columns(
-        (kernel & shared).alias("collective"), pl.when(kernel).then("class").alias("class")
-    )
-    return found.join(_judged(kernels), on="name", how="left", maintain_order="left").with_columns(
-        pl.coalesce("precision_of_all", "precision").alias("precision"),
-        pl.coalesce("tensor_core_of_all", "tensor_core").alias("tensor_core"),
-    )
+    found = pl.concat([rows, classify(rows["name"]), callers.launched[own].select("operator", "where")], how="horizontal")
+    found = found.with_columns((kernel & shared).fill_null(value=False).alias("collective"), pl.when(kernel).then("class").alias("class"))
+    joined: pl.DataFrame = found.join(_judged(kernels), on="name", how="left", maintain_order="left")
+    both = [pl.coalesce(f"{name}_of_all", name).alias(name) for name in ("precision", "tensor_core")]
+    described: pl.DataFrame = joined.with_columns(both)
+    return described
 
 
 def _judged(kernels: pl.DataFrame) -> pl.DataFrame:
@@ -105,6 +107,12 @@ class Changed:
     better: Variant
     worse: Variant
     samples: float = 1.0
+
+    @classmethod
+    def of(cls, edits: Iterable[Edit], samples: float = 1.0) -> Changed:
+        """From the three edits: expected, better, worse."""
+        expected, better, worse = (edit.variant() for edit in edits)
+        return cls(expected, better, worse, samples)
 
 
 @dataclass
@@ -190,7 +198,7 @@ class Edit:
         return self
 
     def never_wait(self, returns: Flags) -> Edit:
-        """Let calls return at once: nodes at which they return (flags) wait for nothing but their own thread, which takes what a call takes."""
+        """Let calls return at once: the nodes at which they do wait for nothing but their own thread, for as long as a call takes."""
         into = returns[self.graph.target]
         self.delay[into & (self.graph.kind == RETURN)] = -np.inf
         own = into & (self.graph.kind == CHAIN)

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from slowstep.analyses.trace.runtime_calls import ALLOCATES_AND_WAITS, COPIES_OR_FILLS, WAITS
+from slowstep.analyses.trace.runtime_calls import ALLOCATES, WAITS
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Timeline
 
@@ -24,9 +24,7 @@ Flags = NDArray[np.bool_]
 NOTHING, STREAM, EVENT, DEVICE, OWN_COPY = range(5)
 STREAM_CALLS: Final = r"^(cuda|hip|cu)StreamSynchronize"
 EVENT_CALLS: Final = r"^(cuda|hip|cu)EventSynchronize"
-ALLOCATORS: Final = (
-    r"^(cuda|hip)(Malloc|Free|HostAlloc|HostFree|HostMalloc|HostRegister|HostUnregister)|^cuMem(Alloc|Free|Create|Map|Unmap|HostAlloc)"
-)
+COPIES: Final = r"^(cuda|hip|cu)Memcpy"
 STREAM_WAITS: Final = r"^(cuda|hip|cu)StreamWaitEvent"
 
 
@@ -120,9 +118,9 @@ def _calls(host: pl.DataFrame, device: pl.DataFrame) -> pl.DataFrame:
         .then(STREAM)
         .when(text.str.contains(EVENT_CALLS))
         .then(EVENT)
-        .when(text.str.contains(f"{WAITS}|{ALLOCATES_AND_WAITS}") | text.str.contains(ALLOCATORS))
+        .when(text.str.contains(f"{WAITS}|{ALLOCATES}"))
         .then(DEVICE)
-        .when(text.str.contains(COPIES_OR_FILLS))
+        .when(text.str.contains(COPIES))
         .then(OWN_COPY)
         .otherwise(NOTHING)
     )
@@ -130,7 +128,7 @@ def _calls(host: pl.DataFrame, device: pl.DataFrame) -> pl.DataFrame:
         "name",
         waits.cast(pl.Int8).alias("waits_for"),
         text.str.contains(STREAM_WAITS).alias("orders_streams"),
-        text.str.contains(ALLOCATORS).alias("allocates"),
+        text.str.contains(ALLOCATES).alias("allocates"),
     )
     launched = device.select("correlation").drop_nulls().unique().with_columns(pl.lit(True).alias("launches"))
     rows = host.select("thread", "start_ns", "end_ns", "kind", "name", "correlation").join(names, on="name", how="left")

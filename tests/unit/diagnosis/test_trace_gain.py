@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+import pytest
+
+from slowstep.analyses.trace.measured import Coverage, TraceMeasurements
+from slowstep.analyses.trace.scenarios import LARGER_BATCH, NO_INPUT_WAIT
+from slowstep.analyses.trace.tables import REPLAY, STEPS
+from slowstep.diagnosis.gain import RUN_TO_RUN
+from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
+from slowstep.timeline.trace import TraceFacts
+
+MS = 1_000_000
+
+
+def measured(lengths_ms: list[float], rows: list[dict[str, Any]]) -> TraceMeasurements:
+    ends = [round(sum(lengths_ms[: n + 1]) * MS) for n in range(len(lengths_ms))]
+    columns: dict[str, Any] = dict.fromkeys(STEPS.schema) | {"mark": "x"}
+    steps = [
+        columns | {"step": n, "number": n, "start_ns": end - round(ms * MS), "end_ns": end}
+        for n, (end, ms) in enumerate(zip(ends, lengths_ms, strict=True))
+    ]
+    full: dict[str, Any] = dict.fromkeys(REPLAY.schema)
+    replay = [full | {"scenario": NO_INPUT_WAIT, "residual_ns": 0} | row for row in rows]
+    tables = {"steps": pl.DataFrame(steps, schema=STEPS.schema), "replay": pl.DataFrame(replay, schema=REPLAY.schema)}
+    facts = TraceFacts(format="made", files=(), bytes=0, events=0, recorded=frozenset())
+    coverage = Coverage(kernels=0, kernels_with_launch=None, launches_with_kernel=None, inside_steps=None, devices=0, streams=0)
+    return TraceMeasurements(
+        facts=facts,
+        coverage=coverage,
+        tables=tables,
+        training=True,
+        batch_size=None,
+        batch_size_from=None,
+        device_name=None,
+        compute_capability=None,
+        device_busy_share=None,
+        has_device=False,
+    )
+
+
+def row(
+    step: int, before_ms: float, expected: float | None, best: float | None = None, worst: float | None = None, **more: Any
+) -> dict[str, Any]:
+    def ns(ms: float | None) -> int | None:
+        return None if ms is None else round(ms * MS)
+
+    times = {"observed_ns": ns(before_ms), "unchanged_ns": ns(before_ms), "expected_ns": ns(expected)}
+    return {"step": step, "best_ns": ns(best or expected), "worst_ns": ns(worst or expected)} | times | more
+
+
+def test_the_gain_is_time_before_by_time_after_and_its_interval_takes_in_the_assumptions_and_the_steps() -> None:
+    m = measured([100.0, 120.0], [row(0, 100.0, 50.0, best=40.0, worst=60.0), row(1, 120.0, 50.0, best=40.0, worst=80.0)])
+    gain = replayed_gain(m, NO_INPUT_WAIT, "no wait")
+    assert gain.predicted == pytest.approx(2.2)
+    assert gain.low == pytest.approx(120 / 80 * (1 - RUN_TO_RUN))
+    assert gain.high == pytest.approx(120 / 40 * (1 + RUN_TO_RUN))
+    assert gain.assumes == "no wait"
+    assert removed_ms(m, NO_INPUT_WAIT) == pytest.approx(60.0)
+
+
+def test_the_slowest_of_many_steps_stands_for_itself_alone() -> None:
+    lengths = [100.0] * 99 + [1000.0]
+    m = measured(lengths, [row(n, 100.0, 100.0) for n in range(4)] + [row(99, 1000.0, 100.0)])
+    assert removed_ms(m, NO_INPUT_WAIT) == pytest.approx(9.0)
+    gain = replayed_gain(m, NO_INPUT_WAIT, "no wait")
+    assert gain.predicted == pytest.approx(10_900 / 10_000)
+    assert gain.high is not None
+    assert gain.high < 1.2
+    assert gain.low == pytest.approx(1.0 * (1 - RUN_TO_RUN))
+
+
+def test_an_unjudged_scenario_has_no_gain_and_says_why() -> None:
+    m = measured([100.0] * 3, [row(n, 100.0, None, not_judged="the trace has gaps") for n in range(2)] + [row(2, 100.0, 50.0)])
+    gain = replayed_gain(m, NO_INPUT_WAIT, "no wait")
+    assert (gain.predicted, gain.low, gain.high) == (None, None, None)
+    assert gain.assumes == "no wait (gain not judged: the trace has gaps)"
+    assert removed_ms(m, NO_INPUT_WAIT) is None
+
+
+def test_few_unjudged_steps_leave_the_gain_of_the_others() -> None:
+    m = measured([100.0] * 3, [row(0, 100.0, None, not_judged="odd"), row(1, 100.0, 50.0), row(2, 100.0, 50.0)])
+    assert replayed_gain(m, NO_INPUT_WAIT, "no wait").predicted == pytest.approx(2.0)
+
+
+def test_without_any_replay_the_gain_is_unknown() -> None:
+    gain = replayed_gain(measured([100.0], []), LARGER_BATCH, "twice")
+    assert gain.predicted is None
+    assert "no step was replayed" in gain.assumes
+
+
+def test_an_undeclared_scenario_is_refused() -> None:
+    with pytest.raises(ValueError, match="no such scenario"):
+        replayed_gain(measured([100.0], []), "magic", "magic")
+    with pytest.raises(ValueError, match="no such scenario"):
+        removed_ms(measured([100.0], []), "magic")
