@@ -76,10 +76,12 @@ def traffic(m: TraceMeasurements, copies: pl.DataFrame) -> tuple[Evidence, ...]:
 
 
 def site_name(found: Held) -> str:
-    """The costliest place in words, and how many there are beside it."""
-    row = found.sites.row(0, named=True)
+    """The costliest place that has a name, in words, and how many places there are beside it."""
+    named = found.sites.filter(pl.col("operator").is_not_null() | pl.col("where").is_not_null())
+    if not named.height:
+        return "the trace does not name where"
     others = f" and {found.sites.height - 1} more" if found.sites.height > 1 else ""
-    return place(row["operator"], row["where"]) + others
+    return place(named["operator"][0], named["where"][0]) + others
 
 
 def _among(one: RunDry, sites: pl.DataFrame) -> bool:

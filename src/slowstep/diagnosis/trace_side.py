@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
 import numpy as np
 import polars as pl
@@ -20,6 +21,8 @@ CLAIM: Final = 0.03
 HOST_SHARE: Final = 0.05
 # With fewer of the device's kernels led back to their launch, what the host did before the others is unknown.
 COVERED: Final = 0.90
+# How calls of the devices' runtimes and drivers are named: cudaLaunchKernel, hipModuleLaunchKernel, cuLaunchKernel.
+RUNTIME_CALL: Final = r"(cuda|hip|cu)[A-Z]"
 RESAMPLES: Final = 1000
 SEED: Final = 20200823
 
@@ -73,8 +76,14 @@ def no_device(m: TraceMeasurements) -> str | None:
     )
 
 
-def no_launches(m: TraceMeasurements) -> str | None:
-    """Why gaps of the device cannot be led back to the host: calls that were not recorded, or too few of them."""
+def no_launches(m: TraceMeasurements, at_least: float) -> str | None:
+    """Why gaps of the device (there is one) cannot be led back to the host: calls that were not recorded, or too few of them.
+
+    None as well where all gaps together take less than `at_least` of the window: then no cause of theirs can matter, whichever it is.
+    """
+    gaps = m.table("gaps")
+    if share_interval(m, by_step(m, gaps["step"], gaps["end_ns"] - gaps["start_ns"]))[0] < at_least:
+        return None
     share = m.coverage.kernels_with_launch
     remedy = for_framework(
         m,
@@ -107,6 +116,16 @@ def for_framework(m: TraceMeasurements, *, torch: str, tensorflow: str, jax: str
 def steps_seen(m: TraceMeasurements) -> Evidence:
     """The evidence row that says over how few steps all others are."""
     return Evidence(name="steps looked at", value=m.table("steps").height, unit="steps")
+
+
+def host_work(gap: Mapping[str, Any]) -> str | None:
+    """What the host did in a row of the table `gaps` that is charged to launching: an operator or a range, with the line where it is known.
+
+    A call that launches names nothing: it ends the gap.
+    """
+    call = gap["call"]
+    named = gap["operator"] or (call if call is not None and not re.match(RUNTIME_CALL, call) else None)
+    return place(named, gap["where"]) if named or gap["where"] else None
 
 
 def place(call: str | None, where: str | None) -> str:

@@ -70,6 +70,28 @@ def test_copies_of_several_streams_at_once_count_once_as_in_the_ledger():
     assert evidence(found, "aten::to, 20 copies").value == pytest.approx(0.045)
 
 
+def test_copies_that_take_longer_than_the_kernels_must_get_fewer():
+    bound, hidden = (finding("exposed-copy", copying(30.0, {"total_ms": 10 * ms})) for ms in (71.0, 69.0))
+
+    assert "longer than the kernels" in bound.fixes[-1].text
+    assert evidence(bound, "copies take").value == pytest.approx(71 / 70)
+    assert "longer than the kernels" not in hidden.fixes[-1].text
+
+
+def test_places_stand_in_the_order_of_what_they_hold():
+    found = finding("exposed-copy", copying(9.0, {"exposed_ms": 1.0}, {"exposed_ms": 89.0}))
+
+    assert "(aten::to at train.py:31 and 1 more)" in found.title
+    assert [row.where for row in found.evidence if row.name.startswith("aten::to")] == ["train.py:31", "train.py:30"]
+
+
+def test_the_costliest_place_that_has_a_name_is_named():
+    nowhere = {"operator": None, "where": None}
+
+    assert "(aten::to at train.py:31 and 1 more)" in finding("exposed-copy", copying(9.0, nowhere, {"exposed_ms": 1.0})).title
+    assert "does not name" in finding("exposed-copy", copying(9.0, nowhere)).title
+
+
 def test_a_copy_in_two_of_ten_steps_has_a_share_that_begins_near_nothing():
     found = finding("exposed-copy", copying(4.0, {"steps": 2}))
 

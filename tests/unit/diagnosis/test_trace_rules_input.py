@@ -7,9 +7,10 @@ import pytest
 from judged_traces import evidence, finding, judged, reason
 from made_measured_traces import EVERYTHING, gaps_of, made_measured
 from slowstep.analyses.trace.measured import TraceMeasurements
-from slowstep.analyses.trace.parts import INPUT_WAIT, LAUNCH
+from slowstep.analyses.trace.parts import INPUT_WAIT, LAUNCH, NO_LAUNCH
 from slowstep.analyses.trace.scenarios import LAUNCHES_FREE, NO_INPUT_WAIT
 from slowstep.diagnosis.rule import Judged
+from slowstep.stages import UNATTRIBUTED
 
 WORKERS = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
 ALONE = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
@@ -18,7 +19,12 @@ ALONE = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
 def waiting(ms: Any, *, name: str = WORKERS, requests: int = 10, exposed_ms: float | None = None, **more: Any) -> TraceMeasurements:
     each = exposed_ms if exposed_ms is not None else ms if isinstance(ms, float) else max(ms)
     loader = [{"step": n, "name": name, "start_ms": 0.0, "end_ms": each + 0.2, "exposed_ms": each} for n in range(requests)]
-    return made_measured(ledger={("preprocess", INPUT_WAIT): ms}, tables={"loader": loader}, **more)
+    return made_measured(ledger={("preprocess", INPUT_WAIT): ms}, tables={"loader": loader, "gaps": more.pop("gaps", ())}, **more)
+
+
+def idle(ms: float) -> list[dict[str, Any]]:
+    """Gaps of the device of so many milliseconds a step that nobody can explain."""
+    return gaps_of(ms, stage=UNATTRIBUTED, part=NO_LAUNCH)
 
 
 # input-wait
@@ -92,7 +98,8 @@ def test_requests_without_a_length_are_not_judged():
 def test_few_launches_in_the_trace_leave_a_small_wait_unjudged_and_a_large_one_found():
     seen = {"coverage": {"kernels_with_launch": 0.85}}
 
-    assert "85%" in reason("input-wait", waiting(1.0, **seen))
+    assert "85%" in reason("input-wait", waiting(1.0, gaps=idle(5.1), **seen))
+    assert judged("input-wait", waiting(1.0, gaps=idle(4.9), **seen)) is None
     assert finding("input-wait", waiting(30.0, **seen)).share == pytest.approx(0.30)
 
 
@@ -122,6 +129,13 @@ def test_host_work_without_a_name_names_no_cause():
     assert found.claims == (LAUNCH,)
     assert not found.names_cause
     assert "cudaLaunchKernel" not in found.title
+
+
+def test_a_range_around_host_work_names_it():
+    found = finding("gaps-between-steps", between(12.0, call="## publish ##", where="train.py:7"))
+
+    assert found.names_cause
+    assert "## publish ## at train.py:7" in found.title
 
 
 @pytest.mark.parametrize(("ms", "fires"), [(4.9, False), (5.1, True)])
@@ -182,6 +196,21 @@ def test_long_host_work_between_launches_is_no_matter_of_launching_and_its_gain_
     assert evidence(found, "removed per step").value is None
 
 
+def test_host_work_is_named_by_the_costliest_of_its_long_stretches():
+    stretches = [("a", 3.0, 3), ("b", 8.0, 1), ("c", 0.5, 20)]
+    gaps = [
+        row
+        for number, (name, ms, count) in enumerate(stretches)
+        for piece in range(count)
+        for row in gaps_of(ms, gap=100 * number + piece, part=LAUNCH, operator=name)
+    ]
+
+    found = finding("launch-bound", made_measured(tables={"gaps": gaps}))
+
+    assert evidence(found, "of it in stretches").value == pytest.approx(17 / 27)
+    assert "(a)" in found.title
+
+
 def test_a_graph_keeps_the_numbers_and_fusing_may_not():
     fixes = finding("launch-bound", launching(0.05, 400, facts={"framework": "pytorch"})).fixes
 
@@ -196,10 +225,15 @@ def test_gaps_between_steps_are_no_launching():
 
 @pytest.mark.parametrize("rule", ["launch-bound", "gaps-between-steps"])
 def test_without_calls_of_the_runtime_gaps_are_not_judged(rule):
-    unseen = {"recorded": EVERYTHING - {"runtime"}, "coverage": {"kernels_with_launch": None}}
+    unseen = {"recorded": EVERYTHING - {"runtime"}, "coverage": {"kernels_with_launch": None}, "tables": {"gaps": idle(5.1)}}
 
     assert "ProfilerActivity.CUDA" in reason(rule, made_measured(facts={"framework": "pytorch"}, **unseen))
     assert "nsys profile" in reason(rule, made_measured(facts={"format": "Nsight Systems export"}, **unseen))
+
+
+@pytest.mark.parametrize("rule", ["launch-bound", "gaps-between-steps"])
+def test_a_device_that_hardly_idles_is_clean_whatever_its_gaps_come_from(rule):
+    assert judged(rule, made_measured(recorded=EVERYTHING - {"runtime"}, tables={"gaps": idle(4.9)})) is None
 
 
 @pytest.mark.parametrize("rule", ["launch-bound", "gaps-between-steps"])

@@ -7,9 +7,10 @@ import pytest
 from judged_traces import evidence, finding, judged, reason
 from made_measured_traces import EVERYTHING, gaps_of, made_measured
 from slowstep.analyses.trace.measured import TraceMeasurements
-from slowstep.analyses.trace.parts import COPIES, RUN_DRY
+from slowstep.analyses.trace.parts import COPIES, NO_LAUNCH, RUN_DRY
 from slowstep.analyses.trace.scenarios import NO_READBACKS, NO_SYNCHRONIZATION
 from slowstep.diagnosis.rule import Judged
+from slowstep.stages import UNATTRIBUTED
 
 SYNC = "cudaStreamSynchronize"
 MB = 1_000_000
@@ -177,7 +178,8 @@ def test_an_output_copied_to_the_host_is_found_with_its_size_and_both_its_parts(
     assert (found.stage, found.names_cause) == ("d2h", True)
     assert found.claims == (COPIES, f"{RUN_DRY}{SYNC} (train.py:60)")
     assert found.share == pytest.approx(0.12)
-    assert found.title.startswith("aten::to at train.py:60 copies 32.0 MB to the host")
+    assert found.title.startswith("copies of 32.0 MB to the host")
+    assert "(aten::to at train.py:60)" in found.title
     assert evidence(found, "copied").value == pytest.approx(32.0)
     assert evidence(found, "speed").value == pytest.approx(8.0)
     assert evidence(found, "into pageable memory").value == pytest.approx(1.0)
@@ -216,6 +218,8 @@ def test_a_trace_without_the_devices_work_is_not_judged_and_one_without_any_devi
 @pytest.mark.parametrize("rule", ["host-sync", "readback-every-step"])
 def test_without_calls_of_the_runtime_nothing_is_known_of_waits(rule):
     unseen = {"recorded": EVERYTHING - {"runtime"}, "coverage": {"kernels_with_launch": None}}
+    idle = {share: gaps_of(share, stage=UNATTRIBUTED, part=NO_LAUNCH) for share in (2.9, 3.1)}
 
-    assert "runtime" in reason(rule, made_measured(**unseen))
-    assert "80%" in reason(rule, made_measured(coverage={"kernels_with_launch": 0.8}))
+    assert "runtime" in reason(rule, made_measured(tables={"gaps": idle[3.1]}, **unseen))
+    assert "80%" in reason(rule, made_measured(tables={"gaps": idle[3.1]}, coverage={"kernels_with_launch": 0.8}))
+    assert judged(rule, made_measured(tables={"gaps": idle[2.9]}, **unseen)) is None

@@ -21,6 +21,7 @@ from __future__ import annotations
 import polars as pl
 
 from slowstep.analyses.trace.measured import TraceMeasurements
+from slowstep.analyses.trace.parts import KERNELS
 from slowstep.analyses.trace.scenarios import COPIES_OVERLAPPED
 from slowstep.diagnosis.copy_sites import Held, held, site_name, site_rows, traffic
 from slowstep.diagnosis.rule import Answer, Judged, Rule
@@ -54,11 +55,12 @@ def judge_trace(m: TraceMeasurements) -> Answer:
             *site_rows(m, found),
             *traffic(m, found.copies),
             Evidence(name="the host waits for", value=_blocking(found), unit="share of copies"),
+            Evidence(name="copies take", value=_times_kernels(m, found), unit="of the kernels' time", threshold=1.0),
             steps_seen(m),
             Evidence(name="removed per step", value=removed_ms(m, COPIES_OVERLAPPED), unit="ms"),
         ),
         gain=replayed_gain(m, COPIES_OVERLAPPED, "copies run beside the kernels before them"),
-        fixes=_fixes(m),
+        fixes=_fixes(m, found),
     )
     # That copies are exposed is what happens, not why: a rule that knows why (pageable, repeated) leads where it claims the same.
     return Judged(finding=finding, counterfactual=None)
@@ -68,7 +70,13 @@ def _blocking(found: Held) -> float:
     return float(found.copies.filter(pl.col("blocking"))["count"].sum()) / max(int(found.copies["count"].sum()), 1)
 
 
-def _fixes(m: TraceMeasurements) -> tuple[Fix, ...]:
+def _times_kernels(m: TraceMeasurements, found: Held) -> float | None:
+    """From 1 on the link takes longer than the kernels: then no overlap can hide all of it."""
+    kernels_ns = m.share("compute", KERNELS) * m.window_ns
+    return float(found.copies["total_ns"].sum()) / kernels_ns if kernels_ns else None
+
+
+def _fixes(m: TraceMeasurements, found: Held) -> tuple[Fix, ...]:
     ahead = for_framework(
         m,
         torch="copy the next batch on a stream of its own while this step runs: pin_memory=True, .to(device, non_blocking=True)",
@@ -81,7 +89,9 @@ def _fixes(m: TraceMeasurements) -> tuple[Fix, ...]:
         tensorflow="copy pictures as uint8; tf.cast and tf.one_hot on the device, in the model",
         jax="copy pictures as uint8 and widen them inside jax.jit",
     )
-    return Fix(text=ahead), Fix(text=narrow)
+    less = "copy less: the copies take longer than the kernels, so overlap hides a part only; keep on the device what steps need again"
+    bound = (_times_kernels(m, found) or 0.0) >= 1.0
+    return (Fix(text=ahead), Fix(text=narrow), *((Fix(text=f"{less} (offloaded parameters, states)"),) if bound else ()))
 
 
 RULE = Rule(name=NAME, stages=("h2d",), judge_trace=judge_trace)

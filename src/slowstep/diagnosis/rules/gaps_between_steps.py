@@ -28,7 +28,17 @@ import polars as pl
 from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.analyses.trace.parts import LAUNCH
 from slowstep.diagnosis.rule import Answer, Judged, Rule
-from slowstep.diagnosis.trace_side import HOST_SHARE, by_step, for_framework, no_device, no_launches, place, share_interval, steps_seen
+from slowstep.diagnosis.trace_side import (
+    HOST_SHARE,
+    by_step,
+    for_framework,
+    host_work,
+    no_device,
+    no_launches,
+    place,
+    share_interval,
+    steps_seen,
+)
 from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
 
 NAME = "gaps-between-steps"
@@ -49,7 +59,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     gaps = gaps.filter(pl.col("between_steps") & pl.col("stage").is_in(STAGES_BETWEEN))
     share, low, high = share_interval(m, by_step(m, gaps["step"], gaps["ns"]))
     if share < HOST_SHARE:
-        missing = no_launches(m)
+        missing = no_launches(m, HOST_SHARE)
         return NotJudged(rule=NAME, reason=missing) if missing is not None else None
     parts = gaps.group_by("stage", "part", maintain_order=True).agg(pl.col("ns").sum()).sort("ns", descending=True)
     causes = gaps.group_by("part", "call", "operator", "where", maintain_order=True).agg(pl.col("ns").sum()).sort("ns", descending=True)
@@ -78,9 +88,8 @@ def judge_trace(m: TraceMeasurements) -> Answer:
 
 
 def _named(cause: dict[str, Any]) -> str | None:
-    """The range, operator or line that holds most of the gaps; None where the trace names none: calls that launch name nothing."""
-    name = cause["part"] if cause["part"] != LAUNCH else cause["operator"]
-    return place(name, cause["where"]) if name or cause["where"] else None
+    """The callback, range, operator or line that holds most of the gaps; None where the trace names none."""
+    return place(cause["part"], cause["where"]) if cause["part"] != LAUNCH else host_work(cause)
 
 
 def _row(m: TraceMeasurements, cause: dict[str, Any]) -> Evidence:

@@ -39,7 +39,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     found = [one for one in run_dries(m) if one.waits_for == "other" or (one.waits_for == "read-back" and not in_every_step(m, one))]
     share, low, high = share_interval(m, together_ns(m, found))
     if share < CLAIM:
-        missing = no_launches(m)
+        missing = no_launches(m, CLAIM)
         return NotJudged(rule=NAME, reason=missing) if missing is not None else None
     worst = found[0]
     others = f" and {len(found) - 1} more" if len(found) > 1 else ""

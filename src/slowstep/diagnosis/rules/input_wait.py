@@ -91,7 +91,7 @@ def _unseen(m: TraceMeasurements) -> Answer:
         return NotJudged(rule=NAME, reason=f"the trace shows no request for input: {remedy}")
     if not (requests["end_ns"] - requests["start_ns"]).max():
         return NotJudged(rule=NAME, reason="the trace gives all requests for input no length: record again, with a newer profiler")
-    missing = no_launches(m) if m.has_device else None
+    missing = no_launches(m, SHARE) if m.has_device else None
     return NotJudged(rule=NAME, reason=missing) if missing is not None else None
 
 

@@ -44,7 +44,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="d2h",
-        title=f"{site_name(found)} copies {_each_mb(found):,.1f} MB to the host at a time and holds the step for {share:.0%} of the time",
+        title=f"copies of {_each_mb(found):,.1f} MB to the host hold the step for {share:.0%} of the time ({site_name(found)})",
         share=share,
         share_low=low,
         share_high=high,

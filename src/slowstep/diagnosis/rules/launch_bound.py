@@ -19,6 +19,8 @@ What to try:
 
 from __future__ import annotations
 
+from collections import Counter
+
 import polars as pl
 
 from slowstep.analyses.trace.measured import TraceMeasurements
@@ -26,7 +28,7 @@ from slowstep.analyses.trace.parts import LAUNCH
 from slowstep.analyses.trace.scenarios import LAUNCHES_FREE
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
-from slowstep.diagnosis.trace_side import HOST_SHARE, by_step, for_framework, no_device, no_launches, place, share_interval, steps_seen
+from slowstep.diagnosis.trace_side import HOST_SHARE, by_step, for_framework, host_work, no_device, no_launches, share_interval, steps_seen
 from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
 
 NAME = "launch-bound"
@@ -45,7 +47,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     gaps = gaps.filter((pl.col("stage") == "compute") & (pl.col("part") == LAUNCH) & ~pl.col("between_steps"))
     share, low, high = share_interval(m, by_step(m, gaps["step"], gaps["ns"]))
     if share < HOST_SHARE:
-        missing = no_launches(m)
+        missing = no_launches(m, HOST_SHARE)
         return NotJudged(rule=NAME, reason=missing) if missing is not None else None
     long = gaps.filter(pl.col("ns") >= LONG_NS)
     long_share = float(long["ns"].sum()) / max(float(gaps["ns"].sum()), 1.0)
@@ -59,7 +61,8 @@ def judge_trace(m: TraceMeasurements) -> Answer:
         share_high=high,
         claims=(LAUNCH,),
         evidence=(
-            Evidence(name="idle before a launch", value=share, unit="share of window", threshold=HOST_SHARE, where=worst),
+            Evidence(name="idle before a launch", value=share, unit="share of window", threshold=HOST_SHARE),
+            Evidence(name="most of it before", value=worst, unit=""),
             Evidence(name="of it in stretches of 1 ms and more", value=long_share, unit="share", threshold=0.5),
             *_launches(m),
             steps_seen(m),
@@ -80,12 +83,13 @@ def _gain(m: TraceMeasurements, long_share: float) -> Gain:
 
 
 def _worst(gaps: pl.DataFrame) -> str | None:
-    """The operator and line before which most of it stands; None where the trace names neither."""
-    named = gaps.filter(pl.col("operator").is_not_null() | pl.col("where").is_not_null())
-    if not named.height:
-        return None
-    worst = named.group_by("operator", "where", maintain_order=True).agg(pl.col("ns").sum()).sort("ns", descending=True).row(0, named=True)
-    return place(worst["operator"], worst["where"])
+    """The operator, range or line before which most of it stands; None where the trace names none."""
+    sums = gaps.group_by("call", "operator", "where", maintain_order=True).agg(pl.col("ns").sum())
+    named: Counter[str] = Counter()
+    for row in sums.iter_rows(named=True):
+        if (name := host_work(row)) is not None:
+            named[name] += row["ns"]
+    return named.most_common(1)[0][0] if named else None
 
 
 def _title(m: TraceMeasurements, share: float, long_share: float, worst: str | None) -> str:
@@ -126,7 +130,11 @@ def _us(values_ns: pl.Series) -> float | None:
 
 
 def _fixes(m: TraceMeasurements, worst: str | None) -> tuple[Fix, ...]:
-    look = (Fix(text=f"move what the host computes at {worst} out of the step, or onto the device"),) if worst is not None else ()
+    look = (
+        (Fix(text=f"find out what the host does around {worst} (Python, locks, other threads), and take it out of the step"),)
+        if worst is not None
+        else ()
+    )
     graph = for_framework(
         m,
         torch="capture the step as a CUDA graph: torch.cuda.make_graphed_callables, or torch.compile(backend='cudagraphs')",
