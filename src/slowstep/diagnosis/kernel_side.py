@@ -46,6 +46,12 @@ def claim_of(m: TraceMeasurements, stage: str, part: str, what: str, ns: Floats)
     return part if float(ns.sum()) >= MOST * held else piece(part, what)
 
 
+def gaps_share(m: TraceMeasurements) -> float:
+    """Share of the window in which the device had nothing to do: what no cause of its gaps can exceed."""
+    gaps = m.table("gaps")
+    return int((gaps["end_ns"] - gaps["start_ns"]).sum()) / max(m.window_ns, 1)
+
+
 def kernel_rows(m: TraceMeasurements, rows: pl.DataFrame, most: int = 3) -> tuple[Evidence, ...]:
     """The costliest kernels as evidence: the share of the window that each takes, and whose they are."""
     worst = rows.sort("total_ns", descending=True).head(most)

@@ -1,4 +1,4 @@
-"""Rules about what the device's kernels are: each fires on measurements made for it, stays silent close by, and says when it cannot judge."""
+"""Rules about what the device's kernels are: each fires on what was made for it, stays silent close by, or says that it cannot judge."""
 
 from __future__ import annotations
 
@@ -169,7 +169,11 @@ def test_sizes_that_miss_the_tensor_cores_are_found_with_their_shapes():
 def test_kernels_that_read_less_than_16_bytes_at_once_are_found_by_their_name():
     narrow = half(200.0) | {"name": "cutlass_80_tensorop_bf16_s16816gemm_bf16_64x64_32x6_nn_align2"}
 
-    assert finding("tensor_core_misaligned_shapes", busy(narrow, half(500.0))).share == pytest.approx(0.2)
+    found = finding("tensor_core_misaligned_shapes", busy(narrow, half(500.0), replay={ALIGNED_SHAPES: 100.0}))
+
+    assert found.share == pytest.approx(0.2)
+    assert found.gain.predicted is None
+    assert "is not known" in found.gain.assumes
 
 
 @pytest.mark.parametrize(
@@ -334,7 +338,11 @@ def test_gaps_between_long_kernels_do_not_tell_of_a_small_batch():
 
 
 def test_without_runtime_calls_small_batches_are_not_judged():
-    assert "runtime" in reason("small_batch", busy(recorded=EVERYTHING - {"runtime"}))
+    idle = [{"step": step, "stage": "unattributed", "part": "nothing recorded", "end_ms": 60.0} for step in range(10)]
+    m = made_measured(ledger={("unattributed", "nothing recorded"): 60.0}, recorded=EVERYTHING - {"runtime"}, tables={"gaps": idle})
+
+    assert "runtime" in reason("small_batch", m)
+    assert judge("small_batch", busy(recorded=EVERYTHING - {"runtime"})) is None
 
 
 # claims

@@ -135,11 +135,15 @@ def test_without_stacks_the_operator_is_found_and_the_option_named():
 def test_unknown_places_are_not_judged():
     operators = [{"name": "aten::mm", "host_total_ms": 1.0, "host_self_ms": 1.0, "on_host": None}]
 
-    assert "where operators ran" in reason("operation-on-host", made_measured(tables={"operators": operators}))
+    m = made_measured(ledger={("compute", LAUNCH): 6.0}, tables={"operators": operators, "gaps": gaps(6.0)})
+
+    assert "where operators ran" in reason("operation-on-host", m)
+    assert judge("operation-on-host", made_measured(tables={"operators": operators})) is None
 
 
 def test_kernels_without_launches_leave_the_host_unknown():
     assert "83%" in reason("operation-on-host", on_host(1.0, coverage={"kernels_with_launch": 0.83}))
+    assert judge("operation-on-host", made_measured(coverage={"kernels_with_launch": 0.83})) is None
 
 
 # recompilation
@@ -195,7 +199,12 @@ def test_without_a_device_compiling_is_found_on_the_host():
 
 
 def test_a_trace_of_the_device_alone_does_not_tell_of_compiling():
-    assert "TORCH_LOGS=recompiles" in reason("recompilation", made_measured(recorded={"device", "runtime"}, facts=TORCH))
+    shown = {"recorded": {"device", "runtime"}, "facts": TORCH}
+
+    assert "TORCH_LOGS=recompiles" in reason(
+        "recompilation", made_measured(ledger={("compute", LAUNCH): 3.0}, tables={"gaps": gaps(3.0)}, **shown)
+    )
+    assert judge("recompilation", made_measured(**shown)) is None
 
 
 # loss-scaling-gaps
@@ -242,17 +251,22 @@ def test_a_scaler_that_does_not_let_the_device_run_dry_is_no_finding():
 
 
 def test_a_float16_training_without_operators_is_not_judged():
-    m = made_measured(recorded={"device", "runtime"}, tables={"kernels": [HALF]})
+    idle = {"ledger": {("compute", LAUNCH): 3.0}, "recorded": {"device", "runtime"}}
+    m = made_measured(tables={"kernels": [HALF], "gaps": gaps(3.0)}, **idle)
 
     assert "no operators" in reason("loss-scaling-gaps", m)
 
 
 def test_tensorflows_loss_scaling_is_not_judged():
-    assert "TensorFlow" in reason("loss-scaling-gaps", made_measured(tables={"kernels": [HALF]}, facts={"framework": "tensorflow"}))
+    tables = {"kernels": [HALF], "gaps": gaps(3.0)}
+    m = made_measured(ledger={("compute", LAUNCH): 3.0}, tables=tables, facts={"framework": "tensorflow"})
+
+    assert "TensorFlow" in reason("loss-scaling-gaps", m)
 
 
 def test_a_training_in_another_precision_needs_no_scaler():
-    m = made_measured(recorded={"device", "runtime"}, tables={"kernels": [HALF | {"precision": "bfloat16"}]})
+    tables = {"kernels": [HALF | {"precision": "bfloat16"}], "gaps": gaps(3.0)}
+    m = made_measured(ledger={("compute", LAUNCH): 3.0}, recorded={"device", "runtime"}, tables=tables)
 
     assert judge("loss-scaling-gaps", m) is None
 
@@ -303,7 +317,9 @@ def test_every_runtimes_calls_are_known(call):
 
 
 def test_without_runtime_calls_allocating_is_not_judged():
-    assert "runtime" in reason("allocator-churn", made_measured(recorded=EVERYTHING - {"runtime"}))
+    m = made_measured(ledger={("compute", LAUNCH): 3.0}, recorded=EVERYTHING - {"runtime"}, tables={"gaps": gaps(3.0)})
+
+    assert "runtime" in reason("allocator-churn", m)
 
 
 # exposed-communication and small-collectives

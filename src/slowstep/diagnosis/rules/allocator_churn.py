@@ -55,7 +55,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     gaps = gaps.with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
     share, low, high = share_interval(m, by_step(m, gaps["step"], gaps["ns"]))
     if share < CLAIM:
-        missing = no_launches(m)
+        missing = no_launches(m, CLAIM)
         return NotJudged(rule=NAME, reason=missing) if missing is not None else None
     sites = gaps.group_by("call", "operator", "where", maintain_order=True).agg(pl.col("ns").sum()).sort("ns", descending=True)
     worst = place(sites["call"][0], sites["where"][0] or sites["operator"][0])

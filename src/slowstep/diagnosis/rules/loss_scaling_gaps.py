@@ -22,7 +22,7 @@ import polars as pl
 
 from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.analyses.trace.scenarios import NO_LOSS_SCALING
-from slowstep.diagnosis.kernel_side import claim_of, compute_kernels
+from slowstep.diagnosis.kernel_side import claim_of, compute_kernels, gaps_share
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import CLAIM, by_step, no_device, no_launches, share_interval, steps_seen, with_stacks
@@ -76,13 +76,14 @@ def _not_seen(m: TraceMeasurements, reads: pl.DataFrame) -> str | None:
     """Why no read-back was seen where there may be some: in a training in float16 whose host calls are not all there."""
     kernels = compute_kernels(m)
     in_float16 = int(kernels.filter(pl.col("precision") == "float16")["total_ns"].sum()) / max(int(kernels["total_ns"].sum()), 1)
-    if reads.height or in_float16 < SIXTEEN_BIT:
-        return None if in_float16 < SIXTEEN_BIT else no_launches(m)
+    idle = gaps_share(m)
+    if reads.height or in_float16 < SIXTEEN_BIT or idle < CLAIM:
+        return None
     if (m.facts.framework or "").lower() in ("tensorflow", "keras"):
         return "TensorFlow's loss scaling cannot be told from other work in a trace: compare with mixed_bfloat16, which needs none"
     if "operators" not in m.facts.recorded:
         return "the trace has no operators, by which the scaler's check is known: record with ProfilerActivity.CPU as well"
-    return no_launches(m)
+    return no_launches(m, CLAIM)
 
 
 def _claims(m: TraceMeasurements, reads: pl.DataFrame) -> tuple[str, ...]:

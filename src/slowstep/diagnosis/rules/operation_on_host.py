@@ -24,7 +24,7 @@ import polars as pl
 
 from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.analyses.trace.scenarios import HOST_OPERATIONS_ON_DEVICE
-from slowstep.diagnosis.kernel_side import claim_of
+from slowstep.diagnosis.kernel_side import claim_of, gaps_share
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import (
@@ -54,7 +54,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     gaps = _gaps_on_host(m)
     share, low, high = share_interval(m, by_step(m, gaps["step"], gaps["ns"]))
     if share < HOST_SHARE:
-        missing = _no_operators(m) or no_launches(m)
+        missing = no_launches(m, HOST_SHARE) or _no_operators(m)
         return NotJudged(rule=NAME, reason=missing) if missing is not None else None
     sites = gaps.group_by("operator", "where", maintain_order=True).agg(pl.col("ns").sum()).sort("ns", descending=True)
     worst = place(sites["operator"][0], sites["where"][0])
@@ -103,7 +103,7 @@ def _claims(m: TraceMeasurements, gaps: pl.DataFrame) -> tuple[str, ...]:
 
 def _no_operators(m: TraceMeasurements) -> str | None:
     operators = m.table("operators")
-    if operators.height and operators["on_host"].is_not_null().any():
+    if operators["on_host"].is_not_null().any() or gaps_share(m) < HOST_SHARE:
         return None
     ask = for_framework(
         m,

@@ -25,7 +25,7 @@ import polars as pl
 from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.analyses.trace.parts import FORWARD, piece
 from slowstep.analyses.trace.scenarios import NO_COMPILATION
-from slowstep.diagnosis.kernel_side import claim_of
+from slowstep.diagnosis.kernel_side import claim_of, gaps_share
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import CLAIM, by_step, for_framework, no_device, place, share_interval, steps_seen, with_stacks
@@ -74,7 +74,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
 
 
 def _not_shown(m: TraceMeasurements) -> str | None:
-    if m.facts.recorded & SHOWN_BY or m.table("compilations").height:
+    if m.facts.recorded & SHOWN_BY or m.table("compilations").height or (m.has_device and gaps_share(m) < CLAIM):
         return None
     ask = for_framework(
         m,

@@ -144,7 +144,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     share, low, high = trace_share_interval(m, per_step(m, "compute", LAUNCH))
     short = int(launches["short_kernels"].sum()) / max(int(launches["kernels"].sum()), 1)
     if share < DOMINATES or short < DOMINATES:
-        missing = no_launches(m)
+        missing = no_launches(m, DOMINATES)
         return NotJudged(rule=NAME, reason=missing) if missing is not None else None
     finding = Finding(
         rule=NAME,

@@ -8,7 +8,8 @@ Why it costs:
     NVIDIA's guide on matrix multiplication: Tensor Cores want all sizes in multiples of 16 bytes; older cuBLAS and cuDNN do not use them
     otherwise, newer ones use them at a lower rate. On an A100 multiples of 128 bytes are best.
 How the gain is predicted:
-    The steps are replayed with these kernels at the rate of aligned ones.
+    The steps are replayed with the kernels that miss the Tensor Cores at the rate of aligned ones. Where most of the time is that of
+    kernels that use them slowly, the gain is unknown.
 When it is wrong:
     Padding computes more than before: a size of 3 padded to 8 costs more than it spares. Products with a vector are left out, as no padding
     helps them. Sizes of the first convolution (3 colours) and the last layer are given by the data, and are rarely worth it.
@@ -27,11 +28,13 @@ from slowstep.diagnosis.kernel_side import SIXTEEN_BIT, compute_kernels, kernel_
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import CLAIM, for_framework, no_device, share_interval, steps_seen
-from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
 
 NAME = "tensor-core-misaligned-shapes"
 # CUTLASS writes how many elements a kernel reads at once into its name, cuBLAS calls the same ldg; of several numbers the first input's.
 AT_ONCE = r"(?:_align[abc]?|_ldg)(\d+)(?:_|$)"
+# The replay has a time for kernels that would change to Tensor Cores; of those that use them slowly nobody knows what they would gain.
+MOSTLY = 0.5
 PRECISIONS = (*SIXTEEN_BIT, "tf32")
 
 
@@ -65,13 +68,21 @@ def judge_trace(m: TraceMeasurements) -> Answer:
             Evidence(name="sizes should be multiples of", value=worst["why_not"] or named, unit="", threshold=MULTIPLE[worst["precision"]]),
             *kernel_rows(m, found),
             steps_seen(m),
-            Evidence(name="removed per step", value=removed_ms(m, ALIGNED_SHAPES), unit="ms"),
+            Evidence(name="removed per step", value=removed_ms(m, ALIGNED_SHAPES) if without >= MOSTLY else None, unit="ms"),
         ),
-        gain=replayed_gain(m, ALIGNED_SHAPES, "these kernels run at the rate of aligned ones; what padding adds is not counted"),
+        gain=_gain(m, without),
         fixes=_fixes(m, worst["class"], named),
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=None)
+
+
+def _gain(m: TraceMeasurements, without: float) -> Gain:
+    assumes = "these kernels run at the rate of aligned ones; what padding adds is not counted"
+    if without >= MOSTLY:
+        return replayed_gain(m, ALIGNED_SHAPES, assumes)
+    why = "gain not judged: most of these kernels use the Tensor Cores, and by how much they miss their full rate is not known"
+    return Gain(predicted=None, low=None, high=None, assumes=f"{assumes} ({why})")
 
 
 def _unknown(m: TraceMeasurements, able: pl.DataFrame) -> Answer:
