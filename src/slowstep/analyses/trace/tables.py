@@ -202,6 +202,33 @@ PLACEMENT = Table(
         column("share", pl.Float64, "of the place's time"),
     ),
 )
+COMPILATIONS = Table(
+    name="compilations",
+    row="One row per stretch of a step in which a host thread compiled a function or loaded code that was compiled for the first time.",
+    columns=(
+        STEP,
+        START,
+        END,
+        column("name", pl.String, "name of the outermost range as in the trace"),
+        THREAD,
+        WHERE,
+        column("exposed_ns", pl.Int64, "of it, while the device had nothing to do; without a device all of it"),
+        column("part", pl.String, "part of the ledger to which most of that was charged", nullable=True),
+    ),
+)
+LOSS_SCALING = Table(
+    name="loss_scaling",
+    row="One row per read-back by which a gradient scaler learns whether gradients overflowed.",
+    columns=(
+        STEP,
+        START,
+        END,
+        THREAD,
+        WHERE,
+        column("run_dry_ns", pl.Int64, "time for which the device then had nothing to do because of it"),
+        column("part", pl.String, "part of the ledger to which most of that was charged", nullable=True),
+    ),
+)
 REPLAY = Table(
     name="replay",
     row="One row per scenario and replayed step.",
@@ -231,5 +258,7 @@ TRACE_MEASUREMENT_TABLES: tuple[Table, ...] = (
     MEMORY,
     LOADER,
     PLACEMENT,
+    COMPILATIONS,
+    LOSS_SCALING,
     REPLAY,
 )

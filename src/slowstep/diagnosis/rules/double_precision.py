@@ -2,13 +2,16 @@
 
 What it sees:
     At least half of the elements of the optimizer's parameters are float64 (recorded at its first call), and compute holds at least 3 % of
-    the window.
+    the window. In a profiler's trace: float64 kernels of the device, or operators with float64 inputs on the host where there is no
+    device, hold at least 3 % of the window, the least that a finding may claim.
 Why it costs:
     Twice the bytes for memory and caches, half the numbers per vector instruction; and torch's fast convolutions (oneDNN) know no float64.
+    Devices do float64 at a half (A100, H100) to a 64th (boards for graphics) of their rate for float32 (NVIDIA's datasheets).
 How the gain is predicted:
     r is compute times (1 - 1/ratio). How many times as long float64 takes was measured by benchmarks/double_precision.py, one core, 16
     samples: convolutions 2.6 to 3.0, other layers 1.4 to 2.4; with one sample 1.04 to 2.0. Which of them it is is told by the share of the
-    forward's stacks that stand in convolutions. B is what the loader's workers need per step.
+    forward's stacks that stand in convolutions. B is what the loader's workers need per step. From a trace: the steps are replayed with
+    the float64 kernels in float32.
 When it is wrong:
     Small tensors cost what their dispatch costs, whatever they hold: then the gain is little. Some computations (long sums, matrix
     inverses, physics) need float64.
@@ -18,18 +21,35 @@ What to try:
 
 from __future__ import annotations
 
+import numpy as np
+import polars as pl
+
 from slowstep.analyses.ledger import CORE
 from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.steps import Floats
+from slowstep.analyses.trace.measured import TraceMeasurements
+from slowstep.analyses.trace.parts import BACKWARD, FORWARD, OPTIMIZER, piece
+from slowstep.analyses.trace.scenarios import SINGLE_PRECISION
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
+from slowstep.diagnosis.kernel_side import compute_kernels, kernel_claims, kernel_rows, kernels_ns
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
+from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
+from slowstep.diagnosis.trace_side import no_device, per_step, steps_seen
+from slowstep.diagnosis.trace_side import share_interval as trace_share_interval
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE, producers_beside_ns
-from slowstep.findings import Evidence, Finding, Fix
+from slowstep.findings import Evidence, Finding, Fix, NotJudged
 
 NAME = "double-precision"
 MOSTLY = 0.5
 # float64 time / float32 time by benchmarks/double_precision.py: expected, at worse, at better.
 CONVOLUTIONS = (2.8, 1.7, 3.3)
 OTHERS = (1.9, 1.1, 2.4)
+FIXES = (
+    Fix(text="model.float(), and batches as float32 (np.float32 in the dataset, or .float())", changes_numerics=True),
+    Fix(text="keep float64 for the few operations that need it, and cast around them", changes_numerics=True),
+)
+# What a trace without a device charges to operators.
+HOST_PARTS = (FORWARD, BACKWARD, OPTIMIZER)
 
 
 def judge(m: Measurements) -> Answer:
@@ -60,10 +80,7 @@ def judge(m: Measurements) -> Answer:
             Evidence(name="removed per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
         ),
         gain=predict(m, counterfactual),
-        fixes=(
-            Fix(text="model.float(), and batches as float32 (np.float32 in the dataset, or .float())", changes_numerics=True),
-            Fix(text="keep float64 for the few operations that need it, and cast around them", changes_numerics=True),
-        ),
+        fixes=FIXES,
     )
     return Judged(finding=finding, counterfactual=counterfactual)
 
@@ -87,4 +104,51 @@ def _counterfactual(m: Measurements) -> Counterfactual:
     )
 
 
-RULE = Rule(name=NAME, stages=("compute",), judge=judge)
+def judge_trace(m: TraceMeasurements) -> Answer:
+    """Whether kernels, or without a device operators, compute in float64."""
+    missing = no_device(m)
+    if missing is not None:
+        return NotJudged(rule=NAME, reason=missing)
+    found = compute_kernels(m).filter(pl.col("precision") == "float64")
+    share, low, high = trace_share_interval(m, kernels_ns(m, found) if m.has_device else _on_host_ns(m, "float64"))
+    if share < CLAIM:
+        return _unknown(m)
+    what = "kernels" if m.has_device else "operators on the host"
+    finding = Finding(
+        rule=NAME,
+        stage="compute",
+        title=f"{what} compute in float64 for {share:.0%} of the time",
+        share=share,
+        share_low=low,
+        share_high=high,
+        claims=kernel_claims(found) if m.has_device else tuple(piece(part, "float64") for part in HOST_PARTS if m.share("compute", part)),
+        evidence=(
+            Evidence(name=f"float64 {what}", value=share, unit="share of window", threshold=CLAIM),
+            *kernel_rows(m, found),
+            steps_seen(m),
+            Evidence(name="removed per step", value=removed_ms(m, SINGLE_PRECISION), unit="ms"),
+        ),
+        gain=replayed_gain(m, SINGLE_PRECISION, "the same work in float32"),
+        fixes=FIXES,
+    )
+    return Judged(finding=finding, counterfactual=None)
+
+
+def _on_host_ns(m: TraceMeasurements, precision: str) -> Floats:
+    """Of the operators' time in each step what falls to those with inputs of a precision. Shape (steps,)."""
+    placed = m.table("placement").filter((pl.col("place") == "host") & (pl.col("precision") == precision))
+    return np.asarray(per_step(m, "compute", *HOST_PARTS) * float(placed["share"].sum()))
+
+
+def _unknown(m: TraceMeasurements) -> Answer:
+    """Where as much time as a finding needs is spent in a precision that the trace does not tell."""
+    unknown = kernels_ns(m, compute_kernels(m).filter(pl.col("precision").is_null())) if m.has_device else _on_host_ns(m, "unknown")
+    share = trace_share_interval(m, unknown)[0]
+    # Names of float64 kernels nearly always tell it (dgemm, <double>): a few that tell nothing are no reason for doubt.
+    if share < MOSTLY:
+        return None
+    why = f"the precision of what takes {share:.0%} of the time is not in the trace"
+    return NotJudged(rule=NAME, reason=f"{why}: record with record_shapes=True, which writes the inputs' types")
+
+
+RULE = Rule(name=NAME, stages=("compute",), judge=judge, judge_trace=judge_trace)

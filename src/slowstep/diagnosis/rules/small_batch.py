@@ -3,26 +3,36 @@
 What it sees:
     The fixed cost of the training thread's own work is at least half of the step. It is measured where steps of different sizes were seen
     (the last batch of an epoch), by the line through their durations; else it is known only between bounds: the optimizer's time, and
-    that plus an upper bound for dispatching every operation of forward and backward.
+    that plus an upper bound for dispatching every operation of forward and backward. In a profiler's trace: the device waits for launches
+    for at least half of the steps, and at least half of its kernels are shorter than their launch.
 Why it costs:
     Optimizer, dispatching operations, receiving a batch and Python between them cost the same for two samples as for twenty.
 How the gain is predicted:
     Per sample: with a batch k times as large the fixed cost is paid once per k batches. k is the smallest power of two that brings it under
-    a fifth of the step, at most 8. B is what the loader's workers need for as many samples.
+    a fifth of the step, at most 8. B is what the loader's workers need for as many samples. From a trace: steps with twice the samples
+    are replayed, in which launches and the gaps between them do not grow.
 When it is wrong:
     The cost per sample is assumed to fall by a tenth (5 % more to 60 % less in the interval): small operations do not fill the vector
     units, large ones not the caches. A larger batch needs more memory, and
-    may need another learning rate: it changes the numerics.
+    may need another learning rate: it changes the numerics. Launches are slower under a profiler than without.
 What to try:
     A larger batch size; a fused or foreach optimizer; torch.compile.
 """
 
 from __future__ import annotations
 
+import polars as pl
+
 from slowstep.analyses.fixed_cost import FixedCost
 from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.trace.measured import TraceMeasurements
+from slowstep.analyses.trace.parts import LAUNCH
+from slowstep.analyses.trace.scenarios import LARGER_BATCH
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
+from slowstep.diagnosis.trace_side import no_device, no_launches, per_step, steps_seen
+from slowstep.diagnosis.trace_side import share_interval as trace_share_interval
 from slowstep.diagnosis.trainer_side import producers_beside_ns
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 
@@ -125,4 +135,45 @@ def _counterfactual(m: Measurements, cost: FixedCost, fixed: float, factor: int,
     )
 
 
-RULE = Rule(name=NAME, stages=("compute",), judge=judge)
+def judge_trace(m: TraceMeasurements) -> Answer:
+    """Whether launching takes most of the steps, and the kernels are too short to hide it."""
+    missing = no_device(m)
+    if missing is not None or not m.has_device:
+        return NotJudged(rule=NAME, reason=missing) if missing is not None else None
+    launches = m.table("launches").filter(pl.col("short_kernels").is_not_null())
+    share, low, high = trace_share_interval(m, per_step(m, "compute", LAUNCH))
+    short = int(launches["short_kernels"].sum()) / max(int(launches["kernels"].sum()), 1)
+    if share < DOMINATES or short < DOMINATES:
+        missing = no_launches(m, DOMINATES)
+        return NotJudged(rule=NAME, reason=missing) if missing is not None else None
+    finding = Finding(
+        rule=NAME,
+        stage="compute",
+        title=f"the device waits {share:.0%} of the time for launches of kernels that are shorter than those: batches are too small for it",
+        share=share,
+        share_low=low,
+        share_high=high,
+        claims=(LAUNCH,),
+        evidence=(
+            Evidence(name="idle before a launch", value=share, unit="share of window", threshold=DOMINATES),
+            Evidence(name="kernels shorter than their launch", value=short, unit="share of kernels", threshold=DOMINATES),
+            Evidence(name="kernels", value=int(launches["kernels"].sum()) / max(launches.height, 1), unit="per step"),
+            Evidence(name="batch size", value=m.batch_size, unit="samples", where=m.batch_size_from),
+            steps_seen(m),
+            Evidence(name="removed per sample's step", value=removed_ms(m, LARGER_BATCH), unit="ms"),
+        ),
+        gain=replayed_gain(m, LARGER_BATCH, "twice the samples in a step take the launches and gaps of one"),
+        fixes=_trace_fixes(m),
+    )
+    return Judged(finding=finding, counterfactual=None)
+
+
+def _trace_fixes(m: TraceMeasurements) -> tuple[Fix, ...]:
+    size = f"batch size {2 * m.batch_size} instead of {m.batch_size}" if m.batch_size is not None else "twice the batch size, or more"
+    return (
+        Fix(text=f"{size} (memory permitting; scale the learning rate)", lever="batch-size", changes_numerics=True),
+        Fix(text="CUDA graphs (torch.compile(mode='reduce-overhead')) or a compiled step: both lower the cost of launching itself"),
+    )
+
+
+RULE = Rule(name=NAME, stages=("compute",), judge=judge, judge_trace=judge_trace)

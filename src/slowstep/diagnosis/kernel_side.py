@@ -1,0 +1,83 @@
+"""What the rules about kernels of a trace have in common: the time of some of the table `kernels`, and what they claim of the ledger."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import polars as pl
+
+from slowstep.analyses.steps import Floats
+from slowstep.analyses.trace.measured import TraceMeasurements
+from slowstep.analyses.trace.parts import KERNELS, piece
+from slowstep.diagnosis.trace_side import per_step
+from slowstep.findings import Evidence
+
+# A finding about a piece of a part of the ledger takes the part as a whole where it is most of it: then what others say of that part is
+# the same in other words.
+MOST: Final = 0.5
+UNKNOWN: Final = "unknown precision"
+SIXTEEN_BIT: Final = ("float16", "bfloat16")
+
+
+def compute_kernels(m: TraceMeasurements) -> pl.DataFrame:
+    """The rows of the table `kernels` that the ledger's part `kernels` is made of: all but collectives."""
+    return m.table("kernels").filter(pl.col("class") != "collective")
+
+
+def kernels_ns(m: TraceMeasurements, rows: pl.DataFrame) -> Floats:
+    """Time of the ledger's part `kernels` that falls to some rows of `compute_kernels`. Shape (steps,), ns.
+
+    They get of each step the share that they have of all kernels' time: streams that work side by side count once, as in the ledger.
+    """
+    total = float(compute_kernels(m)["total_ns"].sum())
+    return np.asarray(per_step(m, "compute", KERNELS) * (float(rows["total_ns"].sum()) / total if total else 0.0))
+
+
+def kernel_claims(rows: pl.DataFrame) -> tuple[str, ...]:
+    """What a finding about these rows of the table `kernels` claims: the pieces of the part `kernels`, by class and precision."""
+    kinds = rows.select("class", pl.col("precision").fill_null(UNKNOWN)).unique().sort("class", "precision")
+    return tuple(piece(KERNELS, f"{kind}, {precision}") for kind, precision in kinds.iter_rows())
+
+
+def claim_of(m: TraceMeasurements, stage: str, part: str, what: str, ns: Floats) -> str:
+    """The claim of a finding that removes `ns` (shape (steps,)) of a part: the part where that is most of it, else a piece of it."""
+    held = float(per_step(m, stage, part).sum())
+    return part if float(ns.sum()) >= MOST * held else piece(part, what)
+
+
+def gaps_share(m: TraceMeasurements) -> float:
+    """Share of the window in which the device had nothing to do: what no cause of its gaps can exceed."""
+    gaps = m.table("gaps")
+    return int((gaps["end_ns"] - gaps["start_ns"]).sum()) / max(m.window_ns, 1)
+
+
+def kernel_rows(m: TraceMeasurements, rows: pl.DataFrame, most: int = 3) -> tuple[Evidence, ...]:
+    """The costliest kernels as evidence: the share of the window that each takes, and whose they are."""
+    worst = rows.sort("total_ns", descending=True).head(most)
+    return tuple(
+        Evidence(
+            name=f"{_short(row['name'])} ({row['count']} runs)",
+            value=float(kernels_ns(m, worst[at]).sum()) / max(m.window_ns, 1),
+            unit="share of window",
+            where=whose(row["operator"], row["where"], row["shapes"]),
+        )
+        for at, row in enumerate(worst.iter_rows(named=True))
+    )
+
+
+def whose(operator: str | None, where: str | None, shapes: str | None) -> str | None:
+    """The operator of a kernel with its shapes and line, as far as they are known: "aten::mm [[64, 512], [512, 30522]] at train.py:12"."""
+    known = " ".join(word for word in (operator, shapes) if word)
+    return " at ".join(word for word in (known, where) if word) or None
+
+
+def sixteen_bit_share(rows: pl.DataFrame) -> float | None:
+    """Share of the kernels' time that is spent in 16 bit; None where the precision of none is known."""
+    known = rows.filter(pl.col("precision").is_not_null())
+    total = int(known["total_ns"].sum())
+    return int(known.filter(pl.col("precision").is_in(SIXTEEN_BIT))["total_ns"].sum()) / total if total else None
+
+
+def _short(name: str, most: int = 60) -> str:
+    return name if len(name) <= most else name[: most - 3] + "..."

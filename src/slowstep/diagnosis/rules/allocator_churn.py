@@ -1,0 +1,131 @@
+"""Device memory is allocated and freed inside the steps.
+
+What it sees:
+    cudaMalloc, cudaFree, cudaHostAlloc and their like inside steps, with the device having nothing to do while they run or after them:
+    at least 3 % of the window, the least that a finding may claim; nobody else has a mark for this.
+Why it costs:
+    cudaFree waits until all work launched before is done, and cudaMalloc takes 0.1 to several ms. The framework's allocator keeps what it
+    once had, so that a training whose shapes repeat needs none of these calls after its first steps.
+How the gain is predicted:
+    The steps are replayed without these calls.
+When it is wrong:
+    In the first steps, and after a validation with other shapes, the allocator must still grow: a trace that begins there shows
+    calls that later steps do not have. Memory that is really too small for the model is freed and asked for again whatever is set.
+What to try:
+    Segments that can grow, the same shapes in every step, no empty_cache() in the loop.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from slowstep.analyses.trace.measured import TraceMeasurements
+from slowstep.analyses.trace.scenarios import NO_ALLOCATOR_CALLS
+from slowstep.diagnosis.kernel_side import claim_of
+from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
+from slowstep.diagnosis.trace_side import (
+    CLAIM,
+    by_step,
+    for_framework,
+    no_device,
+    no_launches,
+    place,
+    share_interval,
+    steps_seen,
+    with_stacks,
+)
+from slowstep.findings import Evidence, Finding, Fix, NotJudged
+
+NAME = "allocator-churn"
+STAGES = ("compute", "d2h")
+# CUDA's and ROCm's calls that ask for memory or give it back; those of a memory pool (Async) neither wait nor ask the system.
+ALLOCATES = r"^(cuda|cu|hip)(Ext|Mem|Host)*(Malloc|Alloc|Free|Create|Map|Unmap|Release)"
+ASYNC = r"Async"
+FREES = r"Free|Unmap|Release"
+
+
+def judge_trace(m: TraceMeasurements) -> Answer:
+    """Whether allocating device memory holds the steps."""
+    missing = no_device(m)
+    if missing is not None or not m.has_device:
+        return NotJudged(rule=NAME, reason=missing) if missing is not None else None
+    call = pl.col("call").fill_null("")
+    gaps = m.table("gaps").filter(pl.col("stage").is_in(STAGES) & call.str.contains(ALLOCATES) & ~call.str.contains(ASYNC))
+    gaps = gaps.with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
+    share, low, high = share_interval(m, by_step(m, gaps["step"], gaps["ns"]))
+    if share < CLAIM:
+        missing = no_launches(m, CLAIM)
+        return NotJudged(rule=NAME, reason=missing) if missing is not None else None
+    sites = gaps.group_by("call", "operator", "where", maintain_order=True).agg(pl.col("ns").sum()).sort("ns", descending=True)
+    worst = place(sites["call"][0], sites["where"][0] or sites["operator"][0])
+    memory, steps = m.table("memory"), max(m.table("steps").height, 1)
+    calls = int(memory["allocator_calls"].sum()) / steps if memory.height else None
+    finding = Finding(
+        rule=NAME,
+        stage="compute",
+        title=f"device memory is allocated and freed inside the steps ({worst}), and the device waits: {share:.0%} of the time",
+        share=share,
+        share_low=low,
+        share_high=high,
+        claims=_claims(m, gaps),
+        evidence=(
+            Evidence(name="device idle for allocator calls", value=share, unit="share of window", threshold=CLAIM, where=worst),
+            *(
+                Evidence(name=row["call"], value=row["ns"] / m.window_ns, unit="share of window", where=row["where"] or row["operator"])
+                for row in sites.head(3).iter_rows(named=True)
+            ),
+            Evidence(name="allocator calls", value=calls, unit="per step"),
+            Evidence(name="host time in them", value=_host_ms(memory, steps), unit="ms per step"),
+            Evidence(name="most memory held", value=_held_gb(memory), unit="GB"),
+            steps_seen(m),
+            Evidence(name="removed per step", value=removed_ms(m, NO_ALLOCATOR_CALLS), unit="ms"),
+        ),
+        gain=replayed_gain(m, NO_ALLOCATOR_CALLS, "the allocator's cache serves every step"),
+        fixes=_fixes(m, bool(gaps["call"].str.contains(FREES).any()), with_stacks(m, sites["where"].to_list())),
+        names_cause=True,
+    )
+    return Judged(finding=finding, counterfactual=None)
+
+
+def _claims(m: TraceMeasurements, gaps: pl.DataFrame) -> tuple[str, ...]:
+    found = gaps.select("stage", "part").unique().sort("stage", "part")
+    return tuple(
+        claim_of(m, stage, part, "allocator calls", by_step(m, rows["step"], rows["ns"]))
+        for stage, part in found.iter_rows()
+        for rows in (gaps.filter((pl.col("stage") == stage) & (pl.col("part") == part)),)
+    )
+
+
+def _host_ms(memory: pl.DataFrame, steps: int) -> float | None:
+    return float(memory["allocator_ns"].sum()) / 1e6 / steps if memory.height else None
+
+
+def _held_gb(memory: pl.DataFrame) -> float | None:
+    held = memory.filter(pl.col("device") >= 0)["peak_reserved_bytes"].drop_nulls().to_list()
+    return max(held) / 1e9 if held else None
+
+
+def _fixes(m: TraceMeasurements, frees: bool, unknown: str) -> tuple[Fix, ...]:
+    grow = for_framework(
+        m,
+        torch=f"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, so that segments grow and nothing is freed{unknown}",
+        tensorflow=f"TF_GPU_ALLOCATOR=cuda_malloc_async, or no memory growth: one allocation at the start{unknown}",
+        jax=f"leave XLA_PYTHON_CLIENT_PREALLOCATE on and XLA_PYTHON_CLIENT_ALLOCATOR unset: one allocation at the start{unknown}",
+    )
+    same = for_framework(
+        m,
+        torch="the same shapes in every step (drop_last=True, padded lengths), the largest batch first",
+        tensorflow="the same shapes in every step: drop_remainder=True, padded lengths",
+        jax="donate arguments that are not needed after the step: jax.jit(step, donate_argnums=...)",
+    )
+    empty = for_framework(
+        m,
+        torch="no torch.cuda.empty_cache() and no gc.collect() in the loop; a smaller batch where memory is full",
+        tensorflow="a smaller batch where memory is full",
+        jax="a smaller batch where memory is full",
+    )
+    return (Fix(text=grow), Fix(text=same), *((Fix(text=empty),) if frees else ()))
+
+
+RULE = Rule(name=NAME, stages=STAGES, judge_trace=judge_trace)

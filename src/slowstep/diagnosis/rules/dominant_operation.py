@@ -1,0 +1,105 @@
+"""One operation holds a large part of the step.
+
+What it sees:
+    Of the operators, told apart by name, shapes and source line, the one with most time of its own on the device (in a trace without a
+    device: on the host) holds at least a quarter of the window.
+Why it costs:
+    It need not: some operation must be the largest. But whatever is gained in it counts, and whatever is gained elsewhere hardly does.
+How the gain is predicted:
+    It is not: what the operation could take instead is unknown. The finding is advice.
+When it is wrong:
+    Operations on several streams at once are added up. A model of equal layers spreads its time over many shapes and lines, and is not
+    found here though one kind of operation holds all of it. The line of a backward operation is that of its forward.
+What to try:
+    A cheaper operation, a smaller input to it, another implementation (fused attention, channels_last), a compiler.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from slowstep.analyses.trace.measured import TraceMeasurements
+from slowstep.diagnosis.kernel_side import whose
+from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.diagnosis.trace_side import for_framework, no_device, steps_seen, with_stacks
+from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
+
+NAME = "dominant-operation"
+# As dominant-module: below a quarter of the time, halving it gains less than 1.14.
+WORTH = 0.25
+
+
+def judge_trace(m: TraceMeasurements) -> Answer:
+    """Whether one operation holds a quarter of the time."""
+    missing = no_device(m) or _no_operators(m)
+    if missing is not None:
+        return NotJudged(rule=NAME, reason=missing)
+    own = "device_self_ns" if m.has_device else "host_self_ns"
+    operators = m.table("operators").sort(own, descending=True)
+    if not operators.height or operators[own][0] < WORTH * max(m.window_ns, 1):
+        return None
+    worst = operators.row(0, named=True)
+    share = min(worst[own] / m.window_ns, 1.0)
+    named = whose(worst["name"], worst["where"], worst["shapes"]) or worst["name"]
+    place = "device" if m.has_device else "host"
+    all_ns = max(int(operators[own].sum()), 1)
+    finding = Finding(
+        rule=NAME,
+        stage="compute",
+        title=f"{named} holds {share:.0%} of the time",
+        share=share,
+        share_low=0.0,
+        share_high=1.0,
+        claims=(),
+        evidence=(
+            Evidence(name="operation", value=worst["name"], unit="", where=worst["where"]),
+            Evidence(name="its share of the time", value=share, unit="share of window", threshold=WORTH, where=worst["where"]),
+            Evidence(name=f"its share of all operators' time on the {place}", value=worst[own] / all_ns, unit="share"),
+            Evidence(name="calls", value=worst["count"] / max(m.table("steps").height, 1), unit="per step"),
+            Evidence(name="shapes", value=worst["shapes"], unit=""),
+            Evidence(name="each", value=worst[own] / max(worst["count"], 1) / 1e6, unit="ms"),
+            steps_seen(m),
+        ),
+        gain=Gain(predicted=None, low=None, high=None, assumes="what the operation could take instead is unknown"),
+        fixes=_fixes(m, worst, named),
+        names_cause=True,
+        advisory=True,
+    )
+    return Judged(finding=finding, counterfactual=None)
+
+
+def _no_operators(m: TraceMeasurements) -> str | None:
+    if m.table("operators").height or "operators" in m.facts.recorded:
+        return None
+    return "the trace has no operators: record the host as well (torch: ProfilerActivity.CPU; nsys: --pytorch=autograd-nvtx)"
+
+
+def _fixes(m: TraceMeasurements, worst: dict[str, Any], named: str) -> tuple[Fix, ...]:
+    look = f"look at {named} first{with_stacks(m, [worst['where']])}: a cheaper operation, or a smaller input to it"
+    return Fix(text=look), Fix(text=_better(m, worst["name"].lower()), changes_numerics=True)
+
+
+def _better(m: TraceMeasurements, name: str) -> str:
+    if "conv" in name:
+        return for_framework(
+            m,
+            torch="channels_last memory format, and torch.backends.cudnn.benchmark = True where shapes do not change",
+            tensorflow="data_format='channels_last', and mixed precision",
+            jax="the layout NHWC, and XLA's autotuning (--xla_gpu_autotune_level=4)",
+        )
+    if "attention" in name or "softmax" in name:
+        return for_framework(
+            m,
+            torch="torch.nn.functional.scaled_dot_product_attention, which does attention in one kernel",
+            tensorflow="keras.layers.MultiHeadAttention(flash_attention=True), which does attention in one kernel",
+            jax="jax.nn.dot_product_attention(implementation='cudnn'), which does attention in one kernel",
+        )
+    return for_framework(
+        m,
+        torch="another implementation of it: torch.compile, a fused kernel",
+        tensorflow="another implementation of it: tf.function(jit_compile=True)",
+        jax="another implementation of it: a fused kernel, jax.lax in place of Python loops",
+    )
+
+
+RULE = Rule(name=NAME, stages=("compute",), judge_trace=judge_trace, advisory=True)

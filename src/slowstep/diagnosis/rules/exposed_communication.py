@@ -1,0 +1,122 @@
+"""Collectives run while the device computes nothing.
+
+What it sees:
+    Collectives during which no compute kernel runs hold at least 10 % of the window, the mark of the Kineto plugin (XProf: 3 and 15 %;
+    gpuprof: 20 %). Under it the gain is below 1.11, and the last bucket of gradients can never be hidden.
+Why it costs:
+    Gradients are summed over the ranks while nothing else is done: the more ranks, the more of every step is lost.
+How the gain is predicted:
+    The steps are replayed with the collectives beside the backward, as far as the backward reaches.
+When it is wrong:
+    A collective waits for its slowest rank: one rank's trace cannot tell waiting from sending, and where another rank is late
+    overlapping gains nothing. Sampled or single steps after a checkpoint show waits that others do not have. Tensor-parallel and
+    pipeline-parallel collectives stand between the layers and cannot be moved.
+What to try:
+    Overlap by DDP's or FSDP's own means, fewer exchanges by accumulation, gradients in 16 bit, a larger batch.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from slowstep.analyses.trace.measured import TraceMeasurements
+from slowstep.analyses.trace.parts import COLLECTIVES
+from slowstep.analyses.trace.scenarios import COMMUNICATION_OVERLAPPED
+from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
+from slowstep.diagnosis.trace_side import for_framework, no_device, per_step, share_interval, steps_seen
+from slowstep.findings import Evidence, Finding, Fix, NotJudged
+
+NAME = "exposed-communication"
+# The Kineto TensorBoard plugin's mark for communication.
+SHARE = 0.10
+
+
+def judge_trace(m: TraceMeasurements) -> Answer:
+    """Whether collectives stand alone for a tenth of the time."""
+    missing = no_device(m)
+    if missing is not None:
+        return NotJudged(rule=NAME, reason=missing)
+    share, low, high = share_interval(m, per_step(m, "gradient_sharing", COLLECTIVES))
+    if share < SHARE:
+        return None
+    collectives = m.table("collectives").sort("exposed_ns", descending=True)
+    ranks = m.facts.world_size or collectives["group_size"].max()
+    finding = Finding(
+        rule=NAME,
+        stage="gradient_sharing",
+        title=f"collectives run for {share:.0%} of the time while nothing is computed{_mostly(collectives)}",
+        share=share,
+        share_low=low,
+        share_high=high,
+        claims=(COLLECTIVES,),
+        evidence=(
+            Evidence(name="exposed collectives", value=share, unit="share of window", threshold=SHARE),
+            Evidence(name="overlapped already", value=_overlapped(collectives), unit="share of collectives' time"),
+            *_rows(m, collectives),
+            Evidence(name="ranks", value=ranks if isinstance(ranks, int) else None, unit="ranks"),
+            steps_seen(m),
+            Evidence(name="removed per step", value=removed_ms(m, COMMUNICATION_OVERLAPPED), unit="ms"),
+        ),
+        gain=replayed_gain(
+            m,
+            COMMUNICATION_OVERLAPPED,
+            "the collectives run beside the backward as far as it reaches, and no other rank is late (not seen)",
+        ),
+        fixes=_fixes(m),
+    )
+    return Judged(finding=finding, counterfactual=None)
+
+
+def _mostly(collectives: pl.DataFrame) -> str:
+    if not collectives.height:
+        return ""
+    return f" (mostly {collectives['operation'][0]}, {collectives['library'][0]})"
+
+
+def _overlapped(collectives: pl.DataFrame) -> float | None:
+    both = int(collectives["overlapped_ns"].sum()) + int(collectives["exposed_ns"].sum())
+    return int(collectives["overlapped_ns"].sum()) / both if both else None
+
+
+def _rows(m: TraceMeasurements, collectives: pl.DataFrame) -> tuple[Evidence, ...]:
+    rows = []
+    for row in collectives.head(3).iter_rows(named=True):
+        size = f" of {row['bytes'] / 1e6:.3g} MB" if row["bytes"] is not None else ""
+        each = row["count"] / max(m.table("steps").height, 1)
+        share = row["exposed_ns"] / max(m.window_ns, 1)
+        rows.append(Evidence(name=f"{row['operation']}{size}, {each:.3g} a step", value=share, unit="share of window", where=row["name"]))
+    speed = collectives.filter(pl.col("bus_gb_per_s").is_not_null()).head(1)
+    rows.append(Evidence(name="bus bandwidth of the first", value=speed["bus_gb_per_s"][0] if speed.height else None, unit="GB/s"))
+    return tuple(rows)
+
+
+def _fixes(m: TraceMeasurements) -> tuple[Fix, ...]:
+    overlap = for_framework(
+        m,
+        torch="DistributedDataParallel(gradient_as_bucket_view=True, static_graph=True) overlaps with the backward; "
+        "FSDP(backward_prefetch=BACKWARD_PRE, limit_all_gathers=True); no torch.distributed call of one's own after backward()",
+        tensorflow="tf.distribute with NcclAllReduce(num_packs=...) so that gradients are sent while others are computed",
+        jax="XLA_FLAGS=--xla_gpu_enable_latency_hiding_scheduler=true",
+    )
+    fewer = for_framework(
+        m,
+        torch="exchange every k micro-batches: model.no_sync() around all but the last",
+        tensorflow="exchange every k micro-batches: accumulate gradients before apply_gradients",
+        jax="exchange every k micro-batches: optax.MultiSteps",
+    )
+    smaller = for_framework(
+        m,
+        torch="send gradients in 16 bit: model.register_comm_hook(None, default_hooks.bf16_compress_hook)",
+        tensorflow="send gradients in 16 bit",
+        jax="send gradients in bfloat16: cast them before psum",
+    )
+    return (
+        Fix(text=overlap),
+        Fix(text=fewer, changes_numerics=True),
+        Fix(text=smaller, changes_numerics=True),
+        Fix(text="compare the ranks: slowstep analyze on the folder of all ranks' traces; where one is late, its own cause comes first"),
+    )
+
+
+RULE = Rule(name=NAME, stages=("gradient_sharing",), judge_trace=judge_trace)

@@ -1,0 +1,123 @@
+"""Matrix multiplications and convolutions run in float32, past the device's Tensor Cores.
+
+What it sees:
+    Kernels of matrix multiplications and convolutions in float32 on a device whose Tensor Cores could do them, and did not: at least 3 %
+    of the window, the least that a finding may claim. XProf recommends 16 bit where less than 10 % of the device's time is spent in it:
+    under that mark the whole model is said to be in full precision, above it the operators that fell back to it are named.
+Why it costs:
+    An A100 does 19.5 TFLOP/s in float32 on its ordinary cores, 156 in TF32 and 312 in 16 bit on its Tensor Cores (NVIDIA's datasheet), and
+    16 bit halve the bytes that are read and written.
+How the gain is predicted:
+    The steps are replayed with these kernels at their time in 16 bit.
+When it is wrong:
+    Small products are bound by memory or by their launch and gain little. A few products are kept in float32 on purpose (a loss over a
+    large vocabulary, a norm of attention). 16 bit and TF32 change the numerics: compare a few hundred steps' losses.
+What to try:
+    bfloat16 by autocast, or TF32, which keeps float32 storage and needs one line.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from slowstep.analyses.trace.measured import TraceMeasurements
+from slowstep.analyses.trace.scenarios import HALF_PRECISION
+from slowstep.diagnosis.kernel_side import compute_kernels, kernel_claims, kernel_rows, kernels_ns, sixteen_bit_share, whose
+from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
+from slowstep.diagnosis.trace_side import CLAIM, for_framework, no_device, share_interval, steps_seen
+from slowstep.findings import Evidence, Finding, Fix, NotJudged
+
+NAME = "full-precision-matmul"
+# XProf's overview recommends 16 bit where the share of device time in it is below this (its "16-bit operations" line).
+XPROF_SIXTEEN_BIT = 0.10
+CLASSES = ("matmul", "convolution")
+# bfloat16 and TF32 came with compute capability 8.0 (CUDA C++ Programming Guide); before, Tensor Cores take float16 only.
+FIRST_BFLOAT16 = 8.0
+
+
+def judge_trace(m: TraceMeasurements) -> Answer:
+    """Whether eligible kernels run in float32 on ordinary cores."""
+    missing = no_device(m)
+    if missing is not None or not m.has_device:
+        return NotJudged(rule=NAME, reason=missing) if missing is not None else None
+    products = compute_kernels(m).filter(pl.col("class").is_in(CLASSES))
+    ordinary = products.filter((pl.col("precision") == "float32") & ~pl.col("tensor_core").fill_null(False))
+    found = ordinary.filter(pl.col("eligible"))
+    share, low, high = share_interval(m, kernels_ns(m, found))
+    if share < CLAIM:
+        return _unknown(m, products, ordinary)
+    in_sixteen_bit = sixteen_bit_share(compute_kernels(m))
+    worst = found.sort("total_ns", descending=True).row(0, named=True)
+    finding = Finding(
+        rule=NAME,
+        stage="compute",
+        title=_title(share, in_sixteen_bit, worst["operator"], worst["where"]),
+        share=share,
+        share_low=low,
+        share_high=high,
+        claims=kernel_claims(found),
+        evidence=(
+            Evidence(name="float32 beside the Tensor Cores", value=share, unit="share of window", threshold=CLAIM),
+            Evidence(name="kernels in 16 bit", value=in_sixteen_bit, unit="share of kernel time", threshold=XPROF_SIXTEEN_BIT),
+            *kernel_rows(m, found),
+            steps_seen(m),
+            Evidence(name="removed per step", value=removed_ms(m, HALF_PRECISION), unit="ms"),
+        ),
+        gain=replayed_gain(m, HALF_PRECISION, "these kernels take what they take in 16 bit on Tensor Cores"),
+        fixes=_fixes(m, whose(worst["operator"], worst["where"], None) if (in_sixteen_bit or 0.0) >= XPROF_SIXTEEN_BIT else None),
+        names_cause=worst["operator"] is not None,
+    )
+    return Judged(finding=finding, counterfactual=None)
+
+
+def _unknown(m: TraceMeasurements, products: pl.DataFrame, ordinary: pl.DataFrame) -> Answer:
+    """Where the finding would be one if what is not known of the kernels were so."""
+    if share_interval(m, kernels_ns(m, ordinary.filter(pl.col("eligible").fill_null(True))))[0] >= CLAIM:
+        why = "the trace does not say what device it is, so whether it has Tensor Cores is not known"
+        return NotJudged(rule=NAME, reason=f"{why}: record with the framework's own profiler, which writes the device's properties")
+    maybe = products.filter(pl.col("eligible").fill_null(True) & ~pl.col("tensor_core").fill_null(False))
+    unknown = maybe.filter(pl.col("precision").is_null())
+    share = share_interval(m, kernels_ns(m, unknown))[0]
+    if share < CLAIM:
+        return None
+    ask = for_framework(
+        m,
+        torch="record with record_shapes=True",
+        tensorflow="name the precision by tf.keras.mixed_precision.global_policy().name",
+        jax="name the precision by jax.config.jax_default_matmul_precision",
+    )
+    return NotJudged(rule=NAME, reason=f"the precision of kernels that take {share:.0%} of the time is not in their names: {ask}")
+
+
+def _title(share: float, in_sixteen_bit: float | None, operator: str | None, where: str | None) -> str:
+    if (in_sixteen_bit or 0.0) >= XPROF_SIXTEEN_BIT:
+        named = whose(operator, where, None) or "some operators"
+        return f"{named} fell back to float32, beside the Tensor Cores: {share:.0%} of the time"
+    return f"matrix multiplications and convolutions run in float32, beside the Tensor Cores: {share:.0%} of the time"
+
+
+def _fixes(m: TraceMeasurements, fell_back: str | None) -> tuple[Fix, ...]:
+    old = m.facts.vendor != "amd" and m.compute_capability is not None and m.compute_capability < FIRST_BFLOAT16
+    kind = "float16" if old else "bfloat16"
+    first = for_framework(
+        m,
+        torch=f"with torch.autocast('cuda', dtype=torch.{kind}): around forward and loss{', with torch.amp.GradScaler' if old else ''}",
+        tensorflow=f"tf.keras.mixed_precision.set_global_policy('mixed_{kind}')",
+        jax=f"keep parameters in float32 and compute in jnp.{kind} (flax: dtype=jnp.{kind})",
+    )
+    if fell_back is not None:
+        first = f"bring {fell_back} under the mixed precision that the rest has: {first}"
+    fixes = [Fix(text=first, changes_numerics=True)]
+    if not old and m.facts.vendor != "amd":
+        easy = for_framework(
+            m,
+            torch="torch.set_float32_matmul_precision('high') and torch.backends.cudnn.allow_tf32 = True: TF32, float32 stays in memory",
+            tensorflow="tf.config.experimental.enable_tensor_float_32_execution(True): TF32, float32 stays in memory",
+            jax="jax.config.update('jax_default_matmul_precision', 'tensorfloat32')",
+        )
+        fixes.append(Fix(text=easy, changes_numerics=True))
+    return tuple(fixes)
+
+
+RULE = Rule(name=NAME, stages=("compute",), judge_trace=judge_trace)

@@ -1,0 +1,108 @@
+"""The gradient scaler reads back in every step whether gradients overflowed, and the device runs dry meanwhile.
+
+What it sees:
+    The read-back that torch.amp.GradScaler does between its check of the gradients and the optimizer's step, and the time for which the
+    device then had nothing to do: at least 3 % of the window, the least that a finding may claim. Seed 002 names the gaps that dynamic loss
+    scaling leaves, without a mark.
+Why it costs:
+    The host waits until the backward is done and only then launches the optimizer: a gap in every step that grows with the number of the
+    optimizer's kernels and of the parameters.
+How the gain is predicted:
+    The steps are replayed without the wait.
+When it is wrong:
+    Where the device trails far behind the host, or the optimizer is a single kernel, the gap is some tens of microseconds. A reading of the
+    gradients' norm between scaler and optimizer may be taken for it. TensorFlow's loss scaling leaves no such call, and is not judged.
+What to try:
+    bfloat16, which needs no scaling, or an optimizer that takes the scaler's answer on the device (fused=True).
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from slowstep.analyses.trace.measured import TraceMeasurements
+from slowstep.analyses.trace.scenarios import NO_LOSS_SCALING
+from slowstep.diagnosis.kernel_side import claim_of, compute_kernels, gaps_share
+from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
+from slowstep.diagnosis.trace_side import CLAIM, by_step, no_device, no_launches, share_interval, steps_seen, with_stacks
+from slowstep.findings import Evidence, Finding, Fix, NotJudged
+
+NAME = "loss-scaling-gaps"
+# Scaling is for float16: a trace in which hardly any kernel computes in it has none (XProf's mark for 16 bit).
+SIXTEEN_BIT = 0.10
+# GPUs before compute capability 8.0 have no bfloat16.
+FIRST_BFLOAT16 = 8.0
+
+
+def judge_trace(m: TraceMeasurements) -> Answer:
+    """Whether the scaler's read-back lets the device run dry."""
+    missing = no_device(m)
+    if missing is not None or not m.has_device:
+        return NotJudged(rule=NAME, reason=missing) if missing is not None else None
+    reads = m.table("loss_scaling")
+    ns = by_step(m, reads["step"], reads["run_dry_ns"])
+    share, low, high = share_interval(m, ns)
+    if share < CLAIM:
+        missing = _not_seen(m, reads)
+        return NotJudged(rule=NAME, reason=missing) if missing is not None else None
+    known = reads.filter(pl.col("where").is_not_null())
+    where = known["where"].mode().sort()[0] if known.height else None
+    steps = reads["step"].n_unique()
+    finding = Finding(
+        rule=NAME,
+        stage="d2h",
+        title=f"the gradient scaler's check for overflow is read back by the host{f' ({where})' if where else ''}: {share:.0%} of the time",
+        share=share,
+        share_low=low,
+        share_high=high,
+        claims=_claims(m, reads),
+        evidence=(
+            Evidence(name="run dry after the scaler's read-back", value=share, unit="share of window", threshold=CLAIM, where=where),
+            Evidence(name="read-backs", value=reads.height / max(m.table("steps").height, 1), unit="per step"),
+            Evidence(name="steps with it", value=steps, unit="steps"),
+            Evidence(name="host waits in it", value=_wait_ms(m, reads), unit="ms per step"),
+            steps_seen(m),
+            Evidence(name="removed per step", value=removed_ms(m, NO_LOSS_SCALING), unit="ms"),
+        ),
+        gain=replayed_gain(m, NO_LOSS_SCALING, "the optimizer is launched without waiting for the scaler's answer"),
+        fixes=_fixes(m, with_stacks(m, [where])),
+        names_cause=True,
+    )
+    return Judged(finding=finding, counterfactual=None)
+
+
+def _not_seen(m: TraceMeasurements, reads: pl.DataFrame) -> str | None:
+    """Why no read-back was seen where there may be some: in a training in float16 whose host calls are not all there."""
+    kernels = compute_kernels(m)
+    in_float16 = int(kernels.filter(pl.col("precision") == "float16")["total_ns"].sum()) / max(int(kernels["total_ns"].sum()), 1)
+    idle = gaps_share(m)
+    if reads.height or in_float16 < SIXTEEN_BIT or idle < CLAIM:
+        return None
+    if (m.facts.framework or "").lower() in ("tensorflow", "keras"):
+        return "TensorFlow's loss scaling cannot be told from other work in a trace: compare with mixed_bfloat16, which needs none"
+    if "operators" not in m.facts.recorded:
+        return "the trace has no operators, by which the scaler's check is known: record with ProfilerActivity.CPU as well"
+    return no_launches(m, CLAIM)
+
+
+def _claims(m: TraceMeasurements, reads: pl.DataFrame) -> tuple[str, ...]:
+    return tuple(
+        claim_of(m, "d2h", part, "loss scaling", by_step(m, rows["step"], rows["run_dry_ns"]))
+        for part in reads["part"].drop_nulls().unique().sort()
+        for rows in (reads.filter(pl.col("part") == part),)
+    )
+
+
+def _wait_ms(m: TraceMeasurements, reads: pl.DataFrame) -> float:
+    return float((reads["end_ns"] - reads["start_ns"]).sum()) / 1e6 / max(m.table("steps").height, 1)
+
+
+def _fixes(m: TraceMeasurements, unknown: str) -> tuple[Fix, ...]:
+    fused = Fix(text=f"AdamW(fused=True) or SGD(fused=True): the optimizer skips its update on the device, nothing is read back{unknown}")
+    if m.compute_capability is not None and m.compute_capability < FIRST_BFLOAT16:
+        return (fused,)
+    return Fix(text="autocast with dtype=torch.bfloat16 and no GradScaler: it needs no loss scaling", changes_numerics=True), fused
+
+
+RULE = Rule(name=NAME, stages=("d2h",), judge_trace=judge_trace)

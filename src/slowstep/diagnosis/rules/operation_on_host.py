@@ -1,0 +1,144 @@
+"""Operators compute on the host while the device has nothing to do.
+
+What it sees:
+    Gaps of the device in which the launching thread stood in an operator that computed on the host: at least 5 % of the window. XProf
+    shows the share of operators on the host without a mark and says to keep it very small; 5 % in a trace is what 3 %, the least that
+    a finding may claim, is without a profiler, which makes the host's time up to 1.7 times as long.
+Why it costs:
+    The device waits for the result, and the data may cross the link twice. The host does in milliseconds what the device does in
+    microseconds, where there is enough of it.
+How the gain is predicted:
+    The steps are replayed with these operators on the device.
+When it is wrong:
+    Operators on a handful of numbers (a learning rate, a random seed) are as fast on the host: what costs there is the waiting, not the
+    place. An operator that exists for the host only cannot be moved. Times of the host are longer under a profiler.
+What to try:
+    Make tensors on the device (device=...), move the data before the operator, or find what put the operator on the host.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from slowstep.analyses.trace.measured import TraceMeasurements
+from slowstep.analyses.trace.scenarios import HOST_OPERATIONS_ON_DEVICE
+from slowstep.diagnosis.kernel_side import claim_of, gaps_share
+from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
+from slowstep.diagnosis.trace_side import (
+    HOST_SHARE,
+    by_step,
+    for_framework,
+    no_device,
+    no_launches,
+    place,
+    share_interval,
+    steps_seen,
+    with_stacks,
+)
+from slowstep.findings import Evidence, Finding, Fix, NotJudged
+
+NAME = "operation-on-host"
+STAGES = ("compute", "d2h")
+# An operator of one name and line may run here and there; the gaps in it are its own where most of its host time is computing.
+MOSTLY = 0.5
+
+
+def judge_trace(m: TraceMeasurements) -> Answer:
+    """Whether operators on the host keep the device waiting."""
+    missing = no_device(m)
+    if missing is not None or not m.has_device:
+        return NotJudged(rule=NAME, reason=missing) if missing is not None else None
+    gaps = _gaps_on_host(m)
+    share, low, high = share_interval(m, by_step(m, gaps["step"], gaps["ns"]))
+    if share < HOST_SHARE:
+        missing = no_launches(m, HOST_SHARE) or _no_operators(m)
+        return NotJudged(rule=NAME, reason=missing) if missing is not None else None
+    sites = gaps.group_by("operator", "where", maintain_order=True).agg(pl.col("ns").sum()).sort("ns", descending=True)
+    worst = place(sites["operator"][0], sites["where"][0])
+    finding = Finding(
+        rule=NAME,
+        stage="compute",
+        title=f"{worst} computes on the host, and the device waits for it: {share:.0%} of the time",
+        share=share,
+        share_low=low,
+        share_high=high,
+        claims=_claims(m, gaps),
+        evidence=(
+            Evidence(name="device idle, operators on the host", value=share, unit="share of window", threshold=HOST_SHARE),
+            *(_row(m, site) for site in sites.head(3).iter_rows(named=True)),
+            Evidence(name="operators on the host", value=_share_of_operators(m), unit="share of operators"),
+            steps_seen(m),
+            Evidence(name="removed per step", value=removed_ms(m, HOST_OPERATIONS_ON_DEVICE), unit="ms"),
+        ),
+        gain=replayed_gain(m, HOST_OPERATIONS_ON_DEVICE, "these operators run on the device"),
+        fixes=_fixes(m, worst, with_stacks(m, sites["where"].to_list())),
+        names_cause=True,
+    )
+    return Judged(finding=finding, counterfactual=None)
+
+
+def _gaps_on_host(m: TraceMeasurements) -> pl.DataFrame:
+    """The gaps, with their length `ns`, in which an operator that computes on the host held longest."""
+    operators = m.table("operators").filter(pl.col("on_host").is_not_null())
+    own = pl.col("host_self_ns")
+    sites = operators.group_by(pl.col("name").alias("operator"), "where").agg(
+        own.sum().alias("all"), own.filter(pl.col("on_host")).sum().alias("on_host")
+    )
+    sites = sites.filter((pl.col("on_host") > 0) & (pl.col("on_host") >= MOSTLY * pl.col("all")))
+    gaps = m.table("gaps").filter(pl.col("stage").is_in(STAGES)).with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
+    return gaps.join(sites, on=["operator", "where"], how="semi", nulls_equal=True)
+
+
+def _claims(m: TraceMeasurements, gaps: pl.DataFrame) -> tuple[str, ...]:
+    found = gaps.select("stage", "part").unique().sort("stage", "part")
+    return tuple(
+        claim_of(m, stage, part, "operations on the host", by_step(m, rows["step"], rows["ns"]))
+        for stage, part in found.iter_rows()
+        for rows in (gaps.filter((pl.col("stage") == stage) & (pl.col("part") == part)),)
+    )
+
+
+def _no_operators(m: TraceMeasurements) -> str | None:
+    operators = m.table("operators")
+    if operators["on_host"].is_not_null().any() or gaps_share(m) < HOST_SHARE:
+        return None
+    ask = for_framework(
+        m,
+        torch="record host and device: activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]",
+        tensorflow="record with ProfilerOptions(host_tracer_level=2), and tf.debugging.set_log_device_placement(True) prints the places",
+        jax="record with host_tracer_level=2",
+        nsys="record with nsys profile --pytorch=autograd-nvtx",
+    )
+    return f"the trace does not show where operators ran: {ask}"
+
+
+def _share_of_operators(m: TraceMeasurements) -> float | None:
+    placed = m.table("placement")
+    total = int(placed["operators"].sum())
+    return int(placed.filter(pl.col("place") == "host")["operators"].sum()) / total if total else None
+
+
+def _row(m: TraceMeasurements, site: dict[str, Any]) -> Evidence:
+    return Evidence(name=site["operator"], value=site["ns"] / max(m.window_ns, 1), unit="share of window", where=site["where"])
+
+
+def _fixes(m: TraceMeasurements, worst: str, unknown: str) -> tuple[Fix, ...]:
+    first = for_framework(
+        m,
+        torch=f"bring {worst} to the device: make its inputs with device='cuda', or move them there before it{unknown}",
+        tensorflow=f"bring {worst} into the tf.function, on the device; tf.debugging.set_log_device_placement(True) tells what is where",
+        jax=f"bring {worst} into the jitted step: jnp in place of np",
+    )
+    second = for_framework(
+        m,
+        torch="if it prepares data, let the loader's workers do it, a batch ahead",
+        tensorflow="if it prepares data, do it in tf.data, with prefetch",
+        jax="if it prepares data, do it in the input pipeline, a batch ahead",
+    )
+    return Fix(text=first), Fix(text=second)
+
+
+RULE = Rule(name=NAME, stages=STAGES, judge_trace=judge_trace)

@@ -1,0 +1,129 @@
+"""Functions are compiled inside the steps.
+
+What it sees:
+    Ranges in which TorchDynamo, Inductor, XLA, Triton or Numba compile, or in which code that was just compiled is loaded, inside the
+    window's steps, while the device had nothing to do (without a device: all of them): at least 3 % of the window, the least that a finding
+    may claim; nobody else has a mark for this.
+Why it costs:
+    Compiling takes from tenths of a second to minutes, and the step waits. Once a training runs, each function should be compiled; a new
+    shape, a new Python number or a changed flag makes the compiler begin again, up to its limit, and then it gives up.
+How the gain is predicted:
+    The steps are replayed without it.
+When it is wrong:
+    The first steps of a training must compile: a trace taken there shows what later steps do not have. Compiling in one step of few says
+    little about all; then the lower end of the share is near nothing. Kernels that a library loads at their first use are left out.
+What to try:
+    The same shapes in every step, or shapes that are declared to change; and a trace with a longer warm-up.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from slowstep.analyses.trace.measured import TraceMeasurements
+from slowstep.analyses.trace.parts import FORWARD, piece
+from slowstep.analyses.trace.scenarios import NO_COMPILATION
+from slowstep.diagnosis.kernel_side import claim_of, gaps_share
+from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
+from slowstep.diagnosis.trace_side import CLAIM, by_step, for_framework, no_device, place, share_interval, steps_seen, with_stacks
+from slowstep.findings import Evidence, Finding, Fix, NotJudged
+
+NAME = "recompilation"
+WHAT = "compiling"
+# Of these kinds of rows at least one must be there for a range that compiles to be seen.
+SHOWN_BY = frozenset({"operators", "annotations", "python"})
+
+
+def judge_trace(m: TraceMeasurements) -> Answer:
+    """Whether compiling holds the steps."""
+    missing = no_device(m) or _not_shown(m)
+    if missing is not None:
+        return NotJudged(rule=NAME, reason=missing)
+    found = m.table("compilations")
+    ns = by_step(m, found["step"], found["exposed_ns"])
+    share, low, high = share_interval(m, ns)
+    if share < CLAIM:
+        return None
+    sites = found.group_by("name", "where", maintain_order=True).agg(pl.len().alias("count"), pl.col("exposed_ns").sum())
+    sites = sites.sort("exposed_ns", descending=True)
+    worst = place(sites["name"][0], sites["where"][0])
+    steps = found["step"].n_unique()
+    finding = Finding(
+        rule=NAME,
+        stage="compute",
+        title=f"{share:.0%} of the time is compiling, in {steps} of {m.table('steps').height} steps ({worst})",
+        share=share,
+        share_low=low,
+        share_high=high,
+        claims=_claims(m, found),
+        evidence=(
+            Evidence(name="compiling", value=share, unit="share of window", threshold=CLAIM),
+            *(_row(m, site) for site in sites.head(3).iter_rows(named=True)),
+            Evidence(name="steps in which something is compiled", value=steps, unit="steps"),
+            steps_seen(m),
+            Evidence(name="removed per step", value=removed_ms(m, NO_COMPILATION), unit="ms"),
+        ),
+        gain=replayed_gain(m, NO_COMPILATION, "everything was compiled before the first of these steps"),
+        fixes=_fixes(m, with_stacks(m, found["where"].to_list())),
+        names_cause=True,
+    )
+    return Judged(finding=finding, counterfactual=None)
+
+
+def _not_shown(m: TraceMeasurements) -> str | None:
+    if m.facts.recorded & SHOWN_BY or m.table("compilations").height or (m.has_device and gaps_share(m) < CLAIM):
+        return None
+    ask = for_framework(
+        m,
+        torch="record the host too (ProfilerActivity.CPU); TORCH_LOGS=recompiles prints each with its cause",
+        tensorflow="record with ProfilerOptions(host_tracer_level=2)",
+        jax="record with host_tracer_level=2; jax.config.update('jax_log_compiles', True) prints each",
+        nsys="record with nsys profile --trace=cuda,nvtx --python-sampling=true",
+    )
+    return f"the trace shows nothing of the host by which compiling could be seen: {ask}"
+
+
+def _claims(m: TraceMeasurements, found: pl.DataFrame) -> tuple[str, ...]:
+    """The parts that it was charged to; without a device the forward, in which functions are called for the first time."""
+    ledger = m.table("ledger").select("stage", "part").unique().sort("stage", "part")
+    charged = ledger.filter(pl.col("part").is_in(found["part"].drop_nulls().unique().implode()))
+    if not charged.height:
+        return (piece(FORWARD, WHAT),)
+    return tuple(
+        claim_of(m, stage, part, WHAT, by_step(m, rows["step"], rows["exposed_ns"]))
+        for stage, part in charged.iter_rows()
+        for rows in (found.filter(pl.col("part") == part),)
+    )
+
+
+def _row(m: TraceMeasurements, site: dict[str, Any]) -> Evidence:
+    share = site["exposed_ns"] / max(m.window_ns, 1)
+    return Evidence(name=f"{site['name']}, {site['count']} times", value=share, unit="share of window", where=site["where"])
+
+
+def _fixes(m: TraceMeasurements, unknown: str) -> tuple[Fix, ...]:
+    first = for_framework(
+        m,
+        torch=f"the same shapes in every step (drop_last=True, padded lengths); TORCH_LOGS=recompiles names the cause{unknown}",
+        tensorflow=f"the same shapes in every step (drop_remainder=True, padded lengths); tensors as arguments, no numbers{unknown}",
+        jax=f"the same shapes in every step (padded lengths); few values for static_argnums; jax_log_compiles tells why{unknown}",
+    )
+    second = for_framework(
+        m,
+        torch="declare what changes: torch._dynamo.mark_dynamic(batch, 0), or torch.compile(dynamic=True)",
+        tensorflow="declare what changes: tf.function(reduce_retracing=True), input_signature with None for sizes that change",
+        jax="compile before the loop, jax.jit(step).lower(...).compile(), and keep it: jax.config.update('jax_compilation_cache_dir', ...)",
+    )
+    later = for_framework(
+        m,
+        torch="if these are the first steps, take the trace later: torch.profiler.schedule(skip_first=20, wait=1, warmup=3, active=5)",
+        tensorflow="if these are the first steps, take the trace later: TensorBoard(profile_batch=(50, 60))",
+        jax="if these are the first steps, take the trace later",
+    )
+    return Fix(text=first), Fix(text=second), Fix(text=later)
+
+
+RULE = Rule(name=NAME, stages=("compute", "d2h"), judge_trace=judge_trace)

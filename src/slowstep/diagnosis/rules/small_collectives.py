@@ -1,0 +1,134 @@
+"""Many small collectives, each of which costs its latency.
+
+What it sees:
+    More than ten collectives a step that carry less than 1 MiB each, exposed for at least 3 % of the window, the least that a finding may
+    claim. 1 MiB is the size of the first, smallest bucket that DistributedDataParallel makes; NVIDIA's nccl-tests show bus bandwidth
+    far from its peak below some MiB. Operations that join (sums, gathers, scatters, broadcasts) count, barriers do not.
+Why it costs:
+    A collective takes 10 to 50 us however little it carries, more between machines: all ranks must launch it and meet. A few large ones
+    carry the same bytes at the link's speed.
+How the gain is predicted:
+    The steps are replayed with the small collectives of a step as few large ones.
+When it is wrong:
+    Collectives inside the forward (synchronized batch normalization, tensor parallelism) depend on each other and cannot be joined. A
+    small collective that takes long mostly waits for a late rank.
+What to try:
+    Larger buckets, gradients flattened into one tensor, metrics reduced once in many steps.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from slowstep.analyses.steps import Floats
+from slowstep.analyses.trace.measured import TraceMeasurements
+from slowstep.analyses.trace.parts import COLLECTIVES
+from slowstep.analyses.trace.scenarios import COLLECTIVES_MERGED
+from slowstep.diagnosis.kernel_side import claim_of
+from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
+from slowstep.diagnosis.trace_side import CLAIM, for_framework, no_device, per_step, share_interval, steps_seen
+from slowstep.findings import Evidence, Finding, Fix, NotJudged
+
+NAME = "small-collectives"
+# torch.distributed._DEFAULT_FIRST_BUCKET_BYTES: what DDP itself thinks worth a collective of its own.
+SMALL_BYTES = 1 << 20
+# DDP's buckets of 25 MiB make four collectives of a model with 25 million parameters: more than this are no buckets.
+A_STEP = 10
+JOIN = ("all_reduce", "all_gather", "reduce_scatter", "broadcast")
+
+
+def judge_trace(m: TraceMeasurements) -> Answer:
+    """Whether small collectives cost more by their number than by their bytes."""
+    missing = no_device(m)
+    if missing is not None:
+        return NotJudged(rule=NAME, reason=missing)
+    joining = m.table("collectives").filter(pl.col("operation").is_in(JOIN))
+    found = joining.filter(pl.col("bytes") < SMALL_BYTES)
+    ns = _exposed_ns(m, found)
+    share, low, high = share_interval(m, ns)
+    a_step = _a_step(m, found)
+    if share < CLAIM or a_step <= A_STEP:
+        return _unknown(m, joining)
+    carried = found.select((pl.col("bytes") * pl.col("count")).sum())["bytes"][0] / max(m.table("steps").height, 1)
+    finding = Finding(
+        rule=NAME,
+        stage="gradient_sharing",
+        title=f"{a_step:,.0f} small collectives a step carry {carried / 1e6:.3g} MB between them: {share:.0%} of the time",
+        share=share,
+        share_low=low,
+        share_high=high,
+        claims=(claim_of(m, "gradient_sharing", COLLECTIVES, "small ones", ns),),
+        evidence=(
+            Evidence(name="exposed small collectives", value=share, unit="share of window", threshold=CLAIM),
+            Evidence(name="their number", value=a_step, unit="per step", threshold=A_STEP),
+            Evidence(name="mean size", value=carried / a_step, unit="bytes", threshold=SMALL_BYTES),
+            Evidence(name="of all collectives", value=_share_of_all(m, found), unit="share of collectives"),
+            Evidence(name="each", value=int(found["total_ns"].sum()) / max(int(found["count"].sum()), 1) / 1e3, unit="us"),
+            steps_seen(m),
+            Evidence(name="removed per step", value=removed_ms(m, COLLECTIVES_MERGED), unit="ms"),
+        ),
+        gain=replayed_gain(m, COLLECTIVES_MERGED, "the small collectives of a step are few large ones"),
+        fixes=_fixes(m),
+        names_cause=True,
+    )
+    return Judged(finding=finding, counterfactual=None)
+
+
+def _exposed_ns(m: TraceMeasurements, found: pl.DataFrame) -> Floats:
+    """Of the ledger's exposed collectives, the time per step that falls to these; shape (steps,)."""
+    held = per_step(m, "gradient_sharing", COLLECTIVES)
+    total = float(m.table("collectives")["exposed_ns"].sum())
+    return np.asarray(held * (float(found["exposed_ns"].sum()) / total if total else 0.0))
+
+
+def _a_step(m: TraceMeasurements, found: pl.DataFrame) -> float:
+    return int(found["count"].sum()) / max(m.table("steps").height, 1)
+
+
+def _share_of_all(m: TraceMeasurements, found: pl.DataFrame) -> float:
+    return int(found["count"].sum()) / max(int(m.table("collectives")["count"].sum()), 1)
+
+
+def _unknown(m: TraceMeasurements, joining: pl.DataFrame) -> Answer:
+    """Where so many collectives of unknown size would matter if they were small."""
+    maybe = joining.filter(pl.col("bytes").is_null() | (pl.col("bytes") < SMALL_BYTES))
+    if not maybe["bytes"].is_null().any() or _a_step(m, maybe) <= A_STEP:
+        return None
+    share = share_interval(m, _exposed_ns(m, maybe))[0]
+    if share < CLAIM:
+        return None
+    ask = for_framework(
+        m,
+        torch="record with record_shapes=True (torch 2.2 and later write the sizes of collectives)",
+        tensorflow="XProf's collective view has them on TPU only",
+        jax="look for them in the program's HLO (XLA_FLAGS=--xla_dump_to=...)",
+        nsys="record with nsys profile --trace=cuda,nvtx and NCCL_NVTX at its default",
+    )
+    return NotJudged(rule=NAME, reason=f"the sizes of the collectives that hold {share:.0%} of the time are not in the trace: {ask}")
+
+
+def _fixes(m: TraceMeasurements) -> tuple[Fix, ...]:
+    first = for_framework(
+        m,
+        torch="leave gradients to DistributedDataParallel(bucket_cap_mb=25 or more, gradient_as_bucket_view=True), not one all_reduce each",
+        tensorflow="tf.distribute.NcclAllReduce(num_packs=1), or HierarchicalCopyAllReduce: gradients are packed",
+        jax="XLA_FLAGS=--xla_gpu_all_reduce_combine_threshold_bytes=134217728",
+    )
+    second = for_framework(
+        m,
+        torch="one's own: torch.distributed.all_reduce_coalesced, or flatten into one tensor; metrics once in many steps",
+        tensorflow="metrics reduced once in many steps",
+        jax="psum over a whole pytree in one call; metrics once in many steps",
+    )
+    third = for_framework(
+        m,
+        torch="exchange every k micro-batches: model.no_sync() around all but the last",
+        tensorflow="exchange every k micro-batches: accumulate gradients before apply_gradients",
+        jax="exchange every k micro-batches: optax.MultiSteps",
+    )
+    return Fix(text=first), Fix(text=second), Fix(text=third, changes_numerics=True)
+
+
+RULE = Rule(name=NAME, stages=("gradient_sharing",), judge_trace=judge_trace)

@@ -1,0 +1,119 @@
+"""Sizes that are not multiples of 16 bytes keep 16-bit products from the Tensor Cores, or from their full rate.
+
+What it sees:
+    Kernels of matrix multiplications and convolutions in 16 bit (or TF32) that miss the Tensor Cores though the device has them, or whose
+    name tells that they read less than 16 bytes at once (`align1`, `align2`), and sizes of their operators that are no multiples of 8
+    elements (TF32: 4): together at least 3 % of the window, the least that a finding may claim.
+Why it costs:
+    NVIDIA's guide on matrix multiplication: Tensor Cores want all sizes in multiples of 16 bytes; older cuBLAS and cuDNN do not use them
+    otherwise, newer ones use them at a lower rate. On an A100 multiples of 128 bytes are best.
+How the gain is predicted:
+    The steps are replayed with the kernels that miss the Tensor Cores at the rate of aligned ones. Where most of the time is that of
+    kernels that use them slowly, the gain is unknown.
+When it is wrong:
+    Padding computes more than before: a size of 3 padded to 8 costs more than it spares. Products with a vector are left out, as no padding
+    helps them. Sizes of the first convolution (3 colours) and the last layer are given by the data, and are rarely worth it.
+What to try:
+    Pad the vocabulary, the classes and the hidden sizes to multiples of 64, sequences and batches to multiples of 8.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from slowstep.analyses.trace.measured import TraceMeasurements
+from slowstep.analyses.trace.scenarios import ALIGNED_SHAPES
+from slowstep.analyses.trace.tensor_cores import MISALIGNED, MULTIPLE, UNKNOWN
+from slowstep.diagnosis.kernel_side import SIXTEEN_BIT, compute_kernels, kernel_claims, kernel_rows, kernels_ns, whose
+from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
+from slowstep.diagnosis.trace_side import CLAIM, for_framework, no_device, share_interval, steps_seen
+from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
+
+NAME = "tensor-core-misaligned-shapes"
+# CUTLASS writes how many elements a kernel reads at once into its name, cuBLAS calls the same ldg; of several numbers the first input's.
+AT_ONCE = r"(?:_align[abc]?|_ldg)(\d+)(?:_|$)"
+# The replay has a time for kernels that would change to Tensor Cores; of those that use them slowly nobody knows what they would gain.
+MOSTLY = 0.5
+PRECISIONS = (*SIXTEEN_BIT, "tf32")
+
+
+def judge_trace(m: TraceMeasurements) -> Answer:
+    """Whether misaligned sizes cost Tensor Core time."""
+    missing = no_device(m)
+    if missing is not None or not m.has_device:
+        return NotJudged(rule=NAME, reason=missing) if missing is not None else None
+    able = compute_kernels(m).filter(pl.col("eligible") & pl.col("precision").is_in(PRECISIONS))
+    wanted = pl.col("precision").replace_strict(MULTIPLE, default=None, return_dtype=pl.Int64)
+    narrow = pl.col("tensor_core") & (pl.col("name").str.extract(AT_ONCE).cast(pl.Int64) < wanted)
+    missed = ~pl.col("tensor_core") & pl.col("why_not").str.starts_with(MISALIGNED)
+    found = able.filter(narrow.fill_null(False) | missed.fill_null(False))
+    share, low, high = share_interval(m, kernels_ns(m, found))
+    if share < CLAIM:
+        return _unknown(m, able)
+    worst = found.sort("total_ns", descending=True).row(0, named=True)
+    named = whose(worst["operator"], worst["where"], worst["shapes"]) or worst["name"]
+    without = int(found.filter(~pl.col("tensor_core"))["total_ns"].sum()) / max(int(found["total_ns"].sum()), 1)
+    finding = Finding(
+        rule=NAME,
+        stage="compute",
+        title=f"sizes that are not multiples of 16 bytes keep {named} from the Tensor Cores' full rate: {share:.0%} of the time",
+        share=share,
+        share_low=low,
+        share_high=high,
+        claims=kernel_claims(found),
+        evidence=(
+            Evidence(name="kernels with misaligned sizes", value=share, unit="share of window", threshold=CLAIM),
+            Evidence(name="of them without Tensor Cores", value=without, unit="share of their time"),
+            Evidence(name="sizes should be multiples of", value=worst["why_not"] or named, unit="", threshold=MULTIPLE[worst["precision"]]),
+            *kernel_rows(m, found),
+            steps_seen(m),
+            Evidence(name="removed per step", value=removed_ms(m, ALIGNED_SHAPES) if without >= MOSTLY else None, unit="ms"),
+        ),
+        gain=_gain(m, without),
+        fixes=_fixes(m, worst["class"], named),
+        names_cause=True,
+    )
+    return Judged(finding=finding, counterfactual=None)
+
+
+def _gain(m: TraceMeasurements, without: float) -> Gain:
+    assumes = "these kernels run at the rate of aligned ones; what padding adds is not counted"
+    if without >= MOSTLY:
+        return replayed_gain(m, ALIGNED_SHAPES, assumes)
+    why = "gain not judged: most of these kernels use the Tensor Cores, and by how much they miss their full rate is not known"
+    return Gain(predicted=None, low=None, high=None, assumes=f"{assumes} ({why})")
+
+
+def _unknown(m: TraceMeasurements, able: pl.DataFrame) -> Answer:
+    """Where kernels miss the Tensor Cores and nothing tells why."""
+    unknown = able.filter(~pl.col("tensor_core") & (pl.col("why_not").fill_null(UNKNOWN) == UNKNOWN))
+    share = share_interval(m, kernels_ns(m, unknown))[0]
+    if share < CLAIM or "shapes" in m.facts.recorded:
+        return None
+    ask = for_framework(
+        m,
+        torch="record with record_shapes=True",
+        tensorflow="look at the shapes in the model's summary",
+        jax="look at the shapes by jax.make_jaxpr",
+    )
+    return NotJudged(rule=NAME, reason=f"kernels with {share:.0%} of the time miss the Tensor Cores, and the trace has no shapes: {ask}")
+
+
+def _fixes(m: TraceMeasurements, kind: str, named: str) -> tuple[Fix, ...]:
+    if kind == "convolution":
+        channels = for_framework(
+            m,
+            torch="model and batches .to(memory_format=torch.channels_last), with channels in multiples of 8",
+            tensorflow="channels in multiples of 8, data_format='channels_last'",
+            jax="channels in multiples of 8, in the layout NHWC",
+        )
+        image = Fix(text="pad the image's 3 channels to 4 or 8", changes_numerics=True)
+        return Fix(text=f"{channels} ({named})", changes_numerics=True), image
+    return (
+        Fix(text=f"pad vocabulary, classes and hidden sizes to multiples of 64 ({named})", changes_numerics=True),
+        Fix(text="batches and sequences in multiples of 8: drop_last=True, pad_to_multiple_of=8 in the collator", changes_numerics=True),
+    )
+
+
+RULE = Rule(name=NAME, stages=("compute",), judge_trace=judge_trace)

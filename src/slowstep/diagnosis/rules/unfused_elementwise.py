@@ -1,0 +1,90 @@
+"""Chains of small elementwise kernels read and write memory again and again.
+
+What it sees:
+    Elementwise kernels that no compiler made hold at least 10 % of the window, more than ten of them a step. Neither XProf nor
+    the Kineto plugin has a mark for this; under 10 % even removing all of them gains less than the 1.10 that counts as a bottleneck.
+Why it costs:
+    An elementwise kernel computes one or two operations per number that it reads and writes: it takes as long as the memory takes. Fused
+    into one pass, intermediate results stay in registers; seed 002 and the XLA guide advise the same.
+How the gain is predicted:
+    The steps are replayed with each run of elementwise kernels as one pass over memory.
+When it is wrong:
+    Large products between them leave little to fuse, and a single pass over an activation is needed anyway. Compiling takes minutes,
+    and again for each new shape; rounding may differ in the last digit.
+What to try:
+    torch.compile or XLA; fused variants of the optimizer, of normalization and of activation with bias.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from slowstep.analyses.trace.measured import TraceMeasurements
+from slowstep.analyses.trace.scenarios import FUSED_ELEMENTWISE
+from slowstep.diagnosis.kernel_side import compute_kernels, kernel_claims, kernel_rows, kernels_ns, whose
+from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
+from slowstep.diagnosis.trace_side import for_framework, no_device, share_interval, steps_seen
+from slowstep.findings import Evidence, Finding, Fix, NotJudged
+
+NAME = "unfused-elementwise"
+SHARE = 0.10
+# Fewer kernels than this in a step are no chains: a loss, a mask, a scaling.
+A_STEP = 10
+# How Inductor (triton_poi_fused_...) and XLA (loop_add_fusion, wrapped_add) call what they fused; nvFuser and TensorFlow's grappler too.
+FUSED = r"(?i)^triton_|fusion|fused|^wrapped_|nvfuser|^kernel\d+$|CudaCodeGen"
+
+
+def judge_trace(m: TraceMeasurements) -> Answer:
+    """Whether elementwise kernels that nobody fused hold a tenth of the time."""
+    missing = no_device(m)
+    if missing is not None or not m.has_device:
+        return NotJudged(rule=NAME, reason=missing) if missing is not None else None
+    elementwise = compute_kernels(m).filter(pl.col("class") == "elementwise")
+    found = elementwise.filter(~pl.col("name").str.contains(FUSED))
+    share, low, high = share_interval(m, kernels_ns(m, found))
+    a_step = int(found["count"].sum()) / max(m.table("steps").height, 1)
+    if share < SHARE or a_step <= A_STEP:
+        return None
+    worst = found.sort("total_ns", descending=True).row(0, named=True)
+    named = whose(worst["operator"], worst["where"], None)
+    fused_ns = int(elementwise["total_ns"].sum()) - int(found["total_ns"].sum())
+    finding = Finding(
+        rule=NAME,
+        stage="compute",
+        title=f"{a_step:,.0f} elementwise kernels a step each go through memory on their own: {share:.0%} of the time",
+        share=share,
+        share_low=low,
+        share_high=high,
+        claims=kernel_claims(found),
+        evidence=(
+            Evidence(name="unfused elementwise kernels", value=share, unit="share of window", threshold=SHARE),
+            Evidence(name="their number", value=a_step, unit="per step", threshold=A_STEP),
+            Evidence(name="fused already", value=fused_ns / max(int(elementwise["total_ns"].sum()), 1), unit="share of elementwise time"),
+            *kernel_rows(m, found),
+            steps_seen(m),
+            Evidence(name="removed per step", value=removed_ms(m, FUSED_ELEMENTWISE), unit="ms"),
+        ),
+        gain=replayed_gain(m, FUSED_ELEMENTWISE, "each run of elementwise kernels is one pass over memory"),
+        fixes=_fixes(m, f" (most time: {named})" if named else ""),
+    )
+    return Judged(finding=finding, counterfactual=None)
+
+
+def _fixes(m: TraceMeasurements, named: str) -> tuple[Fix, ...]:
+    first = for_framework(
+        m,
+        torch=f"model = torch.compile(model){named}",
+        tensorflow=f"tf.function(jit_compile=True), or compile(jit_compile=True) in Keras{named}",
+        jax=f"put what runs step by step into one jax.jit{named}",
+    )
+    second = for_framework(
+        m,
+        torch="fused variants: AdamW(fused=True), torch.nn.functional.scaled_dot_product_attention, gradients clipped with foreach=True",
+        tensorflow="fused variants: tf.keras.layers.BatchNormalization(fused=True), an optimizer with jit_compile=True",
+        jax="optax updates inside the jitted step",
+    )
+    return Fix(text=first, changes_numerics=True), Fix(text=second, changes_numerics=True)
+
+
+RULE = Rule(name=NAME, stages=("compute",), judge_trace=judge_trace)
