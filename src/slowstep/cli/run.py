@@ -15,8 +15,9 @@ from slowstep.cli.run_report import RunReport
 from slowstep.errors import BadUsage, CommandNotStarted, SlowstepError
 from slowstep.record import format as contract
 from slowstep.record.command import resolve_command
-from slowstep.record.launch import RunOptions, launch, run_plainly
+from slowstep.record.launch import RunOptions, launch
 from slowstep.record.place import find_place
+from slowstep.record.plain_run import run_plainly
 
 # What typer raises for a mistake in a command line. Of its errors only this one's child has a public name: typer carries its own click.
 _MISTAKE: Any = typer.BadParameter.__base__
