@@ -16,8 +16,9 @@ from slowstep.cli.run_report import RunReport
 from slowstep.errors import BadUsage, CommandNotStarted, SlowstepError
 from slowstep.record import format as contract
 from slowstep.record.command import resolve_command
-from slowstep.record.launch import RunOptions, launch, run_plainly
+from slowstep.record.launch import RunOptions, launch
 from slowstep.record.place import find_place
+from slowstep.record.plain_run import run_plainly
 
 # Five steps, after a warm-up of any usual training.
 USUAL_CAPTURE = "31-35"

@@ -14,11 +14,13 @@ from slowstep.errors import CommandNotStarted
 from slowstep.record import child, inject, processes
 from slowstep.record import format as contract
 from slowstep.record.control import ControlPage
+from slowstep.record.endings import recorders_have_ended
 from slowstep.record.folder import create_folder, remove_folder
 from slowstep.record.journal import Journal
 from slowstep.record.launch_notes import note_end, note_start
 from slowstep.record.place import Place
-from slowstep.record.signals import FORWARDED, Inbox
+from slowstep.record.plain_run import IDLE_TICK_S, forward, wait_plainly
+from slowstep.record.signals import Inbox
 from slowstep.record.status import Status
 from slowstep.record.stopping import StopLimits, Stopper
 from slowstep.record.watch import Watch
@@ -28,14 +30,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from slowstep.record.command import Command
-    from slowstep.record.signals import Received
 
 _TICK_S: Final = 0.1
-# While nothing is to be decided; what happens wakes the waiting by a signal.
-_IDLE_TICK_S: Final = 1.0
 KILLED: Final = 128 + 9
-# The first line of a process's notes begins with its role, and the last one is short.
-_LOOK_BYTES: Final = 4096
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,29 +100,6 @@ def launch(
         raise
 
 
-def run_plainly(command: Command, environ: Mapping[str, str]) -> int:
-    """Run a command to its end without recording; its exit code (128 + n for signal n). Raises CommandNotStarted."""
-    with Inbox() as inbox:
-        return _wait_plainly(child.start_command(command, environ, mask=inbox.mask_before), inbox)
-
-
-def _wait_plainly(pid: int, inbox: Inbox) -> int:
-    while not child.has_ended(pid):
-        received = inbox.receive(_IDLE_TICK_S)
-        if received is not None:
-            _forward(received, pid)
-    return child.collect(pid)
-
-
-def _forward(received: Received, pid: int) -> None:
-    if received.for_all or received.number not in FORWARDED:
-        return
-    try:
-        os.kill(pid, received.number)
-    except (ProcessLookupError, PermissionError):
-        pass
-
-
 class _Run:
     def __init__(self, folder: str, command: Command, options: RunOptions, limits: RunLimits, on_recorded: Callable[[Path], None]) -> None:
         self._folder, self._command, self._options, self._limits = folder, command, options, limits
@@ -169,7 +143,7 @@ class _Run:
         ended_ns = time.monotonic_ns()
         self._guarded(self._end_watching)
         gave_up = self._stopper is not None and self._stopper.gave_up
-        self._exit_code = KILLED if gave_up and not child.has_ended(self._pid) else _wait_plainly(self._pid, inbox)
+        self._exit_code = KILLED if gave_up and not child.has_ended(self._pid) else wait_plainly(self._pid, inbox)
         self._guarded(lambda: self._close(ended_ns))
         self._journal.close()
 
@@ -203,9 +177,9 @@ class _Run:
             stopped = self._stopper is None or self._stopper.advance(now_s)
             if stopped and (ended or self._stopper is not None):
                 return
-            received = inbox.receive(_IDLE_TICK_S if self._recorded_s is None else _TICK_S)
+            received = inbox.receive(IDLE_TICK_S if self._recorded_s is None else _TICK_S)
             if received is not None:
-                _forward(received, self._pid)
+                forward(received, self._pid)
 
     def _look(self) -> None:
         # In the watch's thread.
@@ -272,20 +246,3 @@ class _Run:
             self._journal.health("processes-left", "info", remedy, count=len(left))
         else:
             inject.remove_injection(self._folder)
-
-
-def recorders_have_ended(folder: str, pid: int | None) -> bool:
-    """Whether the recorders in all processes that train have written their last line; `pid` is the first of them."""
-    if pid is None:
-        return False
-    names = [name for name in os.listdir(folder) if name.endswith(".jsonl")]
-    return any(name.startswith(f"{pid}-") for name in names) and all(_has_ended(os.path.join(folder, name)) for name in names)
-
-
-def _has_ended(path: str) -> bool:
-    with open(path, "rb") as file:
-        head = file.read(_LOOK_BYTES)
-        file.seek(max(0, os.path.getsize(path) - _LOOK_BYTES))
-        tail = file.read()
-    # Loader's workers may be idle, and then notice late.
-    return b'"role":"trainer"' not in head or b'"kind":"end"' in tail
