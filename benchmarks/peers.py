@@ -21,10 +21,10 @@ import numpy as np
 import polars as pl
 from peers_page import page, unexplained
 from rivals import LIMIT_S, NotInstalled, environment_of
-from slowstep.sources.kineto import read
 
 from slowstep.analyses.trace.copies import device_work
 from slowstep.analyses.trace.unions import Union
+from slowstep.sources.kineto import read
 
 HERE = Path(__file__).parent
 HTA = "traceinsight"

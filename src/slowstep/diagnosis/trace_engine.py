@@ -30,6 +30,8 @@ COVERED_AT_LEAST = 0.90
 def diagnose_trace(m: TraceMeasurements) -> Diagnosis:
     """Judge one rank's trace by every rule that judges traces."""
     answers = sort_answers((rule, rule.judge_trace(m)) for rule in rules().values() if rule.judge_trace is not None)
+    # A replay knows what stands behind a part: where nothing comes of taking it away, there is nothing to advise.
+    answers.leading[:] = [judged for judged in answers.leading if round(judged.finding.gain.predicted or math.inf, 2) > 1.0]
     return Diagnosis(
         findings=answers.findings,
         not_judged=tuple(answers.unjudged),

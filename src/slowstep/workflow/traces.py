@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 
+from slowstep.analyses.trace.coverage import find_doubts
 from slowstep.analyses.trace.measure import Chosen, measure_trace
 from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.diagnosis.trace_engine import diagnose_trace
@@ -61,7 +62,7 @@ def _diagnose(found: Found, order: int, asked: Asked, how: Reading) -> Rank:
     timeline = read_cached(found.path, found.source, how)
     m = measure_trace(timeline, batch_size=asked.batch_size, step=asked.step)
     told = m.facts.rank if m.facts.rank is not None else found.rank_in_name
-    report = fill_trace(found.path, m, diagnose_trace(m), _health(timeline.health, m))
+    report = fill_trace(found.path, m, diagnose_trace(m), _health((*timeline.health, *find_doubts(timeline)), m))
     return Rank(
         number=order if told is None else told,
         told=told is not None,

@@ -6,13 +6,16 @@ from typing import Any, Literal
 
 import polars as pl
 
+from slowstep.analyses.trace.callers import Callers
 from slowstep.analyses.trace.collectives import find_collectives
+from slowstep.analyses.trace.compilations import find_compilations
 from slowstep.analyses.trace.copies import find_copies
 from slowstep.analyses.trace.coverage import find_coverage
 from slowstep.analyses.trace.device_ledger import build_ledger
 from slowstep.analyses.trace.kernels import find_kernels
 from slowstep.analyses.trace.launches import find_launches
 from slowstep.analyses.trace.loader import find_loader
+from slowstep.analyses.trace.loss_scaling import find_loss_scaling
 from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.analyses.trace.memory import find_memory
 from slowstep.analyses.trace.operators import find_operators
@@ -37,20 +40,24 @@ def measure_trace(timeline: Timeline, *, batch_size: int | None = None, step: Ch
         raise ValueError("the timeline is of a recording, not of a trace")
     steps, notes = find_steps(timeline)
     steps = _chosen(steps, step)
-    ledger, gaps = build_ledger(timeline, steps)
+    # Who called what is looked up by nearly all of them.
+    callers = Callers(timeline)
+    ledger, gaps = build_ledger(timeline, steps, callers)
     tables = {
         "steps": steps,
         "ledger": ledger,
         "gaps": gaps,
-        "kernels": find_kernels(timeline, steps),
-        "operators": find_operators(timeline, steps),
-        "launches": find_launches(timeline, steps),
-        "copies": find_copies(timeline, steps),
-        "synchronizations": find_synchronizations(timeline, steps, gaps),
-        "collectives": find_collectives(timeline, steps),
+        "kernels": find_kernels(timeline, steps, callers),
+        "operators": find_operators(timeline, steps, callers),
+        "launches": find_launches(timeline, steps, callers),
+        "copies": find_copies(timeline, steps, callers),
+        "synchronizations": find_synchronizations(timeline, steps, gaps, callers),
+        "collectives": find_collectives(timeline, steps, callers),
         "memory": find_memory(timeline, steps),
         "loader": find_loader(timeline, steps, gaps),
-        "placement": find_placement(timeline, steps),
+        "placement": find_placement(timeline, steps, callers),
+        "compilations": find_compilations(timeline, steps, gaps, callers),
+        "loss_scaling": find_loss_scaling(timeline, steps, gaps, callers),
     }
     tables["replay"] = find_replay(timeline, steps, tables)
     found_size = None if batch_size else batch_size_of(timeline, steps)
