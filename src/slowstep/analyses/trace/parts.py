@@ -31,3 +31,18 @@ LOGGING: Final = "logging"
 # unattributed
 NO_LAUNCH: Final = "idle before work whose launch is not in the trace"
 UNNAMED: Final = "nothing recorded"
+
+# Findings about different things within one of these parts must not fold into one another, nor into one about the whole part, so each
+# claims its piece: "kernels: matmul, float32" (class and precision as in the table `kernels`), "launch: operations on the host".
+DIVIDED: Final = (KERNELS, LAUNCH, COLLECTIVES, RUN_DRY, FORWARD, COPIES)
+
+
+def piece(part: str, what: str) -> str:
+    """The claim of a finding that concerns only a piece of a part of the ledger."""
+    return f"{part}: {what}"
+
+
+def whole(claim: str) -> str:
+    """The part of the ledger in which a claim lies: the claim itself where it is no piece."""
+    part, colon, _ = claim.rpartition(": ")
+    return part if colon and part.startswith(DIVIDED) else claim
