@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import polars as pl
 
 from slowstep.analyses.steps import Floats
 from slowstep.analyses.trace.measured import TraceMeasurements
-from slowstep.analyses.trace.parts import COPIES
+from slowstep.analyses.trace.parts import COPIES, piece
 from slowstep.diagnosis.run_dry import Kind, RunDry, run_dries, together_ns
 from slowstep.diagnosis.trace_side import per_step, place, spread_over
 from slowstep.findings import Evidence
+
+# Both directions have a part of this name in the ledger, in stages of their own: no finding about one may fold into one about the other.
+DIRECTION: Final = {"h2d": "to the device", "d2h": "to the host"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,7 +49,7 @@ def held(m: TraceMeasurements, stage: str, copies: pl.DataFrame, waits_for: Kind
         copies=copies,
         sites=sites.with_columns(costs).sort("held_ns", descending=True, maintain_order=True),
         ns=exposed + together_ns(m, waits),
-        claims=((COPIES,) if exposed.sum() else ()) + tuple(one.part for one in waits),
+        claims=((piece(COPIES, DIRECTION[stage]),) if exposed.sum() else ()) + tuple(one.part for one in waits),
         exposed_ns=exposed,
     )
 

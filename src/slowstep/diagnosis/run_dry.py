@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -24,7 +24,7 @@ ALLOCATES: Final = r"Free|Malloc"
 # Of the steps in which a read-back must occur to be called one of every step: a step at the window's edge may be cut.
 EVERY_STEP: Final = 0.9
 
-Kind = Literal["read-back", "large read-back", "copy to the device", "allocator", "other"]
+Kind = Literal["read-back", "large read-back", "copy to the device", "allocator", "loss scaling", "other"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,10 +55,21 @@ def run_dries(m: TraceMeasurements) -> list[RunDry]:
     """All of them, the costliest first."""
     gaps = m.table("gaps").filter((pl.col("stage") == "d2h") & pl.col("part").str.starts_with(RUN_DRY))
     gaps = gaps.with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
+    scaling = _of_scaling(m)
     calls = m.table("synchronizations")
     calls = calls.with_columns(pl.Series("kind", [_kind(row, m.table("copies")) for row in calls.iter_rows(named=True)], dtype=pl.String))
     found = [_run_dry(m, part, gaps.filter(pl.col("part") == part), calls) for part in gaps["part"].unique(maintain_order=True).to_list()]
+    found = [replace(one, waits_for="loss scaling") if scaling.get(one.part, 0) > one.ns.sum() / 2 else one for one in found]
     return sorted(found, key=lambda one: -float(one.ns.sum()))
+
+
+def _of_scaling(m: TraceMeasurements) -> dict[str, int]:
+    """By part, the time after a gradient scaler's read-backs of its flag: another rule's, as nobody can read that less often. In ns."""
+    reads = m.tables.get("loss_scaling")
+    if reads is None or not reads.height:
+        return {}
+    sums = reads.filter(pl.col("part").is_not_null()).group_by("part").agg(pl.col("run_dry_ns").sum())
+    return dict(sums.iter_rows())
 
 
 def together_ns(m: TraceMeasurements, found: Iterable[RunDry]) -> Floats:

@@ -11,6 +11,7 @@ import polars as pl
 
 from slowstep.analyses.steps import Floats
 from slowstep.analyses.trace.measured import TraceMeasurements
+from slowstep.analyses.trace.parts import piece
 from slowstep.findings import Evidence
 
 # The least that a finding may claim (design).
@@ -23,6 +24,8 @@ HOST_SHARE: Final = 0.05
 COVERED: Final = 0.90
 # How calls of the devices' runtimes and drivers are named: cudaLaunchKernel, hipModuleLaunchKernel, cuLaunchKernel.
 RUNTIME_CALL: Final = r"(cuda|hip|cu)[A-Z]"
+# A finding that has most of a part takes it as a whole: what others say of that part is the same in other words.
+MOST: Final = 0.5
 RESAMPLES: Final = 1000
 SEED: Final = 20200823
 
@@ -62,6 +65,11 @@ def spread_over(part_ns: Floats, total_ns: float, steps: int) -> Floats:
     chosen = np.argsort(-part_ns, kind="stable")[: max(steps, 1)]
     kept[chosen] = part_ns[chosen] if part_ns[chosen].sum() else 1.0
     return np.asarray(kept * (total_ns / kept.sum())) if len(kept) else kept
+
+
+def claim_of(m: TraceMeasurements, stage: str, part: str, what: str, ns: Floats) -> str:
+    """The claim of a finding about `ns` (shape (steps,)) of a part of the ledger: the part where that is most of it, else a piece of it."""
+    return part if float(ns.sum()) >= MOST * float(per_step(m, stage, part).sum()) else piece(part, what)
 
 
 def no_device(m: TraceMeasurements) -> str | None:

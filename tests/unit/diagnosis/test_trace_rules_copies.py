@@ -7,11 +7,12 @@ import pytest
 from judged_traces import evidence, finding, judged, reason
 from made_measured_traces import EVERYTHING, gaps_of, made_measured
 from slowstep.analyses.trace.measured import TraceMeasurements
-from slowstep.analyses.trace.parts import COPIES, DEVICE_COPIES, RUN_DRY
+from slowstep.analyses.trace.parts import COPIES, DEVICE_COPIES, RUN_DRY, piece
 from slowstep.analyses.trace.scenarios import COPIES_OVERLAPPED, COPIES_PINNED, NO_DEVICE_COPIES, NO_REPEATED_COPIES
 from slowstep.diagnosis.rule import Judged
 
 MB = 1_000_000
+TO_DEVICE = piece(COPIES, "to the device")
 SYNC = "cudaStreamSynchronize"
 BATCH = {"kind": "h2d", "operator": "aten::to", "where": "train.py:30", "count": 20, "steps": 10, "bytes": 1000 * MB, "pageable": False}
 WAIT = {"call": SYNC, "operator": "aten::to", "where": "train.py:30"}
@@ -34,7 +35,7 @@ def copying(exposed_ms: float, *rows: dict[str, Any], wait_ms: float = 0.0, step
 def test_a_copy_that_nothing_hides_is_found_with_its_place_and_speed():
     found = finding("exposed-copy", copying(9.0, replay={COPIES_OVERLAPPED: (92.0, 91.0, 96.0)}))
 
-    assert (found.stage, found.claims, found.names_cause) == ("h2d", (COPIES,), False)
+    assert (found.stage, found.claims, found.names_cause) == ("h2d", (TO_DEVICE,), False)
     assert found.share == pytest.approx(0.09)
     assert "aten::to at train.py:30" in found.title
     assert evidence(found, "copied").value == pytest.approx(100.0)
@@ -47,7 +48,7 @@ def test_the_wait_for_a_copy_counts_with_it_and_is_claimed():
     found = finding("exposed-copy", copying(1.0, wait_ms=5.0))
 
     assert found.share == pytest.approx(0.06)
-    assert found.claims == (COPIES, f"{RUN_DRY}{SYNC} (train.py:30)")
+    assert found.claims == (TO_DEVICE, f"{RUN_DRY}{SYNC} (train.py:30)")
     assert evidence(found, "of it, while they ran").value == pytest.approx(0.01)
     assert evidence(found, "the host waits for").value == pytest.approx(1.0)
 
@@ -108,7 +109,7 @@ def test_pageable_copies_are_the_cause_of_what_they_hold():
     )
 
     assert (found.stage, found.names_cause) == ("h2d", True)
-    assert found.claims == (COPIES, f"{RUN_DRY}{SYNC} (train.py:30)")
+    assert found.claims == (TO_DEVICE, f"{RUN_DRY}{SYNC} (train.py:30)")
     assert found.share == pytest.approx(0.09)
     assert found.gain.predicted == pytest.approx(100 / 92)
     assert "pin_memory=True" in found.fixes[0].text
@@ -145,7 +146,7 @@ def test_a_constant_that_is_copied_in_every_step_is_named():
 
     found = finding("repeated-copy", m)
 
-    assert (found.stage, found.claims, found.names_cause) == ("h2d", (COPIES,), True)
+    assert (found.stage, found.claims, found.names_cause) == ("h2d", (TO_DEVICE,), True)
     assert found.share == pytest.approx(0.05)
     assert "aten::to at train.py:30" in found.title
     assert "register_buffer" in found.fixes[0].text

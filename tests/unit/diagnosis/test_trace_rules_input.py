@@ -8,7 +8,7 @@ from judged_traces import evidence, finding, judged, reason
 from made_measured_traces import EVERYTHING, gaps_of, made_measured
 from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.analyses.trace.parts import INPUT_WAIT, LAUNCH, NO_LAUNCH
-from slowstep.analyses.trace.scenarios import LAUNCHES_FREE, NO_INPUT_WAIT
+from slowstep.analyses.trace.scenarios import LAUNCHES_FREE, NO_INPUT_WAIT, NO_WORK_BETWEEN_STEPS
 from slowstep.diagnosis.rule import Judged
 from slowstep.stages import UNATTRIBUTED
 
@@ -112,14 +112,16 @@ def between(ms: float, part: str = LAUNCH, stage: str = "compute", **more: Any) 
 
 
 def test_a_callback_between_steps_is_named_and_claims_its_part():
-    found = finding("gaps-between-steps", between(12.0, "Confusion.on_train_batch_end", "output", where="train.py:7"))
+    found = finding(
+        "gaps-between-steps",
+        between(12.0, "Confusion.on_train_batch_end", "output", where="train.py:7", replay={NO_WORK_BETWEEN_STEPS: 89.0}),
+    )
 
     assert (found.stage, found.claims, found.names_cause) == ("output", ("Confusion.on_train_batch_end",), True)
     assert found.share == pytest.approx(0.12)
     assert "Confusion.on_train_batch_end at train.py:7" in found.title
     assert "once in 10 steps" in found.fixes[0].text
-    assert found.gain.predicted is None
-    assert "not judged" in found.gain.assumes
+    assert found.gain.predicted == pytest.approx(100 / 89)
     assert evidence(found, "such a gap").value == pytest.approx(12.0)
 
 
@@ -217,6 +219,14 @@ def test_a_graph_keeps_the_numbers_and_fusing_may_not():
     assert "CUDA graph" in fixes[0].text
     assert not fixes[0].changes_numerics
     assert all(fix.changes_numerics for fix in fixes[1:])
+
+
+@pytest.mark.parametrize(("inside", "claims"), [(30.0, ("launch", "launch: between steps")), (8.0, ("launch: inside steps", "launch"))])
+def test_of_launches_inside_and_between_steps_the_larger_claims_the_part_and_the_other_a_piece(inside, claims):
+    gaps = [*gaps_of(inside, part=LAUNCH), *gaps_of(12.0, gap=1, part=LAUNCH, between_steps=True)]
+    m = made_measured(tables={"gaps": gaps})
+
+    assert (finding("launch-bound", m).claims, finding("gaps-between-steps", m).claims) == tuple((claim,) for claim in claims)
 
 
 def test_gaps_between_steps_are_no_launching():

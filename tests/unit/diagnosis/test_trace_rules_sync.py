@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+import polars as pl
 import pytest
 
 from judged_traces import evidence, finding, judged, reason
 from made_measured_traces import EVERYTHING, gaps_of, made_measured
 from slowstep.analyses.trace.measured import TraceMeasurements
-from slowstep.analyses.trace.parts import COPIES, NO_LAUNCH, RUN_DRY
+from slowstep.analyses.trace.parts import COPIES, NO_LAUNCH, RUN_DRY, piece
 from slowstep.analyses.trace.scenarios import NO_READBACKS, NO_SYNCHRONIZATION
 from slowstep.diagnosis.rule import Judged
 from slowstep.stages import UNATTRIBUTED
@@ -146,6 +148,16 @@ def test_in_a_window_of_one_step_nothing_is_known_of_every_step_and_the_wait_is_
     assert finding("host-sync", m).share == pytest.approx(0.09)
 
 
+@pytest.mark.parametrize(("scaler_ms", "left_out"), [(5.0, True), (4.0, False)])
+def test_a_gradient_scalers_read_back_is_left_to_the_rule_about_it(scaler_ms, left_out):
+    m = dry(wait(9.0, reads_back=True, bytes=40))
+    reads = pl.DataFrame({"part": [part(SYNC, "train.py:41")] * 10, "run_dry_ns": [round(scaler_ms * 1e6)] * 10})
+    m = replace(m, tables={**m.tables, "loss_scaling": reads})
+
+    assert (judged("readback-every-step", m) is None) is left_out
+    assert judged("host-sync", m) is None
+
+
 def test_what_one_part_waits_for_is_what_most_of_its_time_was_spent_for():
     m = dry(
         wait(8.0, where=None, reads_back=True, bytes=40),
@@ -176,7 +188,7 @@ def test_an_output_copied_to_the_host_is_found_with_its_size_and_both_its_parts(
     found = finding("large-readback", m)
 
     assert (found.stage, found.names_cause) == ("d2h", True)
-    assert found.claims == (COPIES, f"{RUN_DRY}{SYNC} (train.py:60)")
+    assert found.claims == (piece(COPIES, "to the host"), f"{RUN_DRY}{SYNC} (train.py:60)")
     assert found.share == pytest.approx(0.12)
     assert found.title.startswith("copies of 32.0 MB to the host")
     assert "(aten::to at train.py:60)" in found.title

@@ -8,11 +8,12 @@ What it sees:
 Why it costs:
     The host does all of it after the last kernel of a step was launched and before the first of the next, and the queue runs empty.
 How the gain is predicted:
-    It is not: which part of the work between two steps must be done in every step is not known from a trace.
+    The steps are replayed without host work before their first launch and after their last, waits for input and for the device kept: what
+    is done once in ten steps or more costs next to nothing.
 When it is wrong:
-    A gap at a boundary may be the last step's launches coming late rather than work between steps; then launch-bound stands beside it,
-    or instead. Where a profiler's schedule ends between two steps, its own work is in the gap: the interval of the share then begins
-    at nothing.
+    Some of the work between two steps may be needed in every step; a trace does not tell. A gap at a boundary may be the last step's
+    launches coming late rather than work between steps; then launch-bound stands beside it, or instead. Where a profiler's schedule ends
+    between two steps, its own work is in the gap: the interval of the share then begins at nothing.
 What to try:
     Callbacks, metrics and logs every k steps; Keras: compile(steps_per_execution=16); own TensorFlow loops: several steps inside one
     tf.function, and TF_GPU_THREAD_MODE=gpu_private where tf.data's threads compete with the launching thread.
@@ -27,10 +28,13 @@ import polars as pl
 
 from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.analyses.trace.parts import LAUNCH
+from slowstep.analyses.trace.scenarios import NO_WORK_BETWEEN_STEPS
 from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import (
     HOST_SHARE,
     by_step,
+    claim_of,
     for_framework,
     host_work,
     no_device,
@@ -39,13 +43,12 @@ from slowstep.diagnosis.trace_side import (
     share_interval,
     steps_seen,
 )
-from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
+from slowstep.findings import Evidence, Finding, Fix, NotJudged
 
 NAME = "gaps-between-steps"
 STAGES_BETWEEN = ("compute", "output", "store")
 # What the advice assumes: often enough for a curve, seldom enough to cost a tenth.
 EVERY = 10
-ASSUMES = f"work between steps is done once in {EVERY} steps (gain not judged: what of it may wait is not in a trace)"
 
 
 def judge_trace(m: TraceMeasurements) -> Answer:
@@ -73,18 +76,27 @@ def judge_trace(m: TraceMeasurements) -> Answer:
         share=share,
         share_low=low,
         share_high=high,
-        claims=tuple(parts["part"].unique(maintain_order=True).to_list()),
+        claims=_claims(m, gaps),
         evidence=(
             Evidence(name="gaps between steps", value=share, unit="share of window", threshold=HOST_SHARE),
             Evidence(name="such a gap, median", value=each_ms, unit="ms"),
             *(_row(m, row) for row in causes.head(3).iter_rows(named=True)),
             steps_seen(m),
+            Evidence(name="removed per step", value=removed_ms(m, NO_WORK_BETWEEN_STEPS), unit="ms"),
         ),
-        gain=Gain(predicted=None, low=None, high=None, assumes=ASSUMES),
+        gain=replayed_gain(m, NO_WORK_BETWEEN_STEPS, "the host does nothing between steps but ask for input and wait"),
         fixes=_fixes(m, what),
         names_cause=what is not None,
     )
     return Judged(finding=finding, counterfactual=None)
+
+
+def _claims(m: TraceMeasurements, gaps: pl.DataFrame) -> tuple[str, ...]:
+    """Callbacks and writes as a whole; of the time before launches what lies between steps."""
+    launch = gaps.filter(pl.col("part") == LAUNCH)
+    others = gaps.filter(pl.col("part") != LAUNCH)["part"].unique(maintain_order=True).to_list()
+    claim = claim_of(m, "compute", LAUNCH, "between steps", by_step(m, launch["step"], launch["ns"]))
+    return (*others, *((claim,) if launch.height else ()))
 
 
 def _named(cause: dict[str, Any]) -> str | None:

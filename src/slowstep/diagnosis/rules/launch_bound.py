@@ -28,7 +28,17 @@ from slowstep.analyses.trace.parts import LAUNCH
 from slowstep.analyses.trace.scenarios import LAUNCHES_FREE
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
-from slowstep.diagnosis.trace_side import HOST_SHARE, by_step, for_framework, host_work, no_device, no_launches, share_interval, steps_seen
+from slowstep.diagnosis.trace_side import (
+    HOST_SHARE,
+    by_step,
+    claim_of,
+    for_framework,
+    host_work,
+    no_device,
+    no_launches,
+    share_interval,
+    steps_seen,
+)
 from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
 
 NAME = "launch-bound"
@@ -45,7 +55,8 @@ def judge_trace(m: TraceMeasurements) -> Answer:
         return NotJudged(rule=NAME, reason=missing) if missing is not None else None
     gaps = m.table("gaps").with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
     gaps = gaps.filter((pl.col("stage") == "compute") & (pl.col("part") == LAUNCH) & ~pl.col("between_steps"))
-    share, low, high = share_interval(m, by_step(m, gaps["step"], gaps["ns"]))
+    ns = by_step(m, gaps["step"], gaps["ns"])
+    share, low, high = share_interval(m, ns)
     if share < HOST_SHARE:
         missing = no_launches(m, HOST_SHARE)
         return NotJudged(rule=NAME, reason=missing) if missing is not None else None
@@ -59,7 +70,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
         share=share,
         share_low=low,
         share_high=high,
-        claims=(LAUNCH,),
+        claims=(claim_of(m, "compute", LAUNCH, "inside steps", ns),),
         evidence=(
             Evidence(name="idle before a launch", value=share, unit="share of window", threshold=HOST_SHARE),
             Evidence(name="most of it before", value=worst, unit=""),
