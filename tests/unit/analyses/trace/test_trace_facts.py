@@ -10,6 +10,7 @@ from slowstep.analyses.trace.device_ledger import build_ledger
 from slowstep.analyses.trace.loader import find_loader
 from slowstep.analyses.trace.steps import find_steps
 from slowstep.analyses.trace.training import batch_size, is_training
+from slowstep.analyses.trace.training_thread import training_thread
 from slowstep.timeline.timeline import Timeline
 
 
@@ -49,7 +50,8 @@ def test_clocks_that_differ_overlapping_kernels_and_other_devices_are_counted() 
 
 def test_a_sound_trace_has_no_doubts() -> None:
     hosts = [host("cudaLaunchKernel", 10, 15, "runtime", correlation=1)]
-    assert find_doubts(made_trace(hosts=hosts, devices=[device("k", 12, 30, correlation=1), device("k", 30, 31, correlation=1)])) == ()
+    devices = [device("k", 12, 30, correlation=1), device("k", 30, 31, correlation=1), device("k", 20, 25, stream=9)]
+    assert find_doubts(made_trace(hosts=hosts, devices=devices)) == ()
 
 
 @pytest.mark.parametrize(
@@ -69,6 +71,13 @@ def test_backward_or_update_is_training(trace: Timeline) -> None:
 def test_forward_alone_is_no_training() -> None:
     hosts = [host("aten::conv2d", 0, 5), host("aten::addmm", 5, 9), host("backward_hook.py(3): f", 0, 5, "python")]
     assert not is_training(made_trace(hosts=hosts, devices=[device("ampere_sgemm_128x64_tn", 3, 5)]))
+
+
+def test_the_training_thread_is_not_autograds_though_that_launches_more() -> None:
+    hosts = [host("cudaLaunchKernel", at, at + 1, "runtime", correlation=at) for at in range(5)]
+    hosts += [host("cudaLaunchKernel", at, at + 1, "runtime", correlation=at, thread=1) for at in range(20, 40)]
+    hosts += [host("autograd::engine::evaluate_function: MmBackward0", 20, 40, thread=1)]
+    assert training_thread(made_trace(hosts=hosts)) == 0
 
 
 def conv(at: float, batch: int) -> dict[str, object]:

@@ -68,7 +68,7 @@ def test_a_step_without_operators_is_unattributed() -> None:
 
 def test_requests_for_input_are_listed_once_with_their_step() -> None:
     hosts = [*STEP, host("## load_batch ##", 150, 190, "annotation"), host(LOADER, 155, 185, "annotation"), host("aten::mm", 200, 230)]
-    hosts += [host("aten::mm", 240, 250), host("aten::mm", 260, 270), host(LOADER, 0, 9, "annotation", thread=4)]
+    hosts += [host("aten::mm", 240, 250), host("aten::mm", 260, 270), host(LOADER, 250, 259, "annotation", thread=4)]
     trace = made_trace(hosts=hosts, steps=[step(1, 0, 150), step(2, 150, 300)])
     steps, _ = find_steps(trace)
     assert find_loader(trace, steps, build_ledger(trace, steps)[1]).select("step", "name", "exposed_ns").rows() == [
@@ -84,3 +84,8 @@ def test_an_executors_wait_for_the_next_element_is_the_steps() -> None:
     ]
     trace = made_trace(hosts=hosts, steps=[step(1, 0, 100, mark="Profiled batch")])
     assert charged(trace) == {("preprocess", "waiting for input"): 70, ("unattributed", "nothing recorded"): 30}
+
+
+def test_python_between_the_input_and_the_first_operator_is_compute() -> None:
+    hosts = [row for row in STEP if row["name"] != "aten::stack"]
+    assert charged(made_trace(hosts=hosts, steps=[step(1, 0, 150)]))["compute", "between operators"] == 30

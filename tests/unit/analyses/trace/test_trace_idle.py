@@ -170,7 +170,7 @@ def test_a_gap_between_two_steps_is_said_to_be_one_in_both() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["autograd::engine::evaluate_function: MmBackward0", "## forward ##", "checkpoint_forward", "aten::data_loader"]
+    "name", ["autograd::engine::evaluate_function: MmBackward0", "## forward ##", "activation_checkpoint", "aten::data_loader"]
 )
 def test_other_names_tell_no_stage(name: str) -> None:
     assert charged(two_kernels(host(name, 100, 190, "annotation"))) == {("compute", "launch"): 120}
@@ -242,3 +242,11 @@ def test_a_gap_that_begins_with_a_step_is_between_steps() -> None:
 def test_a_collective_is_known_by_what_the_trace_says_of_it() -> None:
     trace = two_kernels(more=(device("a_custom_kernel", 100, 140, stream=9, correlation=1, collective="allreduce"),))
     assert charged(trace) == {("gradient_sharing", "exposed collectives"): 40, ("compute", "launch"): 80}
+
+
+@pytest.mark.parametrize(("kind", "part"), [("h2d", ("d2h", "run dry after hipMemcpyWithStream")), ("d2d", ("compute", "launch"))])
+def test_a_copy_waits_by_its_name_where_it_leaves_the_device(kind: str, part: tuple[str, str]) -> None:
+    trace = two_kernels(
+        host("hipMemcpyWithStream", 40, 130, "runtime", correlation=3), more=(device("copy", 100, 120, kind, correlation=3),)
+    )
+    assert charged(trace)[part] == 100

@@ -122,6 +122,8 @@ def test_without_ranges_the_period_of_the_launches_makes_steps() -> None:
     steps, notes = find_steps(made_trace(hosts=hosts, devices=devices))
     assert set((steps["end_ns"] - steps["start_ns"]).to_list()) == {(10 * len(names) + 100) * 1000}
     assert steps["mark"].unique().to_list() == ["inferred"]
+    # It begins where the host waits longest.
+    assert steps["host_start_ns"][0] % ((10 * len(names) + 100) * 1000) == 0
     assert notes == ("the trace marks no steps: they were inferred from the period of the kernels that are launched",)
 
 
