@@ -169,6 +169,13 @@ def test_run_dry_time_goes_to_the_last_wait_before_the_gap():
     assert found.select("where", "run_dry_ns").rows() == [(None, 110_000), ("train.py:7", 50_000)]
 
 
+def test_the_call_that_a_gap_names_comes_before_a_later_one():
+    hosts = [host("cudaStreamSynchronize", 100, 200, kind="runtime"), host("cudaFree", 200, 210, kind="runtime")]
+    gaps = pl.DataFrame([gap(220, 260, "cudaStreamSynchronize")], schema=GAPS.schema)
+    found = find_synchronizations(made_trace(hosts=hosts), STEPS, gaps)
+    assert found.select("call", "run_dry_ns").rows() == [("cudaStreamSynchronize", 40_000), ("cudaFree", 0)]
+
+
 def test_nothing_is_nothing():
     assert find_copies(made_trace(), STEPS).equals(COPIES.empty())
     assert find_synchronizations(made_trace(), STEPS, GAPS.empty()).equals(SYNCHRONIZATIONS.empty())

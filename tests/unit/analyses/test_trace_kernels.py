@@ -88,6 +88,12 @@ def test_a_kernel_of_a_graph_has_no_launch_delay_and_one_without_launch_no_opera
     assert found["operator"].to_list() == [None, None]
 
 
+def test_a_kernel_that_begins_before_its_launch_returns_was_not_delayed():
+    hosts = [host("cudaLaunchKernel", 0, 50, kind="runtime", correlation=1)]
+    found = find_kernels(made_trace(hosts=hosts, devices=[device(ADD, 40, 60, correlation=1)]), steps((0, 100)))
+    assert found["launch_delay_ns"].to_list() == [0]
+
+
 def test_a_device_without_tensor_cores_makes_no_kernel_eligible():
     trace = a_trace(launched(SGEMM, 0, 4, 1, "aten::mm"))
     tables = {**trace.tables, "trace_devices": table("trace_devices", [{"device": 0, "name": "Tesla P100", "compute_capability": 6.0}])}
