@@ -59,23 +59,32 @@ class Database:
         """Whether the table is there with all of these columns."""
         return table in self.columns and self.columns[table].issuperset(columns)
 
-    def read(self, table: str, numbers: Mapping[str, str], texts: Mapping[str, str] | None = None, where: str = "1") -> pl.DataFrame:
+    def read(
+        self,
+        table: str,
+        numbers: Mapping[str, str],
+        texts: Mapping[str, str] | None = None,
+        where: str = "1",
+        each: Callable[[pl.DataFrame], pl.DataFrame] | None = None,
+    ) -> pl.DataFrame:
         """Columns of a table, each under its new name: `numbers` as Int64, `texts` as String; null where value or column is absent.
 
         A column may also be a product of columns, "gridX * gridY". `where` is an SQL condition. What cannot be read is missing.
+        `each` makes something smaller of some rows at a time, on several cores.
         """
         texts = texts or {}
         wanted = {**{new: (old, pl.Int64) for new, old in numbers.items()}, **{new: (old, pl.String) for new, old in texts.items()}}
         there = {new: (old, kind) for new, (old, kind) in wanted.items() if self.has(table, *old.split(" * "))}
+        each = each or _as_it_is
         if not there:
-            return pl.DataFrame(schema={new: kind for new, (_, kind) in wanted.items()})
+            return each(pl.DataFrame(schema={new: kind for new, (_, kind) in wanted.items()}))
         # A row of one unknown value would be an empty line, which no reader of lines can tell from none: hence the 0.
         cells = [*(_text(old) if kind is pl.String else _number(old) for old, kind in there.values()), "'0'"]
         row = f" || '{_FIELD}' || ".join(cells)
         clean = f" || '{_FIELD}' || ".join(_without_separators(cell) for cell in cells)
         schema = {new: kind for new, (_, kind) in there.items()} | {"": pl.Int8}
-        frame = pl.concat(self._chunks(_Query(table, row, clean, where, schema)))
-        return frame.select(pl.col(new) if new in there else pl.lit(None, dtype=kind).alias(new) for new, (_, kind) in wanted.items())
+        columns = [pl.col(new) if new in there else pl.lit(None, dtype=kind).alias(new) for new, (_, kind) in wanted.items()]
+        return pl.concat(self._chunks(_Query(table, row, clean, where, schema), lambda frame: each(frame.select(columns))))
 
     def totals(self, table: str, key: str) -> dict[int, int]:
         """How many rows a table has for each value of an integer column; empty where either is absent or unreadable."""
@@ -101,16 +110,16 @@ class Database:
         frame = self.read(table, {}, {"key": key, "value": value}).drop_nulls()
         return dict(frame.iter_rows())
 
-    def _chunks(self, query: _Query) -> list[pl.DataFrame]:
+    def _chunks(self, query: _Query, each: Callable[[pl.DataFrame], pl.DataFrame]) -> list[pl.DataFrame]:
         """The rows, some at a time, on several cores: SQLite makes one text of a chunk, for which Python is not needed."""
         first, last = self._bounds(query.table)
         starts = list(range(first, last + 1, CHUNK_ROWS)) if last - first < CHUNK_ROWS * MOST_CHUNKS else []
         if not starts:
-            return [self._row_by_row(query, query.where)]
+            return [each(self._row_by_row(query, query.where))]
         wheres = [f"rowid >= {start} AND rowid < {start + CHUNK_ROWS} AND ({query.where})" for start in starts]
         frames = []
         with ThreadPoolExecutor(min(MOST_READERS, os.cpu_count() or 1)) as readers:
-            for frame in readers.map(lambda where: self._chunk(query, where), wheres):
+            for frame in readers.map(lambda where: each(self._chunk(query, where)), wheres):
                 self._tell(CHUNK_ROWS)
                 frames.append(frame)
         return frames
@@ -179,6 +188,10 @@ def opened(path: Path, tell: Callable[[int], None]) -> Iterator[Database]:
         yield database
     finally:
         database.close()
+
+
+def _as_it_is(frame: pl.DataFrame) -> pl.DataFrame:
+    return frame
 
 
 def _connected(path: Path) -> sqlite3.Connection:

@@ -8,6 +8,7 @@ import polars as pl
 
 from slowstep.health import Health
 from slowstep.sources._nsys_database import Database
+from slowstep.timeline.trace_tables import HOST_KIND
 
 CALLS: Final = ("CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_DRIVER")
 RANGES: Final = "NVTX_EVENTS"
@@ -45,8 +46,8 @@ def calls(database: Database, process: int | None, strings: pl.DataFrame) -> pl.
     ids = frame.select("name_id", "own_name").unique().join(names, left_on="name_id", right_on="id", how="left")
     name = pl.coalesce("value", _plain("own_name")).fill_null("(call without a name)").alias("name")
     # "cuLaunchKernel" is the driver's, "cudaLaunchKernel" the runtime's.
-    kind = pl.when(pl.col("name").str.contains("^cu[A-Z]")).then(pl.lit("driver")).otherwise(pl.lit("runtime")).alias("kind")
-    ids = ids.select("name_id", "own_name", name).with_columns(pl.col("name").cast(pl.Categorical), kind)
+    kind = pl.when(pl.col("name").str.contains("^cu[A-Z]")).then(pl.lit("driver")).otherwise(pl.lit("runtime"))
+    ids = ids.select("name_id", "own_name", name).with_columns(pl.col("name").cast(pl.Categorical), kind.cast(HOST_KIND).alias("kind"))
     frame = frame.join(ids, on=["name_id", "own_name"], how="left", nulls_equal=True, maintain_order="left")
     return frame.select("thread", "start_ns", "end_ns", "correlation", "name", "kind")
 
@@ -59,38 +60,35 @@ def _plain(column: str) -> pl.Expr:
 def ranges(database: Database, process: int | None, strings: pl.DataFrame, end_ns: int) -> tuple[pl.DataFrame, list[Health]]:
     """NVTX ranges: host events, with `free` for those of start and end. Ranges that are open at the end are closed at `end_ns`."""
     numbers = {"thread": "globalTid", "start_ns": "start", "end_ns": "end", "type": "eventType", "text_id": "textId"}
-    frame = database.read(RANGES, numbers, {"text": "text"}, of_process(database, RANGES, process))
-    if database.has(RANGES, "eventType"):
-        frame = frame.filter(pl.col("type").is_in([*NESTED_RANGES, *FREE_RANGES]))
-    else:
-        frame = frame.filter(pl.col("end_ns").is_not_null())
+    typed = database.has(RANGES, "eventType")
+    where = of_process(database, RANGES, process)
+    frame = database.read(RANGES, numbers, {"text": "text"}, where, lambda rows: _understood(rows, strings, typed=typed))
     open_ranges = frame["end_ns"].null_count()
-    frame = frame.join(strings, left_on="text_id", right_on="id", how="left", maintain_order="left").select(
+    frame = frame.with_columns(pl.col("end_ns").fill_null(pl.max_horizontal(pl.lit(end_ns), "start_ns")))
+    if not open_ranges:
+        return frame, []
+    remedy = "they were open when the recording ended, and are taken to end with it"
+    return frame, [Health(name="open-ranges", severity="info", count=open_ranges, remedy=remedy)]
+
+
+def _understood(rows: pl.DataFrame, strings: pl.DataFrame, *, typed: bool) -> pl.DataFrame:
+    """Ranges with their names, operators and their numbers, out of rows with texts."""
+    rows = rows.filter(pl.col("type").is_in([*NESTED_RANGES, *FREE_RANGES]) if typed else pl.col("end_ns").is_not_null())
+    frame = rows.join(strings, left_on="text_id", right_on="id", how="left", maintain_order="left").select(
         "thread",
         "start_ns",
-        pl.col("end_ns").fill_null(pl.max_horizontal(pl.lit(end_ns), "start_ns")),
-        pl.coalesce("text", "value").fill_null("(range without a name)").alias("text"),
+        "end_ns",
+        pl.coalesce("text", "value").fill_null("(range without a name)").alias("name"),
         pl.col("type").is_in(FREE_RANGES).fill_null(False).alias("free"),
     )
-    health = []
-    if open_ranges:
-        remedy = "they were open when the recording ended, and are taken to end with it"
-        health.append(Health(name="open-ranges", severity="info", count=open_ranges, remedy=remedy))
-    return _understood(frame), health
-
-
-def _understood(frame: pl.DataFrame) -> pl.DataFrame:
-    """Names, operators and their numbers out of the texts of ranges."""
-    rest = pl.col("text")
     # From the last part to the first; splitting is several times as fast as one regular expression for all.
-    for part, name in PYTORCH_PARTS.items():
-        frame = frame.with_columns(rest.str.splitn(part, 2).struct.rename_fields(["name", name]).alias("parts"))
-        frame = frame.drop("name", strict=False).unnest("parts")
-        rest = pl.col("name")
+    for separator, part in PYTORCH_PARTS.items():
+        parts = pl.col("name").str.splitn(separator, 2).struct.rename_fields(["name", part]).alias("parts")
+        frame = frame.with_columns(parts).drop("name").unnest("parts")
     numbered = pl.col("sequence").is_not_null() | pl.col("external").is_not_null()
-    frame = frame.with_columns(pl.col("name").cast(pl.Categorical), numbered.alias("numbered")).drop("inputs")
-    kinds = frame.select("name", "numbered").unique().with_columns(_kind(pl.col("name").cast(pl.String)).alias("kind"))
-    frame = frame.join(kinds, on=["name", "numbered"], how="left", maintain_order="left").drop("numbered")
+    frame = frame.with_columns(pl.col("name").cast(pl.Categorical), pl.col("shapes").cast(pl.Categorical), numbered.alias("numbered"))
+    kinds = frame.select("name", "numbered").unique().with_columns(_kind(pl.col("name").cast(pl.String)).cast(HOST_KIND).alias("kind"))
+    frame = frame.join(kinds, on=["name", "numbered"], how="left", maintain_order="left").drop("numbered", "inputs")
     sequence = pl.col("sequence").cast(pl.Int64, strict=False)
     return frame.with_columns(pl.when(sequence >= 0).then(sequence).alias("sequence"), pl.col("external").cast(pl.Int64, strict=False))
 
@@ -108,11 +106,13 @@ def overhead(database: Database, process: int | None, strings: pl.DataFrame) -> 
     ]
     if not frames:
         return pl.DataFrame(
-            schema={"thread": pl.Int64, "start_ns": pl.Int64, "end_ns": pl.Int64, "name": pl.Categorical, "kind": pl.String}
+            schema={"thread": pl.Int64, "start_ns": pl.Int64, "end_ns": pl.Int64, "name": pl.Categorical, "kind": HOST_KIND}
         )
     frame = pl.concat(frames).join(strings, left_on="name_id", right_on="id", how="left", maintain_order="left")
     name = pl.col("value").fill_null("profiler")
-    return frame.select("thread", "start_ns", "end_ns", name.cast(pl.Categorical).alias("name"), pl.lit("overhead").alias("kind"))
+    return frame.select(
+        "thread", "start_ns", "end_ns", name.cast(pl.Categorical).alias("name"), pl.lit("overhead", dtype=HOST_KIND).alias("kind")
+    )
 
 
 def may_go() -> tuple[pl.Expr, ...]:

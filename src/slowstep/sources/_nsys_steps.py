@@ -18,13 +18,13 @@ MARK: Final = "NVTX"
 
 
 def marked_steps(ranges: pl.DataFrame) -> pl.DataFrame:
-    """The steps among ranges (columns thread, start_ns, end_ns, text): number, start_ns, end_ns, thread, mark; empty where none count up.
+    """The steps among ranges (columns thread, start_ns, end_ns, name): number, start_ns, end_ns, thread, mark; empty where none count up.
 
     Steps are ranges of one thread with the same words and a number that grows from one to the next, which do not overlap.
     """
-    parts = pl.col("text").str.extract_groups(NUMBERED)
-    numbered = ranges.filter(pl.col("text").str.contains(r"\d[\])]?$")).with_columns(parts.alias("parts")).unnest("parts")
-    numbered = numbered.filter(pl.col("word").is_not_null()).with_columns(pl.col("number").cast(pl.Int64))
+    names = ranges.select("name").unique().with_columns(pl.col("name").cast(pl.String).str.extract_groups(NUMBERED).alias("parts"))
+    names = names.unnest("parts").filter(pl.col("word").is_not_null()).with_columns(pl.col("number").cast(pl.Int64))
+    numbered = ranges.select("thread", "start_ns", "end_ns", "name").join(names, on="name")
     candidates = [
         (_rank(group), group)
         for _, group in numbered.sort("start_ns").group_by("thread", "words", maintain_order=True)

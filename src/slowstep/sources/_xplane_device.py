@@ -48,11 +48,13 @@ def device_number(plane: Plane) -> int | None:
 
 def device_lines(plane: Plane, device: int) -> list[pl.DataFrame]:
     """What ran on a device, one frame (`COLUMNS`, and `doubtful`) per stream. Rows that XProf derives from streams are not read."""
-    streams = [(int(match[1]), line) for line in plane.lines() if (match := _STREAM.match(line.name))]
-    if streams:
-        return [_events(line, device, stream) for stream, line in streams]
-    operations = [(TPU_LINES[line.name], line) for line in plane.lines() if line.name in TPU_LINES]
-    return [_innermost(_events(line, device, stream)) for stream, line in operations]
+    streams, operations = [], []
+    for line in plane.lines():
+        if match := _STREAM.match(line.name):
+            streams.append(_events(line, device, int(match[1])))
+        elif line.name in TPU_LINES:
+            operations.append(_innermost(_events(line, device, TPU_LINES[line.name])))
+    return streams or operations
 
 
 def device_facts(plane: Plane, device: int) -> dict[str, Any]:
@@ -75,9 +77,10 @@ def device_facts(plane: Plane, device: int) -> dict[str, Any]:
 def steps_of_device(plane: Plane) -> list[tuple[int, int, int]]:
     """Number, begin and end of the steps that a TPU marks itself."""
     rows: list[tuple[int, int, int]] = []
-    for line in plane.lines():
+    # Only a TPU writes this row itself; a look for it costs reading all of the plane's lines once more.
+    for line in plane.lines() if "TPU" in plane.name else ():
         if line.name == TPU_STEPS:
-            named = zip(line.names(), line.start_ns.tolist(), line.end_ns.tolist(), strict=True)
+            named = zip(line.names().to_list(), line.start_ns.tolist(), line.end_ns.tolist(), strict=True)
             rows += [(int(name), start, end) for name, start, end in named if name.isdecimal() and len(name) < 16]
     return rows
 
@@ -114,11 +117,11 @@ def _events(line: Line, device: int, stream: int) -> pl.DataFrame:
             parts = read.get(f"{fact} {details}") or read.setdefault(f"{fact} {details}", copy_details(str(details)))
             columns["bytes"][at], columns["pageable"][at] = parts["bytes"], parts["pageable"]
             columns["kind"][at] = "memset" if fact == "memset_details" else parts["kind"]
-    by_name = {name: kind_of(name) for name in set(names)}
-    columns["kind"] = [kind or by_name[name] for kind, name in zip(columns["kind"], names, strict=True)]
+    by_name = {name: kind_of(name) for name in names.unique().to_list()}
+    columns["kind"] = [kind or by_name[name] for kind, name in zip(columns["kind"], names.to_list(), strict=True)]
     times = {"start_ns": line.start_ns, "end_ns": line.end_ns}
     given = {name: pl.Series(values, dtype=COLUMNS[name]) for name, values in columns.items()}
-    return pl.DataFrame({**times, **given, "name": pl.Series(names, dtype=pl.Categorical)}).select(
+    return pl.DataFrame({**times, **given, "name": names}).select(
         *(pl.lit(number, dtype=COLUMNS[name]).alias(name) for name, number in (("device", device), ("stream", stream))),
         *(name for name in COLUMNS if name not in ("device", "stream", "from_graph")),
         pl.Series("from_graph", [bool(facts["cuda_graph_id"].get(at)) for at in range(length)], dtype=pl.Boolean),

@@ -48,7 +48,7 @@ def is_host(plane: Plane) -> bool:
 def host_line(line: Line, thread: int) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The events of one thread (`COLUMNS`), and those of them that may be steps (`STEP_COLUMNS`)."""
     facts = line.facts("correlation_id", NUMBER, ROOT, "hlo_op")
-    rows = pl.DataFrame({"start_ns": line.start_ns, "end_ns": line.end_ns, "name": pl.Series(line.names(), dtype=pl.Categorical)})
+    rows = pl.DataFrame({"start_ns": line.start_ns, "end_ns": line.end_ns, "name": line.names()})
     rows = rows.with_columns(
         pl.lit(thread, dtype=pl.Int32).alias("thread"),
         _at(facts["correlation_id"], len(line)).alias("correlation"),

@@ -6,14 +6,17 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
+
+from slowstep.sources._xplane_wire import RawPlane
 
 
 class Plane:
-    """A plane: `names` of its events and `facts` of its own; `lines()` gives its events as columns."""
+    """A plane: `facts` are its own; `lines()` gives its events as columns, one line at a time."""
 
-    def __init__(self, message: Any) -> None:
-        self._message = message
+    def __init__(self, raw: RawPlane) -> None:
+        self._raw, message = raw, raw.message
         self.name = text(message.name)
         self._event_names = {entry.key: text(entry.value.name) or text(entry.value.display_name) for entry in message.event_metadata}
         self._stat_names = {entry.key: text(entry.value.name) for entry in message.stat_metadata}
@@ -22,7 +25,7 @@ class Plane:
 
     def lines(self) -> Iterator[Line]:
         """The lines that have events, in the file's order."""
-        return (Line(self, line) for line in self._message.lines if len(line.events))
+        return (Line(self, line) for line in self._raw.lines() if len(line.events))
 
     def event_name(self, number: int) -> str | None:
         """The name behind an event's number; None where the file does not tell."""
@@ -61,11 +64,11 @@ class Line:
     def _column(self, values: Iterable[int]) -> NDArray[np.int64]:
         return np.fromiter(values, dtype=np.int64, count=len(self._events))
 
-    def names(self) -> list[str]:
-        """The name of each event."""
+    def names(self) -> pl.Series:
+        """The name of each event, as categories."""
         distinct, index = np.unique(self.number, return_inverse=True)
         known = [self._plane.event_name(number) or f"(unnamed event {number})" for number in distinct.tolist()]
-        return [known[i] for i in index.tolist()]
+        return pl.Series(known, dtype=pl.Categorical).gather(index)
 
     def unnamed(self) -> int:
         """How many events have a number without a name."""

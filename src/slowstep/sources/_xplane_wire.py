@@ -7,12 +7,14 @@ values with a length before them.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, Final
 
 from slowstep.sources._xplane_schema import MESSAGES, message_class
 
 _VARINT, _EIGHT_BYTES, _LENGTH, _FOUR_BYTES = 0, 1, 2, 5
 PLANES, HOSTNAMES = MESSAGES["XSpace"]["planes"][0], MESSAGES["XSpace"]["hostnames"][0]
+LINES: Final = MESSAGES["XPlane"]["lines"][0]
 # Deeper than any message of an XPlane lies in another (space, plane, line, event, stat).
 DEEPEST: Final = 6
 
@@ -45,16 +47,49 @@ def fields(data: memoryview) -> Iterator[tuple[int, int, int, int, int]]:
         yield key >> 3, kind, begin, value, at
 
 
-def planes(data: memoryview) -> Iterator[tuple[Any, bool, int]]:
-    """The planes of a file, whether each is whole, and at which byte it ends. Ends silently where the rest cannot be read."""
-    plane = message_class("XPlane")
+@dataclass(kw_only=True, slots=True)
+class RawPlane:
+    """A plane without its lines, which `lines` makes one at a time: they are what takes memory. `whole` is False once a part was broken."""
+
+    message: Any
+    raw_lines: list[memoryview]
+    whole: bool
+    end: int  # byte of the file at which it ends
+
+    def lines(self) -> Iterator[Any]:
+        """The lines, or what can be read of them."""
+        for raw in self.raw_lines:
+            line = _parsed(message_class("XLine"), raw)
+            if line is None:
+                self.whole = False
+                line = _saved("XLine", raw)
+            yield line
+
+
+def planes(data: memoryview) -> Iterator[RawPlane]:
+    """The planes of a file. Ends silently where the rest cannot be read."""
     try:
         for number, kind, _, value, end in fields(data):
             if number == PLANES and kind == _LENGTH:
-                whole = _parsed(plane, data[value:end]) if end <= len(data) else None
-                yield whole if whole is not None else _saved(data[value:end]), whole is not None, min(end, len(data))
+                yield _plane(data[value:end], cut=end > len(data), end=min(end, len(data)))
     except Malformed:
         return
+
+
+def _plane(data: memoryview, *, cut: bool, end: int) -> RawPlane:
+    lines: list[memoryview] = []
+    rest = bytearray()
+    try:
+        for number, kind, begin, value, stop in fields(data):
+            if number == LINES and kind == _LENGTH:
+                lines.append(data[value:stop])
+            else:
+                rest += data[begin:stop]
+    except Malformed:
+        cut = True
+    message = _parsed(message_class("XPlane"), memoryview(rest))
+    whole = not cut and message is not None
+    return RawPlane(message=message or _saved("XPlane", memoryview(rest)), raw_lines=lines, whole=whole, end=end)
 
 
 def is_whole(data: memoryview) -> bool:
@@ -88,9 +123,9 @@ def _parsed(kind: Any, data: memoryview) -> Any:
     return message
 
 
-def _saved(data: memoryview) -> Any:
-    message = message_class("XPlane")()
-    message.ParseFromString(_whole_part("XPlane", data, 0))
+def _saved(name: str, data: memoryview) -> Any:
+    message = message_class(name)()
+    message.ParseFromString(_whole_part(name, data, 0))
     return message
 
 

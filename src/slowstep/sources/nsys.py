@@ -53,8 +53,8 @@ def sniff(head: bytes, path: Path) -> bool:
 def read(path: Path, how: Reading = PLAIN) -> Timeline:
     """Read an export into a Timeline: that of the process with most kernels, where it holds several (health says so).
 
-    Rows travel in chunks but the tables are kept, which takes about as much memory as the file has bytes: `how.memory_bytes` below that is
-    not obeyed. Raises UnreadableInput for a report that was not exported, an SQLite file without events, and one too damaged to be read.
+    Rows travel in chunks but the tables are kept, which takes about four bytes of memory per byte of the file: `how.memory_bytes` below
+    that is not obeyed. Raises UnreadableInput for a report that was not exported, an SQLite file without events, and one too damaged.
     """
     return read_process(path, None, how)
 
@@ -181,7 +181,7 @@ def _host(
     ranges, bad_ranges = timed(ranges)
     overhead, bad_overhead = timed(_nsys_host.overhead(database, own, strings))
     steps = marked_steps(ranges)
-    events = pl.concat([calls, ranges.drop("text"), overhead], how="diagonal_relaxed").with_columns(pl.col("thread").fill_null(0))
+    events = pl.concat([calls, ranges, overhead], how="diagonal_relaxed").with_columns(pl.col("thread").fill_null(0))
     events, crossed = nested(events, _nsys_host.may_go())
     return events, bad_calls + bad_ranges + bad_overhead, steps, [*health, *crossed]
 

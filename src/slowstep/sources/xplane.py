@@ -53,7 +53,8 @@ def sniff(head: bytes, path: Path) -> bool:
 def read(path: Path, how: Reading = PLAIN) -> Timeline:
     """Read an XPlane file, or the newest run of a log folder (of several hosts the first), into a Timeline.
 
-    One plane is in memory at a time, about six bytes per byte of it; `how.memory_bytes` below that is not obeyed. Raises UnreadableInput
+    One thread or stream is in memory at a time, about six bytes per byte of it, and all tables: `how.memory_bytes` below that is not
+    obeyed. Raises UnreadableInput
     where there is no such file, or nothing of it can be read.
     """
     found = find(path)
@@ -71,11 +72,11 @@ def read(path: Path, how: Reading = PLAIN) -> Timeline:
 
 def _timeline(found: Found, data: memoryview, how: Reading) -> Timeline:
     read = _Read()
-    for message, whole, end in planes(data):
+    for raw in planes(data):
         read.planes += 1
-        read.broken_planes += not whole
-        _take(read, Plane(message))
-        how.progress(end / len(data))
+        _take(read, Plane(raw))
+        read.broken_planes += not raw.whole
+        how.progress(raw.end / len(data))
     if not read.planes:
         raise UnreadableInput(f"{found.file} is no XPlane file, or damaged from its begin: no plane can be read in it. Profile again.")
     if not read.host and not read.device:
