@@ -65,7 +65,7 @@ class Unpacked:
                 yield member.decompress(packed, self._block_bytes)
                 packed = member.unconsumed_tail or member.unused_data
                 if member.eof:
-                    packed = (packed.lstrip(b"\0") or file.read(_PACKED_BYTES)).lstrip(b"\0")
+                    packed = packed or file.read(_PACKED_BYTES)
                     if packed[: len(GZIP_MAGIC)] != GZIP_MAGIC:
                         return
                     member = isal_zlib.decompressobj(wbits=_GZIP_WINDOW)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slowstep.sources._kineto_events import NULL, WIDE, WIDE_ARGS, Events
-from slowstep.sources._kineto_groups import Codes, Groups
+from slowstep.sources._kineto_groups import Codes, Groups, texts_of
 from slowstep.sources._kineto_numbers import args_of, lengths_of, numbers, place_numbers, reals, times_of
 from slowstep.sources._kineto_store import Grown
 from slowstep.sources._kineto_words import (
@@ -132,16 +132,16 @@ class Columns:
         return marked if marked.any() else None
 
     def _operator_columns(self, events: list[Any], names: NDArray[np.int32]) -> dict[str, Any]:
-        args, count = args_of(events), len(events)
+        args = args_of(events)
         if self.names.get(COLLECTIVE_OPERATOR) is not None:
             for index in np.flatnonzero(names == self.names[COLLECTIVE_OPERATOR]).tolist():
                 self._collective_operator(args[index])
         return {
             "external": numbers(args, "external", "external_old"),
             "sequence": numbers(args, "sequence"),
-            "shapes": self.shapes.of([bytes(a.shapes) or bytes(a.shapes_old) for a in args], count),
-            "types": self.types.of([bytes(a.types) for a in args], count),
-            "stack": self.stacks.of([a.stack for a in args], count),
+            "shapes": texts_of(args, "shapes", self.shapes, texts_of(args, "shapes_old", self.shapes)),
+            "types": texts_of(args, "types", self.types),
+            "stack": self.stacks.of(map(attrgetter("stack"), args), len(args)),
         }
 
     def _call_columns(self, events: list[Any]) -> dict[str, Any]:
@@ -175,8 +175,6 @@ class Columns:
             "external": numbers(args, "external", "external_old"),
             "bytes": numbers(args, "bytes"),
             "collective": self.collectives[""],
-            "grid": self.grids[b""],
-            "block": self.blocks[b""],
         }
 
     def _kernels(self, events: list[Any], start_ns: Ints, end_ns: Ints) -> None:
@@ -192,8 +190,8 @@ class Columns:
         columns |= {
             "registers": np.where(wrong, NULL, registers),
             "occupancy": np.where(impossible, math.nan, occupancy),
-            "grid": self.grids.of([bytes(a.grid) for a in args], len(args)),
-            "block": self.blocks.of([bytes(a.block) for a in args], len(args)),
+            "grid": texts_of(args, "grid", self.grids),
+            "block": texts_of(args, "block", self.blocks),
             "from_graph": (graph_node != NULL) & (graph_node != 0),
         }
         if any(a.collective for a in args):
@@ -201,7 +199,7 @@ class Columns:
         self.devices.add(len(args), columns)
 
     def _collective_columns(self, args: list[Any]) -> dict[str, Any]:
-        lengths = np.array([element_bytes(a.element_type) or 0 for a in args], dtype=np.int64)
+        lengths = np.array([(element_bytes(a.element_type) or 0) if a.collective else 0 for a in args], dtype=np.int64)
         elements = numbers(args, "elements")
         known = (lengths > 0) & (elements >= 0) & (elements < 2**50)
         return {
@@ -261,7 +259,7 @@ class Columns:
 
 _NO_HOST: Final[dict[str, Any]] = {"correlation": NULL, "external": NULL, "sequence": NULL, "shapes": -1, "types": -1, "stack": -1}
 _NO_DEVICE: Final[dict[str, Any]] = {
-    "pageable": -1, "registers": NULL, "occupancy": math.nan, "group_size": NULL, "from_graph": False,
+    "pageable": -1, "grid": -1, "block": -1, "registers": NULL, "occupancy": math.nan, "group_size": NULL, "from_graph": False,
 }  # fmt: skip
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from slowstep.sources._kineto_events import RAW
 from slowstep.sources._kineto_words import GROUPS
 
 
@@ -21,6 +23,15 @@ class Codes(dict[Any, int]):
     def of(self, values: Iterable[Any], count: int) -> NDArray[np.int32]:
         """The codes of `count` values."""
         return np.fromiter(map(self.__getitem__, values), dtype=np.int32, count=count)
+
+
+def texts_of(args: Sequence[Any], field: str, codes: Codes, otherwise: Any = -1) -> Any:
+    """Codes of a field that is kept as its text; `otherwise` for rows without it, or as a whole where no row has it."""
+    raw = list(map(attrgetter(field), args))
+    if raw.count(RAW) == len(raw):
+        return otherwise
+    found = codes.of([b"" if text is RAW else bytes(text) for text in raw], len(raw))
+    return np.where(found == codes[b""], otherwise, found)
 
 
 class Groups(dict[Any, Callable[[Any], None]]):

@@ -114,7 +114,7 @@ class EventReader:
 
     def _decoded(self, text: bytes) -> Events | None:
         """All events of a text without the brackets around it; None where any of them cannot be decoded."""
-        text = b"[" + text + b"]"
+        text = b"[%b]" % text
         try:
             events = self._decode(text)
             return events if self._time_seen else self._with_time(text, events)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import gzip
 import json
 import random
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from kineto_files import CASES, NAMES, SMALL, event, kernel, launch, lost, plain, read, read_text, rows, written
 from slowstep.errors import UnreadableInput
-from slowstep.sources._kineto_reader import EVENT_BYTES
+from slowstep.sources._kineto_events import decode_wide
+from slowstep.sources._kineto_reader import EVENT_BYTES, EventReader
 from slowstep.timeline.timeline import Timeline
 
 CUTS = 50
@@ -247,3 +249,11 @@ def test_an_event_longer_than_any_is_no_end(tmp_path: Path) -> None:
     long = json.dumps(event("x" * (EVENT_BYTES + 10), 1, 1))
     timeline = read_text(tmp_path, kineto_text([*good(3), long, *good(3, 3)]))
     assert len(timeline.table("host_events")) >= 6
+
+
+def test_unexpected_types_are_expected_after_some_chunks() -> None:
+    texts = [json.dumps({**event("a", 100 + i, 1), "dur": "1"}) for i in range(200)]
+    whole = kineto_text(texts)
+    reader = EventReader([whole[at : at + 2000] for at in range(0, len(whole), 2000)], Counter())
+    assert sum(len(events) for events in reader) == 200
+    assert reader._decode is decode_wide

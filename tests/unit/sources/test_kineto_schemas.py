@@ -253,3 +253,8 @@ def test_metadata_after_the_events_counts_too(tmp_path: Path) -> None:
     timeline = read_text(tmp_path, text.encode())
     assert (timeline.trace.rank, timeline.trace.world_size) == (5, 6)
     assert len(timeline.table("trace_devices")) == 2
+
+
+def test_a_sequence_number_below_zero_is_none(tmp_path: Path) -> None:
+    events = [event("a", 100, 1, args={"Sequence number": -1}), event("b", 101, 1, args={"Sequence number": 0})]
+    assert rows(read(written(tmp_path, events)), "host_events", "sequence") == [(None,), (0,)]
