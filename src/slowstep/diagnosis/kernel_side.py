@@ -10,8 +10,9 @@ import polars as pl
 from slowstep.analyses.steps import Floats
 from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.analyses.trace.parts import KERNELS, piece
+from slowstep.diagnosis.rule import Judged
 from slowstep.diagnosis.trace_side import per_step
-from slowstep.findings import Evidence
+from slowstep.findings import Evidence, Finding
 
 # A finding about a piece of a part of the ledger takes the part as a whole where it is most of it: then what others say of that part is
 # the same in other words.
@@ -77,6 +78,13 @@ def sixteen_bit_share(rows: pl.DataFrame) -> float | None:
     known = rows.filter(pl.col("precision").is_not_null())
     total = int(known["total_ns"].sum())
     return int(known.filter(pl.col("precision").is_in(SIXTEEN_BIT))["total_ns"].sum()) / total if total else None
+
+
+def unless_beside(finding: Finding) -> Judged | None:
+    """The finding, unless the steps take as long without it: then the device, or the link, was busy with it beside what they wait for."""
+    predicted = finding.gain.predicted
+    beside = predicted is not None and round(predicted, 2) <= 1.0
+    return None if beside else Judged(finding=finding, counterfactual=None)
 
 
 def _short(name: str, most: int = 60) -> str:

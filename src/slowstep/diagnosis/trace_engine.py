@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from slowstep.analyses.trace.measured import TraceMeasurements
+from slowstep.analyses.trace.parts import whole
 from slowstep.diagnosis.law import (
     BOTTLENECK_PREDICTED,
     HEALTHY_SHARE_OF_UNKNOWN_GAIN,
@@ -108,7 +109,7 @@ def _next(m: TraceMeasurements, first: Finding) -> Next | None:
     if not first.gain.predicted:
         return None
     removed = 1 - 1 / first.gain.predicted
-    claimed = {stage: m.share(stage, *first.claims) for stage in STAGES}
+    claimed = {stage: m.share(stage, *map(whole, first.claims)) for stage in STAGES}
     whole = max(sum(claimed.values()), removed, 1e-9)
     left = {stage: m.share(stage) - removed * claimed[stage] / whole for stage in STAGES}
     stage = max(left, key=lambda s: left[s])

@@ -13,6 +13,7 @@ from typing import Any
 
 import polars as pl
 
+from slowstep.analyses.trace.parts import whole
 from slowstep.errors import UnwritableOutput
 from slowstep.timeline.timeline import Timeline
 
@@ -63,7 +64,7 @@ def _lines(timeline: Timeline, tables: Mapping[str, pl.DataFrame], report: Mappi
     yield from _written(_own(tables["steps"], pl.format("step {}", "number"), STEPS_TID, pl.lit("step")))
     yield from _written(_own(gaps, pl.format("{}: {}", "stage", "part"), STAGES_TID, pl.col("stage")))
     for number, finding in enumerate(report["findings"]):
-        claimed = gaps.filter(pl.col("part").is_in(finding["claims"]), pl.col("stage") == finding["stage"])
+        claimed = gaps.filter(pl.col("part").is_in([whole(claim) for claim in finding["claims"]]), pl.col("stage") == finding["stage"])
         yield from _written(_own(claimed, pl.lit(finding["rule"]), FIRST_FINDING_TID + number, pl.lit("finding")))
     threads = timeline.table("trace_threads").select(
         "thread", pid=pl.col("pid").fill_null(0), tid=pl.coalesce("tid", pl.col("thread").cast(pl.Int64))

@@ -9,11 +9,12 @@ from typing import Any
 from slowstep.analyses.measurements import Measurements, measure
 from slowstep.analyses.ranks import Roll, call_roll, compare, first_shown
 from slowstep.diagnosis.engine import diagnose
-from slowstep.errors import BadUsage, NothingRecorded
+from slowstep.errors import BadUsage, NothingRecorded, UnreadableInput
 from slowstep.sources._source import PLAIN
 from slowstep.sources.recording import SOURCE as RECORDING
 from slowstep.timeline.timeline import Timeline
 from slowstep.workflow.document import fill
+from slowstep.workflow.find import EXPECTED
 from slowstep.workflow.rank_rows import add_ranks
 
 REPORT = "report.json"
@@ -39,6 +40,8 @@ def file_name(number: int, first: int) -> str:
 
 def diagnose_all(folder: Path, *, warmup: int | None = None) -> Diagnosed:
     """The reports of all trainings of a recording. Raises UnreadableInput, or NothingRecorded where nothing trained."""
+    if not folder.exists():
+        raise UnreadableInput(f"{folder} does not exist. {EXPECTED}")
     timeline = RECORDING.read(folder, PLAIN)
     roll = call_roll(timeline)
     measured, unmeasured = _measure_all(timeline, roll, timeline.run.warmup if warmup is None else warmup)

@@ -305,8 +305,43 @@ def test_without_a_device_the_hosts_time_counts():
     assert finding("dominant_operation", made_measured(has_device=False, tables={"operators": rows})).share == pytest.approx(0.4)
 
 
-def test_without_operators_nothing_is_said_of_them():
-    assert "no operators" in reason("dominant_operation", made_measured(recorded={"device", "runtime"}))
+def test_where_a_trace_has_no_operators_the_kernels_stand_for_them():
+    m = made_measured(recorded={"device"}, tables={"kernels": [kernel("loop_add_fusion", "elementwise", 600.0, operator=None, where=None)]})
+
+    assert finding("dominant_operation", m).title == "loop_add_fusion holds 60% of the time"
+
+
+def test_a_host_that_was_not_recorded_is_not_judged():
+    assert "no operators" in reason("dominant_operation", made_measured(has_device=False, recorded={"annotations"}))
+
+
+def test_a_kind_of_operations_without_shapes_and_lines_is_no_operation():
+    rows = [operator("aten::convolution_backward", 600.0, shapes=None, where=None)]
+    m = made_measured(recorded=EVERYTHING - {"shapes", "stacks"}, tables={"operators": rows}, facts={"framework": "pytorch"})
+
+    assert "record_shapes=True and with_stack=True" in reason("dominant_operation", m)
+
+
+@pytest.mark.parametrize("name", ["record_param_comms", "c10d::allreduce_", "nccl:all_reduce", "_c10d_functional::all_reduce"])
+def test_what_only_sends_is_no_operation(name):
+    assert judge("dominant_operation", made_measured(tables={"operators": [operator(name, 600.0)]})) is None
+
+
+# kernels beside what the step waits for
+
+
+@pytest.mark.parametrize(
+    ("rule", "row", "scenario"),
+    [
+        ("full_precision_matmul", sgemm(600.0), HALF_PRECISION),
+        ("tensor_core_misaligned_shapes", misaligned(600.0), ALIGNED_SHAPES),
+        ("unfused_elementwise", elementwise(600.0), FUSED_ELEMENTWISE),
+        ("double_precision", kernel("dgemm", "matmul", 600.0, "float64"), SINGLE_PRECISION),
+    ],
+)
+def test_kernels_that_no_step_waits_for_are_no_finding(rule, row, scenario):
+    assert judge(rule, busy(row, replay={scenario: 99.6})) is None
+    assert finding(rule, busy(row, replay={scenario: 99.0})).gain.predicted == pytest.approx(100 / 99)
 
 
 # small-batch

@@ -352,6 +352,20 @@ def test_exposed_communication_is_found_with_its_bandwidth_and_its_doubt():
     assert "no_sync" in found.fixes[1].text
 
 
+def test_exchanges_between_the_layers_are_not_told_of_buckets():
+    found = finding("exposed-communication", sharing(collective(10, 300.0, 25 << 20, operation="all_to_all"), facts=TORCH))
+
+    assert "TrainPipelineSparseDist" in found.fixes[0].text
+    assert not any("no_sync" in fix.text for fix in found.fixes)
+
+
+def test_collectives_that_no_step_waits_for_are_no_finding():
+    small = collective(800, 300.0, 40_000)
+
+    assert judge("exposed-communication", sharing(small, replay={COMMUNICATION_OVERLAPPED: 99.6})) is None
+    assert judge("small-collectives", sharing(small, replay={COLLECTIVES_MERGED: 99.6})) is None
+
+
 def test_under_a_tenth_the_last_bucket_may_be_exposed():
     assert judge("exposed-communication", sharing(collective(40, 99.0, 25 << 20))) is None
 

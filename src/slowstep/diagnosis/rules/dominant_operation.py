@@ -2,7 +2,7 @@
 
 What it sees:
     Of the operators, told apart by name, shapes and source line, the one with most time of its own on the device (in a trace without a
-    device: on the host) holds at least a quarter of the window.
+    device: on the host) holds at least a quarter of the window. In a trace without operators the kernels stand for them.
 Why it costs:
     It need not: some operation must be the largest. But whatever is gained in it counts, and whatever is gained elsewhere hardly does.
 How the gain is predicted:
@@ -18,8 +18,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import polars as pl
+
 from slowstep.analyses.trace.measured import TraceMeasurements
-from slowstep.diagnosis.kernel_side import whose
+from slowstep.diagnosis.kernel_side import compute_kernels, whose
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.diagnosis.trace_side import for_framework, no_device, steps_seen, with_stacks
 from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
@@ -27,22 +29,28 @@ from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
 NAME = "dominant-operation"
 # As dominant-module: below a quarter of the time, halving it gains less than 1.14.
 WORTH = 0.25
+# What only sends has rules of its own.
+COMMUNICATES = r"^(c10d|_c10d_functional|c10d_functional|record_param_comms|nccl|rccl|gloo|mpi|ucc)(:|$)|(^|::)(multimem_)?all_reduce"
 
 
 def judge_trace(m: TraceMeasurements) -> Answer:
     """Whether one operation holds a quarter of the time."""
-    missing = no_device(m) or _no_operators(m)
+    missing = no_device(m)
     if missing is not None:
         return NotJudged(rule=NAME, reason=missing)
     own = "device_self_ns" if m.has_device else "host_self_ns"
-    operators = m.table("operators").sort(own, descending=True)
-    if not operators.height or operators[own][0] < WORTH * max(m.window_ns, 1):
+    operations = _operations(m, own)
+    if not operations.height:
+        return _nothing_named(m)
+    if operations[own][0] < WORTH * max(m.window_ns, 1):
         return None
-    worst = operators.row(0, named=True)
+    worst = operations.row(0, named=True)
+    if worst["where"] is None and worst["shapes"] is None and m.table("operators").height:
+        return _kind_only(m, worst["name"])
     share = min(worst[own] / m.window_ns, 1.0)
     named = whose(worst["name"], worst["where"], worst["shapes"]) or worst["name"]
     place = "device" if m.has_device else "host"
-    all_ns = max(int(operators[own].sum()), 1)
+    all_ns = max(int(operations[own].sum()), 1)
     finding = Finding(
         rule=NAME,
         stage="compute",
@@ -68,10 +76,39 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     return Judged(finding=finding, counterfactual=None)
 
 
-def _no_operators(m: TraceMeasurements) -> str | None:
-    if m.table("operators").height or "operators" in m.facts.recorded:
+def _operations(m: TraceMeasurements, own: str) -> pl.DataFrame:
+    """The operators, or where a trace has none the kernels, that compute; most time of their own first."""
+    rows = m.table("operators").filter(~pl.col("name").str.contains(COMMUNICATES))
+    if not m.table("operators").height and m.has_device:
+        rows = compute_kernels(m).rename({"total_ns": own})
+    return rows.sort(own, descending=True).select("name", "shapes", "where", "count", own)
+
+
+def _nothing_named(m: TraceMeasurements) -> Answer:
+    if m.has_device or "operators" in m.facts.recorded:
         return None
-    return "the trace has no operators: record the host as well (torch: ProfilerActivity.CPU; nsys: --pytorch=autograd-nvtx)"
+    ask = for_framework(
+        m,
+        torch="record with ProfilerActivity.CPU",
+        tensorflow="record with ProfilerOptions(host_tracer_level=2)",
+        jax="record with host_tracer_level=2",
+        nsys="record with nsys profile --pytorch=autograd-nvtx",
+    )
+    return NotJudged(rule=NAME, reason=f"the trace has no operators: {ask}")
+
+
+def _kind_only(m: TraceMeasurements, name: str) -> NotJudged:
+    """Where all operations of a kind stand in one row: which of them dominates is not known."""
+    ask = for_framework(
+        m,
+        torch="record with record_shapes=True and with_stack=True",
+        tensorflow="record with ProfilerOptions(python_tracer_level=1)",
+        jax="record with python_tracer_level=1",
+        nsys="record with nsys profile --pytorch=autograd-shapes-nvtx --python-backtrace=cuda",
+    )
+    return NotJudged(
+        rule=NAME, reason=f"{name} holds a quarter of the time, but the trace tells neither shapes nor lines apart: {ask}"
+    )
 
 
 def _fixes(m: TraceMeasurements, worst: dict[str, Any], named: str) -> tuple[Fix, ...]:

@@ -31,7 +31,7 @@ from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.analyses.trace.parts import BACKWARD, FORWARD, OPTIMIZER, piece
 from slowstep.analyses.trace.scenarios import SINGLE_PRECISION
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
-from slowstep.diagnosis.kernel_side import compute_kernels, kernel_claims, kernel_rows, kernels_ns
+from slowstep.diagnosis.kernel_side import compute_kernels, kernel_claims, kernel_rows, kernels_ns, unless_beside
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import no_device, per_step, steps_seen
@@ -131,7 +131,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
         gain=replayed_gain(m, SINGLE_PRECISION, "the same work in float32"),
         fixes=FIXES,
     )
-    return Judged(finding=finding, counterfactual=None)
+    return unless_beside(finding)
 
 
 def _on_host_ns(m: TraceMeasurements, precision: str) -> Floats:

@@ -6,7 +6,8 @@ What it sees:
 Why it costs:
     Gradients are summed over the ranks while nothing else is done: the more ranks, the more of every step is lost.
 How the gain is predicted:
-    The steps are replayed with the collectives beside the backward, as far as the backward reaches.
+    The steps are replayed with the collectives beside the backward, as far as the backward reaches. Where that makes no step shorter (the
+    device waits for the host meanwhile), there is no finding.
 When it is wrong:
     A collective waits for its slowest rank: one rank's trace cannot tell waiting from sending, and where another rank is late
     overlapping gains nothing. Sampled or single steps after a checkpoint show waits that others do not have. Tensor-parallel and
@@ -22,7 +23,8 @@ import polars as pl
 from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.analyses.trace.parts import COLLECTIVES
 from slowstep.analyses.trace.scenarios import COMMUNICATION_OVERLAPPED
-from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.diagnosis.kernel_side import unless_beside
+from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import for_framework, no_device, per_step, share_interval, steps_seen
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
@@ -30,6 +32,12 @@ from slowstep.findings import Evidence, Finding, Fix, NotJudged
 NAME = "exposed-communication"
 # The Kineto TensorBoard plugin's mark for communication.
 SHARE = 0.10
+# Exchanges that stand between the layers: accumulation and buckets of gradients do nothing for them.
+BETWEEN_LAYERS = {
+    "all_to_all": "exchange the next batch's embeddings or experts' tokens while this batch is computed (a prefetching pipeline, as "
+    "TorchRec's TrainPipelineSparseDist), or cut them into pieces that overlap with the dense layers",
+    "send_recv": "more micro-batches a step, or an interleaved schedule: the pipeline's stages then wait less for each other",
+}
 
 
 def judge_trace(m: TraceMeasurements) -> Answer:
@@ -63,9 +71,9 @@ def judge_trace(m: TraceMeasurements) -> Answer:
             COMMUNICATION_OVERLAPPED,
             "the collectives run beside the backward as far as it reaches, and no other rank is late (not seen)",
         ),
-        fixes=_fixes(m),
+        fixes=_fixes(m, collectives["operation"][0] if collectives.height else None),
     )
-    return Judged(finding=finding, counterfactual=None)
+    return unless_beside(finding)
 
 
 def _mostly(collectives: pl.DataFrame) -> str:
@@ -91,7 +99,10 @@ def _rows(m: TraceMeasurements, collectives: pl.DataFrame) -> tuple[Evidence, ..
     return tuple(rows)
 
 
-def _fixes(m: TraceMeasurements) -> tuple[Fix, ...]:
+def _fixes(m: TraceMeasurements, operation: str | None) -> tuple[Fix, ...]:
+    ranks = Fix(text="compare the ranks: slowstep analyze on the folder of all ranks' traces; where one is late, its own cause comes first")
+    if operation in BETWEEN_LAYERS:
+        return Fix(text=BETWEEN_LAYERS[operation]), ranks
     overlap = for_framework(
         m,
         torch="DistributedDataParallel(gradient_as_bucket_view=True, static_graph=True) overlaps with the backward; "
@@ -108,15 +119,10 @@ def _fixes(m: TraceMeasurements) -> tuple[Fix, ...]:
     smaller = for_framework(
         m,
         torch="send gradients in 16 bit: model.register_comm_hook(None, default_hooks.bf16_compress_hook)",
-        tensorflow="send gradients in 16 bit",
+        tensorflow="send gradients in 16 bit: cast them before they are reduced",
         jax="send gradients in bfloat16: cast them before psum",
     )
-    return (
-        Fix(text=overlap),
-        Fix(text=fewer, changes_numerics=True),
-        Fix(text=smaller, changes_numerics=True),
-        Fix(text="compare the ranks: slowstep analyze on the folder of all ranks' traces; where one is late, its own cause comes first"),
-    )
+    return Fix(text=overlap), Fix(text=fewer, changes_numerics=True), Fix(text=smaller, changes_numerics=True), ranks
 
 
 RULE = Rule(name=NAME, stages=("gradient_sharing",), judge_trace=judge_trace)

@@ -8,7 +8,8 @@ Why it costs:
     An A100 does 19.5 TFLOP/s in float32 on its ordinary cores, 156 in TF32 and 312 in 16 bit on its Tensor Cores (NVIDIA's datasheet), and
     16 bit halve the bytes that are read and written.
 How the gain is predicted:
-    The steps are replayed with these kernels at their time in 16 bit.
+    The steps are replayed with these kernels at their time in 16 bit. Where that makes no step shorter (the device waits for the host or
+    for other ranks), there is no finding.
 When it is wrong:
     Small products are bound by memory or by their launch and gain little. A few products are kept in float32 on purpose (a loss over a
     large vocabulary, a norm of attention). 16 bit and TF32 change the numerics: compare a few hundred steps' losses.
@@ -22,8 +23,8 @@ import polars as pl
 
 from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.analyses.trace.scenarios import HALF_PRECISION
-from slowstep.diagnosis.kernel_side import compute_kernels, kernel_claims, kernel_rows, kernels_ns, sixteen_bit_share, whose
-from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.diagnosis.kernel_side import compute_kernels, kernel_claims, kernel_rows, kernels_ns, sixteen_bit_share, unless_beside, whose
+from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import CLAIM, for_framework, no_device, share_interval, steps_seen
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
@@ -68,7 +69,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
         fixes=_fixes(m, whose(worst["operator"], worst["where"], None) if (in_sixteen_bit or 0.0) >= XPROF_SIXTEEN_BIT else None),
         names_cause=worst["operator"] is not None,
     )
-    return Judged(finding=finding, counterfactual=None)
+    return unless_beside(finding)
 
 
 def _unknown(m: TraceMeasurements, products: pl.DataFrame, ordinary: pl.DataFrame) -> Answer:

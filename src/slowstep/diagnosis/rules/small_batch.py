@@ -160,7 +160,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
             Evidence(name="kernels", value=int(launches["kernels"].sum()) / max(launches.height, 1), unit="per step"),
             Evidence(name="batch size", value=m.batch_size, unit="samples", where=m.batch_size_from),
             steps_seen(m),
-            Evidence(name="removed per sample's step", value=removed_ms(m, LARGER_BATCH), unit="ms"),
+            Evidence(name="removed per step", value=removed_ms(m, LARGER_BATCH), unit="ms"),
         ),
         gain=replayed_gain(m, LARGER_BATCH, "twice the samples in a step take the launches and gaps of one"),
         fixes=_trace_fixes(m),

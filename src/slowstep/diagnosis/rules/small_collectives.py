@@ -8,7 +8,7 @@ Why it costs:
     A collective takes 10 to 50 us however little it carries, more between machines: all ranks must launch it and meet. A few large ones
     carry the same bytes at the link's speed.
 How the gain is predicted:
-    The steps are replayed with the small collectives of a step as few large ones.
+    The steps are replayed with the small collectives of a step as few large ones. Where that makes no step shorter, there is no finding.
 When it is wrong:
     Collectives inside the forward (synchronized batch normalization, tensor parallelism) depend on each other and cannot be joined. A
     small collective that takes long mostly waits for a late rank.
@@ -25,8 +25,8 @@ from slowstep.analyses.steps import Floats
 from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.analyses.trace.parts import COLLECTIVES
 from slowstep.analyses.trace.scenarios import COLLECTIVES_MERGED
-from slowstep.diagnosis.kernel_side import claim_of
-from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.diagnosis.kernel_side import claim_of, unless_beside
+from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import CLAIM, for_framework, no_device, per_step, share_interval, steps_seen
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
@@ -73,7 +73,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
         fixes=_fixes(m),
         names_cause=True,
     )
-    return Judged(finding=finding, counterfactual=None)
+    return unless_beside(finding)
 
 
 def _exposed_ns(m: TraceMeasurements, found: pl.DataFrame) -> Floats:

@@ -7,7 +7,8 @@ Why it costs:
     An elementwise kernel computes one or two operations per number that it reads and writes: it takes as long as the memory takes. Fused
     into one pass, intermediate results stay in registers; seed 002 and the XLA guide advise the same.
 How the gain is predicted:
-    The steps are replayed with each run of elementwise kernels as one pass over memory.
+    The steps are replayed with each run of elementwise kernels as one pass over memory. Where that makes no step shorter (no such kernels
+    follow each other, or the device waits for the host), there is no finding.
 When it is wrong:
     Large products between them leave little to fuse, and a single pass over an activation is needed anyway. Compiling takes minutes,
     and again for each new shape; rounding may differ in the last digit.
@@ -21,8 +22,8 @@ import polars as pl
 
 from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.analyses.trace.scenarios import FUSED_ELEMENTWISE
-from slowstep.diagnosis.kernel_side import compute_kernels, kernel_claims, kernel_rows, kernels_ns, whose
-from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.diagnosis.kernel_side import compute_kernels, kernel_claims, kernel_rows, kernels_ns, unless_beside, whose
+from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import for_framework, no_device, share_interval, steps_seen
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
@@ -68,7 +69,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
         gain=replayed_gain(m, FUSED_ELEMENTWISE, "each run of elementwise kernels is one pass over memory"),
         fixes=_fixes(m, f" (most time: {named})" if named else ""),
     )
-    return Judged(finding=finding, counterfactual=None)
+    return unless_beside(finding)
 
 
 def _fixes(m: TraceMeasurements, named: str) -> tuple[Fix, ...]:
