@@ -31,9 +31,10 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet -e '.[test]'
 	@touch $(DEMO_STAMP) $@
 
+# Not compiled: the demo imports few of torch's files, and those are compiled as they are imported.
 $(DEMO_STAMP): pyproject.toml
 	$(make_venv)
-	$(BIN)/python -m pip install --quiet -e '.[demo]'
+	$(BIN)/python -m pip install --quiet --no-compile -e '.[demo]'
 	@touch $@
 
 lint: $(STAMP)

@@ -5,6 +5,7 @@ Which function holds time is timed in a few bodies; that it is a loop and no lon
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import polars as pl
@@ -47,42 +48,56 @@ def find_hot_loop(timeline: Timeline, process: int) -> HotLoop | None:
     lines = timeline.table("lines").filter(pl.col("process") == process)
     if calls.is_empty() or lines.is_empty() or calls["stretches"][0] < FEWEST_BODIES:
         return None
-    slowdown = float(calls["slowdown"][0] or 1.0)
-    own = dict(zip(calls.select("file", "function", "first_line").iter_rows(), calls["own_ns"].to_list(), strict=True))
-    wall = float(calls["wall_ns"][0])
-    rest = wall - _within(calls, *BACKWARD)
-    # A closure that is given to the optimizer holds all of the work: its time is no optimizer's.
-    rest = max(rest - optimizer if (optimizer := _within(calls, *OPTIMIZER)) < LARGEST_OPTIMIZER * wall else rest, 1.0)
-    seen = float(calls["own_ns"].sum())
-    found = []
-    for (file, name, first), rows in lines.group_by("file", "function", "first_line"):
+    loop = max(_loops(calls, lines), key=lambda loop: loop.held_ns, default=None)
+    if loop is None:
+        return None
+    rest_ns, slowdown = _rest_ns(calls), float(calls["slowdown"][0] or 1.0)
+    slowed = slowdown if loop.each_ns < PLAIN_NS else 1.0
+    return HotLoop(
+        name=loop.frame.function,
+        file=loop.frame.file,
+        first_line=loop.frame.first_line,
+        line=int(loop.often["line"][0]),
+        runs=int(loop.often["count"].max()),  # type: ignore[arg-type]
+        line_ns=loop.each_ns,
+        bodies=int(calls["stretches"][0]),
+        share=_untimed(loop.held_ns, rest_ns, slowed),
+        low=_untimed(loop.held_ns, rest_ns, slowdown),
+        high=_untimed(loop.held_ns, rest_ns, 1.0 + (slowed - 1.0) / 3),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Loop:
+    """A function whose lines ran often: its time in all timed bodies, those lines with most time first, and what one run of them takes."""
+
+    frame: Frame
+    held_ns: float
+    often: pl.DataFrame
+    each_ns: float
+
+
+def _loops(calls: pl.DataFrame, lines: pl.DataFrame) -> Iterator[_Loop]:
+    own_ns = dict(zip(calls.select("file", "function", "first_line").iter_rows(), calls["own_ns"].to_list(), strict=True))
+    # A function that had begun before the body is not among the timed: it has what they leave.
+    left_ns = max(float(calls["wall_ns"][0]) - float(calls["own_ns"].sum()), 0.0)
+    for (file, name, first), rows in lines.group_by("file", "function", "first_line", maintain_order=True):
         frame = Frame(file=str(file), function=str(name), first_line=int(first), line=int(first))
         often = rows.filter(pl.col("count") >= OFTEN).sort("line_ns", descending=True)
         if often.is_empty() or is_library(frame):
             continue
-        each = float(often["line_ns"].sum()) / float(often["count"].sum())
-        if each > LONGEST_NS:
-            continue
-        # A function that had begun before the body is not among the timed: it has what they leave.
-        held = float(own.get((file, name, first), max(wall - seen, 0.0)))
-        found.append((held, frame, often, each))
-    if not found:
-        return None
-    held, frame, often, each = max(found, key=lambda entry: entry[0])
-    slowed = slowdown if each < PLAIN_NS else 1.0
-    low, high = (_untimed(held, rest, factor) for factor in (slowdown, 1.0 + (slowed - 1.0) / 3))
-    return HotLoop(
-        name=frame.function,
-        file=frame.file,
-        first_line=frame.first_line,
-        line=int(often["line"][0]),
-        runs=int(often["count"].max()),  # type: ignore[arg-type]
-        line_ns=each,
-        bodies=int(calls["stretches"][0]),
-        share=_untimed(held, rest, slowed),
-        low=low,
-        high=high,
-    )
+        each_ns = float(often["line_ns"].sum()) / float(often["count"].sum())
+        if each_ns <= LONGEST_NS:
+            yield _Loop(frame, float(own_ns.get((file, name, first), left_ns)), often, each_ns)
+
+
+def _rest_ns(calls: pl.DataFrame) -> float:
+    """The bodies without backward and optimizer."""
+    wall_ns, optimizer_ns = float(calls["wall_ns"][0]), _within(calls, *OPTIMIZER)
+    # A closure that is given to the optimizer holds all of the work: its time is no optimizer's.
+    if optimizer_ns >= LARGEST_OPTIMIZER * wall_ns:
+        optimizer_ns = 0.0
+    return max(wall_ns - _within(calls, *BACKWARD) - optimizer_ns, 1.0)
 
 
 def _untimed(held: float, rest: float, slowdown: float) -> float:

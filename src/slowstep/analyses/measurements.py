@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -121,7 +121,7 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
     load = load_beside_launchers(timeline, find_load(timeline.table("readings"), steps.edges_ns, cores))
     beside = trainings_beside(timeline, trainer.process, int(low), int(high))
     return Measurements(
-        steps=_confirmed(steps, trainer, fetches),
+        steps=_confirmed(steps, fetches),
         ledger=ledger,
         loader=_loader(timeline, trainer),
         demand=find_demand(timeline, trainer, fetches, steps),
@@ -174,10 +174,8 @@ def _device(trainer: Trainer) -> str:
     return str(own or ("cuda" if notes["facts"].get("cuda_available") else "cpu"))
 
 
-def _confirmed(steps: Steps, trainer: Trainer, fetches: Fetches) -> Steps:
+def _confirmed(steps: Steps, fetches: Fetches) -> Steps:
     """The batch size is confirmed where the producers were asked for as many samples as arrived."""
-    from dataclasses import replace
-
     asked = fetches.samples[np.isfinite(fetches.samples)]
     if steps.batch_size is None or not len(asked) or float(np.median(asked)) != steps.batch_size:
         return steps

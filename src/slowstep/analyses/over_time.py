@@ -115,15 +115,15 @@ def _known_events(ledger: Ledger, steps: Steps, restarts: Restarts, filling: Flo
     for name, part, ns in candidates:
         at = np.flatnonzero(ns > 0)
         if 0 < len(at) < OF_MOST_STEPS * steps.count and ns.sum() >= SMALLEST_SHARE * ledger.ns.sum():
-            at, ns = _joined(at, ns)
+            at = _firsts(at)
             every = float(np.median(np.diff(at))) if len(at) > 1 else None
             events.append(Event(name=name, known=True, part=part, every_steps=every, count=len(at), ns=ns))
     return events
 
 
-def _joined(at: Ints, ns: Floats) -> tuple[Ints, Floats]:
+def _firsts(at: Ints) -> Ints:
     """The first step of each event: one that begins in a step's end may go on in the next one."""
-    return at[np.append(True, np.diff(at) > 1)], ns
+    return np.asarray(at[np.append(True, np.diff(at) > 1)])
 
 
 def _found_events(ledger: Ledger, quiet_ns: Floats) -> list[Event]:

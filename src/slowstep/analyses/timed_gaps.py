@@ -86,6 +86,7 @@ class _Tree:
         if number not in self._left:
             node = self.nodes[number]
             plain = 1.0 if node.built_in else 1.0 / self._slowdown
+            # Met again below where functions call each other: for a first answer, as if all of it were its own.
             self._left[number] = plain
             below = sum(node.edges.values())
             rest = max(node.total - below, 0.0)
@@ -97,6 +98,7 @@ class _Tree:
         """Ns of a function, untimed, that are spent in logging or in metrics."""
         key = (number, what)
         if key not in self._held:
+            # Met again below where functions call each other: counted once.
             self._held[key] = 0.0
             node = self.nodes[number]
             if node.is_logging() if what == "logging" else node.is_metrics():

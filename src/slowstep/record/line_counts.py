@@ -38,7 +38,7 @@ class LineCounts:
         self.running, self.stretches = False, 0
         self._counter: _Counter | None = None
 
-    def begin(self, entries: list[Any], wall_s: float, at_ns: int) -> None:
+    def begin(self, entries: list[Any], wall_s: float) -> None:
         """Begin to count lines of the functions that are worth it by the profiler's `entries` of stretches that took `wall_s` together."""
         self.running = True
         self.stretches += 1
@@ -51,7 +51,7 @@ class LineCounts:
             self._counter = _Counter(codes, frame)
             self._counter.start()
 
-    def end(self, at_ns: int) -> None:
+    def end(self) -> None:
         """End the count and write it down."""
         self.running = False
         counter, self._counter = self._counter, None

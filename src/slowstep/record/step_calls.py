@@ -92,7 +92,7 @@ class StepCalls:
             self._gap.end(at_ns)
             self._thread = 0
         elif self._wants_lines():
-            self._lines.begin(self._body.entries(), self._body.wall_s, at_ns)
+            self._lines.begin(self._body.entries(), self._body.wall_s)
         elif not self._body.enable(at_ns):
             self._thread = 0
 
@@ -109,7 +109,7 @@ class StepCalls:
             self._gap.end(at_ns, keep=False)
             self._several = True
         elif self._lines.running:
-            self._lines.end(at_ns)
+            self._lines.end()
         elif self._body.running:
             self._body.end(at_ns)
         self._release(me)
@@ -132,7 +132,7 @@ class StepCalls:
                 if calls.running:
                     calls.end(now(), keep=False)
             if self._lines.running:
-                self._lines.end(now())
+                self._lines.end()
         except Exception as error:
             self._recorder.fault(error)
         self._release(me)

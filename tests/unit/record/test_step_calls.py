@@ -235,9 +235,9 @@ def test_lines_are_not_counted_while_a_debugger_traces() -> None:
 
     sys.settrace(mine)
     try:
-        counts.begin([], 1.0, now())
+        counts.begin([], 1.0)
         loop_over_pixels()
-        counts.end(now())
+        counts.end()
         assert sys.gettrace() is mine
     finally:
         sys.settrace(None)

@@ -20,8 +20,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from slowstep.analyses.input_facts import Forms
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.producers import TRANSPORT
+from slowstep.analyses.steps import Floats
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.input_side import RECEIVE_LOW_NS, RECEIVE_NS, WAIT_SHARE, beside_ns, find_side
 from slowstep.diagnosis.rule import Answer, Judged, Rule
@@ -40,26 +42,18 @@ def judge(m: Measurements) -> Answer:
     if m.loader is None or not m.loader.num_workers or isinstance(side, str):
         return None
     received = m.ledger.of("preprocess", TRANSPORT)
-    beyond = np.maximum(received - RECEIVE_NS, 0.0)
-    share, _, _ = share_interval(m, beyond)
+    share, _, _ = share_interval(m, np.maximum(received - RECEIVE_NS, 0.0))
     forms = m.input.forms
     if forms is None:
-        many = m.demand.batch_bytes is None or m.demand.batch_bytes >= SIZE_BYTES
-        if share < UNKNOWN_SHARE or m.load.busy or not many:
+        may_be_large = m.demand.batch_bytes is None or m.demand.batch_bytes >= SIZE_BYTES
+        if share < UNKNOWN_SHARE or m.load.busy or not may_be_large:
             return None
         return NotJudged(rule=NAME, reason="what the batches are made of was not recorded: record at --level 1 or more")
     if share < WAIT_SHARE or (forms.tensors < TENSORS and forms.size_bytes < SIZE_BYTES):
         return None
-    explained = forms.tensors * TENSOR_NS + forms.size_bytes * BYTE_NS
-    removed = np.minimum(beyond, explained)
+    counterfactual = _counterfactual(received, forms, beside_ns(side, m.loader.num_workers))
+    removed = counterfactual.expected.removed_ns
     share, low, high = share_interval(m, removed)
-    beside = beside_ns(side, m.loader.num_workers)
-    counterfactual = Counterfactual(
-        assumes="a batch is one or two tensors of moderate size, received in a millisecond",
-        expected=Case(removed_ns=removed, beside_ns=beside),
-        worse=Case(removed_ns=removed / 2, beside_ns=beside),
-        better=Case(removed_ns=np.minimum(np.maximum(received - RECEIVE_LOW_NS, 0.0), explained), beside_ns=beside),
-    )
     many = forms.tensors >= TENSORS
     what = f"{forms.tensors:.0f} tensors" if many else f"{forms.size_bytes / 1e6:.0f} MB"
     evidence = (
@@ -86,6 +80,17 @@ def judge(m: Measurements) -> Answer:
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _counterfactual(received: Floats, forms: Forms, beside: float) -> Counterfactual:
+    explained = forms.tensors * TENSOR_NS + forms.size_bytes * BYTE_NS
+    removed = np.minimum(np.maximum(received - RECEIVE_NS, 0.0), explained)
+    return Counterfactual(
+        assumes="a batch is one or two tensors of moderate size, received in a millisecond",
+        expected=Case(removed_ns=removed, beside_ns=beside),
+        worse=Case(removed_ns=removed / 2, beside_ns=beside),
+        better=Case(removed_ns=np.minimum(np.maximum(received - RECEIVE_LOW_NS, 0.0), explained), beside_ns=beside),
+    )
 
 
 RULE = Rule(name=NAME, stages=("preprocess",), judge=judge)

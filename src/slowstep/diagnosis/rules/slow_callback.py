@@ -55,20 +55,17 @@ def judge(m: Measurements) -> Answer:
     stacks, timed = named.get(part), m.ledger.timed.get(part)
     spread = TIMED_SPREAD if timed else stack_spread(stacks, sum(named.values())) if stacks else 0.0
     counterfactual = shortened(m, removed, spread, assumes=f"{_name(part)} takes no time on the training thread")
-    when = "after the update" if stacks or timed else ""
-    known_by = _known_by(timed, stacks, sum(named.values()))
+    sampled = bool(stacks or timed)
     evidence = (
         Evidence(name="function", value=_name(part), unit="", where=_where(part)),
-        Evidence(
-            name="after the update" if stacks or timed else "on the training thread", value=share, unit="share of window", threshold=CLAIM
-        ),
-        *known_by,
+        Evidence(name="after the update" if sampled else "on the training thread", value=share, unit="share of window", threshold=CLAIM),
+        *_known_by(timed, stacks, sum(named.values())),
         Evidence(name="removed per step", value=float(removed.mean()) / 1e6, unit="ms"),
     )
     finding = Finding(
         rule=NAME,
         stage=part[0],
-        title=f"{_shown(part)} runs on the training thread{f' {when}' if when else ''} and takes {share:.0%} of the time",
+        title=f"{_shown(part)} runs on the training thread{' after the update' if sampled else ''} and takes {share:.0%} of the time",
         share=share,
         share_low=low * (1 - spread),
         share_high=min(high * (1 + spread), 1.0),

@@ -63,7 +63,28 @@ def judge(m: Measurements) -> Answer:
         return None
     where = f"{shown(function.file, m.trainer.facts.script)}:{function.line}"
     counterfactual = _counterfactual(m, side, function)
-    evidence = (
+    finding = Finding(
+        rule=NAME,
+        stage="preprocess",
+        title=f"{function.name} ({where}) takes {function.share:.0%} of the time in which samples are made, and the cores are used up",
+        share=share,
+        share_low=low,
+        share_high=high,
+        claims=claims(m),
+        evidence=_evidence(side, function, where, share),
+        gain=predict(m, counterfactual),
+        fixes=(
+            Fix(text=f"vectorise {function.name}, or do it on whole batches"),
+            Fix(text=f"do {function.name} once before training and store its result"),
+        ),
+        # Where it is known why the function takes its time, that is the cause, and this finding a part of it.
+        names_cause=not nearer_cause(m),
+    )
+    return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _evidence(side: Side, function: Function, where: str, share: float) -> tuple[Evidence, ...]:
+    return (
         Evidence(name="function", value=function.name, unit="", where=where),
         Evidence(
             name="its share of making samples",
@@ -78,24 +99,6 @@ def judge(m: Measurements) -> Answer:
         ),
         Evidence(name="removed per step", value=float(side.removable_ns.mean()) / 1e6, unit="ms"),
     )
-    finding = Finding(
-        rule=NAME,
-        stage="preprocess",
-        title=f"{function.name} ({where}) takes {function.share:.0%} of the time in which samples are made, and the cores are used up",
-        share=share,
-        share_low=low,
-        share_high=high,
-        claims=claims(m),
-        evidence=evidence,
-        gain=predict(m, counterfactual),
-        fixes=(
-            Fix(text=f"vectorise {function.name}, or do it on whole batches"),
-            Fix(text=f"do {function.name} once before training and store its result"),
-        ),
-        # Where it is known why the function takes its time, that is the cause, and this finding a part of it.
-        names_cause=not nearer_cause(m),
-    )
-    return Judged(finding=finding, counterfactual=counterfactual)
 
 
 def _counterfactual(m: Measurements, side: Side, function: Function) -> Counterfactual:
