@@ -110,8 +110,8 @@ def _next(m: TraceMeasurements, first: Finding) -> Next | None:
         return None
     removed = 1 - 1 / first.gain.predicted
     claimed = {stage: m.share(stage, *map(whole, first.claims)) for stage in STAGES}
-    whole = max(sum(claimed.values()), removed, 1e-9)
-    left = {stage: m.share(stage) - removed * claimed[stage] / whole for stage in STAGES}
+    held = max(sum(claimed.values()), removed, 1e-9)
+    left = {stage: m.share(stage) - removed * claimed[stage] / held for stage in STAGES}
     stage = max(left, key=lambda s: left[s])
     step_ms = m.window_ns / max(len(m.step_ns), 1) / 1e6
     return Next(stage=stage, predicted=f"{stage}, {left[stage] * step_ms:.1f} of {(1 - removed) * step_ms:.1f} ms per step")
