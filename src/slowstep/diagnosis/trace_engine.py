@@ -24,6 +24,8 @@ from slowstep.stages import STAGES, UNATTRIBUTED
 
 # A run needs 30 steps for its verdict; profilers are told to keep three to ten. Of two, one confirms the other.
 STEPS_AT_LEAST = 2
+# The stage that is the model's own work, and the one that depends on other ranks.
+MODEL, SHARED = "compute", "gradient_sharing"
 # What a trace does not show must be less than what a verdict is about.
 COVERED_AT_LEAST = 0.90
 
@@ -91,11 +93,22 @@ def _not_healthy(m: TraceMeasurements, answers: Answers) -> str | None:
         return f"no finding alone reaches 10 %, but all together predict {together:.2f}x; see the findings"
     for doubtful in (j.finding for j in answers.uncertain if (j.finding.gain.predicted or 0.0) >= BOTTLENECK_PREDICTED):
         return f"{doubtful.rule} may concern {doubtful.share_low:.0%} to {doubtful.share_high:.0%} of the time; trace more steps"
+    for stage in STAGES:
+        if stage != MODEL and m.share(stage) >= UNJUDGED_STAGE:
+            return _beside_the_model(m, stage)
     for skipped in answers.unjudged:
         rule = rules()[skipped.rule]
         if not rule.advisory and max(m.share(stage) for stage in rule.stages) >= UNJUDGED_STAGE:
             return f"{skipped.rule} could not be judged: {skipped.reason}"
     return None
+
+
+def _beside_the_model(m: TraceMeasurements, stage: str) -> str:
+    """A stage that is no work of the model's, has much time, and of which no finding would take enough away."""
+    share = f"{m.share(stage):.0%} of the time is {stage}"
+    if stage == SHARED:
+        return f"{share}, and whether this rank waits for a late one is not seen: analyze the folder of all ranks' traces"
+    return f"{share}, and no rule knows how to take enough of it away; trace more steps, with_stack=True"
 
 
 def combined_gain(leading: list[Judged]) -> float:

@@ -9,10 +9,8 @@ from typing import Any
 from slowstep.errors import BadUsage
 from slowstep.sources._source import PLAIN, Reading
 from slowstep.workflow.diagnose import diagnose_recording
-from slowstep.workflow.find import find
+from slowstep.workflow.find import RECORDING, find
 from slowstep.workflow.traces import Asked, diagnose_traces
-
-RECORDING = "recording"
 
 
 def analyze(

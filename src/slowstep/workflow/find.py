@@ -18,6 +18,7 @@ HEAD_BYTES = 4096
 DEEPEST = 4
 # A folder with more files than ranks of any job was not meant.
 MOST_FILES = 10_000
+RECORDING = "recording"
 GZIP = b"\x1f\x8b"
 EXPECTED = "Give the folder that `slowstep run` made (slowstep_runs/<time>-<script>), a profiler's trace, or a folder of traces."
 RANK = re.compile(r"rank[-_ ]?(\d+)", re.IGNORECASE)
@@ -55,17 +56,25 @@ def find(paths: Iterable[Path]) -> tuple[list[Found], list[Path]]:
         if not path.exists():
             raise UnreadableInput(f"{path} does not exist. {EXPECTED}")
         whole = known(path)
-        if whole is not None:
-            found.append(whole)
-        elif path.is_dir():
-            for file in _files(path):
-                inside = known(file)
-                found.append(inside) if inside is not None else unknown.append(file)
-        else:
-            unknown.append(path)
+        if not path.is_dir() or (whole is not None and whole.source.name == RECORDING):
+            found.append(whole) if whole is not None else unknown.append(path)
+            continue
+        inside, others = _inside(path)
+        # A log folder is read as its source knows it, unless other traces lie in it too.
+        alone = whole is not None and all(each.source is whole.source for each in inside)
+        found += [whole] if whole is not None and alone else inside
+        unknown += [] if alone else others
     if not found:
         raise UnreadableInput(_nothing(given, unknown))
     return found, unknown
+
+
+def _inside(folder: Path) -> tuple[list[Found], list[Path]]:
+    found, others = list[Found](), list[Path]()
+    for file in _files(folder):
+        one = known(file)
+        found.append(one) if one is not None else others.append(file)
+    return found, others
 
 
 def known(path: Path) -> Found | None:

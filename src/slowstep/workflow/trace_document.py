@@ -69,7 +69,8 @@ def _run(path: Path, m: TraceMeasurements, diagnosis: Diagnosis) -> Run:
 
 def _device(m: TraceMeasurements) -> str:
     if not m.has_device:
-        return "cpu"
+        # Calls of a device's runtime without its work: the trace was cut off, or the device was not asked for.
+        return "cpu" if m.facts.vendor is None else "a device whose work is not in the trace"
     return m.device_name or {"nvidia": "NVIDIA GPU", "amd": "AMD GPU"}.get(m.facts.vendor or "", "device unknown")
 
 

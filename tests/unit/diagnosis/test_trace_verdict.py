@@ -101,6 +101,19 @@ def test_small_gains_that_are_large_together_are_not_healthy(answering):
     assert "all together predict 1.15x" in diagnose_trace(made_measured()).verdict.summary
 
 
+@pytest.mark.parametrize(
+    ("stage", "part", "said"), [("gradient_sharing", "exposed collectives", "all ranks"), ("h2d", "exposed copies", "no rule knows")]
+)
+def test_much_time_beside_the_model_is_not_healthy_though_no_finding_gains_enough(answering, stage, part, said):
+    answering(finding("small", 1.05, stage=stage, part=part))
+
+    verdict = diagnose_trace(made_measured(ledger={(stage, part): 30.0})).verdict
+
+    assert verdict.state == "undetermined"
+    assert f"30% of the time is {stage}" in verdict.summary
+    assert said in verdict.summary
+
+
 def test_findings_of_an_inference_are_still_listed(answering):
     answering(finding("large", 1.4))
 
