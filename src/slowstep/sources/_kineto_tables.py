@@ -29,18 +29,27 @@ def finished_tables(columns: Columns, counts: Counter[str]) -> dict[str, pl.Data
     """All tables but the devices'. Times begin with the first event; `columns` is used up."""
     starts = {grown: grown.column("time_ns" if grown is columns.memory else "start_ns") for grown in columns.grown}
     first_ns = min((int(values.min()) for values in starts.values() if len(values)), default=0)
+    ranks = _ranks(columns.threads)
     tables = {
-        "marked_steps": _steps(_taker(columns.steps, starts, first_ns)),
-        "allocations": _allocations(_taker(columns.memory, starts, first_ns)),
-        "host_events": _hosts(columns, _taker(columns.hosts, starts, first_ns)),
-        "device_events": _devices(columns, _taker(columns.devices, starts, first_ns)),
-        "trace_threads": _threads(columns),
+        "marked_steps": _steps(_taker(columns.steps, starts, first_ns, ranks)),
+        "allocations": _allocations(_taker(columns.memory, starts, first_ns, ranks)),
+        "host_events": _hosts(columns, _taker(columns.hosts, starts, first_ns, ranks)),
+        "device_events": _devices(columns, _taker(columns.devices, starts, first_ns, ranks)),
+        "trace_threads": _threads(columns, ranks),
     }
     tables |= clean_keys(tables["host_events"], tables["device_events"], tables["trace_threads"], columns, counts)
     return tables
 
 
-def _taker(grown: Grown, starts: dict[Grown, Array], first_ns: int) -> Take:
+def _ranks(threads: Codes) -> Array:
+    """For each thread as it was met its index in the tables, by process and thread number: met earlier or later, it has the same."""
+    keys = [(number_in(pid) or 0, number_in(tid) or 0, str(tid)) for pid, tid in threads]
+    ranks = np.empty(len(keys), dtype=np.int32)
+    ranks[sorted(range(len(keys)), key=keys.__getitem__)] = np.arange(len(keys), dtype=np.int32)
+    return ranks
+
+
+def _taker(grown: Grown, starts: dict[Grown, Array], first_ns: int, ranks: Array) -> Take:
     """Gives each column of a table once, in order of time: sorted column by column, so that the whole is never there twice."""
     begin = starts.pop(grown)
     # Kineto's rows are sorted runs, one after the other: a stable sort merges them.
@@ -51,6 +60,8 @@ def _taker(grown: Grown, starts: dict[Grown, Array], first_ns: int) -> Take:
         values = begin if name in ("start_ns", "time_ns") else grown.column(name)
         if order is not None:
             values = values[order]
+        if name == "thread":
+            return np.asarray(ranks[values])
         return values - first_ns if name.endswith("_ns") else values
 
     return take
@@ -135,12 +146,12 @@ def _allocations(take: Take) -> pl.DataFrame:
     return pl.DataFrame([_known(take(name), kind).alias(name) for name, kind in TABLE["allocations"].schema.items()])
 
 
-def _threads(columns: Columns) -> pl.DataFrame:
+def _threads(columns: Columns, ranks: Array) -> pl.DataFrame:
     rows = []
-    for index, (pid, tid) in enumerate(columns.threads):
+    for index, (pid, tid) in zip(ranks.tolist(), columns.threads, strict=True):
         name = columns.thread_names.get((pid, tid)) or (tid if isinstance(tid, str) and not tid.lstrip("-").isdigit() else None)
         rows.append((index, number_in(pid), number_in(tid), name))
-    return pl.DataFrame(rows, schema=TABLE["trace_threads"].schema, orient="row")
+    return pl.DataFrame(sorted(rows, key=lambda row: row[0]), schema=TABLE["trace_threads"].schema, orient="row")
 
 
 def _frame(table: str, made: dict[str, Callable[[], pl.Series]]) -> pl.DataFrame:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import tempfile
 from pathlib import Path
 
 import pytest
 
-from kineto_files import CASES, NAMES, case, event, kernel, lost, read, same, written
+from kineto_files import CASES, NAMES, case, event, kernel, lost, raw, read, same, written
 from slowstep.sources import kineto
 from slowstep.sources._kineto_store import Grown
 from slowstep.sources._source import Reading
@@ -43,3 +45,19 @@ def test_tables_that_need_more_than_allowed_are_said(tmp_path: Path) -> None:
     path = written(tmp_path, [event("a", 1, 2), kernel(1, 2, 3)])
     assert "memory-limit-exceeded" in lost(read(path, Reading(memory_bytes=10)))
     assert "memory-limit-exceeded" not in lost(read(path, Reading(memory_bytes=1 << 20)))
+
+
+@pytest.mark.parametrize("chunk_bytes", [61, 1000, 5000])
+@pytest.mark.parametrize("minified", [False, True])
+@pytest.mark.parametrize("name", ["mi250", "cpu_only", "a100_no_steps"])
+def test_where_the_file_is_cut_into_chunks_does_not_matter(
+    name: str, minified: bool, chunk_bytes: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    text = gzip.decompress(case(name).read_bytes())
+    # The hardest: events of one line, cut in names, numbers and nested lists.
+    text = json.dumps(json.loads(text), separators=(",", ":")).encode() if minified else text
+    path = raw(tmp_path, text)
+    whole = read(path)
+    monkeypatch.setattr(kineto, "CHUNK_BYTES", chunk_bytes)
+    assert same(read(path), whole)
+    assert same(whole, read(case(name)))
