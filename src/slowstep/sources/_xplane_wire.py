@@ -15,8 +15,6 @@ from slowstep.sources._xplane_schema import MESSAGES, message_class
 _VARINT, _EIGHT_BYTES, _LENGTH, _FOUR_BYTES = 0, 1, 2, 5
 PLANES, HOSTNAMES = MESSAGES["XSpace"]["planes"][0], MESSAGES["XSpace"]["hostnames"][0]
 LINES: Final = MESSAGES["XPlane"]["lines"][0]
-# Deeper than any message of an XPlane lies in another (space, plane, line, event, stat).
-DEEPEST: Final = 6
 
 
 class Malformed(ValueError):
@@ -125,26 +123,21 @@ def _parsed(kind: Any, data: memoryview) -> Any:
 
 def _saved(name: str, data: memoryview) -> Any:
     message = message_class(name)()
-    message.ParseFromString(_whole_part(name, data, 0))
+    message.ParseFromString(_whole_part(name, data))
     return message
 
 
-def _whole_part(name: str, data: memoryview, depth: int) -> bytes:
-    """The fields of a message that can be parsed, those inside its broken ones included, as the bytes of a valid message."""
+def _whole_part(name: str, data: memoryview) -> bytes:
+    """The whole fields of a message, as the bytes of a valid message. A part of an event or name would be a wrong one: it is left out."""
     from google.protobuf.message import DecodeError
 
     inside = {number: kind for number, kind, _ in MESSAGES[name].values() if isinstance(kind, str)}
     kept = bytearray()
     try:
         for number, kind, begin, value, end in fields(data):
-            if number not in inside or kind != _LENGTH or depth >= DEEPEST:
-                if end <= len(data):
-                    kept += data[begin:end]
-                continue
-            part = data[value:end]
-            if end > len(data) or _parsed(message_class(inside[number]), part) is None:
-                part = memoryview(_whole_part(inside[number], part, depth + 1))
-            kept += _encoded(number << 3 | _LENGTH) + _encoded(len(part)) + part
+            broken = number in inside and kind == _LENGTH and _parsed(message_class(inside[number]), data[value:end]) is None
+            if end <= len(data) and not broken:
+                kept += data[begin:end]
     except Malformed:
         pass
     try:
@@ -166,12 +159,3 @@ def _varint(data: memoryview, at: int) -> tuple[int, int]:
         if byte < 0x80:
             return value, at
     raise Malformed("a number of more than ten bytes")
-
-
-def _encoded(value: int) -> bytes:
-    out = bytearray()
-    while value >= 0x80:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)

@@ -64,8 +64,9 @@ def read(path: Path, how: Reading = PLAIN) -> Timeline:
         with found.file.open("rb") as file:
             if not file.read(1):
                 raise UnreadableInput(f"{found.file} is empty. Profile again, and let the profiler stop before the process ends.")
-            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as raw, memoryview(raw) as data:
-                return _timeline(found, data, how)
+            # Left to be closed with its last part: one may still be held where reading ends early.
+            data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        return _timeline(found, data, how)
     except OSError as error:
         raise UnreadableInput(f"{found.file} cannot be read: {error.strerror or error}.") from error
 

@@ -207,7 +207,7 @@ def test_folders_and_files_that_are_none_are_refused(tmp_path):
     empty, text, planeless = (tmp_path / name for name in ("empty.xplane.pb", "text.xplane.pb", "planeless.xplane.pb"))
     empty.touch()
     text.write_text("no protobuf, " * 9)
-    made_xplane(planeless, MadePlane("/host:metadata"))
+    made_xplane(planeless, MadePlane("/host:metadata", jax_version=b"1"), MadePlane("/host:CPU").line("python", []))
 
     assert not xplane.sniff(b"", tmp_path / "logs")
     assert not xplane.sniff(b'{"traceEvents": []}', Path("trace.json"))
@@ -248,6 +248,17 @@ def test_a_file_cut_anywhere_is_read_in_part_or_refused(tmp_path, path, least):
         assert health(timeline)["damaged-planes"] == 1
         assert has_declared_schema(timeline)
     assert read_in_part > least
+
+
+def test_a_line_that_was_cut_keeps_the_events_before_the_cut(tmp_path):
+    path = made_xplane(tmp_path / "a.xplane.pb", host([("a", 10 * n, 10 * n + 5) for n in range(1000)]))
+    path.write_bytes(path.read_bytes()[:5000])
+
+    timeline = xplane.read(path)
+
+    assert timeline.table("host_events")["start_ns"].to_list() == [10_000 * n for n in range(timeline.trace.events)]
+    assert timeline.trace.events > 300
+    assert health(timeline)["damaged-planes"] == 1
 
 
 def test_what_lies_before_the_cut_is_kept_though_names_come_after_it(tmp_path):
