@@ -118,8 +118,9 @@ def test_above_xprofs_mark_the_operator_that_fell_back_is_named():
     assert value(found, "kernels in 16 bit") == pytest.approx(0.5)
 
 
-def test_tf32_is_no_full_precision():
-    assert judge("full_precision_matmul", busy(kernel("ampere_tf32_gemm", "matmul", 700.0, "tf32", tensor_core=True))) is None
+@pytest.mark.parametrize("tensor_core", [True, None])
+def test_tf32_is_no_full_precision(tensor_core):
+    assert judge("full_precision_matmul", busy(kernel("ampere_tf32_gemm", "matmul", 700.0, "tf32", tensor_core=tensor_core))) is None
 
 
 def test_float32_on_a_device_without_tensor_cores_is_no_finding():
