@@ -186,6 +186,15 @@ def test_how_much_is_16_bytes_depends_on_the_precision(precision, at_once, fires
     assert isinstance(judge("tensor_core_misaligned_shapes", busy(row)), Judged) == fires
 
 
+def test_beside_products_with_vectors_the_replays_gain_is_not_that_of_padding():
+    vector = misaligned(300.0, why_not="a dimension of 1: a product with a vector")
+    found = finding("tensor_core_misaligned_shapes", busy(misaligned(200.0), vector, replay={ALIGNED_SHAPES: 70.0}))
+
+    assert found.gain.predicted is None
+    assert "no padding helps" in found.gain.assumes
+    assert value(found, "removed per step") is None
+
+
 def test_products_with_vectors_and_aligned_sizes_are_no_finding():
     vector = misaligned(300.0, why_not="a dimension of 1: a product with a vector")
 

@@ -34,7 +34,7 @@ UNNAMED: Final = "nothing recorded"
 
 # Findings about different things within one of these parts must not fold into one another, nor into one about the whole part, so each
 # claims its piece: "kernels: matmul, float32" (class and precision as in the table `kernels`), "launch: operations on the host".
-DIVIDED: Final = (KERNELS, LAUNCH, COLLECTIVES, RUN_DRY, FORWARD)
+DIVIDED: Final = (KERNELS, LAUNCH, COLLECTIVES, RUN_DRY, FORWARD, COPIES)
 
 
 def piece(part: str, what: str) -> str:

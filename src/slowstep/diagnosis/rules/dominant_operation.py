@@ -106,9 +106,7 @@ def _kind_only(m: TraceMeasurements, name: str) -> NotJudged:
         jax="record with python_tracer_level=1",
         nsys="record with nsys profile --pytorch=autograd-shapes-nvtx --python-backtrace=cuda",
     )
-    return NotJudged(
-        rule=NAME, reason=f"{name} holds a quarter of the time, but the trace tells neither shapes nor lines apart: {ask}"
-    )
+    return NotJudged(rule=NAME, reason=f"{name} holds a quarter of the time, but the trace tells neither shapes nor lines apart: {ask}")
 
 
 def _fixes(m: TraceMeasurements, worst: dict[str, Any], named: str) -> tuple[Fix, ...]:
