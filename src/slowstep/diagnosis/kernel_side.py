@@ -14,9 +14,6 @@ from slowstep.diagnosis.rule import Judged
 from slowstep.diagnosis.trace_side import per_step
 from slowstep.findings import Evidence, Finding
 
-# A finding about a piece of a part of the ledger takes the part as a whole where it is most of it: then what others say of that part is
-# the same in other words.
-MOST: Final = 0.5
 UNKNOWN: Final = "unknown precision"
 SIXTEEN_BIT: Final = ("float16", "bfloat16")
 
@@ -39,12 +36,6 @@ def kernel_claims(rows: pl.DataFrame) -> tuple[str, ...]:
     """What a finding about these rows of the table `kernels` claims: the pieces of the part `kernels`, by class and precision."""
     kinds = rows.select("class", pl.col("precision").fill_null(UNKNOWN)).unique().sort("class", "precision")
     return tuple(piece(KERNELS, f"{kind}, {precision}") for kind, precision in kinds.iter_rows())
-
-
-def claim_of(m: TraceMeasurements, stage: str, part: str, what: str, ns: Floats) -> str:
-    """The claim of a finding that removes `ns` (shape (steps,)) of a part: the part where that is most of it, else a piece of it."""
-    held = float(per_step(m, stage, part).sum())
-    return part if float(ns.sum()) >= MOST * held else piece(part, what)
 
 
 def gaps_share(m: TraceMeasurements) -> float:

@@ -54,7 +54,7 @@ def test_a_training_without_a_scaler_has_none():
 
 
 def test_threads_are_told_apart():
-    rows = [host(CHECK, 0, 5), host("aten::item", 6, 8, thread=1), host("Optimizer.step#SGD.step", 9, 12, "annotation")]
+    rows = [host(CHECK, 0, 5), host("aten::item", 6, 8, thread=1), host("Optimizer.step#SGD.step", 9, 12, "annotation", thread=1)]
 
     assert overflow_reads(made_trace(hosts=rows)).is_empty()
 

@@ -118,8 +118,9 @@ def test_above_xprofs_mark_the_operator_that_fell_back_is_named():
     assert value(found, "kernels in 16 bit") == pytest.approx(0.5)
 
 
-def test_tf32_is_no_full_precision():
-    assert judge("full_precision_matmul", busy(kernel("ampere_tf32_gemm", "matmul", 700.0, "tf32", tensor_core=True))) is None
+@pytest.mark.parametrize("tensor_core", [True, None])
+def test_tf32_is_no_full_precision(tensor_core):
+    assert judge("full_precision_matmul", busy(kernel("ampere_tf32_gemm", "matmul", 700.0, "tf32", tensor_core=tensor_core))) is None
 
 
 def test_float32_on_a_device_without_tensor_cores_is_no_finding():
@@ -183,6 +184,15 @@ def test_how_much_is_16_bytes_depends_on_the_precision(precision, at_once, fires
     row = kernel(f"cutlass_80_tensorop_gemm_nn_align{at_once}", "matmul", 200.0, precision, tensor_core=True)
 
     assert isinstance(judge("tensor_core_misaligned_shapes", busy(row)), Judged) == fires
+
+
+def test_beside_products_with_vectors_the_replays_gain_is_not_that_of_padding():
+    vector = misaligned(300.0, why_not="a dimension of 1: a product with a vector")
+    found = finding("tensor_core_misaligned_shapes", busy(misaligned(200.0), vector, replay={ALIGNED_SHAPES: 70.0}))
+
+    assert found.gain.predicted is None
+    assert "no padding helps" in found.gain.assumes
+    assert value(found, "removed per step") is None
 
 
 def test_products_with_vectors_and_aligned_sizes_are_no_finding():

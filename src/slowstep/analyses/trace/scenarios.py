@@ -9,7 +9,6 @@ NO_INPUT_WAIT: Final = "no input wait"
 LAUNCHES_FREE: Final = "launches free"  # one launch for a step's kernels, as by a CUDA graph
 NO_SYNCHRONIZATION: Final = "no synchronizing call"  # those of losses and metrics go; what a step needs to go on stays
 HALF_PRECISION: Final = "matmuls in 16 bit"  # eligible full-precision kernels at their 16-bit time
-SINGLE_PRECISION: Final = "float64 kernels in float32"
 ALIGNED_SHAPES: Final = "aligned shapes"  # eligible 16-bit kernels that miss the Tensor Cores for their shapes
 FUSED_ELEMENTWISE: Final = "elementwise fused"  # runs of elementwise kernels as one pass over memory
 COPIES_PINNED: Final = "copies from pinned memory"  # pageable copies at link speed, asynchronous
@@ -34,7 +33,6 @@ SCENARIOS: Final = (
     LAUNCHES_FREE,
     NO_SYNCHRONIZATION,
     HALF_PRECISION,
-    SINGLE_PRECISION,
     ALIGNED_SHAPES,
     FUSED_ELEMENTWISE,
     COPIES_PINNED,

@@ -21,12 +21,12 @@ import polars as pl
 
 from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.analyses.trace.scenarios import NO_ALLOCATOR_CALLS
-from slowstep.diagnosis.kernel_side import claim_of
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import (
     CLAIM,
     by_step,
+    claim_of,
     for_framework,
     no_device,
     no_launches,

@@ -24,12 +24,13 @@ import polars as pl
 
 from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.analyses.trace.scenarios import HOST_OPERATIONS_ON_DEVICE
-from slowstep.diagnosis.kernel_side import claim_of, gaps_share
+from slowstep.diagnosis.kernel_side import gaps_share
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import (
     HOST_SHARE,
     by_step,
+    claim_of,
     for_framework,
     no_device,
     no_launches,

@@ -25,10 +25,10 @@ from slowstep.analyses.steps import Floats
 from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.analyses.trace.parts import COLLECTIVES
 from slowstep.analyses.trace.scenarios import COLLECTIVES_MERGED
-from slowstep.diagnosis.kernel_side import claim_of, unless_beside
+from slowstep.diagnosis.kernel_side import unless_beside
 from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
-from slowstep.diagnosis.trace_side import CLAIM, for_framework, no_device, per_step, share_interval, steps_seen
+from slowstep.diagnosis.trace_side import CLAIM, claim_of, for_framework, no_device, per_step, share_interval, steps_seen
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 
 NAME = "small-collectives"

@@ -35,6 +35,8 @@ NAME = "tensor-core-misaligned-shapes"
 AT_ONCE = r"(?:_align[abc]?|_ldg)(\d+)(?:_|$)"
 # The replay has a time for kernels that would change to Tensor Cores; of those that use them slowly nobody knows what they would gain.
 MOSTLY = 0.5
+# The replay changes all 16-bit kernels that miss the Tensor Cores, whatever the reason: its gain is theirs only if they are nearly all.
+ALL_BUT_FEW = 0.9
 PRECISIONS = (*SIXTEEN_BIT, "tf32")
 
 
@@ -54,6 +56,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     worst = found.sort("total_ns", descending=True).row(0, named=True)
     named = whose(worst["operator"], worst["where"], worst["shapes"]) or worst["name"]
     without = int(found.filter(~pl.col("tensor_core"))["total_ns"].sum()) / max(int(found["total_ns"].sum()), 1)
+    unknown = _not_replayed(able, found, without)
     finding = Finding(
         rule=NAME,
         stage="compute",
@@ -68,21 +71,30 @@ def judge_trace(m: TraceMeasurements) -> Answer:
             Evidence(name="sizes should be multiples of", value=worst["why_not"] or named, unit="", threshold=MULTIPLE[worst["precision"]]),
             *kernel_rows(m, found),
             steps_seen(m),
-            Evidence(name="removed per step", value=removed_ms(m, ALIGNED_SHAPES) if without >= MOSTLY else None, unit="ms"),
+            Evidence(name="removed per step", value=removed_ms(m, ALIGNED_SHAPES) if unknown is None else None, unit="ms"),
         ),
-        gain=_gain(m, without),
+        gain=_gain(m, unknown),
         fixes=_fixes(m, worst["class"], named),
         names_cause=True,
     )
     return unless_beside(finding)
 
 
-def _gain(m: TraceMeasurements, without: float) -> Gain:
+def _gain(m: TraceMeasurements, unknown: str | None) -> Gain:
     assumes = "these kernels run at the rate of aligned ones; what padding adds is not counted"
-    if without >= MOSTLY:
+    if unknown is None:
         return replayed_gain(m, ALIGNED_SHAPES, assumes)
-    why = "gain not judged: most of these kernels use the Tensor Cores, and by how much they miss their full rate is not known"
-    return Gain(predicted=None, low=None, high=None, assumes=f"{assumes} ({why})")
+    return Gain(predicted=None, low=None, high=None, assumes=f"{assumes} (gain not judged: {unknown})")
+
+
+def _not_replayed(able: pl.DataFrame, found: pl.DataFrame, without: float) -> str | None:
+    """Why the replay does not tell what these kernels would gain; None where it does."""
+    if without < MOSTLY:
+        return "most of these kernels use the Tensor Cores, and by how much they miss their full rate is not known"
+    replayed = able.filter(pl.col("precision").is_in(SIXTEEN_BIT) & ~pl.col("tensor_core").fill_null(False))
+    if without * int(found["total_ns"].sum()) < ALL_BUT_FEW * int(replayed["total_ns"].sum()):
+        return "the replay cannot tell them from other kernels beside the Tensor Cores, which no padding helps"
+    return None
 
 
 def _unknown(m: TraceMeasurements, able: pl.DataFrame) -> Answer:
