@@ -314,3 +314,12 @@ def test_five_of_many_steps_are_replayed_the_slowest_and_the_median_among_them()
     assert int(np.argmax(lengths)) in chosen
     assert any(lengths[step] == np.median(lengths) for step in chosen)
     assert choose_steps(lengths[:4]) == [0, 1, 2, 3]
+
+
+def test_a_trace_without_steps_tells_nothing_of_what_lies_between_them() -> None:
+    simulated = simulate(chain(20, kernel_us=4.0, python_us=15.0), steps=1)
+    steps = simulated.steps().with_columns(mark=pl.lit("window"))
+    rows = find_replay(simulated.trace(), steps, {})
+    for scenario in (scenarios.NO_WORK_BETWEEN_STEPS, scenarios.LARGER_BATCH):
+        assert rows.filter(pl.col("scenario") == scenario)["not_judged"].to_list() == ["the trace shows no steps"]
+    assert rows.filter(pl.col("scenario") == scenarios.LAUNCHES_FREE)["not_judged"].to_list() == [None]

@@ -193,6 +193,8 @@ def _frame(intervals: Intervals) -> pl.DataFrame:
 
 def no_work_between_steps(scene: Scene) -> Changed | str | None:
     """Host work after the last launch of a step and before the first of the next that is neither input wait nor a waiting call."""
+    if scene.whole_trace:
+        return "the trace shows no steps"
     graph, chain = scene.graph, scene.main_chain
     launching = (graph.call >= 0) & scene.trace.material.calls.launches[graph.call] & ~graph.returns
     found = np.flatnonzero(launching[graph.target[chain]])

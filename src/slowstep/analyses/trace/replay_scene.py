@@ -123,6 +123,7 @@ class Scene:
     graph: Graph
     begin_ns: int
     end_ns: int
+    whole_trace: bool = False  # no step is known: what is replayed is all that the trace holds
     events: pl.DataFrame = field(init=False)  # of `nodes`
     nodes: Ints = field(init=False)  # of device work, in order
 
