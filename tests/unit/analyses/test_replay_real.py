@@ -37,9 +37,9 @@ def test_unchanged_steps_take_as_long_as_they_did(path: Path) -> None:
         assert not known or 0 < row["best_ns"] <= row["expected_ns"] <= row["worst_ns"]
 
 
-def test_a_device_that_is_bound_by_its_kernels_gains_nothing_by_free_launches() -> None:
-    path = next(path for path in TRACES if path.parent.name == "v100_nanoseconds")
-    timeline = kineto.SOURCE.read(path)
+def test_a_device_that_idles_for_its_host_gains_by_free_launches() -> None:
+    """Its device idles for three quarters of the time, nearly all of it before launches."""
+    timeline = kineto.SOURCE.read(next(path for path in TRACES if path.parent.name == "a100_collectives"))
     steps, _ = find_steps(timeline)
     rows = find_replay(timeline, steps, {}).filter(pl.col("not_judged").is_null() & (pl.col("scenario") == scenarios.LAUNCHES_FREE))
-    assert (rows["unchanged_ns"] / rows["expected_ns"]).max() == pytest.approx(1.0, abs=0.02)
+    assert (rows["unchanged_ns"] / rows["expected_ns"]).min() > 1.5
