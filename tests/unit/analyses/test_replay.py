@@ -161,6 +161,19 @@ def test_a_kernel_of_another_stream_is_awaited_where_the_stream_was_told_to() ->
     assert row["worst_ns"] / 1000 == pytest.approx(simulate(lambda s: body(s, 1600.0 / 1.5)).length_us, rel=0.03)
 
 
+def test_a_stream_that_was_told_to_wait_does_so_once_the_host_is_earlier() -> None:
+    """In the trace the host comes so late that nothing has to wait; without its callback the kernel waits for the other stream's copy."""
+
+    def body(simulated: Simulated, callback: float = 3000.0) -> None:
+        simulated.launch(1000.0, stream=20, kind="h2d", name="Memcpy HtoD", call="cudaMemcpyAsync")
+        simulated.after(7, 20)
+        simulated.work(callback, "[Callback]Slow.on_train_batch_start")
+        simulated.launch(400.0)
+        simulated.wait()
+
+    assert expected_us(simulate(body), scenarios.NO_CALLBACKS) == pytest.approx(simulate(lambda s: body(s, 0.0)).length_us, rel=0.02)
+
+
 def with_backward(simulated: Simulated, python_us: float = 10.0) -> None:
     for thread in (0, 1):
         for _ in range(20):
