@@ -161,6 +161,19 @@ def test_a_kernel_of_another_stream_is_awaited_where_the_stream_was_told_to() ->
     assert row["worst_ns"] / 1000 == pytest.approx(simulate(lambda s: body(s, 1600.0 / 1.5)).length_us, rel=0.03)
 
 
+def test_a_stream_that_was_told_to_wait_does_so_once_the_host_is_earlier() -> None:
+    """In the trace the host comes so late that nothing has to wait; without its callback the kernel waits for the other stream's copy."""
+
+    def body(simulated: Simulated, callback: float = 3000.0) -> None:
+        simulated.launch(1000.0, stream=20, kind="h2d", name="Memcpy HtoD", call="cudaMemcpyAsync")
+        simulated.after(7, 20)
+        simulated.work(callback, "[Callback]Slow.on_train_batch_start")
+        simulated.launch(400.0)
+        simulated.wait()
+
+    assert expected_us(simulate(body), scenarios.NO_CALLBACKS) == pytest.approx(simulate(lambda s: body(s, 0.0)).length_us, rel=0.02)
+
+
 def with_backward(simulated: Simulated, python_us: float = 10.0) -> None:
     for thread in (0, 1):
         for _ in range(20):
@@ -314,3 +327,12 @@ def test_five_of_many_steps_are_replayed_the_slowest_and_the_median_among_them()
     assert int(np.argmax(lengths)) in chosen
     assert any(lengths[step] == np.median(lengths) for step in chosen)
     assert choose_steps(lengths[:4]) == [0, 1, 2, 3]
+
+
+def test_a_trace_without_steps_tells_nothing_of_what_lies_between_them() -> None:
+    simulated = simulate(chain(20, kernel_us=4.0, python_us=15.0), steps=1)
+    steps = simulated.steps().with_columns(mark=pl.lit("window"))
+    rows = find_replay(simulated.trace(), steps, {})
+    for scenario in (scenarios.NO_WORK_BETWEEN_STEPS, scenarios.LARGER_BATCH):
+        assert rows.filter(pl.col("scenario") == scenario)["not_judged"].to_list() == ["the trace shows no steps"]
+    assert rows.filter(pl.col("scenario") == scenarios.LAUNCHES_FREE)["not_judged"].to_list() == [None]

@@ -29,10 +29,14 @@ from slowstep.timeline.timeline import Timeline
 STEPS_AT_MOST: Final = 5
 SEED: Final = 20200823
 MISSES_AT_MOST: Final = 0.02
+# The mark of a trace that shows no steps, and is taken as one.
+WINDOW: Final = "window"
 RESIDUAL_AT_MOST: Final = 0.10
 
 
-def find_replay(timeline: Timeline, steps: pl.DataFrame, measured_tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+def find_replay(
+    timeline: Timeline, steps: pl.DataFrame, measured_tables: Mapping[str, pl.DataFrame], callers: Callers | None = None
+) -> pl.DataFrame:
     """The table `replay`: one row per scenario and replayed step.
 
     `measured_tables` are those of the other analyses made so far, by name; of `loader`, `kernels`, `operators` and `copies` what is there
@@ -44,7 +48,7 @@ def find_replay(timeline: Timeline, steps: pl.DataFrame, measured_tables: Mappin
     chosen = choose_steps((steps["end_ns"] - steps["start_ns"]).to_numpy())
     if isinstance(material, str):
         return _table([row for step in chosen for row in _unjudged(steps, step, material)])
-    callers = Callers(timeline)
+    callers = callers or Callers(timeline)
     kernels = measured_tables["kernels"] if "kernels" in measured_tables else pl.DataFrame()
     devices = timeline.table("trace_devices")["name"].drop_nulls()
     ranges = stage_ranges(timeline).filter(pl.col("thread").is_in(list(material.turns)))
@@ -78,7 +82,7 @@ def host_bounds(steps: pl.DataFrame, step: int) -> tuple[int, int]:
 def _replayed(trace: Trace, launched: Launched, steps: pl.DataFrame, step: int) -> list[dict[str, Any]]:
     begin, end = host_bounds(steps, step)
     graph = build_graph(trace.material, launched, begin, end)
-    scene = Scene(trace, graph, begin, end)
+    scene = Scene(trace, graph, begin, end, whole_trace=steps["mark"][step] == WINDOW)
     answers = {scenario: change(scenario, scene) for scenario in SCENARIOS if scenario != UNCHANGED}
     variants: list[Variant] = [unchanged(graph)]
     for answer in answers.values():

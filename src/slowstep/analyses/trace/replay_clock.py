@@ -67,7 +67,7 @@ def _once(graph: Graph, entry: Matrix, delay: Matrix, own: Matrix) -> Matrix:
     times[: len(entry)] = entry
     rows, delays, owns = list(times), list(delay), list(own)
     sources, first = graph.source.tolist(), graph.first.tolist()
-    moves = [bool(row.any()) for row in owns]
+    moves: list[bool] = np.any(own != 0.0, axis=1).tolist()
     add, maximum = np.add, np.maximum
     spare = np.empty(entry.shape[1])
     for node in range(len(entry), graph.nodes):

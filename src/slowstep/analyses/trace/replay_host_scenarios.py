@@ -58,7 +58,7 @@ def launches_free(scene: Scene) -> Changed | str | None:
     if not between.any():
         return None
     named = scene.covered(_stages(scene))
-    called = scene.covered(Intervals.union(scene.trace.host(["operator", "runtime", "driver"])))
+    called = scene.covered(Intervals.union(scene.host(["operator", "runtime", "driver"])))
     free = np.where(between, np.maximum(graph.delay - named, 0.0), 0.0)
     in_calls = np.minimum(free, called)
     removed = np.where(graph.delay > OWN_WORK_NS, in_calls, free)
@@ -137,7 +137,7 @@ def _loader(scene: Scene) -> Intervals:
 
 def _scaling(scene: Scene) -> Intervals:
     """From each check of the gradients to the update of the scale."""
-    rows = scene.trace.host(["operator"]).filter(pl.col("start_ns").is_between(scene.begin_ns, scene.end_ns))
+    rows = scene.host(["operator"])
     name = pl.col("name").cast(pl.String)
     rows = rows.filter(name.is_in([UNSCALE, UPDATE_SCALE])).sort("start_ns")
     rows = rows.select(name.alias("name"), "start_ns", "end_ns", pl.col("start_ns").shift(-1).alias("next_ns"))
@@ -158,8 +158,7 @@ def no_allocator_calls(scene: Scene) -> Changed | str | None:
 
 def no_compilation(scene: Scene) -> Changed | str | None:
     """Nothing is compiled within the step."""
-    rows = scene.trace.host(["operator", "annotation", "python"])
-    rows = rows.filter(pl.col("start_ns").is_between(scene.begin_ns, scene.end_ns))
+    rows = scene.host(["operator", "annotation", "python"])
     rows = rows.filter(pl.col("name").cast(pl.String).str.contains(COMPILES))
     if rows.is_empty():
         return None
@@ -173,7 +172,7 @@ def host_operations_on_device(scene: Scene) -> Changed | str | None:
     if operators.is_empty():
         return "the trace does not tell which operators ran on the host"
     names = operators.filter(pl.col("on_host") & (pl.col("host_self_ns") > 0))["name"].unique()
-    rows = scene.trace.host(["operator"]).filter(pl.col("start_ns").is_between(scene.begin_ns, scene.end_ns))
+    rows = scene.host(["operator"])
     rows = rows.filter(pl.col("name").cast(pl.String).is_in(names.implode()))
     if rows.is_empty():
         return None
@@ -193,6 +192,8 @@ def _frame(intervals: Intervals) -> pl.DataFrame:
 
 def no_work_between_steps(scene: Scene) -> Changed | str | None:
     """Host work after the last launch of a step and before the first of the next that is neither input wait nor a waiting call."""
+    if scene.whole_trace:
+        return "the trace shows no steps"
     graph, chain = scene.graph, scene.main_chain
     launching = (graph.call >= 0) & scene.trace.material.calls.launches[graph.call] & ~graph.returns
     found = np.flatnonzero(launching[graph.target[chain]])

@@ -58,11 +58,6 @@ class Trace:
         """A table of measurements; one without rows where it was not made."""
         return self.tables[name] if name in self.tables else pl.DataFrame()
 
-    def host(self, kinds: list[str]) -> pl.DataFrame:
-        """Host events of the main logical thread."""
-        events = self.timeline.table("host_events")
-        return events.filter(pl.col("thread").is_in(list(self.material.turns)) & pl.col("kind").is_in(kinds))
-
 
 def describe_work(timeline: Timeline, material: Material, callers: Callers, kernels: pl.DataFrame) -> pl.DataFrame:
     """What each device work is, one row each.
@@ -123,12 +118,21 @@ class Scene:
     graph: Graph
     begin_ns: int
     end_ns: int
+    whole_trace: bool = False  # no step is known: what is replayed is all that the trace holds
     events: pl.DataFrame = field(init=False)  # of `nodes`
     nodes: Ints = field(init=False)  # of device work, in order
+    _hosts: pl.DataFrame = field(init=False)
 
     def __post_init__(self) -> None:
         self.nodes = np.flatnonzero(self.graph.work >= 0)
         self.events = self.trace.events[self.graph.work[self.nodes].tolist()]
+        own = pl.col("thread").is_in(list(self.trace.material.turns))
+        inside = (pl.col("start_ns") >= self.begin_ns) & (pl.col("start_ns") < self.end_ns)
+        self._hosts = self.trace.timeline.table("host_events").filter(inside & own).select("kind", "name", "start_ns", "end_ns")
+
+    def host(self, kinds: list[str]) -> pl.DataFrame:
+        """Kind, name and times of what began on the main logical thread within the step."""
+        return self._hosts.filter(pl.col("kind").is_in(kinds))
 
     def where(self, condition: pl.Expr) -> Flags:
         """The nodes of device work for which a condition on `events` holds, as flags of all nodes."""

@@ -24,6 +24,7 @@ NO_COMPILATION: Final = "no recompilation"
 NO_LOSS_SCALING: Final = "no loss-scaling read-back"
 NO_CALLBACKS: Final = "no callbacks"  # named callbacks, validation and logging: stage output
 NO_WRITES: Final = "no writes"  # named writes, as of checkpoints: stage store
+SINGLE_PRECISION: Final = "float64 kernels in float32"
 NO_WORK_BETWEEN_STEPS: Final = "no work between steps"  # host work between the last launch of a step and the first of the next
 LARGER_BATCH: Final = "twice the batch"  # `expected_ns` is half of a step with twice the samples: launches and gaps do not grow
 
@@ -48,6 +49,7 @@ SCENARIOS: Final = (
     NO_LOSS_SCALING,
     NO_CALLBACKS,
     NO_WRITES,
+    SINGLE_PRECISION,
     NO_WORK_BETWEEN_STEPS,
     LARGER_BATCH,
 )

@@ -1,0 +1,45 @@
+"""Real traces: the unchanged replay is within 2 % of each step, or the step is not judged and the reason said."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from slowstep.analyses.trace import scenarios
+from slowstep.analyses.trace.replay import MISSES_AT_MOST, RESIDUAL_AT_MOST, find_replay
+
+kineto = pytest.importorskip("slowstep.sources.kineto")
+find_steps = pytest.importorskip("slowstep.analyses.trace.steps").find_steps
+
+TRACES = sorted((Path(__file__).parents[2] / "data" / "kineto").glob("*/*.json.gz"))
+
+
+@pytest.mark.parametrize("path", TRACES, ids=lambda path: f"{path.parent.name}-{path.name}")
+def test_unchanged_steps_take_as_long_as_they_did(path: Path) -> None:
+    timeline = kineto.SOURCE.read(path)
+    steps, _ = find_steps(timeline)
+    rows = find_replay(timeline, steps, {})
+    unchanged = rows.filter(pl.col("scenario") == scenarios.UNCHANGED)
+    assert unchanged.height == min(steps.height, 5)
+    judged = unchanged.filter(pl.col("not_judged").is_null())
+    missed = (judged["unchanged_ns"] / judged["observed_ns"] - 1).abs()
+    assert (missed <= MISSES_AT_MOST).all()
+    assert (judged["residual_ns"] <= RESIDUAL_AT_MOST * judged["observed_ns"]).all()
+    # Each of these traces can be replayed; in the one that was cut off the last step may not.
+    assert 2 * judged.height >= unchanged.height
+    for scenario, step in itertools.product(scenarios.SCENARIOS, unchanged["step"]):
+        row = rows.filter((pl.col("scenario") == scenario) & (pl.col("step") == step)).row(0, named=True)
+        known = row["not_judged"] is None
+        assert known == (row["expected_ns"] is not None)
+        assert not known or 0 < row["best_ns"] <= row["expected_ns"] <= row["worst_ns"]
+
+
+def test_a_device_that_idles_for_its_host_gains_by_free_launches() -> None:
+    """Its device idles for three quarters of the time, nearly all of it before launches."""
+    timeline = kineto.SOURCE.read(next(path for path in TRACES if path.parent.name == "a100_collectives"))
+    steps, _ = find_steps(timeline)
+    rows = find_replay(timeline, steps, {}).filter(pl.col("not_judged").is_null() & (pl.col("scenario") == scenarios.LAUNCHES_FREE))
+    assert (rows["unchanged_ns"] / rows["expected_ns"]).min() > 1.5
