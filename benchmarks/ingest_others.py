@@ -17,7 +17,7 @@ from pathlib import Path
 
 from machine import describe, in_words
 
-from slowstep.sources._xplane_schema import message_class
+from slowstep.sources._xplane.schema import message_class
 
 DATA = Path(__file__).parents[1] / "tests/data"
 EXPORT = DATA / "nsys/h100_two_processes/trace.sqlite"

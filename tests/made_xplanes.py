@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from slowstep.sources._xplane_schema import message_class
+from slowstep.sources._xplane.schema import message_class
 
 
 class MadePlane:

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from slowstep.errors import UnreadableInput
 from slowstep.sources._gzip import Unpacked, peek
-from slowstep.sources._kineto_columns import Columns
-from slowstep.sources._kineto_facts import devices_table, host_of, rank_of, recorded_kinds, vendor_of
-from slowstep.sources._kineto_health import health_rows
-from slowstep.sources._kineto_reader import EventReader, metadata
-from slowstep.sources._kineto_tables import finished_tables
-from slowstep.sources._kineto_text import EVENTS_KEY, MARK, SPACE
+from slowstep.sources._kineto.columns import Columns
+from slowstep.sources._kineto.facts import devices_table, host_of, rank_of, recorded_kinds, vendor_of
+from slowstep.sources._kineto.health import health_rows
+from slowstep.sources._kineto.reader import EventReader, metadata
+from slowstep.sources._kineto.tables import finished_tables
+from slowstep.sources._kineto.text import EVENTS_KEY, MARK, SPACE
 from slowstep.sources._source import PLAIN, Reading, Source
 from slowstep.timeline.timeline import RunFacts, Timeline
 from slowstep.timeline.trace import TraceFacts

@@ -13,11 +13,12 @@ import polars as pl
 
 from slowstep.errors import UnreadableInput
 from slowstep.health import Health
-from slowstep.sources import _nsys_device, _nsys_host
 from slowstep.sources._filled import clock_doubts, filled, timed
 from slowstep.sources._nested import nested
-from slowstep.sources._nsys_database import Database, opened
-from slowstep.sources._nsys_steps import marked_steps
+from slowstep.sources._nsys import device as _nsys_device
+from slowstep.sources._nsys import host as _nsys_host
+from slowstep.sources._nsys.database import Database, opened
+from slowstep.sources._nsys.steps import marked_steps
 from slowstep.sources._source import PLAIN, Reading, Source
 from slowstep.timeline.timeline import RunFacts, Timeline
 from slowstep.timeline.trace import TraceFacts

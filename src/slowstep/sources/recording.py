@@ -10,12 +10,12 @@ import polars as pl
 
 from slowstep.errors import UnreadableInput
 from slowstep.health import Health
-from slowstep.sources._cells import name_cells
-from slowstep.sources._recording_facts import process_facts, run_facts
-from slowstep.sources._recording_machine import machine_tables
-from slowstep.sources._recording_notes import Notes, read_notes
-from slowstep.sources._recording_process import process_tables
-from slowstep.sources._recording_records import Lost, Records, losses, read_records
+from slowstep.sources._recording.cells import name_cells
+from slowstep.sources._recording.facts import process_facts, run_facts
+from slowstep.sources._recording.machine import machine_tables
+from slowstep.sources._recording.notes import Notes, read_notes
+from slowstep.sources._recording.process import process_tables
+from slowstep.sources._recording.records import Lost, Records, losses, read_records
 from slowstep.sources._source import PLAIN, Reading, Source
 from slowstep.timeline.schema import TABLE, TABLES
 from slowstep.timeline.timeline import Timeline

@@ -12,13 +12,14 @@ import polars as pl
 
 from slowstep.errors import UnreadableInput
 from slowstep.health import Health
-from slowstep.sources import _xplane_device, _xplane_host
 from slowstep.sources._filled import clock_doubts, filled, timed
 from slowstep.sources._nested import nested
 from slowstep.sources._source import PLAIN, Reading, Source
-from slowstep.sources._xplane_files import Found, find, is_xplane
-from slowstep.sources._xplane_plane import Plane
-from slowstep.sources._xplane_wire import hostnames, is_whole, planes
+from slowstep.sources._xplane import device as _xplane_device
+from slowstep.sources._xplane import host as _xplane_host
+from slowstep.sources._xplane.files import Found, find, is_xplane
+from slowstep.sources._xplane.plane import Plane
+from slowstep.sources._xplane.wire import hostnames, is_whole, planes
 from slowstep.timeline.timeline import RunFacts, Timeline
 from slowstep.timeline.trace import TraceFacts
 

@@ -6,7 +6,7 @@ from made_events import Events
 from slowstep.analyses.functions import is_library, same_function
 from slowstep.analyses.loop import are_lines_comparable, called_from_loop
 from slowstep.analyses.typed import without_shell
-from slowstep.sources._cells import cell_name
+from slowstep.sources._recording.cells import cell_name
 from slowstep.sources.recording import SOURCE
 from slowstep.timeline.timeline import Frame
 

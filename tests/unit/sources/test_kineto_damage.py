@@ -12,8 +12,8 @@ import pytest
 
 from kineto_files import CASES, NAMES, SMALL, event, kernel, launch, lost, plain, read, read_text, rows, written
 from slowstep.errors import UnreadableInput
-from slowstep.sources._kineto_events import decode_wide
-from slowstep.sources._kineto_reader import EVENT_BYTES, EventReader
+from slowstep.sources._kineto.events import decode_wide
+from slowstep.sources._kineto.reader import EVENT_BYTES, EventReader
 from slowstep.timeline.timeline import Timeline
 
 CUTS = 50

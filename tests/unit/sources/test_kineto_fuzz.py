@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from kineto_files import SMALL, event, kernel, launch, raw, read, same
 from slowstep.errors import UnreadableInput
-from slowstep.sources._kineto_text import scan
+from slowstep.sources._kineto.text import scan
 from slowstep.sources.kineto import SOURCE
 
 BOUNDED = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])

@@ -11,7 +11,7 @@ import pytest
 
 from kineto_files import CASES, NAMES, case, event, kernel, lost, raw, read, same, written
 from slowstep.sources import kineto
-from slowstep.sources._kineto_store import Grown
+from slowstep.sources._kineto.store import Grown
 from slowstep.sources._source import Reading
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from slowstep.sources._kineto_events import BROKEN, EXACT_BELOW_US, Events, decode_exact, decode_strict, decode_wide, repaired
-from slowstep.sources._kineto_text import EVENTS_KEY, HEADER_BYTES, MARK, SPACE, Scan, find_gap, is_list, nesting_depth, scan
+from slowstep.sources._kineto.events import BROKEN, EXACT_BELOW_US, Events, decode_exact, decode_strict, decode_wide, repaired
+from slowstep.sources._kineto.text import EVENTS_KEY, HEADER_BYTES, MARK, SPACE, Scan, find_gap, is_list, nesting_depth, scan
 
 # Longer than any event; what is longer holds a quote or bracket that never closes.
 EVENT_BYTES = 4 << 20

@@ -12,12 +12,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from slowstep.sources._kineto_columns import STEP_COLUMNS, Columns
-from slowstep.sources._kineto_events import BROKEN, NULL
-from slowstep.sources._kineto_groups import Codes
-from slowstep.sources._kineto_keys import clean_keys
-from slowstep.sources._kineto_numbers import number_in
-from slowstep.sources._kineto_store import Grown
+from slowstep.sources._kineto.columns import STEP_COLUMNS, Columns
+from slowstep.sources._kineto.events import BROKEN, NULL
+from slowstep.sources._kineto.groups import Codes
+from slowstep.sources._kineto.keys import clean_keys
+from slowstep.sources._kineto.numbers import number_in
+from slowstep.sources._kineto.store import Grown
 from slowstep.timeline.schema import TABLE
 from slowstep.timeline.trace_tables import DEVICE_KIND, DEVICE_KINDS, HOST_KIND, HOST_KINDS
 

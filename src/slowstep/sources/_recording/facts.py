@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from slowstep.sources._recording_fit import Note
-from slowstep.sources._recording_notes import Notes
+from slowstep.sources._recording.fit import Note
+from slowstep.sources._recording.notes import Notes
 from slowstep.timeline.timeline import Frame, ProcessFacts, RunFacts, Session
 
 

@@ -6,7 +6,7 @@ from typing import Final
 
 import polars as pl
 
-from slowstep.sources._xplane_plane import Line, Plane
+from slowstep.sources._xplane.plane import Line, Plane
 
 HOST_PLANE: Final = "/host:CPU"
 # A step of jax.profiler.StepTraceAnnotation or tf.profiler.experimental.Trace: a number, and the mark of a root event. Keras' callback

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from slowstep.health import SEVERITIES, Health
 from slowstep.record.format import FORMAT_VERSION
-from slowstep.sources._recording_fit import Note, fits
+from slowstep.sources._recording.fit import Note, fits
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -7,7 +7,7 @@ from typing import Final
 import polars as pl
 
 from slowstep.health import Health
-from slowstep.sources._nsys_database import Database
+from slowstep.sources._nsys.database import Database
 from slowstep.timeline.trace_tables import HOST_KIND
 
 CALLS: Final = ("CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_DRIVER")

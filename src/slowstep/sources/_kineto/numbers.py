@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from slowstep.sources._kineto_events import NO_ARGS, NULL
+from slowstep.sources._kineto.events import NO_ARGS, NULL
 
 Ints = NDArray[np.int64]
 # 1970 to 2112 in microseconds; what is beyond is no time, and would not fit into nanoseconds.

@@ -10,11 +10,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from slowstep.sources._kineto_events import NULL, WIDE, WIDE_ARGS, Events
-from slowstep.sources._kineto_groups import Codes, Groups, texts_of
-from slowstep.sources._kineto_numbers import args_of, lengths_of, numbers, place_numbers, reals, times_of
-from slowstep.sources._kineto_store import Grown
-from slowstep.sources._kineto_words import (
+from slowstep.sources._kineto.events import NULL, WIDE, WIDE_ARGS, Events
+from slowstep.sources._kineto.groups import Codes, Groups, texts_of
+from slowstep.sources._kineto.numbers import args_of, lengths_of, numbers, place_numbers, reals, times_of
+from slowstep.sources._kineto.store import Grown
+from slowstep.sources._kineto.words import (
     COLLECTIVE_OPERATOR,
     DEVICE_TYPE_HOST,
     HOST_GROUPS,

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from slowstep.sources._xplane_schema import MESSAGES, message_class
+from slowstep.sources._xplane.schema import MESSAGES, message_class
 
 _VARINT, _EIGHT_BYTES, _LENGTH, _FOUR_BYTES = 0, 1, 2, 5
 PLANES, HOSTNAMES = MESSAGES["XSpace"]["planes"][0], MESSAGES["XSpace"]["hostnames"][0]

@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from slowstep.sources._recording_notes import Notes
+from slowstep.sources._recording.notes import Notes
 from slowstep.timeline.schema import TABLE
 
 

@@ -10,9 +10,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from slowstep.record import format as fmt
-from slowstep.sources._recording_lines import line_tables
-from slowstep.sources._recording_notes import Notes
-from slowstep.sources._recording_records import DTYPE, Records, flag, frame, known, mark, span
+from slowstep.sources._recording.lines import line_tables
+from slowstep.sources._recording.notes import Notes
+from slowstep.sources._recording.records import DTYPE, Records, flag, frame, known, mark, span
 from slowstep.stages import STAGES
 from slowstep.timeline.schema import TABLE
 

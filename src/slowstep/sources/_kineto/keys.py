@@ -7,8 +7,8 @@ from collections import Counter
 
 import polars as pl
 
-from slowstep.sources._kineto_columns import Columns
-from slowstep.sources._kineto_events import NULL
+from slowstep.sources._kineto.columns import Columns
+from slowstep.sources._kineto.events import NULL
 
 # An operator's number and a launch's correlation come from two counters. Where they are the same on nearly all device events, the profiler
 # wrote the correlation into both fields, as in the traces of 2022 and 2023 in tests/data/kineto.

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from slowstep.sources._xplane_wire import RawPlane
+from slowstep.sources._xplane.wire import RawPlane
 
 
 class Plane:

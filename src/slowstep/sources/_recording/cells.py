@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from slowstep.sources._recording_notes import Notes
+from slowstep.sources._recording.notes import Notes
 
 # IPython in a terminal, without a note of the cell's number.
 _TYPED = re.compile(r"<ipython-input-(\d+)-\w+>")

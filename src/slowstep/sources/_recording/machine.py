@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 
 from slowstep.record import format as fmt
-from slowstep.sources._recording_notes import Notes
-from slowstep.sources._recording_records import Records
+from slowstep.sources._recording.notes import Notes
+from slowstep.sources._recording.records import Records
 from slowstep.timeline.schema import TABLE
 
 # Columns of a table by the field that holds each, of the kind named. A trailing "?" marks where -1 is null.

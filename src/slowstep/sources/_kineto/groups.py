@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slowstep.sources._kineto_events import RAW
-from slowstep.sources._kineto_words import GROUPS
+from slowstep.sources._kineto.events import RAW
+from slowstep.sources._kineto.words import GROUPS
 
 
 class Codes(dict[Any, int]):

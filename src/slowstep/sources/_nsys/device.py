@@ -7,7 +7,7 @@ from typing import Final
 import polars as pl
 
 from slowstep.health import Health
-from slowstep.sources._nsys_database import Database
+from slowstep.sources._nsys.database import Database
 
 KERNELS: Final = "CUPTI_ACTIVITY_KIND_KERNEL"
 COPIES: Final = "CUPTI_ACTIVITY_KIND_MEMCPY"

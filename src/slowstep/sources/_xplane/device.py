@@ -8,7 +8,7 @@ from typing import Any, Final
 import polars as pl
 
 from slowstep.health import Health
-from slowstep.sources._xplane_plane import Line, Plane
+from slowstep.sources._xplane.plane import Line, Plane
 
 _DEVICE_PLANE: Final = re.compile(r"^/device:(GPU|TPU|CUSTOM):(\d{1,6})$")
 _STREAM: Final = re.compile(r"^Stream #(\d{1,18})")
