@@ -12,7 +12,10 @@ from case_study import BASE, VARIANTS, Variant
 from machine import in_words
 
 # Written by hand: what the tool said of trainings that it was not built from.
-MECHANISMS = Path(__file__).resolve().parent / "mechanisms.md"
+HERE = Path(__file__).resolve().parent
+MECHANISMS = HERE / "mechanisms.md"
+# Written by benchmarks of their own: gains by replay of traces, and what another tool reads out of the same traces.
+OF_TRACES = (HERE / "replay.md", HERE / "peers.md")
 
 METHOD = """## How it is measured
 
@@ -34,8 +37,14 @@ def draw(raw: dict[str, Any], results_file: str) -> str:
         fixed_table(score),
         METHOD,
         MECHANISMS.read_text().rstrip(),
+        *(a_level_down(page.read_text()) for page in OF_TRACES),
     ]
     return "\n\n".join(sections) + "\n"
+
+
+def a_level_down(page: str) -> str:
+    """A page as a section of another."""
+    return "\n".join(f"#{line}" if line.startswith("#") else line for line in page.rstrip().splitlines())
 
 
 def head(raw: dict[str, Any], score: Score, results_file: str) -> str:
