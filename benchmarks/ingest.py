@@ -100,8 +100,10 @@ def _copy(body: bytes, copy: int, spans: dict[Any, int]) -> bytes:
 def measure(python: str, program: str, path: Path) -> dict[str, Any]:
     """Run a program on a file: seconds of wall and CPU, peak memory in bytes, exit code."""
     began = time.perf_counter()
-    with tempfile.TemporaryFile() as output:
-        process = subprocess.Popen([python, "-c", program, str(path)], stdout=output, stderr=subprocess.STDOUT)
+    # Each run is the first look at the file: what slowstep keeps of it goes with the run.
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryDirectory() as cache:
+        environment = os.environ | {"XDG_CACHE_HOME": cache}
+        process = subprocess.Popen([python, "-c", program, str(path)], stdout=output, stderr=subprocess.STDOUT, env=environment)
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         wall_s = time.perf_counter() - began

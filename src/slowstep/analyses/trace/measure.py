@@ -59,7 +59,7 @@ def measure_trace(timeline: Timeline, *, batch_size: int | None = None, step: Ch
         "compilations": find_compilations(timeline, steps, gaps, callers),
         "loss_scaling": find_loss_scaling(timeline, steps, gaps, callers),
     }
-    tables["replay"] = find_replay(timeline, steps, tables)
+    tables["replay"] = find_replay(timeline, steps, tables, callers)
     found_size = None if batch_size else batch_size_of(timeline, steps)
     device = _busiest_device(timeline)
     window_ns = int((steps["end_ns"] - steps["start_ns"]).sum())
