@@ -107,3 +107,23 @@ def test_steps_that_cannot_be_meant_are_refused_before_the_command_starts(place,
     assert ran.code == 125
     assert "--capture" in ran.err
     assert "started" not in ran.files
+
+
+def test_a_profiler_that_waits_for_its_turn_is_left_alone(place):
+    script = LOSSES.replace(
+        "train({steps})",
+        """
+def main():
+    waiting = torch.profiler.schedule(wait=35, warmup=1, active=4, repeat=1)
+    with torch.profiler.profile(schedule=waiting, on_trace_ready=lambda it: print(len(it.events()) > 100)) as profiler:
+        for _ in range(60):
+            train(1)
+            profiler.step()
+
+main()
+""",
+    )
+
+    _, report = recorded(place, script, "--capture=30-49")
+
+    assert "waits for its turn" in health(report)["no-capture"]

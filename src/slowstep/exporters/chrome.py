@@ -54,7 +54,8 @@ def _names(timeline: Timeline, report: Mapping[str, Any]) -> Iterator[dict[str, 
     for number, finding in enumerate(report["findings"]):
         yield named("thread_name", OWN_PID, FIRST_FINDING_TID + number, f"finding {number + 1}: {finding['rule']}")
     for row in timeline.table("trace_threads").iter_rows(named=True):
-        yield named("thread_name", row["pid"] or 0, row["tid"] or row["thread"], row["name"] or f"thread {row['tid'] or row['thread']}")
+        tid = row["thread"] if row["tid"] is None else row["tid"]
+        yield named("thread_name", row["pid"] or 0, tid, row["name"] or f"thread {tid}")
     for row in timeline.table("trace_devices").iter_rows(named=True):
         yield named("process_name", FIRST_DEVICE_PID + row["device"], 0, f"device {row['device']}: {row['name'] or 'unknown'}")
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import atexit
 import functools
+import gc
 import os
 import sys
 import threading
 from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.record.hook import Undo, all_of, replace
+from slowstep.record.place import find_place
 from slowstep.record.recorder import now
 
 if TYPE_CHECKING:
@@ -80,9 +82,9 @@ class Capture:
         self._begin_ns, self._begun_after, self._thread = now(), updates, threading.get_ident()
         record = torch.profiler.ProfilerAction.RECORD
         # With a schedule, though of one kind only, the trace marks its steps.
-        profiler = torch.profiler.profile(activities=wanted, record_shapes=True, schedule=lambda _: record)
-        profiler.start()
-        self._profiler = profiler
+        # Ours from before it starts: one that fails half-way is stopped too.
+        self._profiler = torch.profiler.profile(activities=wanted, record_shapes=True, schedule=lambda _: record)
+        self._profiler.start()
         self._guards = self._guard(torch)
         atexit.register(self.abandon)
 
@@ -134,10 +136,12 @@ class Capture:
 def _refusal() -> str | None:
     """Why nothing may be captured here; None where it may."""
     torch = sys.modules["torch"]
-    if os.environ.get("RANK", "0") != "0":
+    place = find_place(os.environ)
+    if place is not None and place.rank != 0:
         return "only rank 0 is captured"
-    if torch._C._autograd._profiler_enabled():
-        return "a profiler of torch is on already"
+    # One that waits for its turn is not on yet. When that comes while ours is on, the process dies by SIGSEGV (torch 2.13).
+    if torch._C._autograd._profiler_enabled() or any(issubclass(type(it), torch.profiler.profile) for it in gc.get_objects()):
+        return "a profiler of torch is on already, or waits for its turn"
     if sys.getprofile() is not None:
         return "a profiler of Python is on already"
     importer = _importer()

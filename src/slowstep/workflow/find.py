@@ -72,7 +72,11 @@ def find(paths: Iterable[Path]) -> tuple[list[Found], list[Path]]:
 def _inside(folder: Path) -> tuple[list[Found], list[Path]]:
     found, others = list[Found](), list[Path]()
     for file in _files(folder):
-        one = known(file)
+        # What lies there unasked and cannot be opened leaves the rest readable. Reading from a pipe would wait for ever.
+        try:
+            one = known(file) if file.is_file() else None
+        except UnreadableInput:
+            one = None
         found.append(one) if one is not None else others.append(file)
     return found, others
 
@@ -123,7 +127,7 @@ def _nothing(given: list[Path], unknown: list[Path]) -> str:
             f"{path} holds no recording (there is no launcher.jsonl and no .rec file in it) and no trace that this version reads "
             f"({len(unknown)} other files).{hint}"
         )
-    empty = [path for path in unknown if path.stat().st_size == 0]
+    empty = [path for path in unknown if path.is_file() and path.stat().st_size == 0]
     if empty:
         return f"{empty[0]} is empty."
     return (

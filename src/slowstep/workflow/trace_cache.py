@@ -52,28 +52,30 @@ def _folder(path: Path, source: Source) -> Path | None:
         return None
     seen = path.stat()
     # The code that read it is a part of what was read: another version may read more.
-    code = max(file.stat().st_mtime_ns for file in Path(slowstep.__path__[0], "sources").glob("*.py"))
+    package = Path(slowstep.__path__[0])
+    code = max(file.stat().st_mtime_ns for part in ("sources", "timeline") for file in (package / part).rglob("*.py"))
     key = f"{path.resolve()}|{seen.st_size}|{seen.st_mtime_ns}|{source.name}|{slowstep.__version__}|{code}"
     return _root() / hashlib.sha256(key.encode()).hexdigest()[:32]
 
 
 def _load(folder: Path) -> Timeline | None:
+    """What was kept; None where nothing was, or what another version kept."""
     try:
         facts: dict[str, Any] = json.loads((folder / FACTS).read_text(encoding="utf-8"))
         tables = {table.name: pl.read_ipc(folder / f"{table.name}.arrow") for table in TRACE_TABLES}
         os.utime(folder)
-    except (OSError, ValueError, pl.exceptions.PolarsError):
+        trace = facts["trace"] | {"recorded": frozenset(facts["trace"]["recorded"]), "files": tuple(facts["trace"]["files"])}
+        run = facts["run"] | {"command": tuple(facts["run"]["command"]), "stop_signals": tuple(facts["run"]["stop_signals"])}
+        return Timeline(
+            source=facts["source"],
+            tables=tables,
+            processes=(),
+            run=RunFacts(**run),
+            health=tuple(Health(**row) for row in facts["health"]),
+            trace=TraceFacts(**trace),
+        )
+    except (OSError, ValueError, KeyError, TypeError, pl.exceptions.PolarsError):
         return None
-    trace = facts["trace"] | {"recorded": frozenset(facts["trace"]["recorded"]), "files": tuple(facts["trace"]["files"])}
-    run = facts["run"] | {"command": tuple(facts["run"]["command"]), "stop_signals": tuple(facts["run"]["stop_signals"])}
-    return Timeline(
-        source=facts["source"],
-        tables=tables,
-        processes=(),
-        run=RunFacts(**run),
-        health=tuple(Health(**row) for row in facts["health"]),
-        trace=TraceFacts(**trace),
-    )
 
 
 def _keep(folder: Path, timeline: Timeline) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -33,24 +34,19 @@ class Asked:
 
 def diagnose_traces(found: Sequence[Found], unknown: Sequence[Path], *, rank: int | None, asked: Asked, how: Reading) -> dict[str, Any]:
     """The report of one rank's trace, the others in its table. Raises UnreadableInput where none can be read, BadUsage for a wrong rank."""
-    ranks: dict[int, Rank] = {}
+    read: list[Rank] = []
     refused: list[str] = []
-    doubles = 0
     for index, each in enumerate(found):
         share = _part(how, index, len(found))
         try:
-            one = _diagnose(each, len(ranks), asked, share)
+            read.append(_diagnose(each, asked, share))
         except UnreadableInput as error:
             if len(found) == 1:
                 raise
             refused.append(f"{each.path.name}: {error}")
-            continue
-        known = ranks.get(one.number)
-        doubles += known is not None
-        if known is None or one.events > known.events:
-            ranks[one.number] = one
-    if not ranks:
+    if not read:
         raise UnreadableInput(refused[0])
+    ranks, doubles = _numbered(read)
     number = first_shown(ranks) if rank is None else rank
     if number not in ranks:
         raise BadUsage(f"--rank {number}: these traces are of rank {', '.join(map(str, sorted(ranks)))}.")
@@ -58,13 +54,29 @@ def diagnose_traces(found: Sequence[Found], unknown: Sequence[Path], *, rank: in
     return ranks[number].report
 
 
-def _diagnose(found: Found, order: int, asked: Asked, how: Reading) -> Rank:
+def _numbered(read: Sequence[Rank]) -> tuple[dict[int, Rank], int]:
+    """The ranks by number, and how many were left out as another trace of a rank that is there.
+
+    What does not tell its rank gets the lowest numbers that no other trace has, in the order of reading.
+    """
+    ranks: dict[int, Rank] = {}
+    for one in sorted((rank for rank in read if rank.told), key=lambda rank: -rank.events):
+        ranks.setdefault(one.number, one)
+    doubles = sum(rank.told for rank in read) - len(ranks)
+    free = (number for number in itertools.count() if number not in ranks)
+    for one in [rank for rank in read if not rank.told]:
+        number = next(free)
+        ranks[number] = replace(one, number=number)
+    return ranks, doubles
+
+
+def _diagnose(found: Found, asked: Asked, how: Reading) -> Rank:
     timeline = read_cached(found.path, found.source, how)
     m = measure_trace(timeline, batch_size=asked.batch_size, step=asked.step)
     told = m.facts.rank if m.facts.rank is not None else found.rank_in_name
     report = fill_trace(found.path, m, diagnose_trace(m), _health((*timeline.health, *find_doubts(timeline)), m))
     return Rank(
-        number=order if told is None else told,
+        number=0 if told is None else told,
         told=told is not None,
         facts=m.facts,
         report=dict(report),

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from dataclasses import replace
 
 import polars as pl
 import pytest
@@ -71,3 +72,17 @@ def test_nothing_is_written_over(tmp_path, made):
         with pytest.raises(UnwritableOutput, match="exists already"):
             write()
     assert (tmp_path / "mine").read_text() == "precious"
+
+
+def test_threads_are_called_by_the_number_that_their_events_have(tmp_path, made):
+    timeline, tables = made
+    threads = timeline.table("trace_threads").with_columns(pl.lit(0, pl.Int64).alias("tid"), (pl.col("thread") + 5).alias("thread"))
+    hosts = timeline.table("host_events").with_columns(pl.col("thread") + 5)
+    timeline = replace(timeline, tables={**timeline.tables, "trace_threads": threads, "host_events": hosts})
+
+    write_chrome(tmp_path / "out.json.gz", timeline, tables, REPORT)
+
+    events = json.loads(gzip.decompress((tmp_path / "out.json.gz").read_bytes()))["traceEvents"]
+    on_host = {event["tid"] for event in events if event.get("cat") == "operator"}
+    named = {event["tid"] for event in events if event["name"] == "thread_name" and event["pid"] < OWN_PID}
+    assert on_host == named == {0}

@@ -257,3 +257,12 @@ def test_unexpected_types_are_expected_after_some_chunks() -> None:
     reader = EventReader([whole[at : at + 2000] for at in range(0, len(whole), 2000)], Counter())
     assert sum(len(events) for events in reader) == 200
     assert reader._decode is decode_wide
+
+
+@pytest.mark.parametrize(("elements", "group"), [(2**62, 2), (8, 2**40), (8, -1)])
+def test_impossible_sizes_of_collectives_are_unknown(tmp_path: Path, elements: int, group: int) -> None:
+    said = {"External id": 5, "Collective name": "allreduce", "In msg nelems": elements, "dtype": "Float", "Group size": group}
+    events = [event("record_param_comms", 100, 9, args=said), launch(101, 3, args={"External id": 5})]
+    events.append(kernel(110, 5, 3, args={"External id": 5}))
+    timeline = read(written(tmp_path, events))
+    assert rows(timeline, "device_events", "bytes", "group_size") == [(None if elements > 8 else 32, None if group != 2 else 2)]

@@ -129,6 +129,15 @@ def test_absolute_times_with_decimals_keep_their_nanoseconds(tmp_path: Path) -> 
     assert rows(timeline, "host_events", "start_ns") == [(0,), (1277,)]
 
 
+@pytest.mark.parametrize("ts", [None, '"ts": 10000000000000000', '"ts": 8300000000000000.5', '"ts": null'])
+def test_beside_absolute_times_what_has_none_is_left_out_and_counted(tmp_path: Path, ts: str | None) -> None:
+    text = json.dumps({"traceEvents": [event("a", 11, 22, tid=1), event("b", 33, 44, tid=1)]})
+    text = text.replace('"ts": 11', '"ts": 1712195495501688.123').replace('"ts": 33, ' if ts is None else '"ts": 33', ts or "")
+    timeline = read_text(tmp_path, text.encode())
+    assert rows(timeline, "host_events", "name", "start_ns") == [("a", 0)]
+    assert lost(timeline) == {"events-without-time": 1}
+
+
 def test_whole_microseconds_since_1970_are_exact(tmp_path: Path) -> None:
     timeline = read(written(tmp_path, [event("a", 1661203462599661, 3), event("b", 1661203462599664, 3)]))
     assert rows(timeline, "host_events", "start_ns", "end_ns") == [(0, 3000), (3000, 6000)]

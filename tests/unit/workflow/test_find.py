@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -64,3 +65,21 @@ def test_a_recording_that_the_launcher_never_wrote_to_is_still_one(tmp_path):
         file.unlink()
 
     assert load(folder).run.name == tmp_path.name
+
+
+def test_pipes_and_links_to_nothing_leave_the_traces_beside_them_readable(tmp_path):
+    (tmp_path / "trace.json").write_text('{"traceEvents": []}')
+    (tmp_path / "latest").symlink_to(tmp_path / "gone")
+    os.mkfifo(tmp_path / "pipe")
+
+    found, unknown = find([tmp_path])
+
+    assert [each.path.name for each in found] == ["trace.json"]
+    assert [path.name for path in unknown] == ["latest", "pipe"]
+
+
+def test_a_folder_of_links_to_nothing_holds_no_recording(tmp_path):
+    (tmp_path / "latest").symlink_to(tmp_path / "gone")
+
+    with pytest.raises(UnreadableInput, match="holds no recording"):
+        find([tmp_path])

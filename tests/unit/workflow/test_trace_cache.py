@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -107,3 +108,25 @@ def test_the_trace_looked_at_longest_ago_makes_room(cache, tmp_path, monkeypatch
 
     assert not kept.exists()
     assert len(list((cache / "slowstep" / "traces").iterdir())) == 1
+
+
+def test_facts_of_another_version_are_read_anew(cache, trace):
+    counting = Counting()
+    read_cached(trace, counting.source, PLAIN)
+    for file in cache.rglob("facts.json"):
+        file.write_text('{"trace": {"recorded": [], "files": [], "colour": "red"}, "source": "made"}')
+
+    assert read_cached(trace, counting.source, PLAIN).trace is not None
+    assert counting.reads == 2
+
+
+def test_the_parts_of_a_source_are_a_part_of_the_key(trace, tmp_path, monkeypatch):
+    part = tmp_path / "slowstep" / "sources" / "_kineto" / "reader.py"
+    part.parent.mkdir(parents=True)
+    part.write_text("")
+    monkeypatch.setattr(trace_cache.slowstep, "__path__", [str(tmp_path / "slowstep")])
+    before = trace_cache._folder(trace, Counting().source)
+
+    os.utime(part, (1, 1))
+
+    assert trace_cache._folder(trace, Counting().source) != before

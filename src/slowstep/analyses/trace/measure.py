@@ -12,6 +12,7 @@ from slowstep.analyses.trace.compilations import find_compilations
 from slowstep.analyses.trace.copies import find_copies
 from slowstep.analyses.trace.coverage import find_coverage
 from slowstep.analyses.trace.device_ledger import build_ledger
+from slowstep.analyses.trace.device_work import busiest_device
 from slowstep.analyses.trace.kernels import find_kernels
 from slowstep.analyses.trace.launches import find_launches
 from slowstep.analyses.trace.loader import find_loader
@@ -61,7 +62,7 @@ def measure_trace(timeline: Timeline, *, batch_size: int | None = None, step: Ch
     }
     tables["replay"] = find_replay(timeline, steps, tables, callers)
     found_size = None if batch_size else batch_size_of(timeline, steps)
-    device = _busiest_device(timeline)
+    device = _judged_device(timeline)
     window_ns = int((steps["end_ns"] - steps["start_ns"]).sum())
     return TraceMeasurements(
         facts=timeline.trace,
@@ -94,12 +95,10 @@ def _chosen(steps: pl.DataFrame, step: Chosen) -> pl.DataFrame:
     return kept.with_columns(pl.lit(0, pl.Int32).alias("step"))
 
 
-def _busiest_device(timeline: Timeline) -> dict[str, Any]:
-    """The device with most kernel time, as its row in `trace_devices`; empty without device events."""
-    events = timeline.table("device_events")
-    if events.is_empty():
+def _judged_device(timeline: Timeline) -> dict[str, Any]:
+    """The device that is judged, as its row in `trace_devices`; empty without device events."""
+    number = busiest_device(timeline)
+    if number is None:
         return {}
-    spent = events.group_by("device").agg((pl.col("end_ns") - pl.col("start_ns")).sum().alias("ns")).sort("ns", descending=True)
-    number = spent["device"][0]
     rows = timeline.table("trace_devices").filter(pl.col("device") == number).to_dicts()
     return rows[0] if rows else {"device": number}

@@ -30,6 +30,8 @@ Ints = NDArray[np.int64]
 
 # No GPU gives a thread more registers: 255 on NVIDIA (CUDA C programming guide, technical specifications), 512 on AMD's CDNA.
 MOST_REGISTERS: Final = 512
+# More than any memory holds, and little enough that its bytes fit into 63 bits.
+MOST_ELEMENTS: Final = 2**50
 HOST_COLUMNS: Final = {
     "thread": "i4", "start_ns": "i8", "end_ns": "i8", "kind": "u1", "name": "i4", "correlation": "i8", "external": "i8",
     "sequence": "i8", "shapes": "i4", "types": "i4", "stack": "i4",
@@ -156,9 +158,9 @@ class Columns:
 
     def _collective_operator(self, args: Any) -> None:
         if args.collective and isinstance(args.external, int):
-            known = isinstance(args.elements, int) and args.elements >= 0 and element_bytes(args.element_type)
+            known = isinstance(args.elements, int) and 0 <= args.elements < MOST_ELEMENTS and element_bytes(args.element_type)
             size = args.elements * known if known else NULL
-            group = args.group_size if isinstance(args.group_size, int) else NULL
+            group = args.group_size if isinstance(args.group_size, int) and 0 < args.group_size < 2**31 else NULL
             self.collective_operators[args.external] = (self.collectives[args.collective], size, group)
 
     def _device(self, kind: Any, events: list[Any], start_ns: Ints, end_ns: Ints) -> tuple[list[Any], dict[str, Any]]:
@@ -201,7 +203,7 @@ class Columns:
     def _collective_columns(self, args: list[Any]) -> dict[str, Any]:
         lengths = np.array([(element_bytes(a.element_type) or 0) if a.collective else 0 for a in args], dtype=np.int64)
         elements = numbers(args, "elements")
-        known = (lengths > 0) & (elements >= 0) & (elements < 2**50)
+        known = (lengths > 0) & (elements >= 0) & (elements < MOST_ELEMENTS)
         return {
             "collective": self.collectives.of([a.collective for a in args], len(args)),
             "group_size": numbers(args, "group_size"),

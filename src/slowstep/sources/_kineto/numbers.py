@@ -16,6 +16,7 @@ from slowstep.sources._kineto.events import NO_ARGS, NULL
 Ints = NDArray[np.int64]
 # 1970 to 2112 in microseconds; what is beyond is no time, and would not fit into nanoseconds.
 _LATEST_US: Final = 2.0**52
+_NO_TIME: Final = 2**62
 
 
 def args_of(events: list[Any]) -> list[Any]:
@@ -91,11 +92,20 @@ def _float_times(times: NDArray[np.float64]) -> tuple[Ints, NDArray[np.bool_]]:
 
 def _exact_times(texts: list[msgspec.Raw]) -> tuple[Ints, NDArray[np.bool_]]:
     """Microseconds with their decimals as they are written, to nanoseconds: no float in between, which would round to 250 ns."""
+    written = [bytes(text) for text in texts]
+    # Without digits before the point, as where no time is there, the decimals alone would pass for a time of 0.
     try:
-        times = np.array([int(whole + part[:3].ljust(3, b"0")) for whole, _, part in [bytes(text).partition(b".") for text in texts]])
-        return times.astype(np.int64), np.ones(len(texts), dtype=np.bool_)
+        times = np.array(
+            [int(whole + part[:3].ljust(3, b"0")) if whole else _NO_TIME for whole, _, part in map(_halves, written)], dtype=np.int64
+        )
     except (ValueError, OverflowError):
-        return _float_times(np.array([_real(bytes(text)) for text in texts]))
+        return _float_times(np.array([_real(text) for text in written]))
+    known = np.abs(times) < _LATEST_US * 1000
+    return np.where(known, times, 0), known
+
+
+def _halves(text: bytes) -> tuple[bytes, bytes, bytes]:
+    return text.partition(b".")
 
 
 def lengths_of(events: list[Any]) -> tuple[Ints, NDArray[np.bool_]]:
