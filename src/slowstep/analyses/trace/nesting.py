@@ -20,9 +20,13 @@ class Nesting:
 
     def __init__(self, threads: Ints, start_ns: Ints, end_ns: Ints) -> None:
         start, end = start_ns.astype(np.int64), np.maximum(end_ns, start_ns + 1).astype(np.int64)
-        self._low = int(start.min()) if len(start) else 0
-        # All threads on one axis, one after the other, so that each question is one search over all of them.
-        self._span = int(end.max()) - self._low + 2 if len(end) else 1
+        # All threads on one axis, one after the other, so that each question is one search over all of them. Each takes up its own time
+        # only: one event with an impossible time would else push all threads beyond 63 bits.
+        self._threads, lane = np.unique(threads, return_inverse=True)
+        self._low, self._high = np.full(len(self._threads), np.iinfo(np.int64).max), np.full(len(self._threads), np.iinfo(np.int64).min)
+        np.minimum.at(self._low, lane, start)
+        np.maximum.at(self._high, lane, end)
+        self._offset = np.append(0, np.cumsum(self._high - self._low + 2)[:-1]) if len(start) else np.zeros(0, dtype=np.int64)
         self._order = np.lexsort((-end, start, threads))
         self._starts = self._axis(threads, start)[self._order]
         self._ends = self._axis(threads, end)[self._order]
@@ -46,7 +50,7 @@ class Nesting:
 
     def innermost(self, threads: Ints, times_ns: Ints) -> Ints:
         """Index of the innermost stretch that is open at each instant of a thread, shape (m,); -1 where none is."""
-        at = self._axis(threads, np.clip(times_ns, self._low - 1, self._low + self._span - 1))
+        at = self._axis(threads, times_ns)
         found = np.searchsorted(self._starts, at, side="right") - 1
         searching = np.flatnonzero(found >= 0)
         while len(searching):
@@ -79,7 +83,12 @@ class Nesting:
         return found
 
     def _axis(self, threads: Ints, times_ns: Ints) -> Ints:
-        return np.asarray(threads.astype(np.int64) * self._span + (times_ns - self._low), dtype=np.int64)
+        """Where instants lie on the axis; before all of it for threads without a stretch."""
+        if not len(self._threads):
+            return np.full(len(times_ns), -1, dtype=np.int64)
+        lane = np.minimum(np.searchsorted(self._threads, threads), len(self._threads) - 1)
+        at = self._offset[lane] + np.clip(times_ns, self._low[lane] - 1, self._high[lane]) - self._low[lane]
+        return np.asarray(np.where(self._threads[lane] == threads, at, -1), dtype=np.int64)
 
 
 def _nest(starts: Ints, ends: Ints) -> tuple[list[Ints], Ints]:
