@@ -84,7 +84,8 @@ class Finding:
 class NotJudged:
     """A rule that could not judge, and why: that is different from having looked and found nothing.
 
-    `advisory` where all that the rule could have found is advice; the engine says so, rules need not.
+    `advisory` where it leaves no verdict in doubt: all that the rule could have found is advice (the engine says so, rules need not), or
+    what it looks for is very unlikely.
     """
 
     rule: str

@@ -84,6 +84,8 @@ def find_steps(trainer: Trainer, totals: pl.DataFrame, stops: Stops, warmup: int
     events = _events(trainer, edges)
     first, last, period, whole = _whole_periods(events, skip, len(edges) - 1)
     excluded = left_out[first:last]
+    if excluded.all():
+        raise NothingRecorded(f"of {len(edges) - 1} steps only those are left that were captured or just counted: record more.")
     eventful = np.zeros(len(edges) - 1, dtype=bool)
     for steps in events:
         eventful[steps] = True

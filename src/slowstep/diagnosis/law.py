@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Finding, NotJudged, Verdict
 from slowstep.registry import discover
 
@@ -15,7 +15,6 @@ HEALTHY_UNATTRIBUTED = 0.10
 # What could gain 10 % by its share is not called healthy because nobody knows whether it would.
 HEALTHY_SHARE_OF_UNKNOWN_GAIN = 0.10
 UNJUDGED_STAGE = 0.10
-CLAIM_AT_LEAST = 0.03
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,11 +61,11 @@ def sort_answers(answers: Iterable[tuple[Rule, Answer]]) -> Answers:
     sorted_out, claimed = Answers(), list[Judged]()
     for rule, answer in answers:
         if isinstance(answer, NotJudged):
-            sorted_out.unjudged.append(replace(answer, advisory=rule.advisory))
+            sorted_out.unjudged.append(replace(answer, advisory=rule.advisory or answer.advisory))
         elif answer is not None and answer.finding.advisory:
             sorted_out.advice.append(answer.finding)
         elif answer is not None and not loses(answer.finding):
-            (claimed if answer.finding.share_low >= CLAIM_AT_LEAST else sorted_out.uncertain).append(answer)
+            (claimed if answer.finding.share_low >= CLAIM else sorted_out.uncertain).append(answer)
     sorted_out.leading.extend(rank(fold(claimed)))
     return sorted_out
 

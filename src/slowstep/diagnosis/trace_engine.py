@@ -26,6 +26,8 @@ from slowstep.stages import STAGES, UNATTRIBUTED
 STEPS_AT_LEAST = 2
 # The stage that is the model's own work, and the one that depends on other ranks.
 MODEL, SHARED = "compute", "gradient_sharing"
+# The framework whose backward passes are always to be seen, by their names.
+TORCH = "pytorch"
 # What a trace does not show must be less than what a verdict is about.
 COVERED_AT_LEAST = 0.90
 
@@ -63,7 +65,8 @@ def _doubt(m: TraceMeasurements) -> str | None:
     """Why nothing can be said of the training as a whole, whatever the findings are."""
     steps = m.table("steps")
     if not m.training:
-        return "this trace shows no backward pass: it is of an inference, or of a part of a training; the findings below are about what ran"
+        seen = "it is of an inference, or of a part of a training" if m.facts.framework == TORCH else "whether it trains is not seen"
+        return f"this trace shows no backward pass: {seen}; the findings below are about what ran"
     if steps.height and steps["mark"][0] == "window":
         return "the trace marks no steps and none could be made out: call prof.step() after each update, and trace it again"
     if steps.height < STEPS_AT_LEAST:
@@ -81,7 +84,8 @@ def _not_healthy(m: TraceMeasurements, answers: Answers) -> str | None:
     """Why the training cannot be called healthy though no single finding is a bottleneck; None where it can."""
     unattributed = m.share(UNATTRIBUTED)
     if unattributed >= HEALTHY_UNATTRIBUTED:
-        return f"{unattributed:.0%} of the time could not be attributed; trace the host too, with activities=[CPU, CUDA]"
+        remedy = "trace the host too, with activities=[CPU, CUDA]" if m.has_device else 'name them: with record_function("save_images")'
+        return f"{unattributed:.0%} of the time could not be attributed; {remedy}"
     findings = [j.finding for j in answers.leading]
     unknown = next((f for f in findings if f.gain.predicted is None and f.share >= HEALTHY_SHARE_OF_UNKNOWN_GAIN), None)
     if unknown is not None:
@@ -95,20 +99,22 @@ def _not_healthy(m: TraceMeasurements, answers: Answers) -> str | None:
         return f"{doubtful.rule} may concern {doubtful.share_low:.0%} to {doubtful.share_high:.0%} of the time; trace more steps"
     for stage in STAGES:
         if stage != MODEL and m.share(stage) >= UNJUDGED_STAGE:
-            return _beside_the_model(m, stage)
+            return _beside_the_model(m, stage, any(f.stage == stage for f in findings))
     for skipped in answers.unjudged:
         rule = rules()[skipped.rule]
-        if not rule.advisory and max(m.share(stage) for stage in rule.stages) >= UNJUDGED_STAGE:
+        if not skipped.advisory and max(m.share(stage) for stage in rule.stages) >= UNJUDGED_STAGE:
             return f"{skipped.rule} could not be judged: {skipped.reason}"
     return None
 
 
-def _beside_the_model(m: TraceMeasurements, stage: str) -> str:
+def _beside_the_model(m: TraceMeasurements, stage: str, found: bool) -> str:
     """A stage that is no work of the model's, has much time, and of which no finding would take enough away."""
     share = f"{m.share(stage):.0%} of the time is {stage}"
     if stage == SHARED:
         return f"{share}, and whether this rank waits for a late one is not seen: analyze the folder of all ranks' traces"
-    return f"{share}, and no rule knows how to take enough of it away; trace more steps, with_stack=True"
+    if found:
+        return f"{share}, and what is known to help (below) takes too little of it away"
+    return f"{share}, and no rule knows how to take it away; record the training: slowstep run"
 
 
 def combined_gain(leading: list[Judged]) -> float:

@@ -14,10 +14,8 @@ from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.analyses.trace.parts import piece
 from slowstep.findings import Evidence
 
-# The least that a finding may claim (design).
-CLAIM: Final = 0.03
 # Host time looks longer in a trace than it is: torch.profiler makes a small step's processor time 1.23 to 1.70 times as long
-# (measured; recording.md). What is 5 % of such a step is the design's 3 % of one that nobody profiles. XProf's and the Kineto plugin's
+# (measured). What is 5 % of such a step is the design's 3 % of one that nobody profiles. XProf's and the Kineto plugin's
 # first marks for the same quantities are 3 and 5 %.
 HOST_SHARE: Final = 0.05
 # With fewer of the device's kernels led back to their launch, what the host did before the others is unknown.

@@ -22,6 +22,8 @@ OWN_PID = 2_000_000_000
 STEPS_TID, STAGES_TID, FIRST_FINDING_TID = 1, 2, 3
 # Devices are shown as processes after it.
 FIRST_DEVICE_PID = 2_000_000_001
+# What such a file begins with, so that it is told from a profiler's trace.
+MARK = b'{"slowstep"'
 # Lines that are written at once.
 SLICE = 200_000
 
@@ -30,7 +32,7 @@ def write_chrome(target: Path, timeline: Timeline, tables: Mapping[str, pl.DataF
     """Write it, gzipped. Raises UnwritableOutput where the target exists or cannot be written."""
     try:
         with target.open("xb") as raw, gzip.GzipFile(fileobj=raw, mode="wb", compresslevel=3) as file:
-            file.write(b'{"displayTimeUnit": "ms", "traceEvents": [\n')
+            file.write(MARK + b': "what was found stands beside the events", "displayTimeUnit": "ms", "traceEvents": [\n')
             file.write(",\n".join(json.dumps(row) for row in _names(timeline, report)).encode())
             for line in _lines(timeline, tables, report):
                 file.write(b",\n" + line)
@@ -38,6 +40,7 @@ def write_chrome(target: Path, timeline: Timeline, tables: Mapping[str, pl.DataF
     except FileExistsError:
         raise UnwritableOutput(f"{target} exists already, and is not written over. Give another place with --export-to.") from None
     except OSError as error:
+        target.unlink(missing_ok=True)
         raise UnwritableOutput(f"{target} cannot be written: {error.strerror or error}.") from error
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -22,5 +23,6 @@ def write_parquet(target: Path, timeline: Timeline, tables: Mapping[str, pl.Data
             rows.write_parquet(target / f"{name}.parquet")
     except FileExistsError:
         raise UnwritableOutput(f"{target} exists already, and is not written over. Give another place with --export-to.") from None
-    except OSError as error:
-        raise UnwritableOutput(f"{target} cannot be written: {error.strerror or error}.") from error
+    except (OSError, pl.exceptions.PolarsError) as error:
+        shutil.rmtree(target, ignore_errors=True)
+        raise UnwritableOutput(f"{target} cannot be written: {error}.") from error

@@ -11,6 +11,7 @@ from slowstep.report.finding_blocks import draw_findings
 from slowstep.report.ledger_chart import STAGE_STYLE, draw_ledger
 from slowstep.report.over_time_lines import over_time_lines
 from slowstep.report.rank_table import draw_ranks, rank_name
+from slowstep.stages import UNATTRIBUTED
 from slowstep.units import UNKNOWN, format_duration, format_number, format_rate, format_share
 
 if TYPE_CHECKING:
@@ -93,7 +94,11 @@ def _draw_header(canvas: Canvas, report: Report) -> None:
     if run.get("rank_rows"):
         ranks = f", {rank_name(run)}"
     duration = "" if run["duration_s"] is None else f" in {format_duration(run['duration_s'] * 1e9)}"
-    facts = [f"{framework}{ranks}, {run['device'] or 'device unknown'}", batch, f"{run['steps']:,} steps{duration}"]
+    facts = [
+        f"{framework}{ranks}, {run['device'] or 'device unknown'}",
+        batch,
+        f"{run['steps']:,} step{'' if run['steps'] == 1 else 's'}{duration}",
+    ]
     canvas.prose(separator.join(facts), label=canvas.cut(run["name"], canvas.width // 3) + separator.rstrip(), hang=2)
     canvas.prose(separator.join(_speed(report)), hang=2)
     for label, text in over_time_lines(run):
@@ -121,12 +126,19 @@ def _draw_verdict(canvas: Canvas, report: Report) -> None:
     verdict = report["verdict"]
     stage, rule = verdict["stage"], verdict["rule"]
     pieces = [(verdict["state"].upper(), _STATE_STYLE[verdict["state"]])]
-    if stage is not None:
+    if verdict["state"] == "undetermined" and _mostly_unattributed(report):
+        pieces += [(", most time unattributed", "")]
+    elif stage is not None:
         pieces += [(" in " if verdict["state"] == "bottleneck" else ", most time in ", ""), (stage, f"bold {STAGE_STYLE.get(stage, '')}")]
     if rule is not None:
         pieces.append((f": {rule}", "bold"))
     canvas.line(*pieces)
     canvas.prose(verdict["summary"])
+
+
+def _mostly_unattributed(report: Report) -> bool:
+    shares = {row["stage"]: row["share"] or 0.0 for row in report["ledger"]}
+    return shares.get(UNATTRIBUTED, 0.0) > max(share for stage, share in shares.items() if stage != UNATTRIBUTED)
 
 
 def _draw_footer(canvas: Canvas, report: Report) -> None:
@@ -138,7 +150,9 @@ def _draw_footer(canvas: Canvas, report: Report) -> None:
     if unjudged:
         _labelled(canvas, "Not judged", _not_judged(unjudged))
     _draw_health(canvas, report["health"])
-    _labelled(canvas, "Own cost", _own_cost(report))
+    # What a profiler cost is in its trace's times, and nobody knows how much.
+    if "trace" not in report["run"]:
+        _labelled(canvas, "Own cost", _own_cost(report))
     canvas.line(("Next".ljust(_LABEL_CELLS), "bold"), " ", (_next_command(report), "bold cyan"))
 
 

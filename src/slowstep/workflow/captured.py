@@ -33,10 +33,10 @@ def add_capture(report: dict[str, Any], folder: Path, capture: Capture) -> None:
         if found is None:
             raise SlowstepError("it is no trace")
         m = measure_trace(found.source.read(path, PLAIN))
-    except (SlowstepError, OSError) as error:
-        report["health"].append(_health("capture-unreadable", "data_loss", str(error)))
+        diagnosis = diagnose_trace(m)
+    except Exception as error:  # noqa: BLE001 - the border: the report of the recording does not depend on its capture
+        report["health"].append(_health("capture-unreadable", "data_loss", str(error) or type(error).__name__))
         return
-    diagnosis = diagnose_trace(m)
     steps = f"{capture.first}-{capture.last}"
     report["run"]["capture"] = {"file": str(path), "steps": steps, "extra_ms": None if capture.extra_ns is None else capture.extra_ns / 1e6}
     report["run"]["notes"] = [*report["run"].get("notes", []), _note(path, steps, m)]
@@ -68,6 +68,8 @@ def _fill_ledger(report: dict[str, Any], m: TraceMeasurements) -> None:
     """Give the stages that only a trace shows their shares of the captured steps; the recording has that time in compute."""
     rows = {row["stage"]: row for row in report["ledger"]}
     compute = rows["compute"]
+    if compute["share"] is None:
+        return
     step_ms = compute["ms_per_step"] / compute["share"] if compute["share"] else None
     left = compute["share"] or 0.0
     for stage in NULL_WITHOUT:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from slowstep.errors import UnreadableInput
+from slowstep.exporters.chrome import MARK
 from slowstep.registry import discover
 from slowstep.sources._source import Source
 
@@ -49,7 +50,8 @@ def find(paths: Iterable[Path]) -> tuple[list[Found], list[Path]]:
 
     Raises UnreadableInput for a path that does not exist, or where nothing at all can be read.
     """
-    given = list(paths)
+    # The same file, by whatever way it is named, is one trace.
+    given = list({path.resolve(): path for path in paths}.values())
     found: list[Found] = []
     unknown: list[Path] = []
     for path in given:
@@ -66,7 +68,7 @@ def find(paths: Iterable[Path]) -> tuple[list[Found], list[Path]]:
         unknown += [] if alone else others
     if not found:
         raise UnreadableInput(_nothing(given, unknown))
-    return found, unknown
+    return list({each.path.resolve(): each for each in found}.values()), unknown
 
 
 def _inside(folder: Path) -> tuple[list[Found], list[Path]]:
@@ -84,6 +86,8 @@ def _inside(folder: Path) -> tuple[list[Found], list[Path]]:
 def known(path: Path) -> Found | None:
     """The source that reads a file or folder; None where none does. Raises UnreadableInput where it cannot be opened."""
     head = _head(path)
+    if head.startswith(MARK):
+        return None
     source = next((source for source in sources().values() if source.sniff(head, path)), None)
     return None if source is None else Found(path=path, source=source)
 
@@ -105,6 +109,8 @@ def _files(folder: Path) -> Iterator[Path]:
 def _head(path: Path) -> bytes:
     if path.is_dir():
         return b""
+    if not path.is_file():
+        raise UnreadableInput(f"{path} is neither a file nor a folder. {EXPECTED}")
     try:
         with path.open("rb") as file:
             head = file.read(HEAD_BYTES)
@@ -130,6 +136,8 @@ def _nothing(given: list[Path], unknown: list[Path]) -> str:
     empty = [path for path in unknown if path.is_file() and path.stat().st_size == 0]
     if empty:
         return f"{empty[0]} is empty."
+    if _head(unknown[0]).startswith(MARK):
+        return f"{unknown[0]} was written by slowstep, for Perfetto: give the trace that it was made from."
     return (
         f"{unknown[0]} is in no format that this version reads. It reads folders that `slowstep run` made, PyTorch's traces (Kineto JSON, "
         "also gzipped), SQLite exports of Nsight Systems, and XPlane files (.xplane.pb)."

@@ -36,7 +36,8 @@ def read_cached(path: Path, source: Source, how: Reading) -> Timeline:
         return kept
     began = time.perf_counter()
     timeline = source.read(path, how)
-    if folder is not None and time.perf_counter() - began >= WORTH_S:
+    # What was read with little memory says so, and another look may have more.
+    if folder is not None and how.memory_bytes is None and time.perf_counter() - began >= WORTH_S:
         _keep(folder, timeline)
     return timeline
 

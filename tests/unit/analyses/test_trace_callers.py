@@ -12,7 +12,8 @@ from slowstep.analyses.trace.user_lines import line_of_stack, user_line
 @pytest.mark.parametrize(
     ("frame", "line"),
     [
-        ("train_ddp.py(184): <module>", "train_ddp.py:184"),
+        ("train_ddp.py(184): <module>", "train_ddp.py"),
+        ("train_ddp.py(12): main", "train_ddp.py:12"),
         ("/home/me/proj/model.py(12): forward", "/home/me/proj/model.py:12"),
         ("torch/nn/modules/module.py(1743): _call_impl", None),
         ("/opt/venv/lib/python3.11/site-packages/timm/layers.py(3): forward", None),

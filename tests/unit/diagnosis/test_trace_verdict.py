@@ -102,7 +102,7 @@ def test_small_gains_that_are_large_together_are_not_healthy(answering):
 
 
 @pytest.mark.parametrize(
-    ("stage", "part", "said"), [("gradient_sharing", "exposed collectives", "all ranks"), ("h2d", "exposed copies", "no rule knows")]
+    ("stage", "part", "said"), [("gradient_sharing", "exposed collectives", "all ranks"), ("h2d", "exposed copies", "too little")]
 )
 def test_much_time_beside_the_model_is_not_healthy_though_no_finding_gains_enough(answering, stage, part, said):
     answering(finding("small", 1.05, stage=stage, part=part))
@@ -112,6 +112,12 @@ def test_much_time_beside_the_model_is_not_healthy_though_no_finding_gains_enoug
     assert verdict.state == "undetermined"
     assert f"30% of the time is {stage}" in verdict.summary
     assert said in verdict.summary
+
+
+def test_much_time_beside_the_model_is_not_healthy_without_any_finding(answering):
+    answering(None)
+
+    assert "no rule knows" in diagnose_trace(made_measured(ledger={("store", "checkpoint"): 30.0})).verdict.summary
 
 
 def test_findings_of_an_inference_are_still_listed(answering):

@@ -18,7 +18,10 @@ def find_loader(timeline: Timeline, steps: pl.DataFrame, gaps: pl.DataFrame) -> 
 
     Without a device there are no gaps, and the whole wait is exposed: the training thread does nothing else meanwhile.
     """
-    ranges = stage_ranges(timeline).filter((pl.col("part") == INPUT_WAIT) & (pl.col("thread") == training_thread(timeline)))
+    thread = training_thread(timeline)
+    if thread is None:
+        return LOADER.empty()
+    ranges = stage_ranges(timeline).filter((pl.col("part") == INPUT_WAIT) & (pl.col("thread") == thread))
     ranges = ranges.sort("start_ns", "end_ns", descending=[False, True])
     reach = pl.col("end_ns").cum_max().shift(1)
     waits = ranges.filter(reach.is_null() | (pl.col("start_ns") >= reach))

@@ -18,7 +18,7 @@ from slowstep.analyses.trace.marks import choose_marks
 from slowstep.analyses.trace.repetition import infer_marks
 from slowstep.analyses.trace.tables import STEPS
 from slowstep.analyses.trace.training import is_training
-from slowstep.analyses.trace.training_thread import training_thread
+from slowstep.analyses.trace.training_thread import BACKWARD, training_thread
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Timeline
 
@@ -55,10 +55,14 @@ def _whole(timeline: Timeline, notes: tuple[str, ...]) -> tuple[pl.DataFrame, tu
 
 
 def _amounts(timeline: Timeline, marks: pl.DataFrame, work: pl.DataFrame | None) -> Ints:
-    """How much each mark holds: device events launched in it, else operators of any thread, else marks alone count."""
+    """How much each mark holds: device events launched in it, else operators of the backward, else of any kind."""
     known = None if work is None else work["launch_start_ns"].drop_nulls()
     if known is None or known.is_empty():
-        known = timeline.table("host_events").filter(pl.col("kind") == "operator")["start_ns"]
+        operators = timeline.table("host_events").filter(pl.col("kind") == "operator")
+        names = operators.select("name").unique().filter(pl.col("name").cast(pl.String).str.contains(BACKWARD))
+        backward = operators.join(names, on="name", how="semi")
+        # A step that was cut off may have made its whole batch, of many operators, and nothing of it.
+        known = (backward if backward.height else operators)["start_ns"]
     times = np.sort(known.to_numpy())
     starts, ends = marks["start_ns"].to_numpy(), marks["end_ns"].to_numpy()
     return np.asarray(np.searchsorted(times, ends) - np.searchsorted(times, starts))

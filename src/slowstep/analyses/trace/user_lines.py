@@ -12,7 +12,7 @@ import polars as pl
 from slowstep.analyses.functions import LIBRARY
 
 # As profilers write them: `train.py(184): main`, in a stack one after the other, the innermost first.
-FRAME: Final = re.compile(r"^\s*(?P<file>[^\n()]+\.(?:py|pyx|ipynb)|<(?:stdin|ipython)[^>]*>)\((?P<line>\d+)\)")
+FRAME: Final = re.compile(r"^\s*(?P<file>[^\n()]+\.(?:py|pyx|ipynb)|<(?:stdin|ipython)[^>]*>)\((?P<line>\d+)\)(?P<module>: <module>)?")
 # PyTorch's tracer cuts the folders of `sys.path` off, site-packages among them: what is left then begins with the package's name.
 PACKAGES: Final = re.compile(
     r"(accelerate|apex|colossalai|composer|datasets|deepspeed|diffusers|fairscale|fbgemm_gpu|fire|flash_attn|"
@@ -24,14 +24,15 @@ PACKAGES: Final = re.compile(
 
 
 def user_line(frame: str) -> str | None:
-    """`file:line` of a frame as a profiler writes it; None for one of a library or of no file."""
+    """`file:line` of a frame as a profiler writes it, the file alone for a module's own lines; None for one of a library or of no file."""
     found = FRAME.match(frame)
     if found is None or LIBRARY.search(found["file"]):
         return None
     top = re.split(r"[/\\]", found["file"], maxsplit=1)[0].removesuffix(".py")
     if PACKAGES.fullmatch(top) or top in sys.stdlib_module_names:
         return None
-    return f"{found['file']}:{found['line']}"
+    # A module runs all along: its line is where it stood when the profiler was started.
+    return found["file"] if found["module"] else f"{found['file']}:{found['line']}"
 
 
 def line_of_stack(stack: str) -> str | None:

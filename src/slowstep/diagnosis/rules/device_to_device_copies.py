@@ -25,9 +25,9 @@ from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.analyses.trace.parts import DEVICE_COPIES
 from slowstep.analyses.trace.scenarios import NO_DEVICE_COPIES
 from slowstep.diagnosis.copy_sites import traffic
-from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
-from slowstep.diagnosis.trace_side import CLAIM, for_framework, no_device, per_step, place, share_interval, steps_seen, with_stacks
+from slowstep.diagnosis.trace_side import for_framework, no_device, per_step, place, share_interval, steps_seen, with_stacks
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 
 NAME = "device-to-device-copies"

@@ -24,9 +24,9 @@ from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.analyses.trace.parts import KERNELS
 from slowstep.analyses.trace.scenarios import COPIES_OVERLAPPED
 from slowstep.diagnosis.copy_sites import Held, held, site_name, site_rows, traffic
-from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
-from slowstep.diagnosis.trace_side import CLAIM, for_framework, no_device, share_interval, steps_seen
+from slowstep.diagnosis.trace_side import for_framework, no_device, share_interval, steps_seen
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 
 NAME = "exposed-copy"

@@ -23,9 +23,9 @@ import polars as pl
 from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.analyses.trace.scenarios import NO_LOSS_SCALING
 from slowstep.diagnosis.kernel_side import compute_kernels, gaps_share
-from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
-from slowstep.diagnosis.trace_side import CLAIM, by_step, claim_of, no_device, no_launches, share_interval, steps_seen, with_stacks
+from slowstep.diagnosis.trace_side import by_step, claim_of, no_device, no_launches, share_interval, steps_seen, with_stacks
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 
 NAME = "loss-scaling-gaps"

@@ -22,9 +22,9 @@ import polars as pl
 from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.analyses.trace.scenarios import COPIES_PINNED
 from slowstep.diagnosis.copy_sites import held, site_name, site_rows, traffic
-from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
-from slowstep.diagnosis.trace_side import CLAIM, for_framework, no_device, share_interval, steps_seen, with_stacks
+from slowstep.diagnosis.trace_side import for_framework, no_device, share_interval, steps_seen, with_stacks
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 
 NAME = "pageable-copy"

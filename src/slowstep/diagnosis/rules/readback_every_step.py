@@ -20,10 +20,10 @@ from __future__ import annotations
 
 from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.analyses.trace.scenarios import NO_READBACKS
-from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.run_dry import EVERY_STEP, RunDry, in_every_step, run_dries, together_ns
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
-from slowstep.diagnosis.trace_side import CLAIM, for_framework, no_device, no_launches, share_interval, steps_seen, with_stacks
+from slowstep.diagnosis.trace_side import for_framework, no_device, no_launches, share_interval, steps_seen, with_stacks
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 
 NAME = "readback-every-step"

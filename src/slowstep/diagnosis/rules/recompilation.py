@@ -26,9 +26,9 @@ from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.analyses.trace.parts import FORWARD, piece
 from slowstep.analyses.trace.scenarios import NO_COMPILATION
 from slowstep.diagnosis.kernel_side import gaps_share
-from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
-from slowstep.diagnosis.trace_side import CLAIM, by_step, claim_of, for_framework, no_device, place, share_interval, steps_seen, with_stacks
+from slowstep.diagnosis.trace_side import by_step, claim_of, for_framework, no_device, place, share_interval, steps_seen, with_stacks
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 
 NAME = "recompilation"

@@ -28,7 +28,7 @@ from slowstep.analyses.trace.scenarios import COLLECTIVES_MERGED
 from slowstep.diagnosis.kernel_side import unless_beside
 from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
-from slowstep.diagnosis.trace_side import CLAIM, claim_of, for_framework, no_device, per_step, share_interval, steps_seen
+from slowstep.diagnosis.trace_side import claim_of, for_framework, no_device, per_step, share_interval, steps_seen
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 
 NAME = "small-collectives"

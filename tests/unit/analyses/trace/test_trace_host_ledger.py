@@ -68,7 +68,7 @@ def test_a_step_without_operators_is_unattributed() -> None:
 
 def test_requests_for_input_are_listed_once_with_their_step() -> None:
     hosts = [*STEP, host("## load_batch ##", 150, 190, "annotation"), host(LOADER, 155, 185, "annotation"), host("aten::mm", 200, 230)]
-    hosts += [host("aten::mm", 240, 250), host("aten::mm", 260, 270), host(LOADER, 250, 259, "annotation", thread=4)]
+    hosts += [host("aten::mm", 240, 250), host("MmBackward0", 260, 270), host(LOADER, 250, 259, "annotation", thread=4)]
     trace = made_trace(hosts=hosts, steps=[step(1, 0, 150), step(2, 150, 300)])
     steps, _ = find_steps(trace)
     assert find_loader(trace, steps, build_ledger(trace, steps)[1]).select("step", "name", "exposed_ns").rows() == [
