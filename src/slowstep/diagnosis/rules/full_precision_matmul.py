@@ -24,7 +24,7 @@ import polars as pl
 from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.analyses.trace.scenarios import HALF_PRECISION
 from slowstep.diagnosis.kernel_side import compute_kernels, kernel_claims, kernel_rows, kernels_ns, sixteen_bit_share, unless_beside, whose
-from slowstep.diagnosis.rule import Answer, Rule
+from slowstep.diagnosis.rule import CLAIM, Answer, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import for_framework, no_device, share_interval, steps_seen
 from slowstep.findings import Evidence, Finding, Fix, NotJudged

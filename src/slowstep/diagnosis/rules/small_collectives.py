@@ -26,7 +26,7 @@ from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.analyses.trace.parts import COLLECTIVES
 from slowstep.analyses.trace.scenarios import COLLECTIVES_MERGED
 from slowstep.diagnosis.kernel_side import unless_beside
-from slowstep.diagnosis.rule import Answer, Rule
+from slowstep.diagnosis.rule import CLAIM, Answer, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import claim_of, for_framework, no_device, per_step, share_interval, steps_seen
 from slowstep.findings import Evidence, Finding, Fix, NotJudged

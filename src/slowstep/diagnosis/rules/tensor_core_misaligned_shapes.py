@@ -25,7 +25,7 @@ from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.analyses.trace.scenarios import ALIGNED_SHAPES
 from slowstep.analyses.trace.tensor_cores import MISALIGNED, MULTIPLE, UNKNOWN
 from slowstep.diagnosis.kernel_side import SIXTEEN_BIT, compute_kernels, kernel_claims, kernel_rows, kernels_ns, unless_beside, whose
-from slowstep.diagnosis.rule import Answer, Rule
+from slowstep.diagnosis.rule import CLAIM, Answer, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import for_framework, no_device, share_interval, steps_seen
 from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
