@@ -18,6 +18,8 @@ def test_every_path_that_a_page_names_exists(page):
         "src/slowstep/diagnosis/rules/slow_thing.py",
         "src/slowstep/record/hooks/framework_thing.py",
         "src/slowstep/record/monitors/thing.py",
+        "src/slowstep/sources/thing.py",
+        "src/slowstep/sources/_thing/",
     }
 
     assert named

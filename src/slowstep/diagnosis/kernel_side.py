@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Final
 
 import numpy as np
@@ -15,6 +16,8 @@ from slowstep.diagnosis.trace_side import per_step
 from slowstep.findings import Evidence, Finding
 
 UNKNOWN: Final = "unknown precision"
+# Of an operator's inputs, in a sentence.
+SHAPES_SHOWN: Final = 3
 SIXTEEN_BIT: Final = ("float16", "bfloat16")
 
 
@@ -60,8 +63,18 @@ def kernel_rows(m: TraceMeasurements, rows: pl.DataFrame, most: int = 3) -> tupl
 
 def whose(operator: str | None, where: str | None, shapes: str | None) -> str | None:
     """The operator of a kernel with its shapes and line, as far as they are known: "aten::mm [[64, 512], [512, 30522]] at train.py:12"."""
-    known = " ".join(word for word in (operator, shapes) if word)
+    known = " ".join(word for word in (operator, first_shapes(shapes)) if word)
     return " at ".join(word for word in (known, where) if word) or None
+
+
+def first_shapes(shapes: str | None) -> str | None:
+    """The first tensors' shapes of a list as the trace writes it: many operators take dozens of inputs, and numbers among them."""
+    try:
+        sizes = [size for size in json.loads(shapes or "null") if size]
+    except (ValueError, TypeError):
+        return shapes
+    more = ", ..." if len(sizes) > SHAPES_SHOWN else ""
+    return f"[{', '.join(json.dumps(size) for size in sizes[:SHAPES_SHOWN])}{more}]" if sizes else None
 
 
 def sixteen_bit_share(rows: pl.DataFrame) -> float | None:

@@ -55,10 +55,12 @@ def _draw_title(canvas: Canvas, number: int, finding: FindingRow) -> None:
 def _draw_evidence(canvas: Canvas, rows: list[EvidenceRow], limit: int) -> None:
     shown, hidden = rows[:limit], len(rows[limit:])
     names = min(max(cell_len(row["name"]) for row in shown), canvas.width // 3)
-    values = max(cell_len(_value(row)) for row in shown)
+    # The name of a call or a file may be longer than the page is wide, and stands above numbers that have thresholds beside them.
+    texts = [canvas.cut(_value(row), canvas.width // 3) if isinstance(row["value"], str) else _value(row) for row in shown]
+    values = max(map(cell_len, texts))
     for number, row in enumerate(shown, start=1):
         name = canvas.cut(row["name"], names)
-        value = " " * (values - cell_len(_value(row))) + _value(row)
+        value = " " * (values - cell_len(texts[number - 1])) + texts[number - 1]
         start = f"{' ' * _INDENT}{name}{' ' * (names - cell_len(name))}  "
         more = f"+{hidden} more" if hidden and number == limit else ""
         canvas.line(start, (value, "bold"), "  ", (_beside(canvas, row, more, canvas.width - cell_len(start + value) - 2), "dim"))

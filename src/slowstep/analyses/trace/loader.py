@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 import polars as pl
 
@@ -11,6 +13,11 @@ from slowstep.analyses.trace.tables import LOADER
 from slowstep.analyses.trace.training_thread import training_thread
 from slowstep.timeline.intervals import containing, covered_ns, union
 from slowstep.timeline.timeline import Timeline
+
+# What PyTorch's loader calls its requests.
+LOADERS_OWN: Final = r"^enumerate\(DataLoader\)"
+# How profilers write a Python function.
+FUNCTION: Final = r"\.py\(\d+\): "
 
 
 def find_loader(timeline: Timeline, steps: pl.DataFrame, gaps: pl.DataFrame) -> pl.DataFrame:
@@ -24,7 +31,7 @@ def find_loader(timeline: Timeline, steps: pl.DataFrame, gaps: pl.DataFrame) -> 
     ranges = stage_ranges(timeline).filter((pl.col("part") == INPUT_WAIT) & (pl.col("thread") == thread))
     ranges = ranges.sort("start_ns", "end_ns", descending=[False, True])
     reach = pl.col("end_ns").cum_max().shift(1)
-    waits = ranges.filter(reach.is_null() | (pl.col("start_ns") >= reach))
+    waits = _named_by_loader(ranges.filter(reach.is_null() | (pl.col("start_ns") >= reach)), ranges)
     start, end = waits["start_ns"].to_numpy(), waits["end_ns"].to_numpy()
     if timeline.table("device_events").is_empty():
         exposed = end - start
@@ -37,3 +44,14 @@ def find_loader(timeline: Timeline, steps: pl.DataFrame, gaps: pl.DataFrame) -> 
     step = containing(first, last, start)
     rows = waits.with_columns(pl.Series("step", step), pl.Series("exposed_ns", exposed)).filter(pl.col("step") >= 0)
     return rows.select(pl.col(column.name).cast(column.type) for column in LOADER.columns)
+
+
+def _named_by_loader(waits: pl.DataFrame, ranges: pl.DataFrame) -> pl.DataFrame:
+    """The waits, called as the loader's own range inside them is: with stacks the outermost is a Python function, which tells no kind."""
+    own = ranges.filter(pl.col("name").cast(pl.String).str.contains(LOADERS_OWN)).select("start_ns", pl.col("name").alias("own"))
+    named = own.sort("start_ns").join_asof(waits.select("start_ns", "end_ns", at="start_ns").sort("start_ns"), on="start_ns")
+    first = named.filter(pl.col("start_ns") < pl.col("end_ns")).group_by("at").agg(pl.col("own").first())
+    joined = waits.join(first, left_on="start_ns", right_on="at", how="left", maintain_order="left")
+    outermost, inside = pl.col("name").cast(pl.String), pl.col("own").cast(pl.String)
+    name = pl.when(outermost.str.contains(FUNCTION)).then(pl.coalesce(inside, outermost)).otherwise(outermost)
+    return joined.with_columns(name.alias("name")).drop("own")

@@ -21,7 +21,7 @@ from typing import Any
 import polars as pl
 
 from slowstep.analyses.trace.measured import TraceMeasurements
-from slowstep.diagnosis.kernel_side import compute_kernels, whose
+from slowstep.diagnosis.kernel_side import compute_kernels, first_shapes, whose
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.diagnosis.trace_side import for_framework, no_device, steps_seen, with_stacks
 from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
@@ -64,7 +64,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
             Evidence(name="its share of the time", value=share, unit="share of window", threshold=WORTH, where=worst["where"]),
             Evidence(name=f"its share of all operators' time on the {place}", value=worst[own] / all_ns, unit="share"),
             Evidence(name="calls", value=worst["count"] / max(m.table("steps").height, 1), unit="per step"),
-            Evidence(name="shapes", value=worst["shapes"], unit=""),
+            Evidence(name="shapes", value=first_shapes(worst["shapes"]), unit=""),
             Evidence(name="each", value=worst[own] / max(worst["count"], 1) / 1e6, unit="ms"),
             steps_seen(m),
         ),

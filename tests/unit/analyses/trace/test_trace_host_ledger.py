@@ -89,3 +89,14 @@ def test_an_executors_wait_for_the_next_element_is_the_steps() -> None:
 def test_python_between_the_input_and_the_first_operator_is_compute() -> None:
     hosts = [row for row in STEP if row["name"] != "aten::stack"]
     assert charged(made_trace(hosts=hosts, steps=[step(1, 0, 150)]))["compute", "between operators"] == 30
+
+
+def test_with_stacks_a_request_is_called_as_the_loader_calls_it() -> None:
+    function = host("torch/utils/data/dataloader.py(701): __next__", 155, 190, "python")
+    hosts = [*STEP, function, host(LOADER, 156, 185, "annotation"), host("MmBackward0", 260, 270)]
+    trace = made_trace(hosts=hosts, steps=[step(1, 0, 150), step(2, 150, 300)])
+    steps, _ = find_steps(trace)
+
+    requests = find_loader(trace, steps, build_ledger(trace, steps)[1]).filter(pl.col("step") == 1)
+
+    assert requests.select("name", "exposed_ns").rows() == [(LOADER, 35_000)]
