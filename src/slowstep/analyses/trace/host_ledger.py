@@ -1,10 +1,10 @@
 """The ledger of a trace without a device: each instant of a step is charged to what the training thread did then.
 
 Named ranges that tell a stage go to it; operators to `compute`, by direction; between the step's first operator (or the end of its input
-wait) and its last (or the end of its optimizer) time without an operator is the Python of the training, also `compute`; time before and
-after is not recorded. A collective, of whichever thread, is exposed while the training thread computes nothing: no operator of its own is
-open, only the one that waits. Where the backward runs on a thread of its own, what that thread does counts for the training thread, which
-waits for it.
+wait) and its last (or the end of its optimizer) time without an operator is the Python of the training, also `compute`. Before and after,
+what somebody has named is `output`, by that name: it is done with results, or at least beside the model; other time is not recorded. A
+collective, of whichever thread, is exposed while the training thread computes nothing: no operator of its own is open, only the one that
+waits. Where the backward runs on a thread of its own, what that thread does counts for the training thread, which waits for it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ def build_host_ledger(timeline: Timeline, steps: pl.DataFrame) -> pl.DataFrame:
     step = containing(begins, ends, at)
     kept = step >= 0
     at, lengths, step = at[kept], lengths[kept], step[kept]
-    kind = spans.kind(at, spans.bodies(begins, ends, ranges))
+    bodies = spans.bodies(begins, ends, ranges)
+    kind = spans.kind(at, bodies)
     held = containing(named[0], named[1], at)
     row = np.where(held >= 0, np.append(named[2], -1)[held], -1)
     stage = pl.Series([stage for stage, _ in KINDS]).gather(kind)
@@ -55,6 +56,12 @@ def build_host_ledger(timeline: Timeline, steps: pl.DataFrame) -> pl.DataFrame:
     if len(ranges):
         rows = pl.Series(np.maximum(row, 0))
         stage, part = (ranges[name].cast(pl.String).gather(rows).zip_with(known, own) for name, own in (("stage", stage), ("part", part)))
+    first, end, names = spans.beside(bodies)
+    beside = np.where((row >= 0) | (kind == SHARING_KIND), -1, containing(first, end, at))
+    if len(names):
+        there = pl.Series(beside >= 0)
+        stage = pl.Series(["output"]).new_from_index(0, len(beside)).zip_with(there, stage)
+        part = names.gather(np.maximum(beside, 0)).zip_with(there, part)
     frame = pl.DataFrame({"step": pl.Series(step, dtype=pl.Int32), "stage": stage, "part": part, "ns": pl.Series(lengths, dtype=pl.Int64)})
     sums = frame.group_by("step", "stage", "part").agg(pl.col("ns").sum()).sort("step", "stage", "part")
     return sums.select(pl.col(column.name).cast(column.type) for column in LEDGER.columns)
@@ -92,10 +99,12 @@ class _Spans:
         self.backward = _union(mine.filter(pl.col("backward")))
         self.optimizer = _union(mine.filter(pl.col("optimizer")))
         self.collective = _union(host.filter(pl.col("collective")))
+        plain = ~(pl.col("backward") | pl.col("optimizer") | pl.col("collective"))
+        self.named = mine.filter((pl.col("kind") == "annotation") & (pl.col("thread") == thread) & plain)
 
     @property
     def edges(self) -> list[Ints]:
-        every = (self.computing, self.operators, self.backward, self.optimizer, self.collective)
+        every = (self.computing, self.operators, self.backward, self.optimizer, self.collective, _union(self.named))
         return [side for both in every for side in both]
 
     def bodies(self, begins: Ints, ends: Ints, ranges: pl.DataFrame) -> tuple[Ints, Ints]:
@@ -112,6 +121,15 @@ class _Spans:
         opened = np.where((taken >= 0) & ((taken < first) | (first < 0)), taken, first)
         usable = (opened >= 0) & (done > opened)
         return opened[usable], done[usable]
+
+    def beside(self, bodies: tuple[Ints, Ints]) -> tuple[Ints, Ints, pl.Series]:
+        """Begins, ends and names of what somebody has named and no body is in, the outermost of those inside each other."""
+        starts, ends = self.named["start_ns"].to_numpy(), self.named["end_ns"].to_numpy()
+        touched = np.searchsorted(bodies[0], ends) > np.searchsorted(bodies[1], starts, side="right")
+        ranges = self.named.filter(pl.Series(~touched, dtype=pl.Boolean)).sort("start_ns", "end_ns", descending=[False, True])
+        reach = pl.col("end_ns").cum_max().shift(1)
+        rows = ranges.filter(reach.is_null() | (pl.col("start_ns") >= reach))
+        return rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy(), rows["name"].cast(pl.String)
 
     def kind(self, at: Ints, bodies: tuple[Ints, Ints]) -> Ints:
         """What holds at each instant, as an index of `KINDS`."""

@@ -3,12 +3,12 @@
 What it sees:
     Stacks of the training thread between the end of an update and the next request for input name a function of the user's (or a line
     of the training loop) that holds at least 3 % of the window. Callbacks, loggers and metrics that Lightning or Hugging Face's Trainer
-    call are timed exactly, wherever in the step they run.
+    call are timed exactly, wherever in the step they run. In a trace without a device: a range that somebody has named, beside the model.
 Why it costs:
     Whatever is done with results on the training thread - plots, images, metrics, logging - is done instead of training.
 How the gain is predicted:
     r is the time of that function on the training thread. B is what the loader's workers need per step, not below the CPU time of what is
-    left divided by the cores.
+    left divided by the cores. In a trace the step is shorter by r: one thread does all, and what workers need is not in it.
 When it is wrong:
     The gap's length is exact, what ran in it is sampled: a share of few stacks is uncertain, and the interval says so. If the function
     only waits for something that would be waited for anyway, removing it moves the wait.
@@ -20,9 +20,11 @@ from __future__ import annotations
 
 from slowstep.analyses.ledger import CORE, SMALL, Part
 from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.diagnosis.after_update import TIMED_SPREAD, better_named, shortened
 from slowstep.diagnosis.gain import predict, share_interval
 from slowstep.diagnosis.growing import growing
+from slowstep.diagnosis.named_ranges import judge_ranges
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import stack_spread, with_core_delay
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
@@ -100,4 +102,9 @@ def _where(part: Part) -> str | None:
     return part[1].partition(" (")[2].rstrip(")") or None
 
 
-RULE = Rule(name=NAME, stages=("output",), judge=judge)
+def judge_trace(m: TraceMeasurements) -> Answer:
+    """Whether one named range beside the model holds the training thread."""
+    return judge_ranges(m, NAME)
+
+
+RULE = Rule(name=NAME, stages=("output",), judge=judge, judge_trace=judge_trace)

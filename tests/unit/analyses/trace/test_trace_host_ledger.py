@@ -100,3 +100,16 @@ def test_with_stacks_a_request_is_called_as_the_loader_calls_it() -> None:
     requests = find_loader(trace, steps, build_ledger(trace, steps)[1]).filter(pl.col("step") == 1)
 
     assert requests.select("name", "exposed_ns").rows() == [(LOADER, 35_000)]
+
+
+def test_what_somebody_named_after_the_update_is_output_by_its_name() -> None:
+    inner, outer = host("draw", 134, 136, "annotation"), host("save_images", 132, 142, "annotation")
+    read_back = host("aten::item", 135, 136)
+    found = charged(made_trace(hosts=[*STEP, outer, inner, read_back], steps=[step(1, 0, 150)]))
+    assert found["output", "save_images"] == 10
+    assert found["compute", "forward"] == 20
+
+
+def test_a_name_around_the_whole_step_says_nothing_of_what_is_beside_the_model() -> None:
+    whole = host("train_step", 1, 149, "annotation")
+    assert charged(made_trace(hosts=[*STEP, whole], steps=[step(1, 0, 150)])) == charged(made_trace(hosts=STEP, steps=[step(1, 0, 150)]))
