@@ -44,7 +44,8 @@ lint: $(STAMP)
 	$(BIN)/lint-imports
 
 test: lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -m 'not slow' -n auto
+	$(BIN)/python -m pytest -m slow
 
 check: lint
 	$(BIN)/python -m pytest -m 'not slow' -n auto
