@@ -63,8 +63,8 @@ def train(inputs: torch.Tensor, targets: torch.Tensor, *, steps: int, batch_size
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=800)
-    parser.add_argument("--batch-size", type=int, default=256)
+    parser.add_argument("--steps", type=int, default=500)
+    parser.add_argument("--batch-size", type=int, default=1024)
     parser.add_argument("--log-every-step", action="store_true", help="compute histograms of all weights after every step")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=1)
