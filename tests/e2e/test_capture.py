@@ -57,8 +57,9 @@ def health(report: dict) -> dict[str, str]:
 
 
 def test_the_captured_steps_are_a_trace_in_the_recording_and_no_part_of_the_ledger(place):
-    _, report = recorded(place, LOSSES, "--capture")
+    ran, report = recorded(place, LOSSES, "--capture")
 
+    assert "profiler_start" not in ran.err
     capture = report["run"]["capture"]
     assert capture["steps"] == "31-35"
     trace = json.loads(Path(capture["file"]).read_text())

@@ -12,6 +12,7 @@ import gc
 import os
 import sys
 import threading
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.record.hook import Undo, all_of, replace
@@ -19,12 +20,17 @@ from slowstep.record.place import find_place
 from slowstep.record.recorder import now
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from slowstep.record.recorder import Recorder
 
 # Updates are looked at one by one from so many before the capture on: more than fit between two rounds of bookkeeping.
 _NEAR: Final = 1000
 # Modules of the user's that are looked at for a profiler.
 _MOST_MODULES: Final = 500
+# Kineto's own variable, and the first level at which torch 2.13 writes nothing (tried: 5 writes, 6 does not).
+_LOG_LEVEL: Final = "KINETO_LOG_LEVEL"
+_SILENT: Final = "6"
 _PROFILERS: Final = ("torch.profiler", "torch.autograd.profiler", "cProfile", "profile", "line_profiler", "pyinstrument", "viztracer")
 
 
@@ -84,7 +90,8 @@ class Capture:
         # With a schedule, though of one kind only, the trace marks its steps.
         # Ours from before it starts: one that fails half-way is stopped too.
         self._profiler = torch.profiler.profile(activities=wanted, record_shapes=True, schedule=lambda _: record)
-        self._profiler.start()
+        with _quietly():
+            self._profiler.start()
         self._guards = self._guard(torch)
         atexit.register(self.abandon)
 
@@ -131,6 +138,19 @@ class Capture:
     def _note(self, state: str, **more: Any) -> None:
         end_ns = now()
         self._recorder.note({"kind": "capture", "state": state, "begin_ns": self._begin_ns or end_ns, "end_ns": end_ns, **more})
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Keep Kineto from telling the training's standard error that it starts and stops; it asks once, at its first start."""
+    mine = _LOG_LEVEL not in os.environ
+    if mine:
+        os.environ[_LOG_LEVEL] = _SILENT
+    try:
+        yield
+    finally:
+        if mine:
+            os.environ.pop(_LOG_LEVEL, None)
 
 
 def _refusal() -> str | None:
