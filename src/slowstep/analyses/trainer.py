@@ -110,7 +110,8 @@ def _nothing(timeline: Timeline) -> str:
     return (
         f"no update was seen: {seen} process(es) used PyTorch ({waits} batches asked for, {backwards} backward passes), "
         "but no torch.optim optimizer's step() was called. Let it run until it trains, "
-        "or, for an optimizer of your own, make it a torch.optim.Optimizer."
+        "or, for an optimizer of your own, make it a torch.optim.Optimizer; a trace needs none: profile a few steps with torch.profiler, "
+        "prof.step() after each, and give the file to slowstep analyze."
     )
 
 

@@ -41,6 +41,7 @@ def activated(just_imported: str | None = None, import_began_ns: int | None = No
     if not recorder.page.recording:
         return None
     recorder.capture = _range(contract.ENV_CAPTURE)
+    recorder.experiment = os.environ.get(contract.ENV_EXPERIMENT) == "1"
     # Every process that is forked from this one was started with it.
     recorder.introduce({"kind": "startup", "import_began_ns": import_began_ns, "activated_ns": time.monotonic_ns()})
     attach(recorder, just_imported)

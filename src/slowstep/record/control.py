@@ -51,6 +51,15 @@ class ControlPage:
         """The process that updates; None before the first update."""
         return self._word(contract.CONTROL_PID) or None
 
+    @property
+    def plan(self) -> int:
+        """How far the experiment is: one of format.PLAN_..."""
+        return self._page[contract.CONTROL_PLAN]
+
+    def post_plan(self) -> None:
+        """Tell the process that updates that the file of the plan is complete."""
+        self._page[contract.CONTROL_PLAN] = contract.PLAN_POSTED
+
     def stop(self, reason: int) -> None:
         """Tell every recorded process to stop recording. Whoever stopped it first has given the reason."""
         if self.recording:

@@ -49,6 +49,7 @@ TOTALS: Final = 15  # thinned steps between t0 and t1. a steps, b samples (-1 un
 CLOCK: Final = 16  # mark: a CLOCK_REALTIME ns
 BACKWARD_CPU: Final = 20  # same thread as the BACKWARD it encloses, with several ranks: a CPU ns, b run-queue delay ns (-1 unknown)
 SLOW_SAMPLE: Final = 23  # inside a FETCH: one sample that took many times the usual. a its index (-1 unknown), b usual ns, c batch index
+ARM: Final = 24  # a step of an experiment. a block (-1 none), b samples (-1 unknown), c run-queue delay ns (-1 unknown), extra arm
 MODES: Final = 30  # mark: a which of record/modes.py are on, b which were looked at
 # Kinds from 32 on are the launcher's readings.
 READING_CPU: Final = 32  # a CPU ns of the process tree, b busy CPU ns of the machine, c stolen CPU ns; cumulative
@@ -83,6 +84,7 @@ SKIPPED: Final = 4  # UPDATE: GradScaler found inf or nan and left the update ou
 PROFILED: Final = 16  # FETCH: its calls were timed (call_times.py), so it took longer than it would have
 VALIDATION: Final = 8  # WAIT, START: marked by a framework or the user as not the training's
 NO_GRADIENT: Final = 32  # FORWARD: gradients were off
+SETTLING: Final = 64  # ARM: not to be counted, the training is still on its way from one arm to the next
 READY_UNKNOWN: Final = 255
 
 # The control page: offset of each field. Single bytes and aligned 8-byte words only: both sides read without a lock.
@@ -90,9 +92,17 @@ CONTROL_FILE: Final = "control"
 CONTROL_BYTES: Final = 4096
 CONTROL_RECORDING: Final = 0  # u8: 1 while recording, 0 tells everybody to stop
 CONTROL_REASON: Final = 1  # u8: why it stopped, below
+CONTROL_PLAN: Final = 2  # u8: state of the experiment, below
 CONTROL_UPDATES: Final = 8  # u64: updates of the busiest optimizer so far
 CONTROL_FIRST_UPDATE: Final = 16  # u64: when the first update ended, ns
 CONTROL_PID: Final = 24  # u64: the process that updates
+
+# An experiment's plan is put into the recording's folder, posted by the launcher, and taken up and ended by the process that updates.
+PLAN_FILE: Final = "plan.json"
+PLAN_NONE: Final = 0
+PLAN_POSTED: Final = 1
+PLAN_TAKEN: Final = 2
+PLAN_DONE: Final = 3
 
 STOPPED_BY_STEPS: Final = 1
 STOPPED_BY_TIME: Final = 2
@@ -105,4 +115,5 @@ ENV_LEVEL: Final = "SLOWSTEP_LEVEL"  # 0, 1 or 2
 ENV_STEPS: Final = "SLOWSTEP_STEPS"  # stop recording after so many updates
 ENV_SECONDS: Final = "SLOWSTEP_SECONDS"  # stop recording so many seconds after the first update
 ENV_CAPTURE: Final = "SLOWSTEP_CAPTURE"  # FIRST-LAST: profile these updates, counted from 1
+ENV_EXPERIMENT: Final = "SLOWSTEP_EXPERIMENT"  # 1: this training is thrown away, and a plan may be posted for it
 ENV_DISABLE: Final = "SLOWSTEP_DISABLE"

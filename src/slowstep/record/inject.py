@@ -84,6 +84,7 @@ def injected_environment(
     steps: int | None,
     seconds: float | None,
     capture: tuple[int, int] | None = None,
+    experiment: bool = False,
 ) -> dict[str, str]:
     """The environment for the user's command: its own, with the recording in it. An existing PYTHONPATH is kept, behind."""
     theirs = environ.get("PYTHONPATH")
@@ -98,10 +99,19 @@ def injected_environment(
         added[contract.ENV_SECONDS] = repr(seconds)
     if capture is not None:
         added[contract.ENV_CAPTURE] = f"{capture[0]}-{capture[1]}"
+    if experiment:
+        added[contract.ENV_EXPERIMENT] = "1"
     # A recording around this one is none of the command's.
     inherited = {name: value for name, value in environ.items() if name not in SPOKEN}
     return inherited | added
 
 
 # What names a recording to the processes that are started.
-SPOKEN: Final = (contract.ENV_RECORDING, contract.ENV_LEVEL, contract.ENV_STEPS, contract.ENV_SECONDS, contract.ENV_CAPTURE)
+SPOKEN: Final = (
+    contract.ENV_RECORDING,
+    contract.ENV_LEVEL,
+    contract.ENV_STEPS,
+    contract.ENV_SECONDS,
+    contract.ENV_CAPTURE,
+    contract.ENV_EXPERIMENT,
+)

@@ -70,6 +70,8 @@ class Recorder:
         self.when_no_loader: Callable[[], None] | None = None
         # First and last update that a profiler is to capture.
         self.capture: tuple[int, int] | None = None
+        # Whether this training is one under experiment, which is thrown away.
+        self.experiment = False
         # Called when the first optimizer of this process is met.
         self.when_training: list[Callable[[], None]] = []
         self._forget()

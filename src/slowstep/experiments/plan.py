@@ -1,0 +1,52 @@
+"""The plan of an experiment, as the training's process reads it: arms, and the order of their blocks."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+
+from slowstep.errors import BadUsage
+from slowstep.record.lever import Spec
+
+_EVERY = "every="
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Arm:
+    """One state of the training: as it is (no levers), or with levers on."""
+
+    name: str
+    levers: tuple[Spec, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    """Arms, the first of which is `as-is`; `blocks` are indices of arms in the order of their blocks, each of `steps` counted steps."""
+
+    seed: int
+    steps: int
+    arms: tuple[Arm, ...]
+    blocks: tuple[int, ...]
+
+    def dumps(self) -> str:
+        """The plan as JSON, the file `plan.json` of a recording."""
+        return json.dumps(asdict(self))
+
+
+def parse_spec(text: str) -> Spec:
+    """`NAME[=VALUE][:every=K]` as a Spec. Raises BadUsage for a K that is no whole number of at least 2."""
+    head, _, tail = text.rpartition(":")
+    every = 1
+    if head and tail.startswith(_EVERY):
+        count = tail.removeprefix(_EVERY)
+        if not count.isdecimal() or int(count) < 2:
+            raise BadUsage(f"lever {text!r}: every=K takes a whole number of at least 2, such as {head}:every=10.")
+        text, every = head, int(count)
+    name, _, value = text.partition("=")
+    return Spec(name=name, value=value or None, every=every)
+
+
+def spec_text(spec: Spec) -> str:
+    """A Spec as it is written on a command line."""
+    value = "" if spec.value is None else f"={spec.value}"
+    return f"{spec.name}{value}" + (f":{_EVERY}{spec.every}" if spec.every > 1 else "")

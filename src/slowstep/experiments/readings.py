@@ -1,0 +1,58 @@
+"""The steps of an experiment, read from the recording while it grows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slowstep.record import format as fmt
+from slowstep.sources._recording.records import DTYPE
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Steps:
+    """Arrays of one element a step, in time order: arm, block, ns, samples (-1 unknown), run-queue delay ns (-1 unknown), settling."""
+
+    arm: NDArray[np.int64]
+    block: NDArray[np.int64]
+    ns: NDArray[np.int64]
+    samples: NDArray[np.int64]
+    delay_ns: NDArray[np.int64]
+    settling: NDArray[np.bool_]
+
+
+class StepReader:
+    """Reads what was written since it last looked; cheap enough for several looks a second."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._offset = path, 0
+        self._found: list[NDArray[np.void]] = []
+
+    def read(self) -> Steps:
+        """All steps so far. Raises OSError where the file cannot be read."""
+        with self._path.open("rb") as file:
+            file.seek(self._offset)
+            raw = file.read()
+        records = np.frombuffer(raw[: len(raw) // fmt.RECORD_BYTES * fmt.RECORD_BYTES], DTYPE)
+        # Reserved space ends the file; of records that are under way the kind is written last.
+        unfinished = np.flatnonzero(records["kind"] == 0)
+        whole = records[: int(unfinished[0])] if len(unfinished) else records
+        self._offset += len(whole) * fmt.RECORD_BYTES
+        arms = whole[whole["kind"] == fmt.ARM]
+        if len(arms):
+            self._found.append(arms)
+        return _steps(np.concatenate(self._found) if self._found else np.zeros(0, DTYPE))
+
+
+def _steps(rows: NDArray[np.void]) -> Steps:
+    return Steps(
+        arm=rows["extra"].astype(np.int64),
+        block=rows["a"].astype(np.int64),
+        ns=(rows["t1"] - rows["t0"]).astype(np.int64),
+        samples=rows["b"].astype(np.int64),
+        delay_ns=rows["c"].astype(np.int64),
+        settling=(rows["flags"] & fmt.SETTLING) != 0,
+    )

@@ -1,0 +1,126 @@
+"""The arms of an experiment: each a set of levers made ready in this training, of which at most one is on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from slowstep.record.lever import Change, Lever, NotApplicable, Spec
+from slowstep.registry import discover
+
+if TYPE_CHECKING:
+    from slowstep.record.recorder import Recorder
+    from slowstep.record.training import Training
+
+# The first arm of every plan has no levers.
+AS_IS: Final = 0
+
+
+class Arms:
+    """Prepares the levers of every arm, and says of each in a note what became of it."""
+
+    def __init__(self, recorder: Recorder, training: Training, arms: list[dict[str, Any]]) -> None:
+        self._recorder, self._training = recorder, training
+        self._names = [arm["name"] for arm in arms]
+        levers = discover("slowstep.levers", "LEVER")
+        self._changes: list[list[Change] | None] = [self._prepared(number, arm["levers"], levers) for number, arm in enumerate(arms)]
+        self._on = self._left = AS_IS
+
+    def is_alive(self, arm: int) -> bool:
+        """Whether an arm can still be switched on."""
+        return self._changes[arm] is not None
+
+    def are_ready(self) -> bool:
+        """Whether every arm has seen what it needs."""
+        return all(self._is_ready(arm) for arm in range(len(self._changes)))
+
+    def give_up_unready(self) -> None:
+        """Give up the arms that are not ready; the others are, from now on, known to be."""
+        for arm, changes in enumerate(self._changes):
+            if changes is not None and not self._is_ready(arm):
+                self._give_up(arm, "not applicable", "what it needs was not seen in time")
+            elif changes is not None:
+                self._note(arm, "ready")
+
+    def change_to(self, arm: int) -> int:
+        """Switch to an arm; where that fails the arm is given up, and the training is as it was. Returns which arm is on."""
+        self._left = self._on
+        self._each(self._on, lambda change: change.off())
+        self._on = arm
+        self._each(arm, lambda change: change.on())
+        if not self.is_alive(arm):
+            self._on = AS_IS
+        return self._on
+
+    def are_settled(self) -> bool:
+        """Whether the arm that is on, and the one before it, leave the training as it will go on being."""
+        return all(change.settled() for arm in {self._on, self._left} for change in self._changes[arm] or ())
+
+    def each_step(self, arm: int) -> None:
+        """Pass a boundary on to the levers that are on."""
+        self._each(arm, lambda change: change.each_step())
+
+    def close(self) -> None:
+        """Switch off what is on and remove every lever, each with a note of what it did."""
+        self.change_to(AS_IS)
+        for arm, changes in enumerate(self._changes):
+            if changes is not None:
+                self.say_effect(arm)
+            for change in changes or ():
+                self._try(arm, change.remove)
+        self._changes = [None] * len(self._changes)
+
+    def say_effect(self, arm: int) -> None:
+        """Note how often an arm's levers have changed something, and what else they measured."""
+        changes = self._changes[arm] or []
+        if changes:
+            facts = {name: value for change in changes for name, value in change.facts().items()}
+            self._note(arm, "effect", effect=sum(change.effect for change in changes), facts=facts)
+
+    def _prepared(self, arm: int, specs: list[dict[str, Any]], levers: dict[str, object]) -> list[Change] | None:
+        made: list[Change] = []
+        try:
+            for fields in specs:
+                spec = Spec(**fields)
+                lever = levers.get(spec.name)
+                if not isinstance(lever, Lever):
+                    raise NotApplicable(f"there is no lever {spec.name!r}")
+                made.append(lever.prepare(self._training, spec))
+        except Exception as error:
+            for change in made:
+                self._try(arm, change.remove)
+            plain = isinstance(error, NotApplicable)
+            self._note(arm, "not applicable" if plain else "failed", reason=str(error) if plain else f"{type(error).__name__}: {error}")
+            return None
+        return made
+
+    def _is_ready(self, arm: int) -> bool:
+        try:
+            return all(change.ready() for change in self._changes[arm] or ())
+        except Exception as error:
+            self._give_up(arm, "failed", f"{type(error).__name__}: {error}")
+            return True
+
+    def _each(self, arm: int, act: Callable[[Change], None]) -> None:
+        for change in self._changes[arm] or ():
+            try:
+                act(change)
+            except Exception as error:
+                self._give_up(arm, "failed", f"{type(error).__name__}: {error}")
+                return
+
+    def _give_up(self, arm: int, state: str, reason: str) -> None:
+        changes, self._changes[arm] = self._changes[arm], None
+        for change in changes or ():
+            self._try(arm, change.off)
+            self._try(arm, change.remove)
+        self._note(arm, state, reason=reason)
+
+    def _try(self, arm: int, act: Callable[[], None]) -> None:
+        try:
+            act()
+        except Exception as error:
+            self._note(arm, "not undone", reason=f"{type(error).__name__}: {error}")
+
+    def _note(self, arm: int, state: str, **more: Any) -> None:
+        self._recorder.note({"kind": "lever", "arm": arm, "name": self._names[arm], "state": state, **more})

@@ -1,0 +1,77 @@
+"""Experiments: where a plan's levers are switched. Installed only in trainings that are thrown away, and outermost, so that a lever's own
+time is in no wait (this file is loaded after `torch_dataloader`)."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from typing import TYPE_CHECKING, Any
+
+from slowstep.record.batches import samples_in
+from slowstep.record.hook import Hook, Undo, all_of, find, replace
+from slowstep.record.switch import Switch
+
+if TYPE_CHECKING:
+    from slowstep.record.recorder import Recorder
+
+
+def install(recorder: Recorder) -> Undo:
+    """Hook requests, loaders' starts and updates. Raises Unfit where torch lacks one of them."""
+    if not recorder.experiment:
+        return all_of([])
+    module = sys.modules["torch.utils.data.dataloader"]
+    iterator_class, loader_class = find(module, "_BaseDataLoaderIter"), find(module, "DataLoader")
+    next_batch, start = find(iterator_class, "__next__"), find(loader_class, "__iter__")
+    register_after = find(sys.modules["torch.optim.optimizer"], "register_optimizer_step_post_hook")
+    switch = Switch(recorder)
+    handle = register_after(_updated(recorder, switch))
+    recorder.optimizer_undos.append(handle.remove)
+    return all_of(
+        [
+            replace(iterator_class, "__next__", _switched_next(recorder, switch, next_batch)),
+            replace(loader_class, "__iter__", _noted_start(recorder, switch, start)),
+        ]
+    )
+
+
+def _switched_next(recorder: Recorder, switch: Switch, original: Any) -> Any:
+    @functools.wraps(original)
+    def __next__(self: Any) -> Any:
+        try:
+            switch.requested(self)
+        except Exception as error:
+            recorder.fault(error)
+        batch = original(self)
+        try:
+            switch.received(self, samples_in(batch))
+        except Exception as error:
+            recorder.fault(error)
+        return batch
+
+    return __next__
+
+
+def _noted_start(recorder: Recorder, switch: Switch, original: Any) -> Any:
+    @functools.wraps(original)
+    def __iter__(self: Any) -> Any:
+        iterator = original(self)
+        try:
+            switch.training.started(self, iterator)
+        except Exception as error:
+            recorder.fault(error)
+        return iterator
+
+    return __iter__
+
+
+def _updated(recorder: Recorder, switch: Switch) -> Any:
+    def after(optimizer: Any, args: Any, kwargs: Any) -> None:
+        try:
+            switch.updated(optimizer)
+        except Exception as error:
+            recorder.fault(error)
+
+    return after
+
+
+HOOK = Hook(name="torch_switch", module="torch", install=install)

@@ -1,0 +1,151 @@
+"""Which lever is on at which step: walks the plan of an experiment, block after block, on the training thread.
+
+The plan comes from outside, as a file in the recording's folder, and is taken up at a boundary. What happens is written as ARM records,
+one a step, and as `lever` notes: made ready, not applicable, failed. Nothing here decides when to end: whoever posted the plan reads the
+records, and ends the process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from slowstep.record import format as contract
+from slowstep.record.arms import AS_IS, Arms
+from slowstep.record.format import ARM, SETTLING
+from slowstep.record.recorder import now
+from slowstep.record.training import Training
+
+if TYPE_CHECKING:
+    from slowstep.record.recorder import Recorder
+
+# Steps after which an arm is measured although it does not say that it has settled, and so long: whichever is longer.
+MOST_SETTLING: Final = 50
+SETTLING_NS: Final = 3_000_000_000
+# So long levers may take to see what they need, before they are not applicable.
+READY_NS: Final = 20_000_000_000
+
+
+class Walker(Protocol):
+    """What is done at a boundary while a plan is on."""
+
+    def boundary(self, at_ns: int, samples: int, delay_ns: int) -> bool:
+        """A step has ended. Returns False when there is nothing more to do."""
+
+
+class Switch:
+    """Follows the training from its first request on, takes up a plan when one is posted, and walks it."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder, self.training = recorder, Training(recorder)
+        self._walker: Walker | None = None
+        self._alone = os.getpid()
+        self._samples = -1
+        self._delay_ns = -1
+        self._is_request = False
+
+    def requested(self, iterator: Any) -> None:
+        """An iterator is about to be asked for a batch."""
+        if self.training.requested(iterator) and (self._walker is None or self._is_request):
+            self._at_boundary(is_request=True)
+
+    def received(self, iterator: Any, samples: int) -> None:
+        """It gave one of so many samples (-1 unknown)."""
+        if self.training.is_input(iterator) and samples >= 0:
+            self._samples = max(self._samples, 0) + samples
+
+    def updated(self, optimizer: Any) -> None:
+        """An optimizer's step has ended."""
+        if self.training.updated(optimizer) and not (self._walker is not None and self._is_request):
+            self._at_boundary(is_request=False)
+
+    def _at_boundary(self, *, is_request: bool) -> None:
+        if self._walker is None:
+            page = self._recorder.page.bytes
+            if page[contract.CONTROL_PLAN] != contract.PLAN_POSTED or is_request != self.training.boundary_is_request:
+                return
+            if os.getpid() != self._alone:
+                return
+            page[contract.CONTROL_PLAN] = contract.PLAN_TAKEN
+            self._is_request = is_request
+            # Notes are written once the files are there.
+            self._recorder.ensure_open()
+            self._walker = self._take_up()
+        delay_ns = self._recorder.local.me.delay_ns()
+        delay_ns = -1 if delay_ns is None else delay_ns
+        waited_ns = delay_ns - self._delay_ns if min(delay_ns, self._delay_ns) >= 0 else -1
+        at_ns = now()
+        if not self._walker.boundary(at_ns, self._samples, waited_ns):
+            self._recorder.page.bytes[contract.CONTROL_PLAN] = contract.PLAN_DONE
+        self._samples, self._delay_ns = -1, delay_ns
+
+    def _take_up(self) -> Walker:
+        with open(os.path.join(self._recorder.folder, contract.PLAN_FILE), encoding="utf-8") as file:
+            plan = json.load(file)
+        return Blocks(self._recorder, self.training, plan)
+
+
+class Blocks:
+    """A plan of blocks: each so many steps of one arm, before them those in which the training settles."""
+
+    def __init__(self, recorder: Recorder, training: Training, plan: dict[str, Any]) -> None:
+        self._recorder = recorder
+        self._arms = Arms(recorder, training, plan["arms"])
+        self._blocks: list[int] = plan["blocks"]
+        self._steps: int = plan["steps"]
+        self._block, self._arm = -1, AS_IS
+        self._counted = self._dropped = 0
+        self._since_ns = self._step_ns = 0
+        self._settling = True
+
+    def boundary(self, at_ns: int, samples: int, delay_ns: int) -> bool:
+        """End a step; go on to the next block where this was its last. False after the last block of all."""
+        if self._step_ns:
+            flags = SETTLING if self._settling else 0
+            self._recorder.event(ARM, self._step_ns, at_ns, self._block, samples, delay_ns, flags, self._arm)
+        else:
+            self._since_ns = at_ns
+        more = self._advance(at_ns)
+        # Switching takes time, which is no step's.
+        self._step_ns = now()
+        return more
+
+    def _advance(self, at_ns: int) -> bool:
+        if self._block < 0:
+            if self._arms.are_ready() or at_ns - self._since_ns > READY_NS:
+                self._arms.give_up_unready()
+                self._next(at_ns)
+            return True
+        if self._block >= len(self._blocks):
+            return False
+        if self._settling:
+            self._dropped += 1
+            self._settling = not (self._arms.are_settled() or self._is_overdue(at_ns))
+        else:
+            self._counted += 1
+        self._arms.each_step(self._arm)
+        if self._counted >= self._steps:
+            return self._next(at_ns)
+        return True
+
+    def _is_overdue(self, at_ns: int) -> bool:
+        overdue = self._dropped >= MOST_SETTLING and at_ns - self._since_ns > SETTLING_NS
+        if overdue:
+            remedy = "the training did not return to how it was before a lever: the gains measured after such blocks are less sure"
+            self._recorder.health("unsettled-block", "notice", remedy)
+        return overdue
+
+    def _next(self, at_ns: int) -> bool:
+        self._counted = self._dropped = 0
+        self._since_ns, self._settling = at_ns, True
+        self._block += 1
+        # An arm that failed is passed over.
+        while self._block < len(self._blocks) and not self._arms.is_alive(self._blocks[self._block]):
+            self._block += 1
+        if self._block >= len(self._blocks):
+            self._arms.close()
+            self._arm = AS_IS
+            return False
+        self._arm = self._arms.change_to(self._blocks[self._block])
+        return True

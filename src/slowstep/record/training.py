@@ -1,0 +1,96 @@
+"""What is known, from inside, of the training that an experiment is made with: its thread, its optimizer, the loader that feeds it."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from slowstep.record.recorder import Recorder
+
+# Of a run's updates so many must be followed by a request for input, for that request to be the boundary (shared with analyses/steps.py).
+BOUNDARY_SHARE: Final = 0.95
+
+
+class Training:
+    """Watches requests and updates, and knows which loader, iterator and optimizer are the training's.
+
+    `thread` is the ident of the thread that updates; `loader` and `iterator` are None where no torch DataLoader feeds the training.
+    """
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+        self.thread = 0
+        self._updates: Counter[int] = Counter()
+        self._optimizers: dict[int, weakref.ref[Any]] = {}
+        # Loaders by the key of the object: how often they were read last before an update.
+        self._fed: Counter[int] = Counter()
+        self._loaders: dict[int, weakref.ref[Any]] = {}
+        self._loader_of: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self._last_read: weakref.ref[Any] | None = None
+        self._iterator: weakref.ref[Any] | None = None
+        self._asked = self._after_updates = 0
+        self._is_after_update = False
+        self._anchor: int | None = None
+
+    def started(self, loader: Any, iterator: Any) -> None:
+        """A loader was asked for an iterator."""
+        key = id(loader)
+        self._loaders[key] = weakref.ref(loader)
+        self._loader_of[iterator] = key
+
+    def requested(self, iterator: Any) -> bool:
+        """An iterator is asked for a batch, on this thread. Returns whether it is the training thread's first since its update."""
+        self._last_read = weakref.ref(iterator)
+        if self._loader_of.get(iterator) is not None and self.is_input(iterator):
+            self._iterator = self._last_read
+        first = self._is_after_update and threading.get_ident() == self.thread
+        if first:
+            self._is_after_update = False
+            self._asked += 1
+        return first
+
+    def updated(self, optimizer: Any) -> bool:
+        """An optimizer has updated, on this thread. Returns whether it is the anchor optimizer."""
+        key = id(optimizer)
+        if key not in self._optimizers or self._optimizers[key]() is not optimizer:
+            self._optimizers[key], self._updates[key] = weakref.ref(optimizer), 0
+        self._updates[key] += 1
+        if key != self._anchor and (self._anchor is None or self._updates[key] > self._updates[self._anchor]):
+            self._anchor = key
+        if key != self._anchor:
+            return False
+        self.thread = threading.get_ident()
+        self._after_updates += 1
+        self._is_after_update = True
+        read = None if self._last_read is None else self._last_read()
+        if read is not None and (loader := self._loader_of.get(read)) is not None:
+            self._fed[loader] += 1
+        return True
+
+    @property
+    def boundary_is_request(self) -> bool:
+        """Whether steps end where the training thread first asks for input after an update; else where the update ends."""
+        return self._after_updates > 0 and self._asked >= BOUNDARY_SHARE * (self._after_updates - 1)
+
+    @property
+    def optimizer(self) -> Any:
+        """The anchor optimizer; None before the first update."""
+        return None if self._anchor is None else self._optimizers[self._anchor]()
+
+    @property
+    def loader(self) -> Any:
+        """The torch DataLoader that was read last before most updates; None where none was."""
+        return self._loaders[self._fed.most_common(1)[0][0]]() if self._fed else None
+
+    @property
+    def iterator(self) -> Any:
+        """The iterator of that loader that was read last; None where none was, or it is gone."""
+        return None if self._iterator is None else self._iterator()
+
+    def is_input(self, iterator: Any) -> bool:
+        """Whether an iterator is one of the training loader's own, and not one that somebody else (a lever, a validation) reads."""
+        loader = self.loader
+        return loader is not None and self._loader_of.get(iterator) == id(loader)
