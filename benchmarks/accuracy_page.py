@@ -15,7 +15,7 @@ from machine import in_words
 HERE = Path(__file__).resolve().parent
 MECHANISMS = HERE / "mechanisms.md"
 # Written by benchmarks of their own: gains by replay of traces, and what another tool reads out of the same traces.
-OF_TRACES = (HERE / "replay.md", HERE / "peers.md")
+BESIDE = (HERE / "prove.md", HERE / "replay.md", HERE / "peers.md")
 
 METHOD = """## How it is measured
 
@@ -37,7 +37,7 @@ def draw(raw: dict[str, Any], results_file: str) -> str:
         fixed_table(score),
         METHOD,
         MECHANISMS.read_text().rstrip(),
-        *(a_level_down(page.read_text()) for page in OF_TRACES),
+        *(a_level_down(page.read_text()) for page in BESIDE if page.exists()),
     ]
     return "\n\n".join(sections) + "\n"
 
