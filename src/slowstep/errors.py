@@ -6,6 +6,7 @@ SlowstepError                 exit code 2
 │   ├── NoRecording           2    the path holds no recording
 │   └── NothingRecorded       2    a recording in which no training was seen
 ├── UnwritableOutput          2    a report or recording that cannot be written
+├── NoSandbox                 2    an experiment could change the user's files
 ├── DiscoveryError            2    a rule, hook or other plug-in file that is broken
 └── CommandNotStarted         125, 126 or 127    the user's command could not be started
 
@@ -42,6 +43,10 @@ class NothingRecorded(UnreadableInput):
 
 class UnwritableOutput(SlowstepError):
     """A report or a recording cannot be written where it was asked for."""
+
+
+class NoSandbox(SlowstepError):
+    """The script cannot be kept from changing the user's files here, and that was not allowed."""
 
 
 class DiscoveryError(SlowstepError):

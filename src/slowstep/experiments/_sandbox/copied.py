@@ -1,0 +1,94 @@
+"""The sandbox where no overlay is possible: a copy of the working folder, with what the command is told pointed there."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from typing import Final
+
+from slowstep.experiments._sandbox import landlock
+from slowstep.experiments._sandbox.copying import LIMIT_BYTES, Copy, TooLarge
+from slowstep.experiments._sandbox.entry_trial import try_out
+from slowstep.experiments._sandbox.moved import Moved
+from slowstep.experiments._sandbox.opened import Impossible, Opened, fresh, write_ratio
+from slowstep.experiments._sandbox.overlaid import CLAIMS, SCRATCH
+from slowstep.experiments._sandbox.removal import remove
+from slowstep.experiments._sandbox.room import LEAST_BYTES, free_bytes
+from slowstep.experiments._sandbox.spec import Spec
+from slowstep.record.folder import DEFAULT_PARENT
+
+# Caches that programs write wherever they run; in a copy they begin empty. A tracker's or compiler's own words for its folder.
+_CACHES: Final = ("XDG_CACHE_HOME", "MPLCONFIGDIR", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "CUDA_CACHE_PATH", "NUMBA_CACHE_DIR")
+
+
+def open_copy(folder: str, cwd: str, *, limit_bytes: int = LIMIT_BYTES, hold_back: bool | None = None) -> Opened:
+    """Copy the working folder and try to enter it. `hold_back`: whether writes elsewhere are refused; None: where the kernel can.
+
+    Raises Impossible where the folder is too large, or cannot be copied.
+    """
+    scratch = os.path.join(folder, SCRATCH)
+    # Short: sockets are put there, and their paths may have 107 characters.
+    temporary = tempfile.mkdtemp(prefix="slowstep-")
+    places = (scratch, temporary)
+    try:
+        return _opened(folder, os.path.realpath(cwd), places, limit_bytes, bool(landlock.version()) if hold_back is None else hold_back)
+    except BaseException:
+        for place in places:
+            remove(place)
+        raise
+
+
+def _opened(folder: str, cwd: str, places: tuple[str, str], limit_bytes: int, hold_back: bool) -> Opened:
+    scratch, temporary = places
+    fresh(scratch)
+    copy = _copied(folder, cwd, scratch, limit_bytes)
+    outputs = os.path.join(scratch, "outputs")
+    os.mkdir(outputs)
+    writable = (folder, *places) if hold_back else None
+    spec = Spec(kind="copy", folder=folder, scratch=scratch, mine=scratch, cwd=copy.target, writable=writable)
+    answer = try_out(spec)
+    return Opened(
+        kind="copy",
+        claims=CLAIMS if hold_back else f"{CLAIMS} in {cwd}",
+        spec=spec,
+        places=places,
+        warnings=tuple(_warnings(copy, hold_back=hold_back)),
+        write_ratio=write_ratio(answer["write_mb_per_s"], folder),
+        moved=Moved(folder=cwd, copy=copy.target, kept=(*copy.left_out, *copy.linked), outputs=outputs),
+        variables={"TMPDIR": temporary, "PWD": copy.target} | {name: os.path.join(scratch, "caches", name.lower()) for name in _CACHES},
+    )
+
+
+def _copied(folder: str, cwd: str, scratch: str, limit_bytes: int) -> Copy:
+    above = os.path.join(scratch, "copy")
+    os.mkdir(above)
+    left_out = (folder, os.path.join(cwd, DEFAULT_PARENT))
+    copy = Copy(source=cwd, target=os.path.join(above, os.path.basename(cwd) or "root"), left_out=left_out)
+    copy.limit_bytes = min(limit_bytes, max(free_bytes(scratch) - LEAST_BYTES, 0))
+    try:
+        copy.make()
+        _link_neighbours(cwd, above)
+    except TooLarge as error:
+        raise Impossible(f"{cwd} is too large to be copied: {error}") from error
+    except OSError as error:
+        raise Impossible(f"{cwd} cannot be copied: {error}") from error
+    return copy
+
+
+def _link_neighbours(cwd: str, above: str) -> None:
+    """Let `../data` lead where it leads from the working folder."""
+    with os.scandir(os.path.dirname(cwd)) as entries:
+        for entry in entries:
+            if not os.path.lexists(os.path.join(above, entry.name)):
+                os.symlink(entry.path, os.path.join(above, entry.name))
+
+
+def _warnings(copy: Copy, *, hold_back: bool) -> Iterator[str]:
+    yield f"The script runs in a copy of {copy.source}: caches begin empty, and files are new to the disk's own cache."
+    if copy.linked:
+        yield f"Not copied, because they hold a Python environment: {', '.join(copy.linked)}."
+    if hold_back:
+        yield "Where the script writes elsewhere, by an absolute path, the write fails."
+    else:
+        yield f"Only files in {copy.source} are protected: what the script writes elsewhere, by an absolute path or a link, is written."
