@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +46,31 @@ class StepReader:
         arms = whole[whole["kind"] == fmt.ARM]
         if len(arms):
             self._found.append(arms)
-        return _steps(np.concatenate(self._found) if self._found else np.zeros(0, DTYPE))
+        return _steps(np.concatenate(self._found)) if self._found else no_steps()
+
+
+class NoteReader:
+    """Reads the lines that a process has written into its notes since it last looked."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._offset = path, 0
+        self._found: list[dict[str, Any]] = []
+
+    def read(self) -> list[dict[str, Any]]:
+        """All notes so far. Raises OSError where the file cannot be read."""
+        with self._path.open("rb") as file:
+            file.seek(self._offset)
+            # The last line may be on its way.
+            whole = file.read().rpartition(b"\n")[0]
+        if whole:
+            self._offset += len(whole) + 1
+            self._found += map(json.loads, filter(None, whole.split(b"\n")))
+        return self._found
+
+
+def no_steps() -> Steps:
+    """What is read before the first step."""
+    return _steps(np.zeros(0, DTYPE))
 
 
 def _steps(rows: NDArray[np.void]) -> Steps:

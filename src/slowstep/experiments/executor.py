@@ -1,0 +1,257 @@
+"""Runs the training of an experiment: the one part that touches the world. Schedules, statistics and tests know only `Executor`."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from slowstep.errors import CommandNotStarted
+from slowstep.experiments._sandbox.guarded import Guarded
+from slowstep.experiments.plan import Plan
+from slowstep.experiments.readings import NoteReader, StepReader, Steps, no_steps
+from slowstep.experiments.sandbox import Sandbox
+from slowstep.record import format as contract
+from slowstep.record import inject
+from slowstep.record.command import Command
+from slowstep.record.control import ControlPage
+from slowstep.record.journal import Journal
+from slowstep.record.launch import KILLED
+from slowstep.record.launch_notes import note_end, note_start
+from slowstep.record.watch import Watch
+
+OUTPUT_FILE: Final = "output.txt"
+_TAIL_BYTES: Final = 8192
+_TAIL_LINES: Final = 20
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Progress:
+    """How far the training is. `plan` is one of format.PLAN_...; `training_s` are the seconds since its first update, None before it.
+
+    `alive` is whether the command itself runs; `exit_code` is its own (128 + n for signal n), None while it runs or when it was ended by
+    `problem`: why the experiment had to be ended, as a clause.
+    """
+
+    updates: int
+    plan: int
+    alive: bool
+    exit_code: int | None
+    training_s: float | None
+    problem: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ending:
+    """How it ended: the command's own exit code, None where it was `killed`; `left` are processes that could not be ended.
+
+    `output` is the end of what the command printed.
+    """
+
+    exit_code: int | None
+    killed: bool
+    left: tuple[int, ...]
+    output: str
+    problem: str | None = None
+
+
+class Executor(Protocol):
+    """A training under experiment, from its start to its end."""
+
+    folder: Path
+
+    def start(self) -> None:
+        """Start it. Raises CommandNotStarted, and nothing is left of it then."""
+
+    def poll(self) -> Progress:
+        """How far it is. Ends it where it takes too much time or room."""
+
+    def post(self, plan: Plan) -> None:
+        """Have the training walk a plan, from its next step on; once."""
+
+    def steps(self) -> Steps:
+        """The steps of the plan so far."""
+
+    def lever_notes(self) -> list[dict[str, Any]]:
+        """What became of the levers, so far."""
+
+    def end(self) -> Ending:
+        """Kill all that belongs to it; called again it only says how it ended."""
+
+
+class LiveExecutor:
+    """The user's command in a sandbox, recorded into a folder that `record.folder.create_folder` has made.
+
+    It is ended after `limit_s` seconds, whatever else happens; where slowstep itself is gone, at once. `asked` are variables of
+    record/format.py that are asked of this run alone.
+    """
+
+    def __init__(
+        self,
+        command: Command,
+        folder: Path,
+        sandbox: Sandbox,
+        environ: Mapping[str, str],
+        *,
+        limit_s: float,
+        asked: Mapping[str, str] | None = None,
+        now_ns: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
+        self.folder = folder
+        self._command, self._sandbox, self._environ, self._asked = command, sandbox, environ, dict(asked or {})
+        self._limit_s, self._now_ns = limit_s, now_ns
+        self._guarded: Guarded | None = None
+        self._watch: Watch | None = None
+        self._steps: StepReader | None = None
+        self._notes: NoteReader | None = None
+        self._pid: int | None = None
+        self._updates, self._plan = 0, contract.PLAN_NONE
+        self._training_s: float | None = None
+        self._problem: str | None = None
+        self._ending: Ending | None = None
+
+    def start(self) -> None:
+        """Start the command in its sandbox. Raises CommandNotStarted, and nothing is left of it then."""
+        try:
+            self._page = ControlPage(str(self.folder))
+            injected = inject.write_injection(str(self.folder))
+            self._journal = Journal(str(self.folder))
+        except OSError as error:
+            raise CommandNotStarted(f"The recording in {self.folder} cannot be begun: {error.strerror}.") from error
+        environment = inject.injected_environment(
+            self._environ, folder=str(self.folder), inject=injected, level=1, steps=None, seconds=None, experiment=True
+        )
+        note_start(self._journal, self._command, level=1, warmup=None, stop=True)
+        argv, environment, cwd = self._sandbox.wrap(self._command, environment | self._asked)
+        self._guarded = Guarded(
+            argv,
+            environment,
+            cwd,
+            output=self.folder / OUTPUT_FILE,
+            variable=(contract.ENV_RECORDING, str(self.folder)),
+            places=(*self._sandbox.places, injected),
+            limit_s=self._limit_s,
+        )
+        try:
+            self._watch = Watch(self._journal, self._guarded.start())
+        except BaseException:
+            self.end()
+            raise
+
+    def poll(self) -> Progress:
+        """How far it is. Ends it where it takes too much time or room."""
+        assert self._guarded is not None
+        if self._ending is None:
+            self._guarded.listen()
+            self._look()
+            self._problem = self._guarded.problem or self._sandbox.room.problem()
+            if self._problem is not None:
+                self.end()
+        return Progress(
+            updates=self._updates,
+            plan=self._plan,
+            alive=self._ending is None and self._guarded.exit_code is None,
+            exit_code=None if self._problem else self._guarded.exit_code,
+            training_s=self._training_s,
+            problem=self._problem,
+        )
+
+    def post(self, plan: Plan) -> None:
+        """Put the plan into the recording, whole, and tell the training that it is there."""
+        path = self.folder / contract.PLAN_FILE
+        whole = path.with_suffix(".new")
+        whole.write_text(plan.dumps(), encoding="utf-8")
+        os.replace(whole, path)
+        self._journal.note("experiment", begin_ns=self._now_ns())
+        self._page.post_plan()
+
+    def steps(self) -> Steps:
+        """The steps of the plan so far; none before the training has made one."""
+        if self._steps is None:
+            path = self._file_of_training(".rec")
+            if path is None:
+                return no_steps()
+            self._steps = StepReader(path)
+        return self._steps.read()
+
+    def lever_notes(self) -> list[dict[str, Any]]:
+        """What became of the levers, so far."""
+        return self.notes("lever")
+
+    def notes(self, kind: str) -> list[dict[str, Any]]:
+        """The lines of a kind in the notes of the process that trains, so far."""
+        if self._notes is None:
+            path = self._file_of_training(".jsonl")
+            if path is None:
+                return []
+            self._notes = NoteReader(path)
+        return [note for note in self._notes.read() if note.get("kind") == kind]
+
+    def end(self) -> Ending:
+        """Kill everything that belongs to the command, and close the recording; called again it only says how it ended."""
+        if self._ending is None:
+            with _undisturbed():
+                self._ending = self._end()
+        return self._ending
+
+    def _end(self) -> Ending:
+        if self._guarded is None:
+            return Ending(exit_code=None, killed=False, left=(), output="")
+        if self._watch is not None:
+            self._watch.stop()
+        exit_code, left = self._guarded.end()
+        self._look()
+        self._page.stop(contract.STOPPED_BY_END)
+        self._page.close()
+        killed = exit_code is None
+        note_end(
+            self._journal,
+            exit_code=KILLED if exit_code is None else exit_code,
+            ended_ns=self._now_ns(),
+            sent=("SIGKILL",) if killed else None,
+        )
+        self._journal.close()
+        if not left:
+            inject.remove_injection(str(self.folder))
+        return Ending(exit_code=exit_code, killed=killed, left=tuple(left), output=self._output(), problem=self._problem)
+
+    def _look(self) -> None:
+        page = self._page
+        self._updates, self._plan, self._pid = page.updates, page.plan, page.pid
+        first_ns = page.first_update_ns
+        self._training_s = None if first_ns is None else (self._now_ns() - first_ns) * 1e-9
+
+    def _file_of_training(self, suffix: str) -> Path | None:
+        """The file of the process that updates; None before it has one."""
+        if self._ending is None:
+            self._look()
+        found = sorted(self.folder.glob(f"{self._pid}-*{suffix}")) if self._pid is not None else []
+        return found[-1] if found else None
+
+    def _output(self) -> str:
+        try:
+            with (self.folder / OUTPUT_FILE).open("rb") as file:
+                file.seek(max(os.fstat(file.fileno()).st_size - _TAIL_BYTES, 0))
+                text = file.read().decode("utf-8", "replace")
+        except OSError:
+            return ""
+        return "\n".join(text.splitlines()[-_TAIL_LINES:])
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Without Ctrl-C: all is about to end, and half an end would leave something behind."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
