@@ -546,6 +546,38 @@ def can_nobody_run(python: str) -> bool:
         return False
 
 
+IN_A_CONTAINER = """\
+import sys
+sys.path.insert(0, sys.argv[1])
+import os, subprocess
+from pathlib import Path
+from slowstep.experiments._sandbox.guarded import Guarded
+from slowstep.experiments.sandbox import open_sandbox
+from slowstep.record.command import resolve_command
+folder = Path("recording")
+folder.mkdir()
+with open_sandbox(folder, Path.cwd(), allow_writes=False, kind="overlay") as sandbox:
+    command = resolve_command((sys.executable, "-c", "open('file', 'w').write('new'); print(open('file').read())"), os.environ)
+    argv, environ, cwd = sandbox.wrap(command, os.environ)
+    guarded = Guarded(argv, environ, cwd, output=folder / "output", variable=("NONE", "1"), places=sandbox.places, limit_s=30)
+    guarded.start()
+    while guarded.exit_code is None and guarded.problem is None:
+        guarded.listen()
+    guarded.end()
+print("memory" in sandbox.warnings[0], (folder / "output").read_text().strip(), open("file").read())
+"""
+
+
+def test_where_all_is_an_overlay_already_memory_takes_the_writes(place):
+    place.write("file", "old")
+    place.write("train.py", IN_A_CONTAINER)
+
+    _, ending = place.run("overlay", "train.py", str(Path(slowstep.__path__[0]).parent))
+
+    skip_where_forbidden(ending.output)
+    assert ending.output == "True new old"
+
+
 LOADER = """\
 import torch
 from torch.utils.data import DataLoader, TensorDataset

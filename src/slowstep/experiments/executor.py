@@ -103,7 +103,7 @@ class LiveExecutor:
         asked: Mapping[str, str] | None = None,
         now_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
-        self.folder = folder
+        self.folder = folder.absolute()
         self._command, self._sandbox, self._environ, self._asked = command, sandbox, environ, dict(asked or {})
         self._limit_s, self._now_ns = limit_s, now_ns
         self._guarded: Guarded | None = None

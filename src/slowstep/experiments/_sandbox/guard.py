@@ -81,7 +81,7 @@ class _Guard:
                     start_new_session=True,
                 ).pid
         except OSError as error:
-            _tell({"refused": {"code": 125, "message": f"It cannot be started in {job['cwd']}: {error.strerror}."}})
+            _tell({"refused": {"code": 125, "message": f"It cannot be started in {job['cwd']}: {error}."}})
             self._is_told = True
             return
         finally:

@@ -43,7 +43,7 @@ class Guarded:
             "argv": list(argv),
             "environ": dict(environ),
             "cwd": cwd,
-            "output": str(output),
+            "output": str(output.absolute()),
             "variable": variable,
             "places": places,
             "limit_s": limit_s,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import time
+import uuid
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -55,7 +56,7 @@ def open_overlay(folder: str, cwd: str) -> Opened:
 def _places(folder: str) -> Iterator[tuple[str, int | None]]:
     """Where the layers may lie, best first: the recording's disk is most often that of the script's own files."""
     elsewhere = dict.fromkeys((tempfile.gettempdir(), "/var/tmp"))
-    for place in (os.path.join(folder, SCRATCH), *(os.path.join(above, f"slowstep-{os.getpid()}") for above in elsewhere)):
+    for place in (os.path.join(folder, SCRATCH), *(os.path.join(above, f"slowstep-{uuid.uuid4().hex[:8]}") for above in elsewhere)):
         try:
             if free_bytes(os.path.dirname(place)) >= LEAST_BYTES:
                 yield place, None
