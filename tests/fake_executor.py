@@ -18,6 +18,9 @@ from slowstep.experiments.plan import Plan
 from slowstep.experiments.readings import Steps
 from slowstep.record.format import PLAN_DONE, PLAN_NONE, PLAN_POSTED, PLAN_TAKEN
 
+# Before the plan is posted.
+UPDATES = 40
+
 
 @dataclass(kw_only=True)
 class FakeTraining:
@@ -84,11 +87,11 @@ class FakeExecutor:
 
     def poll(self) -> Progress:
         return Progress(
-            updates=40 if self.training.trains else 0,
+            updates=UPDATES if self.training.trains else 0,
             plan=self._state,
             alive=self._alive,
             exit_code=None if self._alive else 0,
-            training_s=self.now_s if self.training.trains else None,
+            training_s=self.training.step_ms * UPDATES / 1000 if self.training.trains else None,
             problem=self.training.problem if self._is_cut() else None,
         )
 

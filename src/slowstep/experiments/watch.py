@@ -50,7 +50,9 @@ class Watch:
         progress = self._executor.poll()
         self._looked_s = self._clock()
         if progress.plan >= PLAN_TAKEN:
-            self._taken_s = self._looked_s if self._taken_s is None else self._taken_s
+            if self._taken_s is None:
+                self._taken_s = self._moved_s = self._looked_s
+                self._longest_s = (progress.training_s or 0.0) / max(progress.updates, 1)
             self._follow(self._executor.steps())
         if self._measured() <= self._estimates.keys() and is_precise(self._estimates, precision, min_rounds=min_rounds):
             return "precision"
@@ -98,8 +100,8 @@ class Watch:
 
     def _follow(self, steps: Steps) -> None:
         if len(steps.ns) > self._steps:
-            self._moved_s, self._longest_s = self._looked_s, float(steps.ns.max()) / 1e9
-            self._steps = len(steps.ns)
+            self._moved_s, self._steps = self._looked_s, len(steps.ns)
+            self._longest_s = max(self._longest_s, float(steps.ns.max()) / 1e9)
         done = sum_rounds(steps, self._plan).done()
         self._gone = self._given_up()
         if done > self._rounds:

@@ -162,8 +162,9 @@ def test_a_training_that_makes_no_more_steps_is_given_up_before_a_long_budget():
 
 
 def test_slow_steps_are_not_taken_for_a_standstill():
-    outcome, _ = _run(FakeTraining(step_ms=50_000.0), make_plan(_arms(1), seed=0, step_ms=50_000.0, budget_s=3600.0), budget_s=3600.0)
+    plan = make_plan(_arms(1), seed=0, step_ms=70_000.0, budget_s=3600.0)
 
+    outcome, _ = _run(FakeTraining(step_ms=70_000.0), plan, budget_s=36_000.0)
     assert outcome.ended_by == "precision"
 
 
@@ -181,6 +182,18 @@ def test_a_lever_that_fails_has_no_estimate_and_the_others_go_on():
     assert sorted(outcome.estimates) == [1, 3]
     assert [(note["arm"], note["state"]) for note in outcome.notes] == [(2, "failed")]
     assert outcome.estimates[3].wall.low < 1.4 < outcome.estimates[3].wall.high
+
+
+def test_it_waits_for_an_arm_of_which_nothing_is_known_yet():
+    class LateNotes(FakeExecutor):
+        def lever_notes(self):
+            return super().lever_notes() if self.now_s > 12 else []
+
+    executor = LateNotes(FakeTraining(not_applicable={2: "no loader"}))
+
+    outcome = run(executor, _plan(levers=2), clock=executor.clock, sleep=executor.sleep)
+    assert outcome.ended_by == "precision"
+    assert 12 < executor.now_s <= 14
 
 
 def test_it_does_not_wait_for_a_lever_that_is_not_applicable():
