@@ -5,7 +5,16 @@ import math
 import numpy as np
 import pytest
 
-from slowstep.experiments.intervals import FEWEST_ROUNDS, MOST_GROUPS, RESAMPLES, Interval, log_ratio, student_pivots
+from slowstep.experiments.intervals import (
+    FEWEST_ROUNDS,
+    MOST_GROUPS,
+    RESAMPLES,
+    Interval,
+    bootstrap_pivots,
+    log_ratio,
+    resamples,
+    student_pivots,
+)
 
 # Quantiles of Student's t from printed tables: degrees of freedom, chance below, t.
 PRINTED = [(1, 0.975, 12.706), (3, 0.995, 5.841), (7, 0.975, 2.365), (7, 0.995, 3.499), (29, 0.95, 1.699), (200, 0.975, 1.972)]
@@ -40,6 +49,34 @@ def test_rounds_that_are_all_the_same_leave_no_doubt():
     )
     assert ratio.chance_over(1.03) == ratio.chance_under(1.6) == 1 / (RESAMPLES + 1)
     assert ratio.chance_over(1.6) == ratio.chance_under(1.03) == 1.0
+
+
+def test_the_error_of_a_mean_is_the_deviation_of_rounds_by_the_root_of_their_number():
+    as_is = [90.0, 110.0, 95.0, 105.0, 100.0]
+
+    assert log_ratio(_sums(as_is, [50.0] * 5)).error == pytest.approx(np.std(as_is, ddof=1) / 100 / math.sqrt(5))
+
+
+def test_pivots_of_the_bootstrap_are_what_each_sample_of_rounds_would_say_by_itself():
+    sums = _noisy(7, spread=0.4)
+    sums[:, 3] *= [1, 2, 1, 1, 3, 1, 1]
+
+    picked = resamples(7)[:300]
+    by_hand = []
+    for weights in picked:
+        sample = np.repeat(sums, np.rint(weights * 7).astype(int), axis=0)
+        ratio = log_ratio(sample)
+        by_hand.append((ratio.value - log_ratio(sums).value) / ratio.error)
+    found = bootstrap_pivots(sums / sums.mean(axis=0) - 1, least_error=0.0)
+    assert [float(np.abs(found - pivot).min()) for pivot in by_hand] == pytest.approx([0.0] * 300, abs=1e-9)
+
+
+def test_samples_of_rounds_that_are_alike_by_chance_do_not_make_the_interval_endless():
+    sums = _sums([100.0] * 5 + [130.0], [100.0] * 6)
+
+    relative = sums / sums.mean(axis=0) - 1
+    assert np.abs(bootstrap_pivots(relative)).max() < 20
+    assert np.abs(bootstrap_pivots(relative, least_error=0.0)).max() > 1000
 
 
 def test_the_gain_is_a_ratio_of_sums_so_that_a_rare_long_round_counts_with_all_of_it():
