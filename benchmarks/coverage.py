@@ -85,15 +85,17 @@ def every_noise() -> dict[str, Times]:
 
 
 def tables(times: Times, rare: Rare | None, rounds: int, trainings: int, arms: int, seed: int) -> Floats:
-    """Sums of blocks by training, round and arm: what is rare hits the first arm only."""
-    order, per_block = np.array(schedule(arms, rounds, seed)), FEWEST_STEPS + SETTLING
-    found = times(seed, trainings, len(order) * per_block)
+    """Sums of blocks by training, round and arm: each training has an order of its own, and what is rare hits the first arm only."""
+    orders = np.array([schedule(arms, rounds, 1000 * seed + number) for number in range(trainings)])
+    per_block = FEWEST_STEPS + SETTLING
+    found = times(seed, trainings, orders.shape[1] * per_block)
     if rare is not None:
         rng = np.random.default_rng(seed + 1)
         events = (rng.random(found.shape) < rare.share) * rng.exponential(rare.size * found.mean(), found.shape)
-        found = found + events * (np.repeat(order, per_block) == 0)
+        found = found + events * (np.repeat(orders, per_block, axis=1) == 0)
     table = np.zeros((trainings, rounds, arms))
-    table[:, np.arange(len(order)) // arms, order] = found.reshape(trainings, len(order), per_block)[:, :, SETTLING:].sum(axis=2)
+    blocks = found.reshape(trainings, orders.shape[1], per_block)[:, :, SETTLING:].sum(axis=2)
+    table[np.arange(trainings)[:, None], np.arange(orders.shape[1]) // arms, orders] = blocks
     return table
 
 
