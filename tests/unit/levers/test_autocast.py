@@ -12,8 +12,11 @@ from recorded import Ran, Server
 pytest.importorskip("torch")
 
 DTYPES = TRAINING + "train(lambda model, outputs, loss: print(model.inside, outputs.dtype, loss.dtype))\n"
-LOSSES = TRAINING + "train(lambda model, outputs, loss: print(loss.item().hex()))\n"
 BLOCKS = (0, 2, 1, 2, 0)
+SCALED = """
+scaler, own = torch.amp.GradScaler("cpu"), torch.Tensor.backward
+torch.Tensor.backward = lambda loss: own(scaler.scale(loss))
+"""
 
 
 def refused(ran: Ran) -> str:
@@ -41,21 +44,43 @@ def test_products_are_in_16_bits_in_its_blocks_and_in_no_others(server: Server, 
     assert effect["facts"] == {"autocast_device": "cpu", "autocast_dtype": "bfloat16"}
 
 
+# Two updates a step, the second with weights that the first has changed; UNDER is where a script would put autocast.
+TWICE = (
+    TRAINING
+    + """
+torch.manual_seed(3)
+model, under_backward = Model(), set()
+model.second.weight.register_hook(lambda gradient: under_backward.add(torch.is_autocast_enabled("cpu")))
+one, two = (torch.optim.SGD(model.parameters(), lr=0.05) for _ in range(2))
+loader = DataLoader(TensorDataset(torch.randn(96, 16), torch.randn(96, 1)), batch_size=4)
+for number, (inputs, targets) in enumerate(loader):
+    for optimizer in (one, two):
+        for part in (inputs[:2], inputs[2:]):
+            UNDER
+                loss = torch.nn.functional.mse_loss(model(part), targets[:2])
+            loss.backward()
+            print(loss.item().hex())
+        optimizer.step()
+        optimizer.zero_grad()
+print(under_backward)
+"""
+)
+
+
 def test_it_computes_what_the_script_would_with_autocast_around_model_and_loss(server: Server, tmp_path: Path) -> None:
-    ran = run_always(server, tmp_path, LOSSES, "autocast")
+    for name in ("lever", "by-hand", "plain"):
+        (tmp_path / name).mkdir()
+
+    ran = run_always(server, tmp_path / "lever", TWICE.replace("UNDER", "if True:"), "autocast")
 
     first = said(ran, "on")[0]["updates"]
-    own = LOSSES.replace(
-        "        outputs = model(inputs)\n        loss = torch.nn.functional.mse_loss(outputs, targets)\n",
-        "        with torch.autocast('cpu', torch.bfloat16, enabled=len(seen) >= first):\n"
-        "            outputs = model(inputs)\n            loss = torch.nn.functional.mse_loss(outputs, targets)\n        seen.append(1)\n",
-    )
-    (tmp_path / "own").mkdir()
-    by_hand = run_always(server, tmp_path / "own", f"seen, first = [], {first}\n{own}")
-    plain = run_always(server, tmp_path, LOSSES, name="plain")
+    under = f"with torch.autocast('cpu', torch.bfloat16, enabled=number >= {first}):"
+    by_hand = run_always(server, tmp_path / "by-hand", TWICE.replace("UNDER", under))
+    plain = run_always(server, tmp_path / "plain", TWICE.replace("UNDER", "if True:"))
     assert ran.out == by_hand.out
-    assert ran.out.splitlines()[:first] == plain.out.splitlines()[:first]
-    assert ran.out.splitlines()[first:] != plain.out.splitlines()[first:]
+    assert ran.out.splitlines()[-1] == "{False}"
+    assert ran.out.splitlines()[: 4 * first] == plain.out.splitlines()[: 4 * first]
+    assert ran.out.splitlines()[4 * first] != plain.out.splitlines()[4 * first]
 
 
 def test_what_it_replaces_is_put_back_when_the_plan_is_done(server: Server, tmp_path: Path) -> None:
@@ -78,7 +103,7 @@ before = replaced()
         ("torch.set_default_dtype(torch.float64)", "not all parameters are float32 (float64)"),
         ("Model.forward = torch.autocast('cpu', torch.bfloat16)(Model.forward)", "the script uses torch.autocast itself"),
         (
-            "scaler, own = torch.amp.GradScaler('cpu'), torch.Tensor.backward; torch.Tensor.backward = lambda loss: own(scaler.scale(loss))",
+            SCALED,
             "the script uses a GradScaler itself",
         ),
     ],
