@@ -96,7 +96,8 @@ def _shift_numpy(added: int) -> Undo:
 
 def _shift_torch(added: int) -> Undo:
     torch: Any = sys.modules["torch"]
-    torch.manual_seed(torch.initial_seed() + added)
+    # Its own first seed is the system's.
+    torch.manual_seed(FIRST_SEED + added)
     manual = _shifted(torch.manual_seed, lambda seed: _torch_seed(seed, added), name="seed")
     drawn = _drawn(torch.manual_seed, added)
     undos = [replace(owner, name, new) for owner in (torch, torch.random) for name, new in (("manual_seed", manual), ("seed", drawn))]
