@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from levered import TRAINING, run_always, run_planned, said, steps_of
 from recorded import Ran, Server
+from slowstep.levers import autocast
 
 pytest.importorskip("torch")
 
@@ -201,3 +204,19 @@ print(set(made), set(validated), seen.count(torch.bfloat16))
 
     first = said(ran, "on")[0]["updates"]
     assert ran.out.strip() == f"{{torch.float32}} {{torch.float32}} {12 - first}"
+
+
+@pytest.mark.parametrize(
+    ("device", "value", "is_able", "reason"),
+    [
+        ("cuda", "bf16", True, None),
+        ("cuda", "fp16", False, None),
+        ("cuda", "bf16", False, "the accelerator has no bfloat16: try autocast=fp16"),
+        ("mps", "bf16", True, "the parameters are on mps"),
+    ],
+)
+def test_what_a_device_can_do_decides(monkeypatch: pytest.MonkeyPatch, device: str, value: str, is_able: bool, reason: str | None) -> None:
+    cuda = SimpleNamespace(is_bf16_supported=lambda *, including_emulation: is_able)
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))
+
+    assert autocast._unable(device, value) == reason
