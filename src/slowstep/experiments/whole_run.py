@@ -91,6 +91,9 @@ def run_once(make: Make, asked: Asked, limits: Limits) -> Ran:
     reason = said.get("reason") or ending.problem
     if state == "script ended" and reason is None:
         reason = f"it ended by itself with exit code {ending.exit_code}"
+    if state == "too slow":
+        seen = len(losses) if losses is not None else len(steps.ns) if steps is not None else 0
+        reason = f"{seen} of {limits.steps} steps were seen in {limits.seconds:g} s"
     if asked.levers and state == "done" and said.get("updates") is None:
         state, reason = "not applicable", "it was not ready before the run was over"
     return Ran(

@@ -214,6 +214,7 @@ def test_a_run_has_a_time_limit(tmp_path: Path) -> None:
     found = reruns.rerun(trainings, LEVER, trainings.limits(seconds=5.0), pairs=2)
 
     assert (found.state, found.seconds) == ("too slow", pytest.approx(5.1, abs=0.2))
+    assert found.reason == "0 of 50 steps were seen in 5 s"
     assert [made.ends for made in trainings.made] == [1]
 
 
