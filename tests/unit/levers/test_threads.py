@@ -27,7 +27,7 @@ def test_operations_have_so_many_threads_in_its_blocks_and_the_old_number_in_all
     assert {line.split()[0] for line in lines} == {"1", "3"}
     assert len({line.split()[1] for line in lines}) == 1
     assert last == "after 1"
-    (effect,) = said(ran, "effect")
+    effect = said(ran, "effect")[-1]
     assert effect["effect"] == len(steps_of(ran, 2))
     assert effect["facts"] == {"threads_before": 1, "threads": 3}
 
