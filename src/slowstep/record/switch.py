@@ -132,7 +132,8 @@ class Blocks:
         else:
             self._counted += 1
         self._arms.each_step(self._arm)
-        if self._counted >= self._steps:
+        # What an arm that has just been given up would go on to record is the training as it is.
+        if self._counted >= self._steps or not self._arms.is_alive(self._arm):
             return self._next(at_ns)
         return True
 
