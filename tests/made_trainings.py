@@ -27,6 +27,9 @@ from slowstep.record.recorder import Recorder
 
 # As in the experiments' own plan: the training as it is comes first.
 AS_IS = 0
+# Steps before a training posts the plan.
+LEAD_IN = 20
+BUSY = {"late_stacks", "unsettled-block"}
 
 
 class Samples(Dataset[torch.Tensor]):
@@ -73,6 +76,11 @@ class Walked:
         """What became of an arm, one state after the other."""
         return [note["state"] for note in self.notes if note["arm"] == arm]
 
+    def given(self, arm: int, lead_in: int = LEAD_IN) -> list[Any]:
+        """The batches that the script got in an arm's steps, those included in which it settled, where it kept all of them."""
+        # The first step that is recorded follows the one in which the plan was posted.
+        return [batch for batch, of in zip(self.batches[lead_in:], self.steps.arm.tolist(), strict=False) if of == arm]
+
     def reason(self, arm: int = 1) -> str:
         """Why an arm was given up."""
         (reason,) = [note["reason"] for note in self.notes if note["arm"] == arm and "reason" in note]
@@ -84,9 +92,10 @@ class Walked:
         return note["effect"], note["facts"]
 
     @property
-    def health(self) -> dict[str, int]:
+    def faults(self) -> dict[str, int]:
+        """What was counted, without what a busy machine causes."""
         lines = [json.loads(line) for path in self.folder.glob("*.jsonl") for line in path.read_text().splitlines()]
-        return {line["name"]: line["count"] for line in lines if line["kind"] == "health" and line["name"] != "late_stacks"}
+        return {line["name"]: line["count"] for line in lines if line["kind"] == "health" and line["name"] not in BUSY}
 
     def step_ns(self, arm: int) -> float:
         """The mean of an arm's counted steps."""
@@ -141,7 +150,7 @@ def recording(folder: Path) -> Iterator[Recorder]:
         detach(recorder)
 
 
-def walk(folder: Path, plan: Plan, train: Callable[[Script], Any], *, lead_in: int = 20, limit: int = 2000) -> Walked:
+def walk(folder: Path, plan: Plan, train: Callable[[Script], Any], *, lead_in: int = LEAD_IN, limit: int = 2000) -> Walked:
     """Run a training that posts the plan itself after some steps."""
     walked = Walked(folder)
     with recording(folder) as recorder:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import weakref
 from typing import Any, Final
 
@@ -13,7 +14,7 @@ class Epochs:
 
     def __init__(self) -> None:
         self._lengths: weakref.WeakKeyDictionary[Any, int | None] = weakref.WeakKeyDictionary()
-        self._mixed: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._spare: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         self._over: weakref.WeakSet[Any] = weakref.WeakSet()
 
     def left(self, own: Any) -> int | None:
@@ -23,13 +24,21 @@ class Epochs:
         length = self._lengths[own]
         return None if length is None else length - int(own._num_yielded)
 
-    def mix(self, own: Any) -> None:
-        """Batches that are not its own were given in its place, or its own were thrown away: it cannot tell its end any more."""
-        self._mixed.add(own)
+    def replace(self, own: Any) -> None:
+        """A batch that is not its own is given in its place."""
+        self._spare[own] = self._spare.get(own, 0) + 1
+
+    def throw_away(self, own: Any, count: int) -> None:
+        """Batches of its own were thrown away."""
+        self._spare[own] = self._spare.get(own, 0) - count
+
+    def spare(self, own: Any) -> int | None:
+        """How many of its own batches can be thrown away without its being at its end too early; None where there is no such limit."""
+        return None if has_indices(own) or self.left(own) is None else max(self._spare.get(own, 0), 0)
 
     def is_mixed(self, own: Any) -> bool:
-        """Whether that has happened in this epoch."""
-        return own in self._mixed
+        """Whether any of that has happened in this epoch: it cannot tell its end by itself."""
+        return own in self._spare
 
     def end(self, own: Any) -> None:
         """It has raised StopIteration by itself, or was ended."""
@@ -42,16 +51,24 @@ class Epochs:
     def begin(self, own: Any) -> None:
         """It begins a new epoch."""
         self._lengths.pop(own, None)
-        self._mixed.discard(own)
+        self._spare.pop(own, None)
         self._over.discard(own)
 
 
+def has_indices(own: Any) -> bool:
+    """Whether its batches are made of a sampler's indices, which can be begun anew; a stream ends where its data ends."""
+    return own.__dict__.get("_dataset_kind") == _MAP_STYLE
+
+
 def _length(own: Any) -> int | None:
-    if own.__dict__.get("_dataset_kind") != _MAP_STYLE:
-        told = own.__dict__.get("_IterableDataset_len_called")
-        return told if isinstance(told, int) else None
     try:
-        return len(own._index_sampler)
+        if has_indices(own):
+            return len(own._index_sampler)
+        told = own._IterableDataset_len_called
+        if told is None or not own._auto_collation:
+            return told
+        size = own._index_sampler.batch_size
+        return told // size if own._drop_last else math.ceil(told / size)
     except Exception:
         # Whatever the __len__ of a sampler raises, or its absence.
         return None

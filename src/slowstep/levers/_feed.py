@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from slowstep.levers._epochs import Epochs
+from slowstep.levers._epochs import Epochs, has_indices
 from slowstep.levers._replaced import in_place_of_torchs
 from slowstep.levers._stream import MULTI, READINGS, SINGLE, Stream, Usual, torch_class
 from slowstep.record.batches import bytes_in
@@ -53,9 +53,10 @@ class Feed:
         self._changes: list[InputChange] = []
         self._giver: InputChange | None = None
         self._taken = self._wanted = 0
-        # The own iterator, kept while batches and epochs are another's affair; and whether the script was told that it has ended.
+        # The own iterator, kept while batches and epochs are another's affair; whether the script was told that it has ended; and whether
+        # it began an epoch by itself since a change was switched on.
         self._own: Any = None
-        self._has_ended = False
+        self._has_ended = self._has_begun = False
         self._epochs = Epochs()
         self._elsewhere = False
         self._undo: Undo | None = None
@@ -91,7 +92,7 @@ class Feed:
         own = self.training.iterator
         self.usual.interrupt()
         self._own = own if change.keeps_own else None
-        self._giver, self._taken, self._has_ended = change, 0, False
+        self._giver, self._taken, self._has_ended, self._has_begun = change, 0, False, False
         self._wanted = change.begin(None if own is None else self._epochs.left(own))
 
     def give_up(self, change: InputChange) -> None:
@@ -119,7 +120,8 @@ class Feed:
 
     def _resting(self) -> list[Stream]:
         streams = [stream for change in self._changes if change is not self._giver and (stream := change.stream) is not None]
-        own = self.training.iterator if self._giver is not None else None
+        # An own iterator that was started anew meanwhile is as it will go on being: busy now and then.
+        own = self.training.iterator if self._giver is not None and not self._has_begun else None
         return streams if own is None else [*streams, Stream(own, self.receive)]
 
     def _take_up(self, own: Stream) -> None:
@@ -127,11 +129,12 @@ class Feed:
         if own.is_over or (left is not None and left <= 0):
             return
         if left is not None:
-            self._epochs.mix(own.iterator)
             own.allow(None)
+        level, apart_ns = self.usual.start(own.workers)
         # Its workers rest, so each of these receipts is that of a batch that lay ready.
-        is_idle, spent_ns = own.is_idle(), own.throw_away(*self.usual.start(own.workers))
+        is_idle, spent_ns = own.is_idle(), own.throw_away(level, apart_ns, most=self._epochs.spare(own.iterator))
         self.receipts_ns.extend(spent_ns if is_idle else ())
+        self._epochs.throw_away(own.iterator, len(spent_ns))
         if left is not None:
             own.allow(left)
 
@@ -185,7 +188,7 @@ class Feed:
         if giver.error is not None:
             return original(own)
         left = self._epochs.left(own)
-        self._epochs.mix(own)
+        self._epochs.replace(own)
         try:
             if left is not None and left <= 0:
                 giver.end(own)
@@ -206,6 +209,7 @@ class Feed:
         """An iterator for the loader. While a change keeps the loader's own one at rest, that one goes on, and the change begins anew."""
         giver = self._giver
         if giver is None or not giver.keeps_own or loader is not self.training.loader:
+            self._has_begun |= loader is self.training.loader
             return original(loader)
         if not self._is_free():
             self._own = original(loader)
@@ -216,7 +220,8 @@ class Feed:
     def restart(self, own: Any, loader: Any, original: Callable[[], None]) -> None:
         """The same, of an iterator with persistent workers, which begins anew itself."""
         giver, is_own = self._giver, own is self._own
-        if giver is None or not is_own or self._epochs.is_over(own):
+        if giver is None or not is_own or not self._can_go_on():
+            self._has_begun |= self.training.is_input(own)
             original()
         else:
             own._num_yielded = 0
@@ -236,13 +241,15 @@ class Feed:
             giver.error = error
 
     def _is_free(self) -> bool:
-        """Whether the iterator that was kept can be handed out again: it still has workers, and nobody reads it any more."""
-        own = self._own
-        if own is None or self._epochs.is_over(own) or Stream(own, self.receive).is_over:
+        """Whether the iterator that was kept can be handed out again: it can go on, and nobody reads it any more."""
+        if not self._can_go_on():
             return False
-        left = self._epochs.left(own)
-        del own
+        left = self._epochs.left(self._own)
         return self._has_ended or (left is not None and left <= 0) or _references(self) <= _references(_Holder())
+
+    def _can_go_on(self) -> bool:
+        own = self._own
+        return own is not None and has_indices(own) and not self._epochs.is_over(own) and not Stream(own, self.receive).is_over
 
 
 class _Holder:

@@ -19,6 +19,8 @@ from slowstep.record.training import Training
 
 # Of the memory that is free a ring takes no more than this share.
 MOST_MEMORY: Final = 0.25
+# Batches kept beyond those that are given in turn: so many may be changed by a script before it is noticed that it changes them.
+SPARE: Final = 2
 
 
 class Ring(InputChange):
@@ -37,10 +39,12 @@ class Ring(InputChange):
         self._refusal: str | None = None
         self._gives_ns: deque[int] = deque(maxlen=READINGS)
         self._at = 0
+        # What was given last: a script may hold one batch while it asks for the next.
+        self._lately: deque[int] = deque(maxlen=SPARE)
 
     def saw(self, own: Any, batch: Any, *, is_last: bool) -> None:
         """Keep a copy, until there are enough; of those that the script has, see whether it changed them."""
-        if len(self._kept) >= self._size or self._refusal is not None:
+        if len(self._kept) >= self._size + SPARE or self._refusal is not None:
             return
         self._is_changed |= any((lent := reference()) is not None and changes(lent) != before for reference, before in self._lent)
         self._lent = [(weakref.ref(tensor), changes(tensor)) for tensor in tensors(batch)]
@@ -55,10 +59,10 @@ class Ring(InputChange):
             self._refusal = f"its batches cannot be copied: {type(error).__name__}: {error}"
 
     def _too_large(self, size_bytes: int) -> str | None:
-        wanted, free = size_bytes * self._size, memory_free_bytes()
+        wanted, free = size_bytes * (self._size + SPARE), memory_free_bytes()
         if self._kept or free is None or wanted <= MOST_MEMORY * free:
             return None
-        return f"{self._size} batches take {wanted / 2**20:.0f} MiB, and of {free / 2**20:.0f} MiB of free memory a quarter is used at most"
+        return f"{self._size + SPARE} batches take {wanted / 2**20:.0f} MiB, and of {free / 2**20:.0f} MiB of free memory a quarter is used at most"
 
     def _keep(self, batch: Any) -> None:
         kept = copied(batch, pinned=self._is_pinned)
@@ -70,15 +74,16 @@ class Ring(InputChange):
         """Whether the ring is full. Raises NotApplicable where it would not fit into the memory, or batches cannot be copied."""
         if self._refusal is not None:
             raise NotApplicable(self._refusal)
-        return super().ready() and len(self._kept) >= self._size
+        return super().ready() and len(self._kept) >= self._size + SPARE
 
     def give(self, left: int | None) -> Any:
         """The next one of the ring."""
         began_ns = now()
-        self._at = (self._at + 1) % len(self._kept)
-        if not self._is_changed and self._is_spoiled(self._at):
+        if not self._is_changed and any(self._is_spoiled(index) for index in self._lately):
             self._is_changed = True
             self._drop_spoiled()
+        self._at = (self._at + 1) % min(self._size, len(self._kept))
+        self._lately.append(self._at)
         kept = self._kept[self._at]
         batch = copied(kept, pinned=self._is_pinned) if self._is_changed else handed_out(kept)
         self._gives_ns.append(now() - began_ns)
@@ -88,11 +93,8 @@ class Ring(InputChange):
         return [changes(tensor) for tensor in tensors(self._kept[index])] != self._versions[index]
 
     def _drop_spoiled(self) -> None:
-        """What the script has changed is no real batch any more; where all are such, the last remains."""
-        sound = [index for index in range(len(self._kept)) if not self._is_spoiled(index)] or [self._at]
-        self._kept = [self._kept[index] for index in sound]
-        self._versions = [self._versions[index] for index in sound]
-        self._at = 0
+        """What the script has changed is no real batch any more."""
+        self._kept = [kept for index, kept in enumerate(self._kept) if not self._is_spoiled(index)]
 
     def end(self, own: Any) -> None:
         """The loader's own iterator ends as it would have: its workers with it."""
@@ -112,4 +114,4 @@ class Ring(InputChange):
         give_ns = int(statistics.median(self._gives_ns)) if self._gives_ns else None
         receipt_ns = known["receipt_ns"]
         floor_ns = None if receipt_ns is None or give_ns is None else receipt_ns - give_ns
-        return {**known, "batches": len(self._kept), "copies": self._is_changed, "give_ns": give_ns, "floor_ns": floor_ns}
+        return {**known, "batches": min(self._size, len(self._kept)), "copies": self._is_changed, "give_ns": give_ns, "floor_ns": floor_ns}

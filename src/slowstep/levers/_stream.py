@@ -6,10 +6,12 @@ import itertools
 import statistics
 import sys
 import time
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+from slowstep.levers._epochs import has_indices
 from slowstep.record.format import READY_UNKNOWN
 from slowstep.record.recorder import now
 from slowstep.record.waits import ready_batches
@@ -21,6 +23,11 @@ MULTI: Final = "_MultiProcessingDataLoaderIter"
 READINGS: Final = 64
 # No longer than this are batches received only to be thrown away.
 THROW_AWAY_NS: Final = 2_000_000_000
+# Workers of a stream from which nothing came for so long have nothing to do, if nobody asks.
+QUIET_NS: Final = 100_000_000
+
+# Of iterators over streams: how many batches lay ready, and since when it is so many.
+_quiet: weakref.WeakKeyDictionary[Any, tuple[int, int]] = weakref.WeakKeyDictionary()
 
 
 class Supply:
@@ -114,17 +121,25 @@ class Stream:
 
     def is_idle(self) -> bool:
         """Whether its workers have made all that they were told to make, and wait."""
-        if self.is_over or not self.has_workers:
+        ready = None if self.is_over else self.ready
+        if ready is None or ready >= self.outstanding:
             return True
-        ready = self.ready
-        return ready is None or ready >= self.outstanding or not any(self.iterator.__dict__.get("_workers_status", (True,)))
+        # A worker whose part of a stream has ended passes over what it was told.
+        return not has_indices(self.iterator) and self._is_quiet(ready)
+
+    def _is_quiet(self, ready: int) -> bool:
+        before, since_ns = _quiet.get(self.iterator, (-1, 0))
+        at_ns = now()
+        if before != ready:
+            _quiet[self.iterator] = ready, at_ns
+        return before == ready and at_ns - since_ns > QUIET_NS
 
     def take(self) -> Any:
         """Its next batch. Raises StopIteration at its end, and whatever the data set raises."""
         return self._receive(self.iterator)
 
-    def throw_away(self, level: int, apart_ns: int = 0) -> list[int]:
-        """Receive batches until no more than `level` lie ready, for 2 s at most; returns how long each receipt took (ns).
+    def throw_away(self, level: int, apart_ns: int, *, most: int | None = None) -> list[int]:
+        """Receive what has gathered until no more than `level` lie ready, for 2 s and `most` at most; returns how long each took (ns).
 
         Each receipt gives a resting worker new work. The workers get theirs `apart_ns` after one another: begun together they would deliver
         together, and a block of few steps hold one such bunch more or less. At its end the iterator raises StopIteration again when it
@@ -132,7 +147,9 @@ class Stream:
         """
         spent: list[int] = []
         until_ns = now() + THROW_AWAY_NS
-        while (self.ready or 0) > level and now() < until_ns:
+        # Not those that are made meanwhile: fast workers would never let it end.
+        gathered = self.outstanding if most is None else min(most, self.outstanding)
+        while len(spent) < gathered and (self.ready or 0) > level and now() < until_ns:
             began_ns = now()
             try:
                 self.take()
@@ -144,8 +161,13 @@ class Stream:
         return spent
 
     def allow(self, left: int | None) -> None:
-        """Have it give so many more batches, those included that are being made, or any number (None); its workers get work again."""
+        """Have it give so many more batches, those included that are being made, or any number (None); its workers get work again.
+
+        Nothing happens where it is a stream, whose end nobody can move.
+        """
         state = self.iterator.__dict__
+        if not has_indices(self.iterator):
+            return
         supply = state["_sampler_iter"]
         if not isinstance(supply, Supply):
             supply = Supply(supply, state["_index_sampler"])

@@ -124,7 +124,7 @@ def prepare(training: Training, spec: Spec) -> Change:
         raise NotApplicable(f"the data set has {len(own.sampler)} samples only")
     if has_compiled() or _has_graphs():
         raise NotApplicable("code was compiled for the shapes that it gets, and would be compiled anew")
-    place = None if _has_met_other_sizes(training, own) else find_baked(own.batch_size)
+    place = None if loader._dataset_kind == 0 and _has_met_other_sizes(training, own) else find_baked(own.batch_size)
     if place is not None:
         raise NotApplicable(f"{place} makes a shape with the batch size in it")
     changed = {"batch_sampler": plain(own.sampler, size, own.drop_last)}
