@@ -21,13 +21,21 @@ class OtherCache(Rebuilt):
     def __init__(self, training: Training, **changed: Any) -> None:
         self._first: tuple[tuple[str, ...], int, Reads] | None = None
         self._own: tuple[float, float] | None = None
+        self._is_proved = False
         self._before: Reads | None = None
         self._read = Reads(called_bytes=0, storage_bytes=0)
         super().__init__(training, **changed)
 
     def ready(self) -> bool:
         """Whether it is known what the loader reads as it is, and the second loader has proved itself. Raises NotApplicable."""
-        return super().ready() and self._has_looked() and self.has_proved()
+        # The second loader starts when the own one has been looked at: what it does to the cache is none of that.
+        if self.stream is None and not self._has_looked():
+            return False
+        if super().ready() and not self._is_proved:
+            self._is_proved = self.has_proved()
+            # Now its workers are at work again.
+            return False
+        return self._is_proved and super().ready()
 
     def check_own(self, called: float, storage: float) -> None:
         """Judge the bytes per batch of the loader as it is. Raises NotApplicable."""
@@ -38,15 +46,15 @@ class OtherCache(Rebuilt):
 
     def _has_looked(self) -> bool:
         own = self.feed.training.iterator
-        if self._own is not None or own is None:
-            return self._own is not None
+        if own is None:
+            return False
         paths = readers(own)
         reads = reads_of(paths)
         if reads is None:
             raise NotApplicable(NOT_COUNTED)
         if self._first is None or self._first[0] != paths:
-            self._first = (paths, self.feed.seen, reads)
-        batches = self.feed.seen - self._first[1]
+            self._first = (paths, self.feed.received, reads)
+        batches = self.feed.received - self._first[1]
         if batches < LOOKED_AT:
             return False
         read = reads.since(self._first[2])

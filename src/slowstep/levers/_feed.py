@@ -47,7 +47,8 @@ class Feed:
         self.training = training
         self.usual = Usual()
         self.receipts_ns: deque[int] = deque(maxlen=READINGS)
-        self.seen = 0
+        # Batches of the loader's own: all, and those on which nothing of ours had an influence.
+        self.received = self.seen = 0
         self.slowest_ns = 0
         self.batch_bytes: int | None = None
         self._changes: list[InputChange] = []
@@ -175,6 +176,7 @@ class Feed:
     def _look(self, own: Any, batch: Any, ready: int | None, spent_ns: int, *, is_settled: bool) -> None:
         if self.batch_bytes is None:
             self.batch_bytes = max(bytes_in(batch), 0)
+        self.received += 1
         if is_settled:
             self.seen += 1
             self.usual.add(ready, now())
@@ -199,7 +201,7 @@ class Feed:
             raise
         except Exception as error:
             # The script must not meet what it would not have met without us: the arm is given up at the next boundary.
-            giver.error = error
+            giver.fail(error)
             return original(own)
         self._taken += 1
         giver.effect += 1
@@ -238,7 +240,7 @@ class Feed:
         try:
             giver.begin_epoch(self._epochs.left(own))
         except Exception as error:
-            giver.error = error
+            giver.fail(error)
 
     def _is_free(self) -> bool:
         """Whether the iterator that was kept can be handed out again: it can go on, and nobody reads it any more."""

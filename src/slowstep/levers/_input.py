@@ -23,7 +23,7 @@ class InputChange(Change):
 
     keeps_own = False
     stream: Stream | None
-    error: Exception | None
+    error: str | None
 
     def __init__(self, training: Training) -> None:
         if training.loader is None:
@@ -50,6 +50,11 @@ class InputChange(Change):
     def saw(self, own: Any, batch: Any, *, is_last: bool) -> None:
         """The loader itself gave a batch, the last of an epoch or not."""
 
+    def fail(self, error: Exception) -> None:
+        """Remember what went wrong in giving."""
+        # Torch's frames refer to what they raised, which refers to them: all of them would keep iterators and their workers alive.
+        self.error = said(error.with_traceback(None))
+
     def ready(self) -> bool:
         """Whether enough was seen of the loader as it is."""
         return self.feed.is_known()
@@ -65,7 +70,7 @@ class InputChange(Change):
     def each_step(self) -> None:
         """Raises what went wrong in giving, so that the arm is given up."""
         if self.error is not None:
-            raise self.error
+            raise RuntimeError(self.error)
 
     def settled(self) -> bool:
         """Whether those who give now do so as they will go on doing, and the others rest."""
@@ -79,3 +84,9 @@ class InputChange(Change):
         """How many batches lie ready as it is, and how long the receipt of one takes (ns; None where none was seen to lie ready)."""
         receipts_ns = self.feed.receipts_ns
         return {"own_ready": self.feed.usual.level, "receipt_ns": int(statistics.median(receipts_ns)) if receipts_ns else None}
+
+
+def said(error: Exception) -> str:
+    """An error in one line. Torch puts a worker's traceback in front of what it raises again: the last line says it."""
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return lines[-1] if len(lines) > 1 else f"{type(error).__name__}: {lines[0] if lines else ''}"

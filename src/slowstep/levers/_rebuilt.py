@@ -8,8 +8,8 @@ import warnings
 from collections.abc import Mapping
 from typing import Any, Final
 
-from slowstep.levers._input import NO_LOADER, InputChange
-from slowstep.levers._room import memory_free_bytes, own_bytes, shared_free_bytes
+from slowstep.levers._input import NO_LOADER, InputChange, said
+from slowstep.levers._room import MIB, memory_free_bytes, own_bytes, shared_free_bytes
 from slowstep.levers._stream import Stream, Usual, torch_class
 from slowstep.record.lever import NotApplicable
 from slowstep.record.recorder import now
@@ -20,7 +20,6 @@ LONGEST_S: Final = 20.0
 LONGEST_TIMES: Final = 10
 # Of free memory and of free shared memory a second loader takes no more than this share.
 MOST_ROOM: Final = 0.5
-MIB: Final = 2**20
 
 
 def loader_of(training: Training) -> Any:
@@ -88,7 +87,7 @@ class Rebuilt(InputChange):
 
     def _has_been_tried(self) -> bool:
         stream = self.stream
-        if not self._is_tried and stream is not None and stream.has_workers:
+        if not self._is_tried and stream is not None:
             if stream.ready == 0:
                 return False
             try:
@@ -96,7 +95,7 @@ class Rebuilt(InputChange):
             except NotApplicable:
                 raise
             except Exception as error:
-                raise NotApplicable(f"its workers fail: {_first_line(error)}") from None
+                raise NotApplicable(f"its first batch fails: {said(error)}") from None
         self._is_tried = True
         return True
 
@@ -121,7 +120,7 @@ class Rebuilt(InputChange):
                 warnings.simplefilter("ignore")
                 iterator = self.loader._get_iterator()
         except Exception as error:
-            raise NotApplicable(f"its workers cannot be started a second time: {_first_line(error)}") from None
+            raise NotApplicable(f"its workers cannot be started a second time: {said(error)}") from None
         self.stream = Stream(iterator, self.feed.receive)
         if not self.stream.has_workers:
             return
@@ -199,9 +198,3 @@ def _start_method() -> str:
     # None where none was chosen yet: to ask without this would choose it for the script.
     chosen: Any = multiprocessing.get_start_method(allow_none=True)
     return str(chosen or ("fork" if sys.platform == "linux" and sys.version_info < (3, 14) else "forkserver or spawn"))
-
-
-def _first_line(error: Exception) -> str:
-    lines = [line for line in str(error).splitlines() if line.strip()]
-    # Torch puts the worker's traceback in front of what it raises again: the last line says it.
-    return lines[-1] if len(lines) > 1 else f"{type(error).__name__}: {lines[0] if lines else ''}"

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from slowstep.levers._copies import changes, copied, handed_out, tensors
 from slowstep.levers._input import InputChange
-from slowstep.levers._room import memory_free_bytes
+from slowstep.levers._room import MIB, memory_free_bytes
 from slowstep.levers._stream import READINGS, Stream
 from slowstep.record.batches import bytes_in
 from slowstep.record.lever import NotApplicable
@@ -62,7 +62,8 @@ class Ring(InputChange):
         wanted, free = size_bytes * (self._size + SPARE), memory_free_bytes()
         if self._kept or free is None or wanted <= MOST_MEMORY * free:
             return None
-        return f"{self._size + SPARE} batches take {wanted / 2**20:.0f} MiB, and of {free / 2**20:.0f} MiB of free memory a quarter is used at most"
+        taken = f"{self._size + SPARE} batches take {wanted / MIB:.0f} MiB"
+        return f"{taken}, and of {free / MIB:.0f} MiB of free memory a quarter is used at most"
 
     def _keep(self, batch: Any) -> None:
         kept = copied(batch, pinned=self._is_pinned)

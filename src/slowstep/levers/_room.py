@@ -9,6 +9,7 @@ from slowstep.record.cgroups import find_memory_limit
 from slowstep.record.facts import memory_available_bytes
 from slowstep.record.kernel_files import read_text
 
+MIB: Final = 2**20
 SHARED: Final = "/dev/shm"
 
 

@@ -26,7 +26,8 @@ from typing import Any, Final
 from slowstep.levers._baked import find_baked
 from slowstep.levers._count import count_of
 from slowstep.levers._peak import Peak
-from slowstep.levers._rebuilt import MIB, Rebuilt, loader_of
+from slowstep.levers._rebuilt import Rebuilt, loader_of
+from slowstep.levers._room import MIB
 from slowstep.record.batches import samples_in
 from slowstep.record.compiled import has_compiled
 from slowstep.record.lever import DEMAND, NUMERICS, ORDER, Change, Lever, NotApplicable, Spec

@@ -1,18 +1,18 @@
 """Data that is not in the page cache, as in a first epoch, or with more data than memory.
 
 What it changes:
-    A second loader, like the training's own, is started beside it. In its workers each file leaves the page cache (`posix_fadvise`) as it
-    is opened for reading, and files that stay open do after each batch. While the lever is on the training gets that one's batches.
+    A second loader, like the training's own, is started beside it. In its workers each file of up to 64 MiB leaves the page cache
+    (`posix_fadvise`) as it is opened for reading. While the lever is on the training gets that one's batches.
 What it answers:
     What the training would lose if its data had to be read from storage. Its gain is below 1: that of a warm cache, from the other side.
     The bytes that came from storage per batch are counted as it is and with the lever (`own_storage_bytes`, `storage_bytes`).
 When it has no meaning:
-    Where the data comes from storage as it is, or from no file; where files stay in the cache whatever is advised (mapped into memory,
-    opened by libraries that Python does not see, on a file system in memory): this is tried, and the kernel's counters decide. Without
+    Where the data comes from storage as it is, or from no file; where files are larger, stay open, are mapped into memory, opened by
+    libraries that Python does not see, or lie on a file system in memory: this is tried, and the kernel's counters decide. Without
     workers: in the training's own process the watch for opened files could never be taken away. Where the loader cannot be built a
     second time (see workers).
 How it is undone:
-    As workers: what watches ends with them. Files that were dropped are read into the cache by whoever reads them next.
+    As workers: what watches ends with them. Files that were dropped were read into the cache again by whoever opened them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import os
 from typing import Any, Final
 
 from slowstep.levers._cache import OtherCache
-from slowstep.levers._cold_files import Cold
+from slowstep.levers._cold_files import ColdStart
 from slowstep.levers._disk_reads import Reads
 from slowstep.levers._rebuilt import loader_of
 from slowstep.record.lever import ORDER, Change, Lever, NotApplicable, Spec
@@ -61,7 +61,7 @@ class ColdLoader(OtherCache):
             return False
         read = reads.since(self._since)
         if read.storage_bytes <= COLD_SHARE * max(read.called_bytes, 1):
-            raise NotApplicable("its files stay in the page cache: mapped, opened out of Python's sight, in memory, or none at all")
+            raise NotApplicable("its files stay in the page cache: large, held open, mapped, opened out of Python's sight, or none at all")
         return True
 
 
@@ -72,8 +72,7 @@ def prepare(training: Training, spec: Spec) -> Change:
         raise NotApplicable("this system takes no advice about its page cache")
     if loader.num_workers == 0:
         raise NotApplicable("the training's own process reads the files, where the watch for opened ones could never be taken away")
-    cold = Cold(loader.worker_init_fn, loader.collate_fn)
-    return ColdLoader(training, worker_init_fn=cold.start, collate_fn=cold.collate)
+    return ColdLoader(training, worker_init_fn=ColdStart(loader.worker_init_fn))
 
 
 LEVER = Lever(name="cold-cache", changes=frozenset({ORDER}), prepare=prepare)

@@ -76,7 +76,8 @@ def test_what_is_thrown_away_is_no_more_than_had_gathered() -> None:
     while not stream.is_idle():
         pass
 
-    assert len(stream.throw_away(2, 0)) == 1
+    # The worker may be as fast as we are.
+    assert 1 <= len(stream.throw_away(2, 0)) <= 3
     while not stream.is_idle():
         pass
     assert 1 <= len(stream.throw_away(0, 0)) <= 3
