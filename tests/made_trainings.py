@@ -29,7 +29,6 @@ from slowstep.record.recorder import Recorder
 AS_IS = 0
 # Steps before a training posts the plan.
 LEAD_IN = 20
-BUSY = {"late_stacks", "unsettled-block"}
 
 
 class Samples(Dataset[torch.Tensor]):
@@ -76,6 +75,10 @@ class Walked:
         """What became of an arm, one state after the other."""
         return [note["state"] for note in self.notes if note["arm"] == arm]
 
+    def became(self, arm: int = 1) -> list[str]:
+        """The same, each state once: what an arm did is said after each of its blocks."""
+        return list(dict.fromkeys(self.states(arm)))
+
     def given(self, arm: int, lead_in: int = LEAD_IN) -> list[Any]:
         """The batches that the script got in an arm's steps, those included in which it settled, where it kept all of them."""
         # The first step that is recorded follows the one in which the plan was posted.
@@ -88,14 +91,19 @@ class Walked:
 
     def effect(self, arm: int = 1) -> tuple[int, dict[str, Any]]:
         """How often an arm changed something, and its facts."""
-        (note,) = [note for note in self.notes if note["arm"] == arm and note["state"] == "effect"]
+        *_, note = [note for note in self.notes if note["arm"] == arm and note["state"] == "effect"]
         return note["effect"], note["facts"]
 
     @property
-    def faults(self) -> dict[str, int]:
-        """What was counted, without what a busy machine causes."""
+    def health(self) -> dict[str, int]:
+        """What was counted as lost or doubtful."""
         lines = [json.loads(line) for path in self.folder.glob("*.jsonl") for line in path.read_text().splitlines()]
-        return {line["name"]: line["count"] for line in lines if line["kind"] == "health" and line["name"] not in BUSY}
+        return {line["name"]: line["count"] for line in lines if line["kind"] == "health" and line["name"] != "late_stacks"}
+
+    @property
+    def faults(self) -> dict[str, int]:
+        """The same without what a busy machine causes."""
+        return {name: count for name, count in self.health.items() if name != "unsettled-block"}
 
     def step_ns(self, arm: int) -> float:
         """The mean of an arm's counted steps."""

@@ -132,7 +132,7 @@ class Blocks:
         else:
             self._counted += 1
         self._arms.each_step(self._arm)
-        # What an arm that has just been given up would go on to record is the training as it is.
+        # What is left of the block of an arm that has failed would be the training as it is, under the arm's name.
         if self._counted >= self._steps or not self._arms.is_alive(self._arm):
             return self._next(at_ns)
         return True

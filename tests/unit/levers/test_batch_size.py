@@ -82,7 +82,7 @@ def test_a_size_that_needs_more_memory_than_there_is_is_a_data_point(tmp_path: P
 
     came = walked(tmp_path, loader())
 
-    assert came.states() == ["not applicable"]
+    assert came.became() == ["not applicable"]
     assert "steps of 8 samples would need about" in came.reason()
     assert came.reason().endswith("out of memory is to be expected")
 
@@ -104,7 +104,7 @@ def test_a_size_that_needs_more_memory_than_there_is_is_a_data_point(tmp_path: P
 def test_a_size_that_cannot_be_changed_is_refused(made: Any, reason: str, tmp_path: Path) -> None:
     came = walked(tmp_path, made())
 
-    assert came.states() == ["not applicable"]
+    assert came.became() == ["not applicable"]
     assert came.reason() == reason
 
 
@@ -142,7 +142,7 @@ def test_a_script_that_has_trained_on_a_smaller_last_batch_can_take_others(tmp_p
 
     came = walked(tmp_path, loader(Samples(42)))
 
-    assert came.states() == ["ready", "effect"]
+    assert came.became() == ["ready", "effect"]
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,7 @@ def test_with_a_warm_cache_nothing_comes_from_storage(workers: int, folder: Path
 
     came = walked(tmp_path, "warm-cache", Files(folder), num_workers=workers)
 
-    assert came.states() == ["ready", "effect"], came.notes
+    assert came.became() == ["ready", "effect"], came.notes
     effect, facts = came.effect()
     assert effect >= 10
     assert facts["own_storage_bytes"] > FILE_BYTES / 2
@@ -102,7 +102,7 @@ def test_files_that_are_cached_already_cannot_be_warmed(folder: Path, tmp_path: 
 
     came = walked(tmp_path, "warm-cache", Files(folder), num_workers=1)
 
-    assert came.states() == ["not applicable"]
+    assert came.became() == ["not applicable"]
     assert came.reason() == "nothing is read from storage: what the loader reads is in the page cache already"
 
 
@@ -112,7 +112,7 @@ def test_with_a_cold_cache_everything_comes_from_storage(folder: Path, tmp_path:
 
     came = walked(tmp_path, "cold-cache", Files(folder), num_workers=2)
 
-    assert came.states() == ["ready", "effect"], came.notes
+    assert came.became() == ["ready", "effect"], came.notes
     facts = came.effect()[1]
     assert facts["own_storage_bytes"] == 0
     assert facts["storage_bytes"] > 0.9 * FILE_BYTES
@@ -126,7 +126,7 @@ def test_a_file_that_stays_open_stays_cached(folder: Path, tmp_path: Path) -> No
     came = walked(tmp_path, "cold-cache", files, num_workers=1)
     os.close(files.handle)
 
-    assert came.states() == ["not applicable"]
+    assert came.became() == ["not applicable"]
     assert came.reason().startswith("its files stay in the page cache")
 
 
@@ -141,7 +141,7 @@ def test_files_that_come_from_storage_already_cannot_be_made_cold(folder: Path, 
 def test_data_that_comes_from_no_file_cannot_be_made_cold(tmp_path: Path) -> None:
     came = walked(tmp_path, "cold-cache", torch.zeros(400, 4), num_workers=1)
 
-    assert came.states() == ["not applicable"]
+    assert came.became() == ["not applicable"]
     assert came.reason().startswith("its files stay in the page cache")
 
 

@@ -134,7 +134,7 @@ def test_no_lever_changes_what_the_script_sees_of_any_loader(kind: str, tmp_path
         assert set(epochs) == {LENGTH}
     for arm, lever in enumerate(LEVERS, start=1):
         expected = ["not applicable"] if lever in REFUSED.get(kind, set()) else ["ready", "effect"]
-        assert (lever, walked.states(arm)) == (lever, expected), walked.notes
+        assert (lever, walked.became(arm)) == (lever, expected), walked.notes
     counted = Counter(walked.steps.arm[~walked.steps.settling].tolist())
-    assert counted == {arm: 6 * BLOCKS.count(arm) for arm in range(7) if walked.states(arm) != ["not applicable"]}
+    assert counted == {arm: 6 * BLOCKS.count(arm) for arm in range(7) if walked.became(arm) != ["not applicable"]}
     assert torch_attributes() == before

@@ -116,7 +116,7 @@ def test_batches_that_would_fill_the_memory_are_not_kept(tmp_path: Path, monkeyp
 
     walked = mocked(tmp_path, lambda script: script.train(loader()), blocks=[0, 1, 0])
 
-    assert walked.states() == ["not applicable"]
+    assert walked.became() == ["not applicable"]
     assert "18 batches take" in walked.reason()
 
 
@@ -128,7 +128,7 @@ def test_batches_that_cannot_be_copied_are_not_kept(tmp_path: Path, monkeypatch:
 
     walked = mocked(tmp_path, lambda script: script.train(loader()), blocks=[0, 1, 0])
 
-    assert walked.states() == ["not applicable"]
+    assert walked.became() == ["not applicable"]
     assert walked.reason() == "its batches cannot be copied: TypeError: there is one of these only"
 
 
@@ -139,7 +139,7 @@ def test_a_training_without_a_loader_has_none_to_mock(tmp_path: Path) -> None:
 
     walked = mocked(tmp_path, train, blocks=[0, 1, 0])
 
-    assert walked.states() == ["not applicable"]
+    assert walked.became() == ["not applicable"]
     assert walked.reason() == "no torch DataLoader feeds the training"
 
 
@@ -168,7 +168,7 @@ def test_a_loader_that_another_thread_reads_is_left_alone(tmp_path: Path) -> Non
 
     walked = mocked(tmp_path, train, blocks=[0, 1, 0])
 
-    assert walked.states() == ["not applicable"]
+    assert walked.became() == ["not applicable"]
     assert walked.reason() == "another thread than the training's reads the loader"
 
 

@@ -132,7 +132,7 @@ def test_persistent_workers_stay_and_the_own_ones_are_started_anew(tmp_path: Pat
 def test_a_worker_that_fails_in_the_middle_ends_its_arm_and_not_the_script(tmp_path: Path) -> None:
     came = walked(tmp_path, "workers=3", [0, 1, 0, 1, 0], steps=20, dataset=Makers(fails_from=60), num_workers=1)
 
-    assert came.states() == ["ready", "failed"]
+    assert came.became() == ["ready", "failed"]
     assert came.reason() == "RuntimeError: ValueError: no such sample"
     assert workers_seen(came, AS_IS) == {1.0}
 
@@ -143,13 +143,13 @@ def test_a_worker_that_dies_in_the_middle_ends_its_arm_and_not_the_script(tmp_pa
 
     came = walked(tmp_path, "workers=3", [0, 1, 0], steps=20, dataset=Makers(fails_from=60, how="die"), num_workers=1)
 
-    assert came.states() == ["ready", "failed"]
+    assert came.became() == ["ready", "failed"]
 
 
 def test_workers_that_fail_from_the_first_batch_on_are_never_asked(tmp_path: Path) -> None:
     came = walked(tmp_path, "workers=3", [0, 1, 0], dataset=Makers(fails_from=0), num_workers=1)
 
-    assert came.states() == ["not applicable"]
+    assert came.became() == ["not applicable"]
     assert came.reason() == "its first batch fails: ValueError: no such sample"
 
 
@@ -168,7 +168,7 @@ def test_workers_that_cannot_be_started_a_second_time_are_refused(tmp_path: Path
     came = walk(tmp_path / "r", plan_of(["workers=2"], [0, 1, 0]), train)
 
     assert came.done
-    assert came.states() == ["not applicable"]
+    assert came.became() == ["not applicable"]
     assert "cannot be started a second time" in came.reason()
     assert "pickle" in came.reason()
 
@@ -189,7 +189,7 @@ def test_a_second_loader_needs_room(room: str, reason: str, tmp_path: Path, monk
 
     came = walked(tmp_path, "workers=2", [0, 1, 0], num_workers=1)
 
-    assert came.states() == ["not applicable"]
+    assert came.became() == ["not applicable"]
     assert reason in came.reason()
 
 
@@ -212,7 +212,7 @@ def test_a_lever_without_a_meaning_is_refused(
 
     came = walked(tmp_path, lever, [0, 1, 0], num_workers=workers)
 
-    assert came.states() == ["not applicable"]
+    assert came.became() == ["not applicable"]
     assert came.reason() == reason
 
 
@@ -220,7 +220,7 @@ def test_a_lever_without_a_meaning_is_refused(
 def test_a_number_that_cannot_be_meant_is_said(lever: str, tmp_path: Path) -> None:
     came = walked(tmp_path, lever, [0, 1, 0], num_workers=1)
 
-    assert came.states() == ["failed"]
+    assert came.became() == ["failed"]
     assert "takes a whole number of at least" in came.reason()
 
 
@@ -260,7 +260,7 @@ def test_a_lever_can_be_asked_for_once_in_an_arm(tmp_path: Path) -> None:
     )
 
     assert came.done
-    assert came.states() == ["ready", "failed"]
+    assert came.became() == ["ready", "failed"]
     assert came.reason() == "RuntimeError: two levers of one arm give the training its input"
 
 
