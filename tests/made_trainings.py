@@ -60,10 +60,11 @@ class Walked:
     folder: Path
     done: bool = False
     batches: list[Any] = field(default_factory=list)
+    pid: int = field(default_factory=os.getpid)
 
     @property
     def steps(self) -> Steps:
-        (path,) = self.folder.glob(f"{os.getpid()}-*.rec")
+        (path,) = self.folder.glob(f"{self.pid}-*.rec")
         return StepReader(path).read()
 
     @property

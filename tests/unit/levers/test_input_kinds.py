@@ -100,6 +100,7 @@ REFUSED = {
     "a stream": {"prefetch=3", "persistent-workers", "batch-size=8"},
     "a stream with persistent workers": {"persistent-workers"},
 }
+QUICK = {"in the training's process", "two workers, shuffled"}
 UNEVEN = {"a stream", "a stream with workers", "a stream with persistent workers"}
 
 
@@ -120,7 +121,7 @@ def torch_attributes() -> list[Any]:
     return [single._next_data, multi._next_data, multi._reset, torchs.DataLoader._get_iterator, torchs.DataLoader.__iter__]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [kind if kind in QUICK else pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS])
 def test_no_lever_changes_what_the_script_sees_of_any_loader(kind: str, tmp_path: Path) -> None:
     loader, epochs = KINDS[kind](), list[int]()
     before = torch_attributes()
@@ -138,3 +139,83 @@ def test_no_lever_changes_what_the_script_sees_of_any_loader(kind: str, tmp_path
     counted = Counter(walked.steps.arm[~walked.steps.settling].tolist())
     assert counted == {arm: 6 * BLOCKS.count(arm) for arm in range(7) if walked.became(arm) != ["not applicable"]}
     assert torch_attributes() == before
+
+
+def test_a_loader_made_anew_for_each_epoch_is_fed_too(tmp_path: Path) -> None:
+    epochs: list[int] = []
+
+    def train(script: Script) -> None:
+        more = True
+        while more:
+            count = 0
+            for count, batch in enumerate(made(num_workers=1)(), start=1):  # noqa: B007 - of a whole epoch
+                if not (more := script.step(batch)):
+                    break
+            else:
+                epochs.append(count)
+
+    walked = walk(tmp_path / "r", plan_of(["mock-loader", "workers=2"], [0, 1, 2, 0, 1, 2], steps=15), train)
+
+    assert walked.done
+    assert walked.faults == {}
+    assert set(epochs) == {LENGTH}
+    assert [walked.became(arm) for arm in (1, 2)] == [["ready", "effect"]] * 2
+
+
+@pytest.mark.slow
+def test_a_script_that_asks_for_batches_one_by_one_gets_as_many_as_ever(tmp_path: Path) -> None:
+    """`next(iterator)` raises into a script that is told of the end of an epoch where it does not expect it."""
+    loader = made(num_workers=2)()
+
+    def train(script: Script) -> None:
+        while True:
+            iterator = iter(loader)
+            for _ in range(len(loader)):
+                if not script.step(next(iterator)):
+                    return
+
+    walked = walk(tmp_path / "r", plan_of(["mock-loader", "workers=1", "batch-size=2"], [0, 1, 2, 3] * 3, steps=9), train)
+
+    assert walked.done
+    assert walked.faults == {}
+    assert [walked.became(arm) for arm in (1, 2, 3)] == [["ready", "effect"]] * 3
+
+
+@pytest.mark.slow
+def test_a_loop_that_is_left_early_begins_a_new_epoch(tmp_path: Path) -> None:
+    loader = made(num_workers=1)()
+
+    def train(script: Script) -> None:
+        more = True
+        while more:
+            for count, batch in enumerate(loader, start=1):
+                if not (more := script.step(batch)) or count == 7:
+                    break
+
+    walked = walk(tmp_path / "r", plan_of(["mock-loader", "workers=2"], [0, 1, 2, 0, 2, 1], steps=12), train)
+
+    assert walked.done
+    assert walked.faults == {}
+    assert walked.effect(2)[1]["epoch_changes"] >= 2
+
+
+@pytest.mark.slow
+def test_two_iterators_of_one_loader_are_two(tmp_path: Path) -> None:
+    """A script may read its loader twice at a time: while one iterator is in use it is not handed out a second time."""
+    loader = made(num_workers=1)()
+    lengths: list[int] = []
+
+    def train(script: Script) -> None:
+        while True:
+            count = 0
+            for first, second in zip(loader, loader, strict=True):
+                count += 1
+                if not script.step(torch.cat([first, second])):
+                    return
+            lengths.append(count)
+
+    walked = walk(tmp_path / "r", plan_of(["workers=2", "mock-loader"], [1, 0, 2, 1, 0, 2], steps=15), train)
+
+    assert walked.done
+    assert walked.faults == {}
+    assert set(lengths) == {LENGTH}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import multiprocessing
 import os
 import threading
@@ -16,7 +17,20 @@ from torch.utils.data import DataLoader, Dataset, SequentialSampler, get_worker_
 from made_trainings import AS_IS, Samples, Script, Walked, loader, plan_of, walk
 from slowstep.levers import _rebuilt
 from slowstep.levers._rebuilt import again
+from slowstep.record.lever import DEMAND, NUMERICS, ORDER, Lever
+from slowstep.registry import discover
 
+INPUT = {
+    "mock-loader",
+    "constant-batch",
+    "workers",
+    "prefetch",
+    "pin-memory",
+    "persistent-workers",
+    "batch-size",
+    "warm-cache",
+    "cold-cache",
+}
 TWICE = [AS_IS, 1, 1, AS_IS]
 
 
@@ -277,3 +291,21 @@ def test_a_loader_is_built_again_without_its_constructor() -> None:
     assert (second.num_workers, second.prefetch_factor, second.timeout) == (0, None, 0)
     assert (made.num_workers, made.prefetch_factor, made.timeout) == (2, 2, 3)
     assert len(list(second)) == 1024
+
+
+def test_all_levers_of_input_say_what_they_change() -> None:
+    levers = discover("slowstep.levers", "LEVER")
+    changes = {name: lever.changes for name, lever in levers.items() if isinstance(lever, Lever) and name in INPUT}
+
+    assert set(changes) == INPUT
+    assert all(ORDER in changed for changed in changes.values())
+    assert {name for name, changed in changes.items() if DEMAND in changed} == {"workers", "pin-memory", "batch-size"}
+    assert {name for name, changed in changes.items() if NUMERICS in changed} == {"batch-size"}
+
+
+@pytest.mark.parametrize("name", sorted(INPUT))
+def test_each_is_explained_in_the_fixed_form(name: str) -> None:
+    text = importlib.import_module(f"slowstep.levers.{name.replace('-', '_')}").__doc__ or ""
+
+    headings = [line.removesuffix(":") for line in text.splitlines() if line.endswith(":") and not line.startswith(" ")]
+    assert headings == ["What it changes", "What it answers", "When it has no meaning", "How it is undone"]
