@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from made_trainings import AS_IS, Walked, plan_of
@@ -161,8 +162,12 @@ def test_input_can_be_changed_under_every_framework(framework: str, server: Serv
     assert walked.faults == {}
     assert [walked.became(arm) for arm in (1, 2, 3)] == [["ready", "effect"]] * 3, walked.notes
     steps = walked.steps
-    counted = {arm: set(steps.samples[(steps.arm == arm) & ~steps.settling].tolist()) for arm in range(4)}
-    assert counted == {AS_IS: {4}, 1: {4}, 2: {4}, 3: {8}}
-    # One worker makes a batch in 16 ms and more, which is all of a step.
-    assert walked.gain(1) > 2
-    assert 1.4 < walked.gain(2) < 2.6
+    # Some ask for a batch ahead: two in an epoch's first step, and none in its last, which is known too.
+    for arm, size in ((AS_IS, 4), (1, 4), (2, 4), (3, 8)):
+        samples = set(steps.samples[(steps.arm == arm) & ~steps.settling].tolist())
+        assert size in samples
+        assert samples <= {0, size, 2 * size}
+    # One worker makes a batch in 16 ms and more, which is nearly all of a step.
+    own, mocked = (float(np.median(steps.ns[(steps.arm == arm) & ~steps.settling])) for arm in (AS_IS, 1))
+    assert own > 15e6
+    assert mocked < own / 2

@@ -64,10 +64,10 @@ def _length(own: Any) -> int | None:
     try:
         if has_indices(own):
             return len(own._index_sampler)
-        told = own._IterableDataset_len_called
+        told: int | None = own._IterableDataset_len_called
         if told is None or not own._auto_collation:
             return told
-        size = own._index_sampler.batch_size
+        size: int = own._index_sampler.batch_size
         return told // size if own._drop_last else math.ceil(told / size)
     except Exception:
         # Whatever the __len__ of a sampler raises, or its absence.

@@ -78,7 +78,7 @@ class Feed:
         if not self._changes and self._undo is not None:
             self._undo()
             self._undo = None
-            if (own := self.training.iterator) is not None:
+            if (own := self._own_now()) is not None:
                 Stream(own, self.receive).release()
             _feeds.pop(self.training, None)
 
@@ -101,9 +101,13 @@ class Feed:
         if self._giver is not change:
             return
         self._giver, self._taken, self._own, self._wanted = None, 0, None, 1
-        own = self.training.iterator
+        own = self._own_now()
         if own is not None and not self._epochs.is_over(own):
             self._take_up(Stream(own, self.receive))
+
+    def _own_now(self) -> Any:
+        """The loader's own iterator, if it can be touched: where a recording ends this is another thread, and the training may be in it."""
+        return self.training.iterator if threading.get_ident() == self.training.thread else None
 
     def is_giving(self, change: InputChange) -> bool:
         """Whether the batches come from it now."""

@@ -29,8 +29,9 @@ class Training:
         self._fed: Counter[int] = Counter()
         self._loaders: dict[int, weakref.ref[Any]] = {}
         self._starts: Counter[int] = Counter()
-        # By iterator: its loader's key, and the loader itself, which a script need not hold (`for batch in DataLoader(...)`).
-        self._loader_of: weakref.WeakKeyDictionary[Any, tuple[int, Any]] = weakref.WeakKeyDictionary()
+        self._loader_of: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        # Loaders by their iterators: a script need not hold them (`for batch in DataLoader(...)`).
+        self._held: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
         self._last_read: weakref.ref[Any] | None = None
         self._iterator: weakref.ref[Any] | None = None
         self._asked = self._after_updates = 0
@@ -45,14 +46,16 @@ class Training:
             self._loaders[key] = weakref.ref(loader)
             self._fed.pop(key, None)
             self._starts[key] = 0
-        # A loader with persistent workers holds its iterator, and both would live for ever.
-        self._loader_of[iterator] = key, None if getattr(loader, "_iterator", None) is iterator else loader
+        self._loader_of[iterator] = key
         self._starts[key] += 1
+        # One with persistent workers holds its iterator itself, and both would live for ever.
+        if getattr(loader, "_iterator", None) is not iterator:
+            self._held[iterator] = loader
 
     def requested(self, iterator: Any) -> bool:
         """An iterator is asked for a batch, on this thread. Returns whether it is the training thread's first since its update."""
         self._last_read = weakref.ref(iterator)
-        if self.is_input(iterator):
+        if self._loader_of.get(iterator) is not None and self.is_input(iterator):
             self._iterator = self._last_read
         first = self._is_after_update and threading.get_ident() == self.thread
         if first:
@@ -74,8 +77,8 @@ class Training:
         self._after_updates += 1
         self._is_after_update = True
         read = None if self._last_read is None else self._last_read()
-        if read is not None and (known := self._loader_of.get(read)) is not None:
-            self._fed[known[0]] += 1
+        if read is not None and (loader := self._loader_of.get(read)) is not None:
+            self._fed[loader] += 1
         return True
 
     @property
@@ -112,5 +115,5 @@ class Training:
 
     def is_input(self, iterator: Any) -> bool:
         """Whether an iterator is one of the training loader's own, and not one that somebody else (a lever, a validation) reads."""
-        known, loader = self._loader_of.get(iterator), self.loader
-        return known is not None and loader is not None and known[0] == id(loader)
+        loader = self.loader
+        return loader is not None and self._loader_of.get(iterator) == id(loader)
