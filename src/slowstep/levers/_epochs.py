@@ -57,7 +57,7 @@ class Epochs:
 
 def has_indices(own: Any) -> bool:
     """Whether its batches are made of a sampler's indices, which can be begun anew; a stream ends where its data ends."""
-    return own.__dict__.get("_dataset_kind") == _MAP_STYLE
+    return bool(own.__dict__.get("_dataset_kind") == _MAP_STYLE)
 
 
 def _length(own: Any) -> int | None:
