@@ -132,7 +132,8 @@ class Blocks:
         else:
             self._counted += 1
         self._arms.each_step(self._arm)
-        if self._counted >= self._steps:
+        # What is left of the block of an arm that has failed would be the training as it is, under the arm's name.
+        if self._counted >= self._steps or not self._arms.is_alive(self._arm):
             return self._next(at_ns)
         return True
 

@@ -28,7 +28,10 @@ class Training:
         # Loaders by the key of the object: how often they were read last before an update.
         self._fed: Counter[int] = Counter()
         self._loaders: dict[int, weakref.ref[Any]] = {}
+        self._starts: Counter[int] = Counter()
         self._loader_of: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        # Loaders by their iterators: a script need not hold them (`for batch in DataLoader(...)`).
+        self._held: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
         self._last_read: weakref.ref[Any] | None = None
         self._iterator: weakref.ref[Any] | None = None
         self._asked = self._after_updates = 0
@@ -38,8 +41,16 @@ class Training:
     def started(self, loader: Any, iterator: Any) -> None:
         """A loader was asked for an iterator."""
         key = id(loader)
-        self._loaders[key] = weakref.ref(loader)
+        if (known := self._loaders.get(key)) is None or known() is not loader:
+            # An id is used again once its object is gone.
+            self._loaders[key] = weakref.ref(loader)
+            self._fed.pop(key, None)
+            self._starts[key] = 0
         self._loader_of[iterator] = key
+        self._starts[key] += 1
+        # One with persistent workers holds its iterator itself, and both would live for ever.
+        if getattr(loader, "_iterator", None) is not iterator:
+            self._held[iterator] = loader
 
     def requested(self, iterator: Any) -> bool:
         """An iterator is asked for a batch, on this thread. Returns whether it is the training thread's first since its update."""
@@ -87,8 +98,15 @@ class Training:
 
     @property
     def loader(self) -> Any:
-        """The torch DataLoader that was read last before most updates; None where none was."""
-        return self._loaders[self._fed.most_common(1)[0][0]]() if self._fed else None
+        """The torch DataLoader that was read last before most updates, of those that are still there; None where none was."""
+        # A script may make a new one for each epoch.
+        return next((loader for key, _ in self._fed.most_common() if (loader := self._loaders[key]()) is not None), None)
+
+    @property
+    def starts(self) -> int:
+        """How often an iterator of that loader was asked for: once an epoch."""
+        loader = self.loader
+        return 0 if loader is None else self._starts[id(loader)]
 
     @property
     def iterator(self) -> Any:
