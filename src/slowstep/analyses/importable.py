@@ -12,9 +12,9 @@ MAIN = "__main__"
 def import_name(function: str, file: str | None, facts: ProcessFacts) -> str | None:
     """`module:function` of a function by its qualified name and its file, in the process of these facts.
 
-    None where it has no such name: functions inside functions, code that was typed, files outside of all folders for modules.
+    None where it has no such name: lambdas, code that was typed, files outside of all folders for modules.
     """
-    named = all(part.isidentifier() for part in function.split("."))
+    named = all(part.isidentifier() or part == "<locals>" for part in function.split("."))
     module = _module(PurePath(file), facts) if named and file is not None else None
     return None if module is None else f"{module}:{function}"
 

@@ -47,16 +47,15 @@ class Untried:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Chosen:
-    """What is tried, in the order of the arms from the third on, and what is not."""
+    """What is tried, in the order of the arms, and what is not."""
 
     choices: tuple[Choice, ...]
     untried: tuple[Untried, ...]
 
     @property
     def arms(self) -> tuple[Arm, ...]:
-        """The arms of the plan: as it is, the A/A control, and one for each choice."""
-        levers = (Arm(name=choice.name, levers=(choice.spec,)) for choice in self.choices)
-        return (Arm(name="as-is"), Arm(name="as-is again"), *levers)
+        """An arm for each choice; those without levers come before them in the plan."""
+        return tuple(Arm(name=choice.name, levers=(choice.spec,)) for choice in self.choices)
 
 
 def choose_named(findings: Sequence[Row], levers: Mapping[str, Lever]) -> Chosen:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import msgspec
 
@@ -20,7 +20,12 @@ from slowstep.record.format import EXPERIMENT_FILE
 # Version 1: the first.
 VERSION: Final = 1
 
-EndedBy = Literal["precision", "budget", "script ended", "plan done", "interrupted", "never trained", "nothing to try", "killed"]
+# `Outcome.ended_by`, or why there is none: RUNNING stands there for as long as nobody knows.
+RUNNING: Final = "killed"
+NOTHING_TO_TRY: Final = "nothing to try"
+SCRIPT_ENDED: Final = "script ended"
+INTERRUPTED: Final = "interrupted"
+NEVER_TRAINED: Final = "never trained"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,10 +40,10 @@ class Place:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Experiment:
-    """`precision` is the width that an interval should have, as a share of its value; `reached` the widest of all in the end.
+    """`choices` are those of the plan's arms, after the two without levers. `precision` is the width that an interval should have.
 
     `until_ns` (CLOCK_MONOTONIC) is where the recording for the diagnosis ends, None where all of it is for that. `floor_ns` is what the
-    receipt of a batch costs a step that has its batches ready. `ended_by` "killed" stands there while the experiment runs.
+    receipt of a batch costs a step that has its batches ready.
     """
 
     choices: tuple[Choice, ...]
@@ -48,7 +53,7 @@ class Experiment:
     place: Place
     until_ns: int | None = None
     floor_ns: float = 0.0
-    ended_by: EndedBy = "killed"
+    ended_by: str = RUNNING
     exit_code: int | None = None
     numerics: dict[str, dict[str, Any]] = field(default_factory=dict)
     version: int = VERSION

@@ -110,7 +110,9 @@ def _bound(m: Measurements, queued: float) -> _Cause | None:
             Evidence(name="cores at its start", value=before, unit="cores"),
             Evidence(name="the fewest of a loader's worker", value=m.machine.worker_cores, unit="cores"),
         ),
-        fix=Fix(text="os.sched_setaffinity(0, range(os.cpu_count())) after the imports; unset GOMP_CPU_AFFINITY, KMP_AFFINITY and OMP_PROC_BIND"),
+        fix=Fix(
+            text="os.sched_setaffinity(0, range(os.cpu_count())) after the imports; unset GOMP_CPU_AFFINITY, KMP_AFFINITY and OMP_PROC_BIND"
+        ),
     )
 
 

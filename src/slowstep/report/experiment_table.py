@@ -1,0 +1,132 @@
+"""What was tried, as a table: for every lever its predicted and measured gain and the verdict; below it how far to trust the whole."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from rich.cells import cell_len
+
+from slowstep.units import UNKNOWN, format_duration, format_ratio, format_ratio_interval, format_share
+
+if TYPE_CHECKING:
+    from slowstep.report.canvas import Canvas
+    from slowstep.report.document import ExperimentFacts, ExperimentRow, IntervalRow, Report
+
+_GAIN_CELLS: Final = 18
+_VERDICT_CELLS: Final = 18
+_SHORTEST_NAME: Final = 12
+_INDENT: Final = 2
+_LABEL_CELLS: Final = 11
+_VERDICT_STYLE: Final = {"proved": "bold green", "refuted": "bold red", "upper bound": "bold"}
+_ROLE: Final = {"fix": "for {}", "bound": "the most that a fix of {} gains", "other": "beside {}"}
+_CHANGES: Final = {"order": "data come in another order: throughput only", "numerics": "changes the numerics"}
+
+
+def draw_experiments(canvas: Canvas, report: Report) -> None:
+    """Draw the table, and what is said of all of it; nothing where no experiment was made."""
+    facts = report["run"].get("experiment")
+    if facts is None:
+        return
+    rows = [row for row in report["experiments"] if row["state"] != "untried"]
+    canvas.blank()
+    if rows:
+        _draw_head(canvas)
+    for row in rows:
+        _draw_row(canvas, row)
+    _draw_untried(canvas, [row for row in report["experiments"] if row["state"] == "untried"])
+    _draw_facts(canvas, facts)
+
+
+def _name_cells(canvas: Canvas) -> int:
+    return max(canvas.width - 2 * _GAIN_CELLS - _VERDICT_CELLS - 2, _SHORTEST_NAME)
+
+
+def _draw_head(canvas: Canvas) -> None:
+    names = "what was tried".ljust(_name_cells(canvas))
+    _draw_cells(canvas, names, "predicted", "measured", "verdict", styles=("bold", "bold", "bold"))
+
+
+def _draw_cells(canvas: Canvas, name: str, predicted: str, measured: str, verdict: str, *, styles: tuple[str, str, str]) -> None:
+    left, middle, right = styles
+    room = canvas.width - _name_cells(canvas) - 2 * _GAIN_CELLS - 2
+    canvas.line(
+        (_cell(canvas, name, _name_cells(canvas)), left),
+        " ",
+        _cell(canvas, predicted, _GAIN_CELLS),
+        (_cell(canvas, measured, _GAIN_CELLS), middle),
+        " ",
+        (canvas.cut(verdict, room), right),
+    )
+
+
+def _cell(canvas: Canvas, text: str, cells: int) -> str:
+    text = canvas.cut(text, cells - 1)
+    return text + " " * (cells - cell_len(text))
+
+
+def _draw_row(canvas: Canvas, row: ExperimentRow) -> None:
+    name = row["lever"] or "nothing changed"
+    if row["state"] == "measured":
+        verdict = row["verdict"] or ""
+        cells = (_interval(row["predicted"]), _interval(row["gain"]), verdict)
+        _draw_cells(canvas, name, *cells, styles=("", "bold", _VERDICT_STYLE.get(verdict, "")))
+    else:
+        _draw_cells(canvas, name, _interval(row["predicted"]), "", row["state"], styles=("", "", "yellow"))
+    said = _said(row)
+    if said:
+        canvas.prose(canvas.glyphs.separator.join(said), indent=_INDENT, hang=_INDENT, style="dim")
+
+
+def _said(row: ExperimentRow) -> list[str]:
+    """What must stand beside the numbers of a row."""
+    said = [_ROLE[row["role"]].format(row["rule"])] if row["role"] in _ROLE and row["rule"] else []
+    if row["reason"] is not None:
+        said.append(f"{'because ' if row['state'] == 'not applicable' else ''}{row['reason']}")
+    if row["below"] is not None:
+        said.append(f"a gain below {format_share(row['below'])} would not show")
+    if row["state"] == "measured" and row["lever"] is not None and row["effect"] == 0:
+        said.append("the lever never changed anything")
+    if row["used"] == "corrected":
+        said.append("without waiting for a core, which others took")
+    changes = [text for kind, text in _CHANGES.items() if kind in row["changes"]]
+    if row["changes_numerics"] and _CHANGES["numerics"] not in changes:
+        changes.append(_CHANGES["numerics"])
+    numerics = row["numerics"] or {}
+    return [*said, *changes, *([numerics["says"]] if numerics.get("says") else [])]
+
+
+def _interval(interval: IntervalRow | None) -> str:
+    if interval is None:
+        return ""
+    low, high = interval["low"], interval["high"]
+    if low is None or high is None:
+        return format_ratio(interval["value"])
+    return format_ratio_interval(interval["value"], low, high)
+
+
+def _draw_untried(canvas: Canvas, rows: list[ExperimentRow]) -> None:
+    """Findings and levers that nothing tried, by the reason."""
+    reasons: dict[str, list[str]] = {}
+    for row in rows:
+        what = row["lever"] or row["rule"] or ""
+        reasons.setdefault(row["reason"] or UNKNOWN, []).append(what)
+    text = "; ".join(f"{', '.join(names)} ({reason})" for reason, names in reasons.items())
+    if text:
+        canvas.prose(text, label="Not tried".ljust(_LABEL_CELLS), label_style="dim")
+
+
+def _draw_facts(canvas: Canvas, facts: ExperimentFacts) -> None:
+    if facts["steps_per_block"] is not None:
+        took = "" if facts["took_s"] is None else f"{format_duration(facts['took_s'] * 1e9)} "
+        reached = UNKNOWN if facts["reached"] is None else format_share(facts["reached"])
+        text = f"{took}in blocks of {facts['steps_per_block']} steps, seed {facts['seed']}; gains known to within {reached}"
+        canvas.prose(f"{text} (asked for {format_share(facts['precision'])}), ended by: {facts['ended_by']}", label=_label("Tried"))
+    else:
+        canvas.prose(f"nothing was measured, ended by: {facts['ended_by']}", label=_label("Tried"))
+    if facts["trustworthy"] is False:
+        canvas.prose("NO: without any lever the training seemed to change, so other gains may be chance too", label=_label("Trust"))
+    canvas.prose(facts["sandbox"]["claims"], label=_label("Sandbox"), label_style="dim", style="dim")
+
+
+def _label(text: str) -> str:
+    return text.ljust(_LABEL_CELLS)
