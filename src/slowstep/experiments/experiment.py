@@ -42,8 +42,8 @@ class Place:
 class Experiment:
     """`choices` are those of the plan's arms, after the two without levers. `precision` is the width that an interval should have.
 
-    `until_ns` (CLOCK_MONOTONIC) is where the recording for the diagnosis ends, None where all of it is for that. `floor_ns` is what the
-    receipt of a batch costs a step that has its batches ready.
+    `until_ns` (CLOCK_MONOTONIC) is where the recording for the diagnosis ends, None where all of it is for that. `floor_ns` is what
+    receiving batches costs a step.
     """
 
     choices: tuple[Choice, ...]

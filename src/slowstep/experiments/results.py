@@ -24,8 +24,8 @@ Note = Mapping[str, Any]
 FIRST: Final = CONTROL + 1
 # Others take so much of the machine that wall times are doubtful (design: "busy").
 BUSY_FROM: Final = 0.20
-# What gives out batches in place of the loader, and takes the receipt of a batch away with its making.
-MOCKS: Final = ("mock-loader", "constant-batch")
+# What a lever notes that gives out batches in place of the loader: the receipt of a batch, in ns, that it takes away with the making.
+FLOOR: Final = "floor_ns"
 
 ONLY_WALL: Final = "others left the machine alone"
 UNKNOWN_LOAD: Final = "what others took of the machine is not known"
@@ -38,7 +38,7 @@ UNCORRECTED: Final = "others took {share:.0%} of the machine, and how long the t
 class Result:
     """One arm: how it went, what was estimated and judged of it, how often its lever changed something, and what else that measured."""
 
-    choice: Choice | None
+    choice: Choice
     state: State
     reason: str | None = None
     estimate: Estimate | None = None
@@ -75,15 +75,19 @@ def find_results(
     foreign_share: float | None,
 ) -> Results:
     """Estimate and judge every arm. `predicted_lows` are the low ends of the findings' predicted gains, by rule."""
-    changes = [_changes(choice, levers) for choice in experiment.choices]
-    estimates = estimate(steps, plan, floors=floors(experiment), corrected=corrected_arms(experiment.choices, levers, foreign_share))
+    changes, noted = [_changes(choice, levers) for choice in experiment.choices], _by_arm(notes)
+    estimates = estimate(
+        steps,
+        plan,
+        floors=floors(noted, experiment.floor_ns),
+        corrected=corrected_arms(experiment.choices, levers, foreign_share),
+    )
     lows = {
         arm: predicted_lows[choice.rule]
         for arm, choice in enumerate(experiment.choices, FIRST)
         if choice.role != "other" and choice.rule in predicted_lows
     }
     judgements = judge_all(estimates, lows)
-    noted = _by_arm(notes)
     results = [
         _result(choice, changes[at], estimates.get(arm), judgements.get(arm), noted.get(arm, ()), foreign_share)
         for at, (arm, choice) in enumerate(enumerate(experiment.choices, FIRST))
@@ -92,9 +96,13 @@ def find_results(
     return Results(control=control, trustworthy=None if control is None else is_trustworthy(control), results=tuple(results))
 
 
-def floors(experiment: Experiment) -> dict[int, float]:
-    """Ns per step that are added to the arms whose input is mocked: receiving a batch that lies ready costs time in any case."""
-    return {arm: experiment.floor_ns for arm, choice in enumerate(experiment.choices, FIRST) if choice.spec.name in MOCKS}
+def floors(noted: Mapping[int, Sequence[Note]], otherwise_ns: float) -> dict[int, float]:
+    """Ns per step that are added to the arms whose input is mocked: receiving a batch that lies ready costs time in any case.
+
+    Where none was seen to lie ready, it is what receipts took in the lead-in.
+    """
+    facts = {arm: _facts(notes) for arm, notes in noted.items()}
+    return {arm: otherwise_ns if each[FLOOR] is None else max(float(each[FLOOR]), 0.0) for arm, each in facts.items() if FLOOR in each}
 
 
 def corrected_arms(choices: Sequence[Choice], levers: Mapping[str, Lever], foreign_share: float | None) -> frozenset[int]:
@@ -131,6 +139,12 @@ def _by_arm(notes: Iterable[Note]) -> dict[int, list[Note]]:
     return found
 
 
+def _facts(notes: Sequence[Note]) -> dict[str, Any]:
+    """What an arm's levers measured, by their last word."""
+    found = next((note.get("facts") for note in reversed(notes) if note.get("state") == "effect"), None)
+    return dict(found) if isinstance(found, dict) else {}
+
+
 def _result(
     choice: Choice,
     changes: tuple[str, ...],
@@ -151,7 +165,7 @@ def _result(
         judgement=judgement,
         why=None if found is None else _why(found, changes, foreign_share),
         effect=int(effects[-1].get("effect") or 0) if effects else None,
-        facts=dict(effects[-1].get("facts") or {}) if effects else {},
+        facts=_facts(notes),
         changes=changes,
     )
 

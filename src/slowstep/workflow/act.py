@@ -13,7 +13,7 @@ from slowstep.experiments.executor import Ending, Executor, Progress
 from slowstep.experiments.experiment import INTERRUPTED, NEVER_TRAINED, NOTHING_TO_TRY, RUNNING, SCRIPT_ENDED, Experiment, Place, save
 from slowstep.experiments.outcome import Interim
 from slowstep.experiments.plan import Plan
-from slowstep.experiments.results import corrected_arms, floors
+from slowstep.experiments.results import corrected_arms
 from slowstep.experiments.runner import run
 from slowstep.record.lever import Lever, Spec
 from slowstep.report.json import write
@@ -127,7 +127,6 @@ class Act:
             precision=wanted.precision,
             budget_s=wanted.budget_s,
             on_progress=lambda interim: self._tell_experiment(plan, interim),
-            floors=floors(self._experiment),
             corrected=corrected_arms(chosen.choices, self._levers, self._foreign_share(report)),
         )
         self._keep(ended_by=outcome.ended_by)

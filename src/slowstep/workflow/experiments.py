@@ -78,7 +78,6 @@ def _results(experiment: Experiment, recorded: Recorded | None, findings: Mappin
 
 def _row(result: Result, experiment: Experiment, findings: Mapping[str, Any]) -> ExperimentRow:
     choice, found, judgement = result.choice, result.estimate, result.judgement
-    assert choice is not None
     row: ExperimentRow = {
         **_NOTHING,
         "lever": choice.name,
