@@ -46,8 +46,6 @@ class Arms:
         """Switch to an arm; where that fails the arm is given up, and the training is as it was. Returns which arm is on."""
         self._left = self._on
         self._each(self._on, lambda change: change.off())
-        # Each time, because a training under experiment is killed in the middle.
-        self.say_effect(self._left)
         self._on = arm
         self._each(arm, lambda change: change.on())
         if not self.is_alive(arm):
@@ -75,13 +73,9 @@ class Arms:
     def say_effect(self, arm: int) -> None:
         """Note how often an arm's levers have changed something, and what else they measured."""
         changes = self._changes[arm] or []
-        if not changes:
-            return
-        try:
+        if changes:
             facts = {name: value for change in changes for name, value in change.facts().items()}
-        except Exception as error:
-            facts = {"not known": f"{type(error).__name__}: {error}"}
-        self._note(arm, "effect", effect=sum(change.effect for change in changes), facts=facts)
+            self._note(arm, "effect", effect=sum(change.effect for change in changes), facts=facts)
 
     def _prepared(self, arm: int, specs: list[dict[str, Any]], levers: dict[str, object]) -> list[Change] | None:
         made: list[Change] = []
