@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from slowstep.experiments.design import common_period
 
-# What holds less of the time does not move a gain that anybody would act on.
-_PERIODIC_SHARE: Final = 0.01
+# What holds less of the time does little to a block that has one of it more or less: whole blocks of a long period would cost more rounds.
+_PERIODIC_SHARE: Final = 0.05
 # Periods are means of what was seen: one that is no whole number was not regular.
 _REGULAR: Final = 0.05
 # A block that holds several periods whole may last so long: with longer ones there are too few of them.
