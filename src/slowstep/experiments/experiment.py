@@ -70,7 +70,12 @@ def load(folder: Path) -> Experiment | None:
     """The experiment of a recording; None where it is a plain one. Raises UnreadableInput for a file that is damaged, or newer."""
     path = folder / EXPERIMENT_FILE
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Experiment)
+        found = msgspec.json.decode(path.read_bytes(), type=Experiment)
+        if found.version <= VERSION:
+            return found
+        raise UnreadableInput(
+            f"{path} was written by a newer slowstep (version {found.version}, this one reads {VERSION}): upgrade slowstep."
+        )
     except FileNotFoundError:
         return None
     except (OSError, msgspec.MsgspecError) as error:

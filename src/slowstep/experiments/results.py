@@ -11,7 +11,7 @@ from slowstep.experiments.choose import Choice
 from slowstep.experiments.design import CONTROL
 from slowstep.experiments.experiment import Experiment
 from slowstep.experiments.intervals import Interval
-from slowstep.experiments.judging import Judgement, is_trustworthy, judge_all
+from slowstep.experiments.judging import Judgement, is_trustworthy, judge_all, refuted_under
 from slowstep.experiments.plan import Plan
 from slowstep.experiments.readings import Steps
 from slowstep.experiments.stats import Estimate, estimate
@@ -113,9 +113,13 @@ def corrected_arms(choices: Sequence[Choice], levers: Mapping[str, Lever], forei
     return frozenset({CONTROL} | arms)
 
 
-def bound_of(verdict: str | None) -> str | None:
-    """What a lever that does more than the fix says of the fix: that it gains is no proof for the fix."""
-    return "upper bound" if verdict == "proved" else verdict
+def verdict_on_bound(judgement: Judgement, predicted_low: float | None) -> str:
+    """What a lever that does more than the fix says of the fix: that it gains is no proof for it, that it gains less than predicted is one
+    against it.
+    """
+    if judgement.verdict == "proved" and judgement.interval.high >= refuted_under(predicted_low):
+        return "upper bound"
+    return "refuted" if judgement.verdict == "proved" else judgement.verdict
 
 
 def finite(interval: Interval | None) -> dict[str, float | None] | None:

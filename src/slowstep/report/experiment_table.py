@@ -18,7 +18,7 @@ _SHORTEST_NAME: Final = 12
 _INDENT: Final = 2
 _LABEL_CELLS: Final = 11
 _VERDICT_STYLE: Final = {"proved": "bold green", "refuted": "bold red", "upper bound": "bold"}
-_ROLE: Final = {"fix": "for {}", "bound": "the most that a fix of {} gains", "other": "beside {}"}
+_ROLE: Final = {"fix": "for {}", "bound": "bounds {}", "other": "for {}, too"}
 _CHANGES: Final = {"order": "data come in another order: throughput only", "numerics": "changes the numerics"}
 
 
@@ -37,25 +37,30 @@ def draw_experiments(canvas: Canvas, report: Report) -> None:
     _draw_facts(canvas, facts)
 
 
+def draw_proofs(canvas: Canvas, report: Report) -> None:
+    """Say below the verdict which of the findings were proved and refuted, a line each."""
+    for row in report["experiments"]:
+        if row["role"] == "fix" and row["verdict"] in ("proved", "refuted"):
+            text = f" {row['rule']}: {_interval(row['gain'])} by {row['lever']}"
+            canvas.line((row["verdict"].upper(), _VERDICT_STYLE[row["verdict"]]), canvas.cut(text, canvas.width - len(row["verdict"])))
+
+
 def _name_cells(canvas: Canvas) -> int:
-    return max(canvas.width - 2 * _GAIN_CELLS - _VERDICT_CELLS - 2, _SHORTEST_NAME)
+    return max(canvas.width - 2 * _GAIN_CELLS - _VERDICT_CELLS, _SHORTEST_NAME)
 
 
 def _draw_head(canvas: Canvas) -> None:
-    names = "what was tried".ljust(_name_cells(canvas))
-    _draw_cells(canvas, names, "predicted", "measured", "verdict", styles=("bold", "bold", "bold"))
+    _draw_cells(canvas, "what was tried", "predicted", "measured", "verdict", styles=("bold", "bold", "bold"))
 
 
 def _draw_cells(canvas: Canvas, name: str, predicted: str, measured: str, verdict: str, *, styles: tuple[str, str, str]) -> None:
     left, middle, right = styles
-    room = canvas.width - _name_cells(canvas) - 2 * _GAIN_CELLS - 2
+    names = _name_cells(canvas)
     canvas.line(
-        (_cell(canvas, name, _name_cells(canvas)), left),
-        " ",
+        (_cell(canvas, name, names), left),
         _cell(canvas, predicted, _GAIN_CELLS),
         (_cell(canvas, measured, _GAIN_CELLS), middle),
-        " ",
-        (canvas.cut(verdict, room), right),
+        (canvas.cut(verdict, canvas.width - names - 2 * _GAIN_CELLS), right),
     )
 
 
@@ -65,14 +70,15 @@ def _cell(canvas: Canvas, text: str, cells: int) -> str:
 
 
 def _draw_row(canvas: Canvas, row: ExperimentRow) -> None:
-    name = row["lever"] or "nothing changed"
-    if row["state"] == "measured":
-        verdict = row["verdict"] or ""
-        cells = (_interval(row["predicted"]), _interval(row["gain"]), verdict)
-        _draw_cells(canvas, name, *cells, styles=("", "bold", _VERDICT_STYLE.get(verdict, "")))
-    else:
-        _draw_cells(canvas, name, _interval(row["predicted"]), "", row["state"], styles=("", "", "yellow"))
-    said = _said(row)
+    name, said = row["lever"] or "nothing (control)", _said(row)
+    if cell_len(name) >= _name_cells(canvas):
+        # A line of its own, and beside the numbers what it was tried for.
+        canvas.line(canvas.cut(name, canvas.width))
+        name = " " * _INDENT + (said.pop(0) if row["role"] in _ROLE and row["rule"] else "")
+    is_measured = row["state"] == "measured"
+    verdict = (row["verdict"] or "") if is_measured else row["state"]
+    styles = ("", "bold", _VERDICT_STYLE.get(verdict, "") if is_measured else "yellow")
+    _draw_cells(canvas, name, _interval(row["predicted"]), _interval(row["gain"]), verdict, styles=styles)
     if said:
         canvas.prose(canvas.glyphs.separator.join(said), indent=_INDENT, hang=_INDENT, style="dim")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -79,19 +80,24 @@ class Act:
         say: Callable[[str], None],
         phase: Phase,
         limits: Limits | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._executor, self._wanted, self._levers = executor, wanted, levers
         self._say, self._phase, self._limits = say, phase, limits or Limits()
+        self._clock, self._sleep = clock, sleep
         self._reason: str | None = None
         self._experiment = Experiment(
             choices=(), untried=(), precision=wanted.precision, budget_s=wanted.budget_s, place=place, ended_by=SCRIPT_ENDED
         )
 
     def run(self) -> Ended:
-        """Make it. Raises CommandNotStarted where the command cannot be started."""
+        """Make it. Raises CommandNotStarted where the command cannot be started: nothing is left of it then."""
+        self._executor.start()
         try:
-            self._executor.start()
-            self._go_on(lead_in(self._executor, self._diagnose, self._tell_lead_in, limits=self._limits))
+            self._go_on(
+                lead_in(self._executor, self._diagnose, self._tell_lead_in, limits=self._limits, clock=self._clock, sleep=self._sleep)
+            )
         except KeyboardInterrupt:
             self._keep(ended_by=INTERRUPTED)
         finally:
@@ -128,6 +134,8 @@ class Act:
             budget_s=wanted.budget_s,
             on_progress=lambda interim: self._tell_experiment(plan, interim),
             corrected=corrected_arms(chosen.choices, self._levers, self._foreign_share(report)),
+            clock=self._clock,
+            sleep=self._sleep,
         )
         self._keep(ended_by=outcome.ended_by)
 

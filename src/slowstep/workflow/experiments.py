@@ -10,7 +10,7 @@ from typing import Any
 from slowstep.experiments.choose import Untried
 from slowstep.experiments.experiment import Experiment, load
 from slowstep.experiments.known_levers import known_levers
-from slowstep.experiments.results import Result, Results, bound_of, find_results, finite
+from slowstep.experiments.results import Result, Results, find_results, finite, verdict_on_bound
 from slowstep.record.lever import NUMERICS
 from slowstep.report.document import ExperimentFacts, ExperimentRow, HealthRow
 from slowstep.workflow.experiment_readings import Recorded, read_experiment
@@ -94,7 +94,8 @@ def _row(result: Result, experiment: Experiment, findings: Mapping[str, Any]) ->
     }
     if found is None or judgement is None:
         return row
-    verdict = bound_of(judgement.verdict) if choice.role == "bound" else judgement.verdict
+    low = None if row["predicted"] is None else row["predicted"]["low"]
+    verdict = verdict_on_bound(judgement, low) if choice.role == "bound" else judgement.verdict
     row |= {  # type: ignore[typeddict-item]
         "gain": finite(judgement.interval),
         "wall": finite(found.wall),

@@ -43,7 +43,6 @@ class LeadIn:
 
     how: How
     report: Report | None
-    until_ns: int
     reason: str | None = None
 
 
@@ -53,25 +52,30 @@ def lead_in(
     tell: Callable[[Progress, Limits], None],
     *,
     limits: Limits | None = None,
-    clock_ns: Callable[[], int] = time.monotonic_ns,
+    clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> LeadIn:
     """Wait until the diagnosis has enough, or a limit. `diagnose` makes the report of what was recorded until a time."""
-    limits, began_ns = limits or Limits(), clock_ns()
-    look_at_s, found = 0.0, None
+    limits, began_s = limits or Limits(), clock()
+    look_at_s = 0.0
+
+    def diagnosed(how: How) -> LeadIn:
+        return _diagnosed(how, diagnose, int(clock() * 1e9))
+
     while True:
         progress = executor.poll()
         tell(progress, limits)
         trained_s = progress.training_s if progress.updates else None
         if not progress.alive:
-            return _diagnosed("ended", diagnose, clock_ns())
+            return diagnosed("ended")
         if trained_s is None:
-            if (clock_ns() - began_ns) / 1e9 > limits.start_s:
-                return LeadIn(how="never trained", report=None, until_ns=clock_ns(), reason=f"no update was seen in {limits.start_s:.0f} s")
+            if clock() - began_s > limits.start_s:
+                reason = f"no training step was seen in {limits.start_s:.0f} s"
+                return LeadIn(how="never trained", report=None, reason=reason)
         elif trained_s >= limits.most_s:
-            return _diagnosed("limit", diagnose, clock_ns())
+            return diagnosed("limit")
         elif progress.updates >= limits.updates and trained_s >= max(limits.enough_s, look_at_s):
-            found = _diagnosed("enough", diagnose, clock_ns())
+            found = diagnosed("enough")
             if found.report is not None and (_has_whole_periods(found.report) or trained_s >= limits.periods_s):
                 return found
             # Diagnosing takes processor time from the training: not again before there is half as much more.
@@ -81,9 +85,9 @@ def lead_in(
 
 def _diagnosed(how: How, diagnose: Callable[[int], Report], until_ns: int) -> LeadIn:
     try:
-        return LeadIn(how=how, report=diagnose(until_ns), until_ns=until_ns)
+        return LeadIn(how=how, report=diagnose(until_ns))
     except NothingRecorded as error:
-        return LeadIn(how=how, report=None, until_ns=until_ns, reason=str(error))
+        return LeadIn(how=how, report=None, reason=str(error))
 
 
 def _has_whole_periods(report: Report) -> bool:
