@@ -70,7 +70,10 @@ def write_steps(
 ) -> None:
     """What the training's process writes while it walks a plan, from a time on."""
     at_ns, records, drawn = from_ns, [], random.Random(0)
+    gone = {note["arm"] for note in notes if note["state"] == "not applicable"}
     for block, arm in enumerate(plan.blocks[: rounds * len(plan.arms)]):
+        if arm in gone:
+            continue
         for step in range(plan.steps + 1):
             ns = int(step_ms / gains.get(arm, 1.0) * drawn.uniform(1 - spread, 1 + spread) * MS) + int(delay_ms * MS)
             flags = fmt.SETTLING if step == 0 else 0

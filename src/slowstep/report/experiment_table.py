@@ -14,12 +14,13 @@ if TYPE_CHECKING:
 
 _GAIN_CELLS: Final = 18
 _VERDICT_CELLS: Final = 18
-_SHORTEST_NAME: Final = 12
+_TABLE_FROM: Final = 72
 _INDENT: Final = 2
+_CONTROL: Final = "nothing (control)"
 _LABEL_CELLS: Final = 11
 _VERDICT_STYLE: Final = {"proved": "bold green", "refuted": "bold red", "upper bound": "bold"}
 _ROLE: Final = {"fix": "for {}", "bound": "bounds {}", "other": "for {}, too"}
-_CHANGES: Final = {"order": "data come in another order: throughput only", "numerics": "changes the numerics"}
+_CHANGES: Final = {"order": "throughput only: data in another order", "numerics": "changes the numerics"}
 
 
 def draw_experiments(canvas: Canvas, report: Report) -> None:
@@ -29,10 +30,13 @@ def draw_experiments(canvas: Canvas, report: Report) -> None:
         return
     rows = [row for row in report["experiments"] if row["state"] != "untried"]
     canvas.blank()
-    if rows:
+    if canvas.width < _TABLE_FROM:
+        for row in rows:
+            _draw_as_text(canvas, row)
+    elif rows:
         _draw_head(canvas)
-    for row in rows:
-        _draw_row(canvas, row)
+        for row in rows:
+            _draw_row(canvas, row)
     _draw_untried(canvas, [row for row in report["experiments"] if row["state"] == "untried"])
     _draw_facts(canvas, facts)
 
@@ -46,7 +50,7 @@ def draw_proofs(canvas: Canvas, report: Report) -> None:
 
 
 def _name_cells(canvas: Canvas) -> int:
-    return max(canvas.width - 2 * _GAIN_CELLS - _VERDICT_CELLS, _SHORTEST_NAME)
+    return canvas.width - 2 * _GAIN_CELLS - _VERDICT_CELLS
 
 
 def _draw_head(canvas: Canvas) -> None:
@@ -69,8 +73,19 @@ def _cell(canvas: Canvas, text: str, cells: int) -> str:
     return text + " " * (cells - cell_len(text))
 
 
+def _draw_as_text(canvas: Canvas, row: ExperimentRow) -> None:
+    """A row for a narrow page."""
+    verdict = row["verdict"] if row["state"] == "measured" else row["state"]
+    gains = [f"{name} {_interval(row[key])}" for name, key in (("measured", "gain"), ("predicted", "predicted")) if row[key] is not None]  # type: ignore[literal-required]
+    canvas.prose(", ".join([*filter(None, [verdict]), *gains, *_said(row)]), label=f"{row['lever'] or _CONTROL}:", hang=_INDENT)
+
+
 def _draw_row(canvas: Canvas, row: ExperimentRow) -> None:
-    name, said = row["lever"] or "nothing (control)", _said(row)
+    name, said = row["lever"] or _CONTROL, _said(row)
+    if row["state"] != "measured" and row["predicted"] is None:
+        canvas.edges([(name, "")], [(row["state"], "yellow")])
+        _draw_said(canvas, said)
+        return
     if cell_len(name) >= _name_cells(canvas):
         # A line of its own, and beside the numbers what it was tried for.
         canvas.line(canvas.cut(name, canvas.width))
@@ -79,6 +94,10 @@ def _draw_row(canvas: Canvas, row: ExperimentRow) -> None:
     verdict = (row["verdict"] or "") if is_measured else row["state"]
     styles = ("", "bold", _VERDICT_STYLE.get(verdict, "") if is_measured else "yellow")
     _draw_cells(canvas, name, _interval(row["predicted"]), _interval(row["gain"]), verdict, styles=styles)
+    _draw_said(canvas, said)
+
+
+def _draw_said(canvas: Canvas, said: list[str]) -> None:
     if said:
         canvas.prose(canvas.glyphs.separator.join(said), indent=_INDENT, hang=_INDENT, style="dim")
 
