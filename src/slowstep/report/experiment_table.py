@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 _GAIN_CELLS: Final = 18
 _VERDICT_CELLS: Final = 18
 _TABLE_FROM: Final = 72
+# The design's "busy".
+_BUSY_FROM: Final = 0.20
 _INDENT: Final = 2
 _CONTROL: Final = "nothing (control)"
 _LABEL_CELLS: Final = 11
@@ -107,12 +109,13 @@ def _said(row: ExperimentRow) -> list[str]:
     said = [_ROLE[row["role"]].format(row["rule"])] if row["role"] in _ROLE and row["rule"] else []
     if row["reason"] is not None:
         said.append(f"{'because ' if row['state'] == 'not applicable' else ''}{row['reason']}")
-    if row["below"] is not None:
-        said.append(f"a gain below {format_share(row['below'])} would not show")
+    if row["verdict"] == "cannot distinguish":
+        is_known = row["below"] is not None and row["below"] < 1
+        said.append(f"a gain below {format_share(row['below'])} would not show" if is_known else "too few blocks, or too uneven ones")
     if row["state"] == "measured" and row["lever"] is not None and row["effect"] == 0:
         said.append("the lever never changed anything")
     if row["used"] == "corrected":
-        said.append("without waiting for a core, which others took")
+        said.append("without waiting for cores that others took")
     changes = [text for kind, text in _CHANGES.items() if kind in row["changes"]]
     if row["changes_numerics"] and _CHANGES["numerics"] not in changes:
         changes.append(_CHANGES["numerics"])
@@ -143,14 +146,29 @@ def _draw_untried(canvas: Canvas, rows: list[ExperimentRow]) -> None:
 def _draw_facts(canvas: Canvas, facts: ExperimentFacts) -> None:
     if facts["steps_per_block"] is not None:
         took = "" if facts["took_s"] is None else f"{format_duration(facts['took_s'] * 1e9)} "
-        reached = UNKNOWN if facts["reached"] is None else format_share(facts["reached"])
-        text = f"{took}in blocks of {facts['steps_per_block']} steps, seed {facts['seed']}; gains known to within {reached}"
-        canvas.prose(f"{text} (asked for {format_share(facts['precision'])}), ended by: {facts['ended_by']}", label=_label("Tried"))
+        each = f"{facts['steps_per_block']} step{'s' * (facts['steps_per_block'] != 1)}"
+        canvas.prose(
+            f"{took}in blocks of {each}, seed {facts['seed']}; {_reached(facts)}; ended by: {facts['ended_by']}", label=_label("Tried")
+        )
     else:
         canvas.prose(f"nothing was measured, ended by: {facts['ended_by']}", label=_label("Tried"))
+    foreign = facts["foreign_share"]
+    if foreign is not None and foreign >= _BUSY_FROM:
+        busy = (
+            f"others used {format_share(foreign)} of the cores meanwhile: levers that need more cores, as workers do, gain less than alone"
+        )
+        canvas.prose(busy, label=_label("Busy"), label_style="yellow")
     if facts["trustworthy"] is False:
         canvas.prose("NO: without any lever the training seemed to change, so other gains may be chance too", label=_label("Trust"))
     canvas.prose(facts["sandbox"]["claims"], label=_label("Sandbox"), label_style="dim", style="dim")
+
+
+def _reached(facts: ExperimentFacts) -> str:
+    """How well the gains are known."""
+    asked = f"asked for {format_share(facts['precision'])}"
+    if facts["reached"] is None or facts["reached"] >= 1:
+        return f"not every gain is known ({asked})"
+    return f"gains known to within {format_share(facts['reached'])} ({asked})"
 
 
 def _label(text: str) -> str:

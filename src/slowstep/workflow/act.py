@@ -123,7 +123,8 @@ class Act:
     def _try_out(self, report: Report, chosen: Chosen) -> None:
         pace, wanted = find_pace(report), self._wanted
         plan = make_plan(chosen.arms, seed=wanted.seed, step_ms=pace.step_ms, period_steps=pace.period_steps, budget_s=wanted.budget_s)
-        self._say(f"Tries {', '.join(choice.name for choice in chosen.choices)} in blocks of {plan.steps} steps (seed {plan.seed})")
+        each = f"{plan.steps} step{'s' * (plan.steps != 1)}"
+        self._say(f"Tries {', '.join(choice.name for choice in chosen.choices)} in blocks of {each} (seed {plan.seed})")
         for doubt in doubts(plan, step_ms=pace.step_ms, period_steps=pace.period_steps, budget_s=wanted.budget_s):
             self._say(doubt)
         self._keep(floor_ns=receipt_ns(report), ended_by=RUNNING)
