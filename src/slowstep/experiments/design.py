@@ -1,0 +1,103 @@
+"""The design of an experiment: which arms, in which order, in blocks of how many steps. Pure.
+
+Blocks are interleaved, so that what drifts meets all arms alike: a round has every arm once, in an order drawn for that round. The order
+is also what makes the statistics right: whatever the noise is, and however neighbouring steps resemble each other, which arm of a round it
+hits is chance (randomised complete blocks; Fisher, The Design of Experiments, 1935, ch. IV).
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from slowstep.experiments.plan import Arm, Plan
+
+AS_IS: Final = 0
+# Without levers too: what it "gains" is what the experiment takes for a gain where there is none.
+CONTROL: Final = 1
+MIN_ROUNDS: Final = 8
+# Short blocks beat long ones: on a real trace the mean of blocks of 1 or 5 steps was as sure as that of blocks of 20 with twice the steps,
+# and at least one step in a block is lost to the change of arms. Where steps are short that loss is made small by longer blocks.
+FEWEST_STEPS: Final = 5
+SHORTEST_BLOCK_MS: Final = 50.0
+# Steps that are lost at a change of arms: the first always, after an input was mocked some more.
+SETTLING_STEPS: Final = 2
+# What a plan holds at most: an experiment that is not precise after so many rounds will not be.
+MOST_ROUNDS: Final = 400
+# Arms may be so much faster than the training as it is that the plan would be done before the budget is spent.
+SPARE_ROUNDS: Final = 3
+
+
+def schedule(arm_count: int, rounds: int, seed: int) -> tuple[int, ...]:
+    """Indices of arms in the order of their blocks: `rounds` rounds, each with every arm once in an order of its own."""
+    draw = random.Random(seed)
+    return tuple(arm for _ in range(rounds) for arm in draw.sample(range(arm_count), arm_count))
+
+
+def common_period(periods: Iterable[int]) -> int:
+    """The fewest steps in which each of these periods is whole; 1 where there are none."""
+    return math.lcm(*periods)
+
+
+def block_steps(step_ms: float, period_steps: int = 1, *, most: int | None = None) -> int:
+    """Counted steps of a block: a whole number of periods, so that what comes every so many steps is in every block equally often.
+
+    `most` is what the budget leaves. A period that is longer is given up: its events then fall on the arms by chance, see `doubts`.
+    """
+    steps = max(FEWEST_STEPS, math.ceil(SHORTEST_BLOCK_MS / step_ms))
+    if most is None:
+        return _whole(steps, period_steps)
+    if period_steps > most:
+        return max(1, min(steps, most))
+    return min(_whole(steps, period_steps), most // period_steps * period_steps)
+
+
+def make_plan(arms: Sequence[Arm], *, seed: int, step_ms: float, period_steps: int = 1, budget_s: float) -> Plan:
+    """The plan for these arms with levers; as-is and the control come before them. It is longer than the budget: whoever runs it stops.
+
+    Raises ValueError for an arm without levers, and for a step or a budget of no length.
+    """
+    if any(not arm.levers for arm in arms):
+        raise ValueError("as-is and the control are added here: every other arm needs a lever")
+    if min(step_ms, budget_s) <= 0:
+        raise ValueError(f"a step of {step_ms} ms and a budget of {budget_s} s: both must be longer than nothing")
+    count = len(arms) + 2
+    steps = block_steps(step_ms, period_steps, most=_most_steps(count, step_ms, budget_s))
+    wanted = math.ceil(SPARE_ROUNDS * budget_s / round_seconds(count, steps, step_ms))
+    rounds = min(max(wanted, MIN_ROUNDS), MOST_ROUNDS)
+    controls = (Arm(name="as-is"), Arm(name="control"))
+    return Plan(seed=seed, steps=steps, arms=(*controls, *arms), blocks=schedule(count, rounds, seed))
+
+
+def round_seconds(arm_count: int, steps: int, step_ms: float) -> float:
+    """Seconds that a round takes at the speed of the training as it is."""
+    return arm_count * (steps + SETTLING_STEPS) * step_ms / 1000
+
+
+def doubts(plan: Plan, *, step_ms: float, period_steps: int = 1, budget_s: float) -> tuple[str, ...]:
+    """What this plan cannot do within its budget, each a sentence with what to do."""
+    count = len(plan.arms)
+    found = []
+    if plan.steps % period_steps:
+        needed = MIN_ROUNDS * round_seconds(count, period_steps, step_ms)
+        found.append(
+            f"something comes back every {period_steps} steps, more than a block of {plan.steps} steps holds: it falls on the arms "
+            f"by chance, and a gain from it shows late or not at all. Whole periods need --budget {math.ceil(needed)}s, or fewer levers"
+        )
+    if (needed := MIN_ROUNDS * round_seconds(count, plan.steps, step_ms)) > budget_s:
+        found.append(
+            f"{MIN_ROUNDS} rounds of {count} arms take about {math.ceil(needed)} s, and the budget is {budget_s:g} s: nothing can be "
+            f"proved in it. Give --budget {math.ceil(needed)}s, or fewer levers"
+        )
+    return tuple(found)
+
+
+def _most_steps(arm_count: int, step_ms: float, budget_s: float) -> int:
+    """Steps of a block with which the fewest rounds fit into the budget."""
+    return max(1, int(budget_s * 1000 / (MIN_ROUNDS * arm_count * step_ms)) - SETTLING_STEPS)
+
+
+def _whole(steps: int, period: int) -> int:
+    return math.ceil(steps / period) * period

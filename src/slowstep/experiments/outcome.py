@@ -1,0 +1,55 @@
+"""How an experiment stands, and how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from slowstep.experiments.executor import Ending
+from slowstep.experiments.readings import Steps
+from slowstep.experiments.stats import Estimate
+
+EndedBy = Literal[
+    "precision",
+    "budget",
+    "plan done",
+    "script ended",
+    "interrupted",
+    "never trained",
+    "not taken up",
+    "stood still",
+    "cut short",
+    "no lever left",
+]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Interim:
+    """How it stands: seconds since the plan was taken up, rounds of which something was measured, estimates so far."""
+
+    seconds: float
+    rounds: int
+    estimates: Mapping[int, Estimate]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Outcome:
+    """What was found. Arms that failed, were not applicable, or have too few rounds have no estimate: `notes` say why.
+
+    `ended_by` is "not taken up" where the script did train, but came to no boundary after the plan was posted, "stood still" where it
+    stopped making steps, "cut short" where the executor had to end it (`ending.problem` says why), and "no lever left" where every arm with
+    levers failed or was not applicable.
+    """
+
+    estimates: Mapping[int, Estimate]
+    notes: tuple[dict[str, Any], ...]
+    ended_by: EndedBy
+    ending: Ending
+    steps: Steps
+    seconds: float
+
+    @property
+    def precision(self) -> float | None:
+        """The precision that was reached: that of the widest interval. None where nothing was measured."""
+        return max((e.gain.precision for e in self.estimates.values()), default=None)

@@ -1,0 +1,67 @@
+"""Runs an experiment to its end: posts the plan, looks at the steps while they come, stops, ends the training, and says what was found.
+
+Whatever happens - the script ends, hangs or never trains, somebody presses Ctrl-C - the training is ended, and what was measured until
+then is told.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping
+from typing import Final
+
+from slowstep.experiments.design import MIN_ROUNDS
+from slowstep.experiments.executor import Ending, Executor
+from slowstep.experiments.outcome import EndedBy, Interim, Outcome
+from slowstep.experiments.plan import Plan
+from slowstep.experiments.watch import Watch
+
+LOOK_S: Final = 0.5
+
+
+def run(
+    executor: Executor,
+    plan: Plan,
+    *,
+    precision: float = 0.05,
+    budget_s: float = 60.0,
+    min_rounds: int = MIN_ROUNDS,
+    on_progress: Callable[[Interim], None] | None = None,
+    floors: Mapping[int, float] | None = None,
+    corrected: Collection[int] = (),
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Outcome:
+    """Run a plan in a training that has been started, and end that training. `floors` and `corrected` are those of `estimate`.
+
+    It ends when the 95 % intervals of all arms that are left are narrower than `precision` (half the width, as a share: 0.05 is a factor of
+    1.05 either way) after at least `min_rounds` rounds, or after `budget_s` seconds since the training took the plan up.
+    """
+    watch = Watch(executor, plan, floors=floors, corrected=corrected, clock=clock)
+
+    def until_ended() -> EndedBy:
+        try:
+            executor.post(plan)
+            while True:
+                sleep(LOOK_S)
+                ended = watch.look(precision, budget_s, min_rounds)
+                if on_progress is not None:
+                    on_progress(watch.interim())
+                if ended is not None:
+                    return ended
+        except KeyboardInterrupt:
+            return "interrupted"
+
+    try:
+        ended_by = until_ended()
+    finally:
+        ending = _end(executor)
+    return watch.outcome(ended_by, ending)
+
+
+def _end(executor: Executor) -> Ending:
+    """End the training, and do so although somebody presses Ctrl-C once more meanwhile."""
+    try:
+        return executor.end()
+    except KeyboardInterrupt:
+        return executor.end()

@@ -1,0 +1,123 @@
+"""Looks at a running experiment: how far it is, how sure the gains are by now, and whether it is time to end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Final
+
+from slowstep.experiments.design import CONTROL
+from slowstep.experiments.executor import Ending, Executor, Progress
+from slowstep.experiments.judging import is_precise
+from slowstep.experiments.outcome import EndedBy, Interim, Outcome
+from slowstep.experiments.plan import Plan
+from slowstep.experiments.readings import Steps
+from slowstep.experiments.rounds import sum_rounds
+from slowstep.experiments.stats import Estimate, estimate
+from slowstep.record.format import PLAN_DONE, PLAN_TAKEN
+
+# A plan is taken up at the next boundary: so long a validation or a compilation may lie before it.
+TAKE_UP_S: Final = 60.0
+# A training that ends no step for so long, and for ten times its longest step, stands still.
+STILL_S: Final = 60.0
+STILL_STEPS: Final = 10
+# States of an arm, as its notes give them, after which it is not switched on again.
+_GONE: Final = ("not applicable", "failed")
+
+
+class Watch:
+    """One running experiment. Gains are estimated when a round is done and not at every look: it takes time from the training."""
+
+    def __init__(
+        self,
+        executor: Executor,
+        plan: Plan,
+        *,
+        floors: Mapping[int, float] | None,
+        corrected: Collection[int],
+        clock: Callable[[], float],
+    ) -> None:
+        self._executor, self._plan, self._clock = executor, plan, clock
+        self._floors, self._corrected = floors, corrected
+        self._posted_s = self._moved_s = self._looked_s = clock()
+        self._taken_s: float | None = None
+        self._steps = self._rounds = 0
+        self._longest_s = 0.0
+        self._estimates: dict[int, Estimate] = {}
+        self._gone: frozenset[int] = frozenset()
+
+    def look(self, precision: float, budget_s: float, min_rounds: int) -> EndedBy | None:
+        """Look once. Returns why it is time to end, None where it is not."""
+        progress = self._executor.poll()
+        self._looked_s = self._clock()
+        if progress.plan >= PLAN_TAKEN:
+            self._taken_s = self._looked_s if self._taken_s is None else self._taken_s
+            self._follow(self._executor.steps())
+        if self._measured() <= self._estimates.keys() and is_precise(self._estimates, precision, min_rounds=min_rounds):
+            return "precision"
+        return self._outside(progress) or self._within(budget_s)
+
+    def interim(self) -> Interim:
+        """How it stands."""
+        return Interim(seconds=self._seconds(), rounds=self._rounds, estimates=self._estimates)
+
+    def outcome(self, ended_by: EndedBy, ending: Ending) -> Outcome:
+        """What was found, from all steps that were written until the end."""
+        steps = self._executor.steps()
+        self._estimate(steps)
+        return Outcome(
+            estimates=self._estimates,
+            notes=tuple(self._executor.lever_notes()),
+            ended_by=ended_by,
+            ending=ending,
+            steps=steps,
+            seconds=self._seconds(),
+        )
+
+    def _outside(self, progress: Progress) -> EndedBy | None:
+        """Why the training gives no more steps."""
+        if progress.plan == PLAN_DONE:
+            return "plan done"
+        if progress.problem is not None:
+            return "cut short"
+        if not progress.alive:
+            return "script ended" if progress.updates else "never trained"
+        if self._taken_s is None and self._looked_s - self._posted_s > TAKE_UP_S:
+            return "not taken up" if progress.updates else "never trained"
+        return None
+
+    def _within(self, budget_s: float) -> EndedBy | None:
+        """Why no more are waited for."""
+        if self._taken_s is None:
+            return None
+        if self._seconds() >= budget_s:
+            return "budget"
+        if self._looked_s - self._moved_s > max(STILL_S, STILL_STEPS * self._longest_s):
+            return "stood still"
+        levers = {arm for arm in range(len(self._plan.arms)) if self._plan.arms[arm].levers}
+        return "no lever left" if levers and levers <= self._gone else None
+
+    def _follow(self, steps: Steps) -> None:
+        if len(steps.ns) > self._steps:
+            self._moved_s, self._longest_s = self._looked_s, float(steps.ns.max()) / 1e9
+            self._steps = len(steps.ns)
+        done = sum_rounds(steps, self._plan).done()
+        self._gone = self._given_up()
+        if done > self._rounds:
+            self._rounds = done
+            self._estimate(steps)
+
+    def _estimate(self, steps: Steps) -> None:
+        self._gone = self._given_up()
+        found = estimate(steps, self._plan, floors=self._floors, corrected=self._corrected)
+        # Which of its steps a lever that failed was still on in is not known.
+        self._estimates = {arm: of for arm, of in found.items() if arm not in self._gone}
+
+    def _given_up(self) -> frozenset[int]:
+        return frozenset(int(note["arm"]) for note in self._executor.lever_notes() if note.get("state") in _GONE)
+
+    def _measured(self) -> set[int]:
+        """The arms that there are to be measured."""
+        return set(range(CONTROL, len(self._plan.arms))) - self._gone
+
+    def _seconds(self) -> float:
+        return 0.0 if self._taken_s is None else self._looked_s - self._taken_s

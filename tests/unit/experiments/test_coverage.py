@@ -1,0 +1,79 @@
+"""Simulated experiments: intervals hold as often as they promise, and levers that do nothing are proved no more often than stated.
+
+The whole of it, with other methods beside, is benchmarks/coverage.py.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from fake_executor import FakeExecutor, FakeTraining
+from slowstep.analyses.periods import log_binomial_tail
+from slowstep.experiments.design import make_plan, schedule
+from slowstep.experiments.judging import is_trustworthy, judge_all
+from slowstep.experiments.plan import Arm, Plan
+from slowstep.experiments.runner import run
+from slowstep.experiments.stats import estimate
+from slowstep.record.lever import Spec
+
+# More of them are missed, where the stated share is the true one, in under one run of this test in a hundred.
+UNLIKELY = math.log(0.01)
+TRUE_GAINS = {2: 1.0, 3: 1.3, 4: 2.5}
+
+
+def _lever(number: int) -> Arm:
+    return Arm(name=f"lever {number}", levers=(Spec(name=f"lever-{number}"),))
+
+
+def _stalls(steps, rng):
+    """One step in a hundred takes four to a thousand times as long, in whatever arm it is."""
+    hit = rng.random(len(steps.ns)) < 0.01
+    steps.ns[hit] += (60e6 * (1 + rng.pareto(1.5, int(hit.sum())))).astype(np.int64)
+
+
+def _two_seconds_of_another_process(steps, rng):
+    begin = rng.integers(0, len(steps.ns) - 60)
+    steps.ns[begin : begin + 60] = (steps.ns[begin : begin + 60] * 2.5).astype(np.int64)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("disturb", [None, _stalls, _two_seconds_of_another_process])
+@pytest.mark.parametrize(("spread", "alike"), [(0.15, 0.5), (0.37, 0.78)])
+@pytest.mark.parametrize("rounds", [8, 20])
+def test_the_95_percent_interval_holds_the_true_gain(rounds, spread, alike, disturb):
+    missed = tries = 0
+    for seed in range(60):
+        arms = (Arm(name="as-is"), Arm(name="control"), *(_lever(i) for i in range(3)))
+        plan = Plan(seed=seed, steps=5, arms=arms, blocks=schedule(5, rounds, seed))
+        executor = FakeExecutor(FakeTraining(gains=TRUE_GAINS, spread=spread, alike=alike, seed=seed))
+        executor.post(plan)
+        executor.sleep(10_000.0)
+        steps = executor.steps()
+        if disturb is not None:
+            disturb(steps, np.random.default_rng(seed))
+        found = estimate(steps, plan)
+        # What disturbs costs every arm the same time: it has a gain of its own, which is one only where the lever's is.
+        levers = TRUE_GAINS if disturb is not _stalls else {2: 1.0}
+        missed += sum(not found[arm].wall.low <= gain <= found[arm].wall.high for arm, gain in levers.items())
+        tries += len(levers)
+
+    assert log_binomial_tail(missed, tries, 0.05) > UNLIKELY
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("gain", [1.0, 1.03])
+def test_six_levers_that_gain_nothing_of_worth_are_proved_in_no_more_than_the_stated_share_of_runs(gain):
+    proved = untrusted = 0
+    tries = 80
+    for seed in range(tries):
+        plan = make_plan([_lever(i) for i in range(6)], seed=seed, step_ms=20.0, budget_s=30.0)
+        executor = FakeExecutor(FakeTraining(gains=dict.fromkeys(range(2, 8), gain), spread=0.12, alike=0.5, seed=seed))
+        outcome = run(executor, plan, budget_s=30.0, clock=executor.clock, sleep=executor.sleep)
+        proved += any(judged.verdict == "proved" for judged in judge_all(outcome.estimates).values())
+        untrusted += not is_trustworthy(outcome.estimates[1])
+
+    assert log_binomial_tail(proved, tries, 0.025) > UNLIKELY
+    assert log_binomial_tail(untrusted, tries, 0.01) > UNLIKELY
