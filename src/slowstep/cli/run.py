@@ -14,9 +14,11 @@ from slowstep.cli.durations import parse_duration
 from slowstep.cli.run_report import RunReport
 from slowstep.cli.user_command import UserCommand, check_json_target
 from slowstep.errors import BadUsage, CommandNotStarted, SlowstepError
+from slowstep.experiments.plan import parse_spec
 from slowstep.record import format as contract
 from slowstep.record.command import resolve_command
 from slowstep.record.launch import RunOptions, launch
+from slowstep.record.lever import Spec
 from slowstep.record.place import find_place
 from slowstep.record.plain_run import run_plainly
 
@@ -61,12 +63,19 @@ def run(
         typer.Option("--capture", metavar="[=FIRST-LAST]", help=f"Profile a few steps with torch.profiler too ({USUAL_CAPTURE})."),
     ] = None,
     status: Annotated[bool, typer.Option("--status", help="Tell the progress on standard error.")] = False,
+    with_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--with", metavar="LEVER", help="Change the training, such as autocast=bf16: its results change too. May be repeated."
+        ),
+    ] = None,
 ) -> None:
     """Run a training command unchanged, record it, and say what makes it slow.
 
     Options of slowstep stand before the command; the exit code is the command's own.
     """
     seconds = _checked(for_, steps=steps, stop=stop, json=json)
+    levers = _levers(with_ or [])
     wanted = None if capture is None else _captured(capture)
     resolved = resolve_command(command, os.environ)
     place = find_place(os.environ)
@@ -85,6 +94,7 @@ def run(
         status=status,
         capture=wanted,
         place=place,
+        levers=levers,
     )
     report = RunReport(warmup=warmup, json_target=json, quiet=place is not None and not place.speaks)
     outcome = launch(resolved, options, os.environ, on_recorded=report.show)
@@ -102,6 +112,14 @@ def _checked(for_: str | None, *, steps: int | None, stop: bool, json: str | Non
     except SlowstepError as error:
         raise CommandNotStarted(str(error)) from error
     return seconds
+
+
+def _levers(texts: list[str]) -> tuple[Spec, ...]:
+    # One that does not exist is said in the report, and the training runs without it: so does one that has no meaning in it.
+    try:
+        return tuple(parse_spec(text) for text in texts)
+    except SlowstepError as error:
+        raise CommandNotStarted(str(error)) from error
 
 
 def _captured(text: str) -> tuple[int, int]:

@@ -48,5 +48,4 @@ def parse_spec(text: str) -> Spec:
 
 def spec_text(spec: Spec) -> str:
     """A Spec as it is written on a command line."""
-    value = "" if spec.value is None else f"={spec.value}"
-    return f"{spec.name}{value}" + (f":{_EVERY}{spec.every}" if spec.every > 1 else "")
+    return str(spec)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import atexit
+import json
 import os
 import sys
 import time
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from slowstep.record import _active, imports
 from slowstep.record import format as contract
@@ -42,6 +44,7 @@ def activated(just_imported: str | None = None, import_began_ns: int | None = No
         return None
     recorder.capture = _range(contract.ENV_CAPTURE)
     recorder.experiment = os.environ.get(contract.ENV_EXPERIMENT) == "1"
+    recorder.levers = _levers()
     # Every process that is forked from this one was started with it.
     recorder.introduce({"kind": "startup", "import_began_ns": import_began_ns, "activated_ns": time.monotonic_ns()})
     attach(recorder, just_imported)
@@ -125,6 +128,14 @@ def _is_complete(name: str) -> bool:
 def _range(name: str) -> tuple[int, int] | None:
     first, _, last = os.environ.get(name, "").partition("-")
     return (int(first), int(last)) if first.isdecimal() and last.isdecimal() else None
+
+
+def _levers() -> list[dict[str, Any]]:
+    try:
+        levers = json.loads(os.environ.get(contract.ENV_LEVERS) or "[]")
+    except ValueError:
+        return []
+    return [fields for fields in levers if isinstance(fields, dict)] if isinstance(levers, list) else []
 
 
 def _number(name: str) -> float | None:

@@ -32,7 +32,9 @@ class Arms:
 
     def are_ready(self) -> bool:
         """Whether every arm has seen what it needs."""
-        return all(self._is_ready(arm) for arm in range(len(self._changes)))
+        # Each is asked: what one starts when it is asked (workers) takes its time beside the others.
+        ready = [self._is_ready(arm) for arm in range(len(self._changes))]
+        return all(ready)
 
     def give_up_unready(self) -> None:
         """Give up the arms that are not ready; the others are, from now on, known to be."""
@@ -43,9 +45,13 @@ class Arms:
                 self._note(arm, "ready")
 
     def change_to(self, arm: int) -> int:
-        """Switch to an arm; where that fails the arm is given up, and the training is as it was. Returns which arm is on."""
+        """Switch to an arm; where that fails the arm is given up, and the training is as it was. Returns which arm is on.
+
+        What the arm before it did is noted each time: whoever reads it may end the process at any moment.
+        """
         self._left = self._on
-        self._each(self._on, lambda change: change.off())
+        self._each(self._on, lambda change: change.off(), backwards=True)
+        self.say_effect(self._on)
         self._on = arm
         self._each(arm, lambda change: change.on())
         if not self.is_alive(arm):
@@ -54,28 +60,36 @@ class Arms:
 
     def are_settled(self) -> bool:
         """Whether the arm that is on, and the one before it, leave the training as it will go on being."""
-        return all(change.settled() for arm in {self._on, self._left} for change in self._changes[arm] or ())
+        return all(self._all(arm, lambda change: change.settled()) for arm in {self._on, self._left})
 
     def each_step(self, arm: int) -> None:
         """Pass a boundary on to the levers that are on."""
         self._each(arm, lambda change: change.each_step())
 
     def close(self) -> None:
-        """Switch off what is on and remove every lever, each with a note of what it did."""
+        """Switch off what is on, say once more what every arm did, and remove all levers."""
         self.change_to(AS_IS)
-        for arm, changes in enumerate(self._changes):
-            if changes is not None:
-                self.say_effect(arm)
-            for change in changes or ():
-                self._try(arm, change.remove)
+        for arm in range(len(self._changes)):
+            self.say_effect(arm)
+        # Backwards: two levers may have replaced the same function, the later one on top.
+        for arm in reversed(range(len(self._changes))):
+            self._remove(arm)
         self._changes = [None] * len(self._changes)
 
     def say_effect(self, arm: int) -> None:
         """Note how often an arm's levers have changed something, and what else they measured."""
         changes = self._changes[arm] or []
-        if changes:
+        try:
             facts = {name: value for change in changes for name, value in change.facts().items()}
+        except Exception as error:
+            self._give_up(arm, **_became(error))
+            return
+        if changes:
             self._note(arm, "effect", effect=sum(change.effect for change in changes), facts=facts)
+
+    def say_on(self, arm: int, updates: int) -> None:
+        """Note that an arm is on for good, from the step after so many updates on."""
+        self._note(arm, "on", updates=updates)
 
     def _prepared(self, arm: int, specs: list[dict[str, Any]], levers: dict[str, object]) -> list[Change] | None:
         made: list[Change] = []
@@ -87,40 +101,58 @@ class Arms:
                     raise NotApplicable(f"there is no lever {spec.name!r}")
                 made.append(lever.prepare(self._training, spec))
         except Exception as error:
-            for change in made:
+            for change in reversed(made):
                 self._try(arm, change.remove)
-            plain = isinstance(error, NotApplicable)
-            self._note(arm, "not applicable" if plain else "failed", reason=str(error) if plain else f"{type(error).__name__}: {error}")
+            self._note(arm, **_became(error))
             return None
         return made
 
     def _is_ready(self, arm: int) -> bool:
+        return self._all(arm, lambda change: change.ready())
+
+    def _all(self, arm: int, ask: Callable[[Change], bool]) -> bool:
+        """Whether all levers of an arm say yes; one that fails has no say any more."""
         try:
-            return all(change.ready() for change in self._changes[arm] or ())
+            return all(ask(change) for change in self._changes[arm] or ())
         except Exception as error:
-            self._give_up(arm, "failed", f"{type(error).__name__}: {error}")
+            self._give_up(arm, **_became(error))
             return True
 
-    def _each(self, arm: int, act: Callable[[Change], None]) -> None:
-        for change in self._changes[arm] or ():
+    def _each(self, arm: int, act: Callable[[Change], None], *, backwards: bool = False) -> None:
+        changes = self._changes[arm] or []
+        for change in reversed(changes) if backwards else changes:
             try:
                 act(change)
             except Exception as error:
-                self._give_up(arm, "failed", f"{type(error).__name__}: {error}")
+                self._give_up(arm, **_became(error))
                 return
 
     def _give_up(self, arm: int, state: str, reason: str) -> None:
-        changes, self._changes[arm] = self._changes[arm], None
-        for change in changes or ():
+        for change in reversed(self._changes[arm] or ()):
             self._try(arm, change.off)
-            self._try(arm, change.remove)
+        self._remove(arm)
+        self._changes[arm] = None
         self._note(arm, state, reason=reason)
+
+    def _remove(self, arm: int) -> None:
+        for change in reversed(self._changes[arm] or ()):
+            self._try(arm, change.remove)
 
     def _try(self, arm: int, act: Callable[[], None]) -> None:
         try:
             act()
+        except NotApplicable:
+            # The reason for which the arm is given up, said once more.
+            return
         except Exception as error:
             self._note(arm, "not undone", reason=f"{type(error).__name__}: {error}")
 
     def _note(self, arm: int, state: str, **more: Any) -> None:
         self._recorder.note({"kind": "lever", "arm": arm, "name": self._names[arm], "state": state, **more})
+
+
+def _became(error: Exception) -> dict[str, str]:
+    """What becomes of an arm whose lever raised this."""
+    if isinstance(error, NotApplicable):
+        return {"state": "not applicable", "reason": str(error)}
+    return {"state": "failed", "reason": f"{type(error).__name__}: {error}"}

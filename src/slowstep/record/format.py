@@ -50,6 +50,9 @@ CLOCK: Final = 16  # mark: a CLOCK_REALTIME ns
 BACKWARD_CPU: Final = 20  # same thread as the BACKWARD it encloses, with several ranks: a CPU ns, b run-queue delay ns (-1 unknown)
 SLOW_SAMPLE: Final = 23  # inside a FETCH: one sample that took many times the usual. a its index (-1 unknown), b usual ns, c batch index
 ARM: Final = 24  # a step of an experiment. a block (-1 none), b samples (-1 unknown), c run-queue delay ns (-1 unknown), extra arm
+LOSS: Final = (
+    25  # mark: at an update. a the mean loss's float64 bits, b its backward passes (0 unknown), c a check sum of the input (-1 none)
+)
 MODES: Final = 30  # mark: a which of record/modes.py are on, b which were looked at
 # Kinds from 32 on are the launcher's readings.
 READING_CPU: Final = 32  # a CPU ns of the process tree, b busy CPU ns of the machine, c stolen CPU ns; cumulative
@@ -118,4 +121,7 @@ ENV_STEPS: Final = "SLOWSTEP_STEPS"  # stop recording after so many updates
 ENV_SECONDS: Final = "SLOWSTEP_SECONDS"  # stop recording so many seconds after the first update
 ENV_CAPTURE: Final = "SLOWSTEP_CAPTURE"  # FIRST-LAST: profile these updates, counted from 1
 ENV_EXPERIMENT: Final = "SLOWSTEP_EXPERIMENT"  # 1: this training is thrown away, and a plan may be posted for it
+ENV_LEVERS: Final = "SLOWSTEP_LEVERS"  # levers that are on from the first step to the last: a JSON list of lever.Spec
+ENV_SEEDS: Final = "SLOWSTEP_SEED_OFFSET"  # what is added to every seed that the script sets
+ENV_LOSSES: Final = "SLOWSTEP_LOSSES"  # 1: the loss of every step is recorded
 ENV_DISABLE: Final = "SLOWSTEP_DISABLE"

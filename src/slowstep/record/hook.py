@@ -36,22 +36,43 @@ def find(root: Any, path: str) -> Any:
     return found
 
 
+# Replacements that were undone while another lay on top of them: owner, name, the replacement, and what puts the original back.
+_buried: list[tuple[Any, str, Any, Undo]] = []
+
+
 def replace(owner: Any, name: str, new: Any) -> Undo:
-    """Set an attribute of a class or module, and return what puts the original back (unless somebody replaced ours meanwhile)."""
+    """Set an attribute of a class or module, and return what puts the original back.
+
+    Where somebody has replaced ours meanwhile it stays until that one is undone, if that one is of ours too.
+    """
     own = vars(owner)
     inherited = name not in own
     original = own.get(name)
     setattr(owner, name, new)
 
-    def undo() -> None:
-        if vars(owner).get(name) is not new:
-            return
+    def put_back() -> None:
         if inherited:
             delattr(owner, name)
         else:
             setattr(owner, name, original)
 
+    def undo() -> None:
+        if vars(owner).get(name) is new:
+            put_back()
+            _dig_out(owner, name)
+        else:
+            _buried.append((owner, name, new, put_back))
+
     return undo
+
+
+def _dig_out(owner: Any, name: str) -> None:
+    """Undo what has come to the top and was to be undone before."""
+    found = next((each for each in _buried if each[0] is owner and each[1] == name and each[2] is vars(owner).get(name)), None)
+    if found is not None:
+        _buried.remove(found)
+        found[3]()
+        _dig_out(owner, name)
 
 
 def all_of(undos: list[Undo]) -> Undo:

@@ -41,6 +41,12 @@ class _Door(object):
 
 if sys.version_info >= (3, 11) and {recording!r} in os.environ and not os.environ.get({disable!r}):
     sys.meta_path.insert(0, _Door())
+    if {seeds!r} in os.environ:
+        try:
+            import slowstep.record.seeds
+            slowstep.record.seeds.install()
+        except Exception:
+            pass
 sys.path[:] = [entry for entry in sys.path if entry != {here!r}]
 sys.modules.pop("sitecustomize", None)
 import sitecustomize
@@ -57,6 +63,7 @@ def write_injection(folder: str) -> str:
         modules=_MODULES,
         recording=contract.ENV_RECORDING,
         disable=contract.ENV_DISABLE,
+        seeds=contract.ENV_SEEDS,
         imports=os.path.join(PACKAGE_FOLDER, "record", "imports.py"),
         package=PACKAGE_FOLDER,
         here=here,
@@ -85,8 +92,12 @@ def injected_environment(
     seconds: float | None,
     capture: tuple[int, int] | None = None,
     experiment: bool = False,
+    asked: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
-    """The environment for the user's command: its own, with the recording in it. An existing PYTHONPATH is kept, behind."""
+    """The environment for the user's command: its own, with the recording in it. An existing PYTHONPATH is kept, behind.
+
+    `asked` are variables of format.py that only some runs are asked for: levers that are always on, seeds, losses.
+    """
     theirs = environ.get("PYTHONPATH")
     added = {
         "PYTHONPATH": f"{inject}{os.pathsep}{theirs}" if theirs else inject,
@@ -103,7 +114,7 @@ def injected_environment(
         added[contract.ENV_EXPERIMENT] = "1"
     # A recording around this one is none of the command's.
     inherited = {name: value for name, value in environ.items() if name not in SPOKEN}
-    return inherited | added
+    return inherited | added | dict(asked or {})
 
 
 # What names a recording to the processes that are started.
@@ -114,4 +125,7 @@ SPOKEN: Final = (
     contract.ENV_SECONDS,
     contract.ENV_CAPTURE,
     contract.ENV_EXPERIMENT,
+    contract.ENV_LEVERS,
+    contract.ENV_SEEDS,
+    contract.ENV_LOSSES,
 )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from slowstep.record.command import Command
+    from slowstep.record.lever import Spec
 
 _TICK_S: Final = 0.1
 KILLED: Final = 128 + 9
@@ -39,7 +41,7 @@ KILLED: Final = 128 + 9
 class RunOptions:
     """What `slowstep run` was asked for; `steps` and `seconds` end the recording, `stop` the training with it.
 
-    `capture` are the first and the last update to be profiled.
+    `capture` are the first and the last update to be profiled, `levers` what is changed in the training from the second step on.
     """
 
     steps: int | None = None
@@ -51,6 +53,7 @@ class RunOptions:
     status: bool = False
     capture: tuple[int, int] | None = None
     place: Place | None = None
+    levers: tuple[Spec, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,8 +133,17 @@ class _Run:
             steps=options.steps,
             seconds=options.seconds,
             capture=options.capture,
+            asked={contract.ENV_LEVERS: json.dumps([asdict(spec) for spec in options.levers])} if options.levers else None,
         )
-        note_start(self._journal, self._command, level=options.level, warmup=options.warmup, stop=options.stop, place=options.place)
+        note_start(
+            self._journal,
+            self._command,
+            level=options.level,
+            warmup=options.warmup,
+            stop=options.stop,
+            place=options.place,
+            levers=[str(spec) for spec in options.levers],
+        )
         self._pid = child.start_command(self._command, environment, mask=inbox.mask_before)
 
     def watch_over(self, inbox: Inbox) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import os
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from slowstep.record.facts import process_line
 from slowstep.record.place import host_name
@@ -19,15 +19,26 @@ if TYPE_CHECKING:
     from slowstep.record.place import Place
 
 
-def note_start(journal: Journal, command: Command, *, level: int, warmup: int | None, stop: bool, place: Place | None = None) -> None:
+def note_start(
+    journal: Journal,
+    command: Command,
+    *,
+    level: int,
+    warmup: int | None,
+    stop: bool,
+    place: Place | None = None,
+    levers: Sequence[str] = (),
+) -> None:
     """Write the lines `process` and `run`, before the command is started."""
     now_ns = time.monotonic_ns()
     journal.note(**process_line({"role": "launcher"}, level=level, started_ns=now_ns))
     started = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
     words = redact_command(command.words)
-    job = {} if place is None else {"launcher_rank": place.rank, "launchers": place.size}
+    more: dict[str, Any] = {} if place is None else {"launcher_rank": place.rank, "launchers": place.size}
+    if levers:
+        more["levers"] = list(levers)
     host = host_name(os.environ) if place is None else place.host
-    journal.note("run", name=command.stem, command=words, started=started, started_ns=now_ns, warmup=warmup, stop=stop, host=host, **job)
+    journal.note("run", name=command.stem, command=words, started=started, started_ns=now_ns, warmup=warmup, stop=stop, host=host, **more)
 
 
 def note_end(journal: Journal, *, exit_code: int, ended_ns: int, sent: Sequence[str] | None) -> None:

@@ -31,6 +31,11 @@ class Spec:
     value: str | None = None
     every: int = 1
 
+    def __str__(self) -> str:
+        """As it is written on a command line."""
+        value = "" if self.value is None else f"={self.value}"
+        return f"{self.name}{value}" + (f":every={self.every}" if self.every > 1 else "")
+
 
 class Change:
     """A lever made ready in one training. Called on the training thread, between two steps, and never while inside the change.

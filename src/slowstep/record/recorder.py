@@ -72,6 +72,8 @@ class Recorder:
         self.capture: tuple[int, int] | None = None
         # Whether this training is one under experiment, which is thrown away.
         self.experiment = False
+        # Levers that are on from the first step on, as fields of lever.Spec.
+        self.levers: list[dict[str, Any]] = []
         # Called when the first optimizer of this process is met.
         self.when_training: list[Callable[[], None]] = []
         self._forget()

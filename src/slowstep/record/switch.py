@@ -12,6 +12,7 @@ import os
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from slowstep.record import format as contract
+from slowstep.record.always import Always
 from slowstep.record.arms import AS_IS, Arms
 from slowstep.record.format import ARM, SETTLING
 from slowstep.record.recorder import now
@@ -39,6 +40,7 @@ class Switch:
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder, self.training = recorder, Training(recorder)
+        self._always = Always(recorder, self.training, recorder.levers)
         self._walker: Walker | None = None
         self._alone = os.getpid()
         self._samples = -1
@@ -60,12 +62,17 @@ class Switch:
         if self.training.updated(optimizer) and not (self._walker is not None and self._is_request):
             self._at_boundary(is_request=False)
 
+    def close(self) -> None:
+        """Undo what is on all the time; called when the recording ends before the training does."""
+        self._always.close()
+
     def _at_boundary(self, *, is_request: bool) -> None:
+        if self._walker is None and (os.getpid() != self._alone or is_request != self.training.boundary_is_request):
+            return
+        self._always.boundary(now())
         if self._walker is None:
             page = self._recorder.page.bytes
-            if page[contract.CONTROL_PLAN] != contract.PLAN_POSTED or is_request != self.training.boundary_is_request:
-                return
-            if os.getpid() != self._alone:
+            if page[contract.CONTROL_PLAN] != contract.PLAN_POSTED:
                 return
             page[contract.CONTROL_PLAN] = contract.PLAN_TAKEN
             self._is_request = is_request

@@ -76,6 +76,11 @@ class Training:
         return self._after_updates > 0 and self._asked >= BOUNDARY_SHARE * (self._after_updates - 1)
 
     @property
+    def updates(self) -> int:
+        """Updates of the anchor optimizer so far."""
+        return 0 if self._anchor is None else self._updates[self._anchor]
+
+    @property
     def optimizer(self) -> Any:
         """The anchor optimizer; None before the first update."""
         return None if self._anchor is None else self._optimizers[self._anchor]()

@@ -68,6 +68,7 @@ class RunFacts:
     host: str | None = None
     launcher_rank: int | None = None  # of several launchers of one job: which one this is
     launchers: int | None = None
+    levers: tuple[str, ...] = ()  # asked for with --with, as they were written
     cores_allowed: int | None = None
     session: Session | None = None  # where the recording was begun from within; `started_ns` is then unknown
 

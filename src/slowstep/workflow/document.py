@@ -32,6 +32,7 @@ from slowstep.report.document import (
 from slowstep.stages import STAGES, UNATTRIBUTED
 from slowstep.timeline.timeline import Timeline
 from slowstep.units import format_duration
+from slowstep.workflow.lever_notes import lever_notes
 
 # Below this a part is numerical dust and is not listed.
 SMALLEST_SHARE = 1e-6
@@ -62,6 +63,7 @@ def _run(folder: Path, timeline: Timeline, m: Measurements) -> Run:
     run, facts, steps = timeline.run, m.trainer.facts, m.steps
     first = int(m.trainer.update_end_ns[0])
     notes = [note for note in (busy_note(m), _stopped(m), _ending(timeline), _session(timeline, m)) if note]
+    notes += lever_notes(run.levers, facts.notes.get("levers", ()))
     began_ns = run.session.from_ns if run.session else run.started_ns
     row: dict[str, Any] = {
         "name": run.name,

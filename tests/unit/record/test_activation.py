@@ -160,6 +160,18 @@ def test_what_somebody_else_has_put_there_since_is_left_alone() -> None:
     Derived.own = 2
 
 
+@pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2), (2, 0, 1), (0, 2, 1), (1, 2, 0), (2, 1, 0)])
+def test_replacements_of_one_thing_are_undone_in_any_order(order: tuple[int, ...]) -> None:
+    undos = [replace(Derived, "own", [number]) for number in range(3)]
+
+    for number in order[:2]:
+        undos[number]()
+
+    assert Derived.own == [order[2]]
+    undos[order[2]]()
+    assert Derived.own == 2
+
+
 def test_a_missing_part_of_a_framework_is_named() -> None:
     with pytest.raises(Unfit, match=r"Derived has no other\.deep"):
         find(Derived, "other.deep")

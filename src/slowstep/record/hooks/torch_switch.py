@@ -1,5 +1,5 @@
-"""Experiments: where a plan's levers are switched. Installed only in trainings that are thrown away, and outermost, so that a lever's own
-time is in no wait (this file is loaded after `torch_dataloader`)."""
+"""Where levers are switched. Installed only in trainings that are thrown away or were asked for with a lever, and outermost, so that a
+lever's own time is in no wait (this file is loaded after `torch_dataloader`)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def install(recorder: Recorder) -> Undo:
     """Hook requests, loaders' starts and updates. Raises Unfit where torch lacks one of them."""
-    if not recorder.experiment:
+    if not (recorder.experiment or recorder.levers):
         return all_of([])
     module = sys.modules["torch.utils.data.dataloader"]
     iterator_class, loader_class = find(module, "_BaseDataLoaderIter"), find(module, "DataLoader")
@@ -30,6 +30,7 @@ def install(recorder: Recorder) -> Undo:
         [
             replace(iterator_class, "__next__", _switched_next(recorder, switch, next_batch)),
             replace(loader_class, "__iter__", _noted_start(recorder, switch, start)),
+            switch.close,
         ]
     )
 

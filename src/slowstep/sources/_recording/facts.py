@@ -33,6 +33,7 @@ def process_facts(notes: Notes) -> ProcessFacts:
             "facts": facts,
             "optimizers": notes.of("optimizer"),
             "captures": notes.of("capture"),
+            "levers": notes.of("lever"),
             "env": process.get("env"),
             "startup": notes.last("startup"),
         },
@@ -91,6 +92,7 @@ def run_facts(folder: str, launchers: list[Notes], cut_ns: int | None = None) ->
         host=run.get("host"),
         launcher_rank=run.get("launcher_rank"),
         launchers=run.get("launchers"),
+        levers=tuple(str(name) for name in run.get("levers") or ()),
         cores_allowed=notes.process.get("cores_allowed"),
     )
 

@@ -121,7 +121,8 @@ _OPTIONAL: dict[str, dict[str, type]] = {
     "health": {"count": int},
     "run": {"name": str, "command": list, "started": str, "started_ns": int, "warmup": int}
     | {"started_in": str, "recorded_from_ns": int, "thread": int}
-    | {"host": str, "launcher_rank": int, "launchers": int},
+    | {"host": str, "launcher_rank": int, "launchers": int, "levers": list},
+    "lever": {"name": str, "state": str, "reason": str, "updates": int},
     "gpu": {"name": str, "uuid": str} | dict.fromkeys(_GPU_NUMBERS, int),
     "exit": {"ended_ns": int, "code": int, "by": str, "signals": list},
 }

@@ -1,0 +1,128 @@
+"""Matrix products and convolutions in 16 bits, by torch.autocast around the model and its loss.
+
+What it changes:
+    `torch.autocast` is entered before the outermost module's forward (with gradients, on the training thread) and left when backward
+    begins, as a script would do it: weights are cast anew each time, the loss is computed under it, backward and optimizer run outside.
+    Outputs of the model are given back in float32, so that what the script does with them goes on working. Nothing scales the loss.
+What it answers:
+    What mixed precision would gain: `autocast=bf16` on a processor or an accelerator, `autocast=fp16` on an accelerator. It changes the
+    numbers: the loss is compared with and without it before anything is said of them.
+When it has no meaning:
+    The script uses autocast or a GradScaler already, the parameters are not float32 or on a device without 16 bits, the model is compiled
+    (it would be compiled anew) or is no `nn.Module`. Without 16-bit instructions of the processor it is slower, and that is measured.
+How it is undone:
+    The context is left at the end of the step, with its cache of cast weights; the functions that were replaced are put back. Parameters,
+    gradients and the optimizer's state have been float32 all the time. That the training has learned from other numbers stays.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any, Final
+
+from slowstep.levers._forward import Forward
+from slowstep.levers._precision import in_float32
+from slowstep.record.compiled import has_compiled
+from slowstep.record.lever import NUMERICS, Change, Lever, NotApplicable, Spec
+from slowstep.record.parameters import describe_parameters
+from slowstep.record.training import Training
+
+_DTYPES: Final = {"bf16": "bfloat16", "fp16": "float16"}
+
+
+class Autocast(Change):
+    """Enters the context before a forward and leaves it before a backward; `effect` counts the forwards under it."""
+
+    def __init__(self, training: Training, device: str, dtype: str) -> None:
+        self._device, self._dtype = device, dtype
+        self._context: Any = None
+        self._broken: Exception | None = None
+        self._forward = Forward(training, around=self._under, before_backward=self._leave)
+
+    def ready(self) -> bool:
+        """Whether whole steps were seen without autocast or scaler. Raises NotApplicable where the script uses them."""
+        if self._forward.seen_precision:
+            raise NotApplicable(f"the script uses {self._forward.seen_precision} itself")
+        return self._forward.seen_steps >= Forward.ENOUGH_STEPS
+
+    def on(self) -> None:
+        """From the next forward on."""
+        self._forward.is_on = True
+
+    def off(self) -> None:
+        """Leave the context where a forward had no backward."""
+        self._forward.is_on = False
+        self._leave()
+
+    def each_step(self) -> None:
+        """Leave the context where a forward had no backward. Raises what the model raised under it."""
+        self._leave()
+        if self._broken is not None:
+            raise self._broken
+
+    def remove(self) -> None:
+        """Put back what was replaced."""
+        self._forward.remove()
+
+    def facts(self) -> Mapping[str, Any]:
+        """Where, and in which type."""
+        return {"autocast_device": self._device, "autocast_dtype": self._dtype}
+
+    def _under(self, forward: Any) -> Any:
+        """The outermost forward: under the context, and without it where the model does not bear it."""
+        error: Exception | None = None
+        try:
+            if self._context is None:
+                torch: Any = sys.modules["torch"]
+                context: Any = torch.autocast(self._device, dtype=getattr(torch, self._dtype))
+                context.__enter__()
+                self._context = context
+            result = in_float32(forward())
+            self.effect += 1
+            return result
+        except Exception as raised:  # noqa: BLE001 - whatever the model cannot bear under it, it may well bear without
+            error = raised
+        self._leave()
+        self._forward.is_on = False
+        result = forward()
+        # The model by itself works: it was the change. The arm is given up at the next boundary.
+        self._broken = error
+        return result
+
+    def _leave(self) -> None:
+        context, self._context = self._context, None
+        if context is not None:
+            context.__exit__(None, None, None)
+
+
+def prepare(training: Training, spec: Spec) -> Change:
+    """Raises ValueError for another value than bf16 and fp16, NotApplicable with the reason where it has no meaning."""
+    value = spec.value or "bf16"
+    if value not in _DTYPES:
+        raise ValueError(f"autocast={value}: it is autocast=bf16, or autocast=fp16 on an accelerator")
+    told = describe_parameters(training.optimizer)
+    device, dtypes = told["device"], told["dtypes"]
+    if not dtypes or device is None:
+        raise NotApplicable("the optimizer does not tell its parameters")
+    if set(dtypes) != {"float32"}:
+        raise NotApplicable(f"not all parameters are float32 ({', '.join(sorted(dtypes))})")
+    if reason := _unable(device, value):
+        raise NotApplicable(reason)
+    if has_compiled():
+        raise NotApplicable("the training is compiled, and would be compiled anew under autocast")
+    return Autocast(training, device, _DTYPES[value])
+
+
+def _unable(device: str, value: str) -> str | None:
+    torch: Any = sys.modules["torch"]
+    if device not in ("cpu", "cuda"):
+        return f"the parameters are on {device}"
+    if device == "cpu":
+        return "on a processor only bf16 is worth a try" if value == "fp16" else None
+    if value == "bf16" and not torch.cuda.is_bf16_supported(including_emulation=False):
+        return "the accelerator has no bfloat16: try autocast=fp16"
+    return None
+
+
+LEVER = Lever(name="autocast", takes="bf16|fp16", takes_optional=True, changes=frozenset({NUMERICS}), prepare=prepare)

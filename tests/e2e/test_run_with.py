@@ -1,0 +1,65 @@
+"""`slowstep run --with LEVER`: the training is changed because somebody asked for it, and the report says so."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from launching import TRAINING, Ended, Workplace
+
+pytest.importorskip("torch")
+
+SCRIPT = TRAINING + "train(60)\nprint(torch.get_num_threads())\n"
+
+
+def report_of(ended: Ended, work: Workplace) -> dict[str, Any]:
+    assert ended.code == 0, ended.err
+    report: dict[str, Any] = json.loads((work.recording() / "report.json").read_text())
+    return report
+
+
+def test_a_lever_that_was_asked_for_is_on_and_the_report_says_that_results_are_others(work: Workplace) -> None:
+    work.write("train.py", SCRIPT)
+
+    ended = work.run("train.py", options=("--with", "threads=2"))
+
+    notes = report_of(ended, work)["run"]["notes"]
+    assert ended.out == "2\n"
+    assert "threads=2 was on from step 2 on: times and results are not those of the script as it is" in notes
+    assert "threads=2 was on from step 2" in ended.err
+
+
+def test_levers_that_are_unknown_or_do_not_apply_are_said_and_the_run_goes_on_without_them(work: Workplace) -> None:
+    work.write("train.py", SCRIPT)
+    options = ("--with", "no-such", "--with", "threads=1", "--with", "threads=none")
+
+    plain, ended = work.both("train.py", options=options)
+
+    notes = report_of(ended, work)["run"]["notes"]
+    assert (plain.code, plain.out, plain.files) == (ended.code, ended.out, ended.files)
+    assert [note for note in notes if " on: " in note] == [
+        "no-such was not on: not applicable, because there is no lever 'no-such'",
+        "threads=1 was not on: not applicable, because operations use 1 thread already",
+        "threads=none was not on: it failed (ValueError: threads=none: give a number of threads, such as threads=4)",
+    ]
+
+
+def test_without_it_nothing_is_said_of_levers(work: Workplace) -> None:
+    work.write("train.py", SCRIPT)
+
+    ended = work.run("train.py")
+
+    assert not any("lever" in note or "was on" in note for note in report_of(ended, work)["run"].get("notes", []))
+    assert ended.out == "1\n"
+
+
+def test_a_lever_that_cannot_be_read_is_told_before_anything_is_started(work: Workplace) -> None:
+    work.write("train.py", SCRIPT)
+
+    ended = work.run("train.py", options=("--with", "threads:every=1"))
+
+    assert ended.code == 125
+    assert "every=K takes a whole number" in ended.err
+    assert "steps" not in " ".join(ended.files)
