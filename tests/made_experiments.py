@@ -8,10 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from slowstep.experiments.design import make_plan
-
 from made_recordings import MS, TRAINER_THREAD
 from slowstep.experiments.choose import Choice, Untried
+from slowstep.experiments.design import make_plan
 from slowstep.experiments.experiment import Experiment, Place, save
 from slowstep.experiments.plan import Arm, Plan, spec_text
 from slowstep.record import format as fmt

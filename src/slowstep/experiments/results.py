@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
@@ -10,8 +9,7 @@ from typing import Any, Final, Literal
 from slowstep.experiments.choose import Choice
 from slowstep.experiments.design import CONTROL
 from slowstep.experiments.experiment import Experiment
-from slowstep.experiments.intervals import Interval
-from slowstep.experiments.judging import Judgement, is_trustworthy, judge_all, refuted_under
+from slowstep.experiments.judging import Judgement, Verdict, is_trustworthy, judge_all, refuted_under
 from slowstep.experiments.plan import Plan
 from slowstep.experiments.readings import Steps
 from slowstep.experiments.stats import Estimate, estimate
@@ -85,7 +83,7 @@ def find_results(
     lows = {
         arm: predicted_lows[choice.rule]
         for arm, choice in enumerate(experiment.choices, FIRST)
-        if choice.role != "other" and choice.rule in predicted_lows
+        if choice.role != "other" and choice.rule is not None and choice.rule in predicted_lows
     }
     judgements = judge_all(estimates, lows)
     results = [
@@ -113,21 +111,13 @@ def corrected_arms(choices: Sequence[Choice], levers: Mapping[str, Lever], forei
     return frozenset({CONTROL} | arms)
 
 
-def verdict_on_bound(judgement: Judgement, predicted_low: float | None) -> str:
+def verdict_on_bound(judgement: Judgement, predicted_low: float | None) -> Verdict | Literal["upper bound"]:
     """What a lever that does more than the fix says of the fix: that it gains is no proof for it, that it gains less than predicted is one
     against it.
     """
     if judgement.verdict == "proved" and judgement.interval.high >= refuted_under(predicted_low):
         return "upper bound"
     return "refuted" if judgement.verdict == "proved" else judgement.verdict
-
-
-def finite(interval: Interval | None) -> dict[str, float | None] | None:
-    """An interval as plain data; an end that could not be told is None."""
-    if interval is None:
-        return None
-    low, high = (end if math.isfinite(end) and end > 0 else None for end in (interval.low, interval.high))
-    return {"value": interval.value, "low": low, "high": high}
 
 
 def _changes(choice: Choice, levers: Mapping[str, Lever]) -> tuple[str, ...]:

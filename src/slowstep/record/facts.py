@@ -84,7 +84,8 @@ def script() -> str | None:
 def import_path() -> list[str]:
     """The folders in which Python looks for modules: a file's module is named by its path below one. Empty where they are not known."""
     try:
-        return [os.path.abspath(entry) for entry in sys.path if isinstance(entry, str)]
+        # Somebody may have put a Path there.
+        return [os.path.abspath(str(entry)) for entry in sys.path]
     except OSError:  # the current folder is gone
         return []
 

@@ -28,6 +28,9 @@ Report = dict[str, Any]
 # What is being done, how much of its time is over (0 to 1), and what has been reached.
 Phase = Callable[[str, float, str], None]
 
+# Finds out, once the experiment is over, what levers that change numbers do to the losses, by lever.
+Check = Callable[[Report], dict[str, dict[str, Any]]]
+
 INTERRUPTED_CODE: Final = 130
 
 
@@ -80,12 +83,13 @@ class Act:
         say: Callable[[str], None],
         phase: Phase,
         limits: Limits | None = None,
+        check: Check | None = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._executor, self._wanted, self._levers = executor, wanted, levers
         self._say, self._phase, self._limits = say, phase, limits or Limits()
-        self._clock, self._sleep = clock, sleep
+        self._check, self._clock, self._sleep = check, clock, sleep
         self._reason: str | None = None
         self._experiment = Experiment(
             choices=(), untried=(), precision=wanted.precision, budget_s=wanted.budget_s, place=place, ended_by=SCRIPT_ENDED
@@ -172,6 +176,9 @@ class Act:
             report = diagnose_recording(self._executor.folder)
         except NothingRecorded as error:
             return replace(ended, reason=ended.reason or str(error))
+        if self._check is not None and ended.ended_by != INTERRUPTED and (numerics := self._check(report)):
+            self._keep(numerics=numerics)
+            report = diagnose_recording(self._executor.folder)
         write(report, self._executor.folder / REPORT)
         return replace(ended, report=report)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,10 +10,11 @@ from typing import Any
 
 from slowstep.experiments.choose import Untried
 from slowstep.experiments.experiment import Experiment, load
+from slowstep.experiments.intervals import Interval
 from slowstep.experiments.known_levers import known_levers
-from slowstep.experiments.results import Result, Results, find_results, finite, verdict_on_bound
+from slowstep.experiments.results import Result, Results, find_results, verdict_on_bound
 from slowstep.record.lever import NUMERICS
-from slowstep.report.document import ExperimentFacts, ExperimentRow, HealthRow
+from slowstep.report.document import ExperimentFacts, ExperimentRow, HealthRow, IntervalRow
 from slowstep.workflow.experiment_readings import Recorded, read_experiment
 
 Report = dict[str, Any]
@@ -96,10 +98,10 @@ def _row(result: Result, experiment: Experiment, findings: Mapping[str, Any]) ->
         return row
     low = None if row["predicted"] is None else row["predicted"]["low"]
     verdict = verdict_on_bound(judgement, low) if choice.role == "bound" else judgement.verdict
-    row |= {  # type: ignore[typeddict-item]
-        "gain": finite(judgement.interval),
-        "wall": finite(found.wall),
-        "corrected": finite(found.corrected),
+    row |= {
+        "gain": _interval(judgement.interval),
+        "wall": _interval(found.wall),
+        "corrected": _interval(found.corrected),
         "used": "corrected" if found.uses_corrected else "wall",
         "why": result.why,
         "verdict": verdict,
@@ -117,13 +119,21 @@ def _control_row(results: Results) -> ExperimentRow:
         **_NOTHING,
         "role": "control",
         "state": "measured",
-        "gain": finite(control.gain),  # type: ignore[typeddict-item]
-        "wall": finite(control.wall),  # type: ignore[typeddict-item]
-        "corrected": finite(control.corrected),  # type: ignore[typeddict-item]
+        "gain": _interval(control.gain),
+        "wall": _interval(control.wall),
+        "corrected": _interval(control.corrected),
         "used": "corrected" if control.uses_corrected else "wall",
         "rounds": control.rounds,
         "steps": control.steps,
     }
+
+
+def _interval(interval: Interval | None) -> IntervalRow | None:
+    """An interval as plain data; an end that could not be told is None."""
+    if interval is None:
+        return None
+    low, high = (end if math.isfinite(end) and end > 0 else None for end in (interval.low, interval.high))
+    return {"value": interval.value, "low": low, "high": high}
 
 
 def _untaken(experiment: Experiment, findings: Mapping[str, Any]) -> list[ExperimentRow]:
@@ -149,7 +159,7 @@ def _untried_row(untried: Untried, findings: Mapping[str, Any]) -> ExperimentRow
 
 
 def _predicted(rule: str | None, findings: Mapping[str, Any]) -> Any:
-    gain = findings[rule]["gain"] if rule in findings else None
+    gain = findings[rule]["gain"] if rule is not None and rule in findings else None
     if gain is None or gain["predicted"] is None:
         return None
     return {"value": gain["predicted"], "low": gain["low"], "high": gain["high"]}
@@ -158,7 +168,9 @@ def _predicted(rule: str | None, findings: Mapping[str, Any]) -> Any:
 def _fill_measured(row: ExperimentRow, findings: Mapping[str, Any]) -> None:
     """The measured gain of a finding is that of its first fix, tried as such."""
     gain, rule = row["gain"], row["rule"]
-    if row["role"] == "fix" and rule in findings and gain is not None and gain["low"] is not None and gain["high"] is not None:
+    if row["role"] != "fix" or rule is None or rule not in findings:
+        return
+    if gain is not None and gain["low"] is not None and gain["high"] is not None:
         findings[rule]["gain"]["measured"] = dict(gain)
 
 

@@ -20,6 +20,7 @@ from slowstep.record.lever import Spec
 from slowstep.units import format_duration
 from slowstep.workflow.act import Act, Ended, Phase, Wanted
 from slowstep.workflow.lead_in import Limits
+from slowstep.workflow.numerics_check import NumericsCheck
 
 # What is left to do when the time for everything else is over: killing, reading, reporting.
 _AFTER_S: Final = 60.0
@@ -61,8 +62,12 @@ def prove(asked: Asked, environ: Mapping[str, str], tell: Tell, *, limits: Limit
         check(spec, levers, filled_in=frozenset(USUAL))
     command = _resolved(asked.words, environ)
     folder = Path(create_folder(parent=asked.out, stem=command.stem))
+
+    def opened(place: Path) -> Sandbox:
+        return open_sandbox(place, Path.cwd(), allow_writes=asked.allow_writes, kind=asked.sandbox)
+
     try:
-        sandbox = open_sandbox(folder, Path.cwd(), allow_writes=asked.allow_writes, kind=asked.sandbox)
+        sandbox = opened(folder)
     except BaseException:
         remove_folder(str(folder))
         raise
@@ -85,6 +90,7 @@ def prove(asked: Asked, environ: Mapping[str, str], tell: Tell, *, limits: Limit
             say=tell.say,
             phase=tell.phase,
             limits=limits,
+            check=NumericsCheck(command, environ, folder, opened, budget_s=asked.budget_s, say=tell.say),
         )
         try:
             return act.run()

@@ -77,7 +77,8 @@ def run_facts(folder: str, launchers: list[Notes], cut_ns: int | None = None) ->
     A recording that was cut for an experiment ends there, and what became of the command then is the experiment's.
     """
     notes = launchers[0] if launchers else Notes(lines={}, texts={}, places={}, health=())
-    run, ending = notes.last("run"), notes.last("exit") if cut_ns is None else {"ended_ns": cut_ns}
+    run = notes.last("run")
+    ending: Note = notes.last("exit") if cut_ns is None else {"ended_ns": cut_ns}
     command = run.get("command")
     return RunFacts(
         name=str(run.get("name") or folder),
