@@ -24,6 +24,7 @@ Open = Callable[[Path], Sandbox]
 
 # The fewest of which anything is said about convergence, and those before the lever is on.
 STEPS: Final = CONVERGENCE_STEPS + 10
+RUNS_FOLDER: Final = "losses"
 RUNS: Final = 2 * len(SEED_OFFSETS)
 # Of its usual time, which others on the machine may double.
 _PATIENCE: Final = 4.0
@@ -49,10 +50,12 @@ class NumericsCheck:
         found: dict[str, dict[str, Any]] = {}
         try:
             for row in report["experiments"]:
-                if row["state"] == "measured" and NUMERICS in row["changes"] and ORDER not in row["changes"]:
+                if _is_worth_it(row):
                     found[row["lever"]] = self._checked(row["lever"], report)
         except KeyboardInterrupt:
-            self._say("The check of the numerics was interrupted.")
+            self._say("The comparison of losses was interrupted.")
+        finally:
+            shutil.rmtree(self._folder / RUNS_FOLDER, ignore_errors=True)
         return found
 
     def _checked(self, lever: str, report: Report) -> dict[str, Any]:
@@ -69,9 +72,15 @@ class NumericsCheck:
         return done.numerics.as_row()
 
     def _made(self, variables: Mapping[str, str], limit_s: float) -> Executor:
-        folder = Path(create_folder(parent=str(self._folder / "losses"), stem="run"))
+        folder = Path(create_folder(parent=str(self._folder / RUNS_FOLDER), stem="run"))
         sandbox = self._open(folder)
         return _Run(self._command, folder, sandbox, self._environ, limit_s=2 * limit_s, asked=variables)
+
+
+def _is_worth_it(row: dict[str, Any]) -> bool:
+    """Whether a lever changes numbers alone (other data have other losses in any case) and may gain something."""
+    changes_only_numbers = NUMERICS in row["changes"] and ORDER not in row["changes"]
+    return changes_only_numbers and row["state"] == "measured" and row["verdict"] != "refuted"
 
 
 class _Run(LiveExecutor):

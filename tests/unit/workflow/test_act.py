@@ -118,6 +118,26 @@ def test_ctrl_c_ends_the_training_and_shows_what_there_is(tmp_path, at_s, tried)
     assert [row["state"] for row in ended.report["experiments"]] == (["measured", "measured"] if tried else [])
 
 
+def test_what_is_found_of_the_losses_afterwards_stands_in_the_report_and_in_the_recording(tmp_path):
+    folder = make_recording(tmp_path / "r", SLOW_CALLBACK)
+    staged, seen = StagedTraining(folder, Stage(gains={2: 1.6})), []
+
+    def check(report: dict[str, Any]) -> dict[str, dict[str, Any]]:
+        assert staged.ends
+        seen.append([row["lever"] for row in report["experiments"]])
+        return {STUB: {"says": "the losses are equal to the last bit"}}
+
+    wanted = Wanted(levers=(), everything=False, precision=0.05, budget_s=30.0, seed=1)
+    ended = Act(
+        staged, wanted, levers=LEVERS, place=OVERLAY, say=seen.append, phase=lambda *_: None, check=check,
+        clock=staged.clock, sleep=staged.sleep,
+    ).run()  # fmt: skip
+
+    assert seen[-1] == [None, STUB]
+    assert ended.report["experiments"][1]["numerics"] == {"says": "the losses are equal to the last bit"}
+    assert diagnose_recording(folder) == ended.report
+
+
 def test_a_control_that_gains_is_not_trusted(tmp_path):
     ended, _, _ = acted(tmp_path / "r", Stage(gains={1: 1.3, 2: 1.6}))
 
