@@ -251,11 +251,11 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @slow
 @pytest.mark.parametrize(("variant", "levers", "right"), CASES)
 def test_the_case_studys_problems_are_proved(work: Workplace, pictures: Path, variant: str, levers: str | None, right: str) -> None:
-    options = ("--budget", "60s", "--precision", "10%", *(("--levers", levers) if levers else ()))
+    options = ("--budget", "90s", "--precision", "10%", *(("--levers", levers) if levers else ()))
     words = (str(TRAIN), "--variant", variant, "--steps", "100000", "--data", str(pictures))
     if variant == "serial-loader":
         # Half of the step: beside others on the machine too.
-        words = (*words, "--read-latency-ms", "3")
+        words = (*words, "--read-latency-ms", "5")
     ended, report = proved(work, *words, options=options)
 
     assert ended.code in (0, 4), ended.err
