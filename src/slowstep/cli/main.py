@@ -44,8 +44,11 @@ def _add_other_commands() -> None:
         return
     from slowstep.cli.analyze import analyze
     from slowstep.cli.explain import explain
+    from slowstep.cli.prove import prove
+    from slowstep.cli.user_command import UserCommand
 
     app.command("analyze")(analyze)
+    app.command("prove", cls=UserCommand)(prove)
     app.command("explain")(explain)
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import re
 import sys
-from pathlib import Path
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar
 
 import typer
-from typer.core import TyperCommand
 
 from slowstep.cli.durations import parse_duration
 from slowstep.cli.run_report import RunReport
+from slowstep.cli.user_command import UserCommand, check_json_target
 from slowstep.errors import BadUsage, CommandNotStarted, SlowstepError
 from slowstep.experiments.plan import parse_spec
 from slowstep.record import format as contract
@@ -29,30 +29,18 @@ MOST_CAPTURED = 20
 _MISTAKE: Any = typer.BadParameter.__base__
 
 
-class RunCommand(TyperCommand):
-    """Reads options up to the user's command and not a word further: the rest is the user's, `--help` and `-m` included.
+class RunCommand(UserCommand):
+    """`--capture` alone asks for the usual steps: its own are given as `--capture=FIRST-LAST`."""
 
-    `--capture` alone asks for the usual steps: its own are given as `--capture=FIRST-LAST`, since the next word may be the command.
-    """
+    alone: ClassVar[Mapping[str, str]] = {"--capture": USUAL_CAPTURE}
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Split the words, and make a mistake in ours end with 125: every other code is the command's own."""
-        end = self._count_own_words(args)
-        args = [f"--capture={USUAL_CAPTURE}" if word == "--capture" and at < end else word for at, word in enumerate(args)]
-        rest = args[end + 1 :] if args[end : end + 1] == ["--"] else args[end:]
         try:
-            return super().parse_args(ctx, [*args[:end], "--", *rest])
+            return super().parse_args(ctx, args)
         except _MISTAKE as error:
             error.exit_code = CommandNotStarted.OWN_FAILURE
             raise
-
-    def _count_own_words(self, args: list[str]) -> int:
-        takes_value = {name: not getattr(option, "is_flag", False) for option in self.params for name in option.opts}
-        position = 0
-        while position < len(args) and args[position].startswith("-") and args[position] not in ("-m", "-", "--"):
-            word = args[position]
-            position += 2 if takes_value.get(word, False) and word != "--capture" else 1
-        return min(position, len(args))
 
 
 def run(
@@ -120,7 +108,7 @@ def _checked(for_: str | None, *, steps: int | None, stop: bool, json: str | Non
         seconds = None if for_ is None else parse_duration(for_)
         if stop and steps is None and seconds is None:
             raise BadUsage("--stop ends the training with the recording, so say when: add --steps N or --for 60s.")
-        _check_json_target(json)
+        check_json_target(json)
     except SlowstepError as error:
         raise CommandNotStarted(str(error)) from error
     return seconds
@@ -139,15 +127,6 @@ def _captured(text: str) -> tuple[int, int]:
     if match is None or not 1 <= int(match[1]) <= int(match[2]) < int(match[1]) + MOST_CAPTURED:
         raise CommandNotStarted(f"--capture={text}: give the first and the last step, at most {MOST_CAPTURED} of them, as {USUAL_CAPTURE}.")
     return int(match[1]), int(match[2])
-
-
-def _check_json_target(json: str | None) -> None:
-    if json is None or json == "-":
-        return
-    if Path(json).is_dir():
-        raise BadUsage(f"--json {json} is a folder. Name a file in it: --json {json.rstrip('/')}/report.json.")
-    if not Path(json).absolute().parent.is_dir():
-        raise BadUsage(f"--json {json}: there is no folder {Path(json).absolute().parent}. Make it first, or name another.")
 
 
 def _say(text: str) -> None:

@@ -102,6 +102,8 @@ CONTROL_PID: Final = 24  # u64: the process that updates
 
 # An experiment's plan is put into the recording's folder, posted by the launcher, and taken up and ended by the process that updates.
 PLAN_FILE: Final = "plan.json"
+# What was asked for and how it ended; its `until_ns` is where the recording for the diagnosis ends (CLOCK_MONOTONIC).
+EXPERIMENT_FILE: Final = "experiment.json"
 PLAN_NONE: Final = 0
 PLAN_POSTED: Final = 1
 PLAN_TAKEN: Final = 2

@@ -7,6 +7,7 @@ import shlex
 from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 
 from slowstep.report.canvas import ASCII, NBSP, UNICODE, Canvas, printable
+from slowstep.report.experiment_table import draw_experiments, draw_proofs
 from slowstep.report.finding_blocks import draw_findings
 from slowstep.report.ledger_chart import STAGE_STYLE, draw_ledger
 from slowstep.report.over_time_lines import over_time_lines
@@ -43,8 +44,10 @@ def draw(report: Mapping[str, Any], *, width: int, unicode: bool = True) -> Canv
     draw_ledger(canvas, document["ledger"])
     canvas.blank()
     _draw_verdict(canvas, document)
+    draw_proofs(canvas, document)
     draw_findings(canvas, document["findings"], said=document["verdict"]["summary"])
     draw_ranks(canvas, document["run"])
+    draw_experiments(canvas, document)
     canvas.blank()
     _draw_footer(canvas, document)
     return canvas

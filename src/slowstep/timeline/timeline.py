@@ -50,6 +50,7 @@ class ProcessFacts:
     rank: int | None = None  # in the job of several ranks that it is one of
     world_size: int | None = None
     local_world_size: int | None = None  # ranks of that job on its machine
+    import_path: tuple[str, ...] = ()  # folders in which it looks for modules
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, cast
@@ -44,6 +45,8 @@ def fill(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosis
     if timeline.run.session and diagnosis.verdict.state == "undetermined":
         # Its command is the notebook's server, or the prompt.
         row["next_command"] = "with slowstep.record(): (200 steps or more, in one cell or command)"
+    elif can_be_proved(timeline, m, diagnosis):
+        row["next_command"] = f"slowstep prove {shlex.join(timeline.run.command)}"
     return {
         "schema": SCHEMA,
         "run": row,
@@ -57,6 +60,13 @@ def fill(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosis
         "overhead": _overhead(m.own_cost),
         "experiments": [],
     }
+
+
+def can_be_proved(timeline: Timeline, m: Measurements, diagnosis: Diagnosis) -> bool:
+    """Whether a lever tries the fix of the bottleneck, in a training that can be run again by its command, alone."""
+    named = next((finding for finding in diagnosis.findings if finding.rule == diagnosis.verdict.rule), None)
+    alone = timeline.run.session is None and timeline.run.launchers is None and m.sharing.ranks == 1
+    return named is not None and named.fixes[0].lever is not None and alone and bool(timeline.run.command)
 
 
 def _run(folder: Path, timeline: Timeline, m: Measurements) -> Run:
