@@ -73,7 +73,9 @@ def test_a_time_ends_a_training_that_updates_its_parameters_by_hand(work: Workpl
 
     assert ended.code == 130
     assert work.launcher_notes("exit")[0]["signals"] == ["SIGINT"]
-    assert re.search(r"no update was seen in \d+ s: 1 process\(es\) used PyTorch \(\d{2,} batches asked for, \d{2,} backward passes\)", ended.err)
+    assert re.search(
+        r"no update was seen in \d+ s: 1 process\(es\) used PyTorch \(\d{2,} batches asked for, \d{2,} backward passes\)", ended.err
+    )
     assert "ended by --stop" in ended.err
 
 
