@@ -86,8 +86,10 @@ def _timeline(path: Path, unpacked: Unpacked, reader: EventReader, columns: Colu
     if unpacked.damage or not reader.complete:
         counts["truncated"] = 1
     counts["foreign"] = len(columns.groups.foreign)
+    counts["no-length"] += columns.pairs.begins_alone
+    counts["ends-alone"] = columns.pairs.ends_alone
     about = metadata(reader.around, counts)
-    tables = finished_tables(columns, counts)
+    tables, first_ns = finished_tables(columns, counts)
     vendor = vendor_of(about, list(columns.names))
     tables["trace_devices"] = devices_table(about, tables["device_events"], vendor)
     recorded = recorded_kinds(about, tables)

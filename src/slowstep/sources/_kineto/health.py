@@ -36,8 +36,9 @@ _ROWS: dict[str, tuple[str, Severity, str]] = {
     "unpaired": (
         "begin-end-events",
         "data_loss",
-        "events written as a begin and an end are not read; write the trace with complete events (`ph` X)",
+        "events of PyTorch's categories that are written as a begin and an end are not read; write them complete (`ph` X)",
     ),
+    "ends-alone": ("ends-without-begin", "data_loss", "their begin lies before the trace, or is on another thread; they were left out"),
     "other": ("unused-events", "info", "counters and asynchronous events have no part in the analysis"),
     "foreign": (
         "unknown-categories",
