@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from slowstep.errors import UnreadableInput
+from slowstep.sources._filled import memory_doubts
 from slowstep.sources._gzip import Unpacked, peek
 from slowstep.sources._kineto.columns import Columns
 from slowstep.sources._kineto.facts import devices_table, host_of, rank_of, recorded_kinds, vendor_of
@@ -89,7 +90,7 @@ def _timeline(path: Path, unpacked: Unpacked, reader: EventReader, columns: Colu
     counts["no-length"] += columns.pairs.begins_alone
     counts["ends-alone"] = columns.pairs.ends_alone
     about = metadata(reader.around, counts)
-    tables, first_ns = finished_tables(columns, counts)
+    tables, _ = finished_tables(columns, counts)
     vendor = vendor_of(about, list(columns.names))
     tables["trace_devices"] = devices_table(about, tables["device_events"], vendor)
     recorded = recorded_kinds(about, tables)
@@ -98,8 +99,6 @@ def _timeline(path: Path, unpacked: Unpacked, reader: EventReader, columns: Colu
     if len(tables["marked_steps"]):
         last_ns = tables["marked_steps"]["end_ns"].max()
         counts["after-last-step"] = int((tables["device_events"]["start_ns"] > last_ns).sum())
-    held = sum(table.estimated_size() for table in tables.values())
-    counts["memory-limit"] = int(held) if limit is not None and held > limit else 0
     rank, world_size = rank_of(about)
     facts = TraceFacts(
         format="Kineto trace" if is_kineto else "Chrome trace",
@@ -116,7 +115,7 @@ def _timeline(path: Path, unpacked: Unpacked, reader: EventReader, columns: Colu
         complete=not counts["truncated"],
     )
     run = RunFacts(name=path.name, command=(), started=None, started_ns=None, ended_ns=None, exit_code=None, stop_signals=(), warmup=None)
-    health = tuple(health_rows(counts, unpacked.damage))
+    health = (*health_rows(counts, unpacked.damage), *memory_doubts(tables, limit))
     return Timeline(source="kineto", tables=tables, processes=(), run=run, health=health, trace=facts)
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,9 @@ from hypothesis import strategies as st
 from made_xplanes import MadePlane, gpu, host, made_xplane
 from slowstep.errors import UnreadableInput
 from slowstep.sources import xplane
+from slowstep.sources._gathered import Gathered
 from slowstep.sources._source import Reading
+from slowstep.sources._xplane import wire
 from slowstep.timeline.schema import TABLE
 from slowstep.timeline.timeline import Timeline
 
@@ -230,6 +233,25 @@ def test_clocks_that_differ_are_said(read):
     plane = MadePlane("/device:GPU:0").line("Stream #1", [("kernel", 0, 5)], timestamp_ns=10**18)
 
     assert health(read(host([("a", 0, 5)]), plane)) == {"clocks-apart": 1}
+
+
+@pytest.mark.parametrize("path", [KERAS, MI300])
+def test_neither_pieces_nor_spilling_change_the_tables(path, tmp_path, monkeypatch):
+    whole = xplane.read(path)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(wire, "PIECE_BYTES", 500)
+    spilled = []
+    spill = Gathered.spill
+    monkeypatch.setattr(Gathered, "spill", lambda self, folder: spilled.append(folder) or spill(self, folder))
+
+    little = xplane.read(path, Reading(memory_bytes=20_000))
+
+    assert len(spilled) > 5
+    assert set(spilled) == {spilled[0]}
+    assert spilled[0].parent == tmp_path
+    assert list(tmp_path.iterdir()) == []
+    assert {name: frame.equals(whole.tables[name]) for name, frame in little.tables.items()} == dict.fromkeys(whole.tables, True)
+    assert "memory-limit-exceeded" in health(little)
 
 
 @pytest.mark.parametrize(("path", "least"), [(KERAS, 45), (MI300, 20)])  # half of the latter is a plane without events

@@ -73,11 +73,6 @@ _ROWS: dict[str, tuple[str, Severity, str]] = {
         "notice",
         "no PyTorch operators, launches or kernels: only named ranges were read. Record with torch.profiler for a full diagnosis",
     ),
-    "memory-limit": (
-        "memory-limit-exceeded",
-        "notice",
-        "the finished tables alone take more memory than was allowed, in bytes; allow more, or profile fewer steps",
-    ),
 }
 
 
