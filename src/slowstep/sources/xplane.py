@@ -20,6 +20,7 @@ from slowstep.sources._xplane import device as _xplane_device
 from slowstep.sources._xplane import host as _xplane_host
 from slowstep.sources._xplane.files import Found, find, is_xplane
 from slowstep.sources._xplane.plane import Line, Plane
+from slowstep.sources._xplane.programs import compute_gradients, program_name, programs
 from slowstep.sources._xplane.rows import Rows
 from slowstep.sources._xplane.wire import hostnames, is_whole, planes
 from slowstep.timeline.timeline import RunFacts, Timeline
@@ -90,7 +91,10 @@ def _give_back(mapped: mmap.mmap) -> None:
 def _take(read: Rows, plane: Plane) -> None:
     """Take over what a plane says. Planes that are neither of a host's threads nor of a device give facts only."""
     read.facts |= {name: value for name, value in plane.facts.items() if name in ("jax_version", "process_id")}
+    read.programs |= programs(plane)
     device = _xplane_device.device_number(plane)
+    if device is not None or _xplane_host.is_host(plane):
+        read.words |= set(map(program_name, plane.words()))
     if device is not None:
         before = read.counts["events"]
         for events, doubtful in _xplane_device.device_events(plane, device):
@@ -225,6 +229,7 @@ def _facts(found: Found, tables: dict[str, pl.DataFrame], read: Rows, hosts: lis
         host=hosts[0] if hosts else by_file,
         vendor=vendors[0] if vendors else None,
         complete=complete,
+        gradients=compute_gradients(read.programs, read.words),
     )
 
 

@@ -25,3 +25,4 @@ class TraceFacts:
     host: str | None = None
     vendor: str | None = None  # "nvidia" or "amd"
     complete: bool = True  # False where the file was cut off
+    gradients: bool | None = None  # whether a program that ran computes gradients, where the trace holds the programs

@@ -69,6 +69,28 @@ def test_jax_steps_are_found_by_their_number():
     assert timeline.table("host_events").filter(name="dot")["kind"].unique().to_list() == ["operator"]
 
 
+@pytest.mark.parametrize(("path", "expected"), [(JAX, True), (MI300, False), (KERAS, None)])
+def test_the_programs_that_ran_tell_whether_they_compute_gradients(path, expected):
+    assert xplane.read(path).trace.gradients is expected
+
+
+def test_a_program_that_computes_gradients_and_did_not_run_tells_nothing(tmp_path):
+    def programs(**documents):
+        plane = MadePlane("/host:metadata")
+        for name, document in documents.items():
+            entry = plane.message.event_metadata.add(key=len(plane.message.event_metadata) + 1)
+            entry.value.name = f"{name}(7)".encode()
+            entry.value.stats.add(metadata_id=1, bytes_value=document)
+        return plane
+
+    known = programs(jit_step=b"\x0ajit(step)/transpose(jvp(loss))/mul", jit_forward=b"\x0ajit(forward)/transpose")
+    ran = {name: host([("op", 0, 1, {"hlo_module": name})]) for name in ("jit_step", "jit_forward", "jit_other")}
+
+    found = {name: xplane.read(made_xplane(tmp_path / f"{name}.xplane.pb", known, plane)).trace.gradients for name, plane in ran.items()}
+
+    assert found == {"jit_step": True, "jit_forward": False, "jit_other": None}
+
+
 def test_devices_of_the_real_amd_trace_are_read():
     timeline = xplane.read(MI300)
 

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+
+import pytest
 
 from slowstep.workflow.analyze import analyze
 
@@ -36,3 +39,24 @@ def test_of_two_traces_of_a_rank_the_one_with_more_events_is_taken(tmp_path):
 
     assert ranks(report) == {0: "rank0.json", 1: "new_rank1.json"}
     assert {row["name"]: row["count"] for row in report["health"]}["duplicate-ranks"] == 1
+
+
+XPLANES = Path(__file__).parents[2] / "data/xplane"
+
+
+def test_keras_training_is_seen_by_its_gradients_and_gets_its_verdict():
+    # Its data set sleeps 4 ms for each of a batch's four samples (made_by.py).
+    verdict = analyze([XPLANES / "keras_fit/trace.xplane.pb"])["verdict"]
+
+    assert (verdict["state"], verdict["rule"], verdict["stage"]) == ("bottleneck", "input-wait", "preprocess")
+
+
+@pytest.mark.parametrize(
+    ("trace", "said"),
+    [("jax_steps", "jax.profiler.TraceAnnotation"), ("mi300_jax", "no backward pass: it is of an inference")],
+)
+def test_a_trace_of_jax_tells_training_from_inference(trace, said):
+    summary = analyze([XPLANES / trace / "trace.xplane.pb"])["verdict"]["summary"]
+
+    assert said in summary
+    assert "whether it trains" not in summary

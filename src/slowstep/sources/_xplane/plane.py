@@ -27,6 +27,16 @@ class Plane:
         """The lines, in the file's order."""
         return (Line(self, line) for line in self._raw.lines())
 
+    def documents(self) -> Iterator[tuple[str, list[bytes]]]:
+        """What stands beside the names of events: a program that XLA compiled, for one."""
+        for entry in self._raw.message.event_metadata:
+            yield text(entry.value.name), [stat.bytes_value for stat in entry.value.stats if stat.HasField("bytes_value")]
+
+    def words(self) -> Iterator[str]:
+        """All names of events, and all texts that their facts refer to."""
+        yield from self._event_names.values()
+        yield from self._stat_names.values()
+
     def event_name(self, number: int) -> str | None:
         """The name behind an event's number; None where the file does not tell."""
         return self._event_names.get(number) or None

@@ -23,6 +23,8 @@ class Rows:
         self.device_steps: list[tuple[int, int, int]] = []
         self.facts: dict[str, Any] = {}
         self.first_ns: list[int] = []
+        self.programs: dict[str, bool] = {}
+        self.words: set[str] = set()
         self.counts: Counter[str] = Counter()
 
     def add(self, table: Gathered, frame: pl.DataFrame) -> None:
