@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 import numpy as np
 import polars as pl
@@ -10,6 +11,10 @@ import polars as pl
 from slowstep.health import Health
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.schema import TABLE
+
+# 2001 to 2096, ns since 1970. Clocks that count from a machine's start are years away from it.
+EARLIEST_NS: Final = 10**18
+LATEST_NS: Final = 4 * 10**18
 
 
 def filled(name: str, frame: pl.DataFrame) -> pl.DataFrame:
@@ -28,6 +33,12 @@ def timed(frame: pl.DataFrame, least_ns: int = 1) -> tuple[pl.DataFrame, int]:
     """
     sane = frame.filter((pl.col("start_ns") >= least_ns) & (pl.col("end_ns") >= pl.col("start_ns")))
     return sane, len(frame) - len(sane)
+
+
+def clock_of(tables: Mapping[str, pl.DataFrame], first_ns: int) -> tuple[int, int] | None:
+    """When a trace begins and ends by the clock of the day, whose tables count from `first_ns`; None where that is some other clock's."""
+    ends = [int(table["end_ns"].max()) for name in ("host_events", "device_events") if len(table := tables[name])]  # type: ignore[arg-type]
+    return (first_ns, first_ns + max(ends)) if ends and EARLIEST_NS <= first_ns <= LATEST_NS else None
 
 
 def time_doubts(count: int) -> list[Health]:

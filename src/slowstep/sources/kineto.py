@@ -9,10 +9,10 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from slowstep.errors import UnreadableInput
-from slowstep.sources._filled import memory_doubts
+from slowstep.sources._filled import clock_of, memory_doubts
 from slowstep.sources._gzip import Unpacked, peek
 from slowstep.sources._kineto.columns import Columns
-from slowstep.sources._kineto.facts import devices_table, host_of, rank_of, recorded_kinds, vendor_of
+from slowstep.sources._kineto.facts import base_of, devices_table, host_of, rank_of, recorded_kinds, vendor_of
 from slowstep.sources._kineto.health import health_rows
 from slowstep.sources._kineto.reader import EventReader, metadata
 from slowstep.sources._kineto.tables import finished_tables
@@ -90,7 +90,7 @@ def _timeline(path: Path, unpacked: Unpacked, reader: EventReader, columns: Colu
     counts["no-length"] += columns.pairs.begins_alone
     counts["ends-alone"] = columns.pairs.ends_alone
     about = metadata(reader.around, counts)
-    tables, _ = finished_tables(columns, counts)
+    tables, first_ns = finished_tables(columns, counts)
     vendor = vendor_of(about, list(columns.names))
     tables["trace_devices"] = devices_table(about, tables["device_events"], vendor)
     recorded = recorded_kinds(about, tables)
@@ -113,6 +113,7 @@ def _timeline(path: Path, unpacked: Unpacked, reader: EventReader, columns: Colu
         host=host_of(about),
         vendor=vendor,
         complete=not counts["truncated"],
+        clock_ns=clock_of(tables, first_ns + base_of(about)),
     )
     run = RunFacts(name=path.name, command=(), started=None, started_ns=None, ended_ns=None, exit_code=None, stop_signals=(), warmup=None)
     health = (*health_rows(counts, unpacked.damage), *memory_doubts(tables, limit))

@@ -14,7 +14,7 @@ import polars as pl
 
 from slowstep.errors import UnreadableInput
 from slowstep.health import Health
-from slowstep.sources._filled import clock_doubts, filled, memory_doubts, time_doubts
+from slowstep.sources._filled import clock_doubts, clock_of, filled, memory_doubts, time_doubts
 from slowstep.sources._gathered import Shelf, in_order
 from slowstep.sources._nested import nested
 from slowstep.sources._nsys import device as _nsys_device
@@ -165,7 +165,7 @@ def _timeline(path: Path, database: Database, process: Process | None, running: 
     health = [*_nsys_device.doubts(rows.counts), *rows.doubts(), *crossed, *_losses(path, database, rows, running, process)]
     health += clock_doubts(host, device) + memory_doubts(tables, how.memory_bytes)
     run = RunFacts(name=path.name, command=(), started=None, started_ns=None, ended_ns=None, exit_code=None, stop_signals=(), warmup=None)
-    facts = _facts(path, database, tables, complete=not database.damaged and not database.cut_off)
+    facts = _facts(path, database, tables, first_ns, complete=not database.damaged and not database.cut_off)
     return Timeline(source="nsys", tables=tables, processes=(), run=run, health=tuple(health), trace=facts)
 
 
@@ -228,7 +228,7 @@ def _losses(path: Path, database: Database, rows: Rows, running: int, process: P
     return health
 
 
-def _facts(path: Path, database: Database, tables: dict[str, pl.DataFrame], *, complete: bool) -> TraceFacts:
+def _facts(path: Path, database: Database, tables: dict[str, pl.DataFrame], first_ns: int, *, complete: bool) -> TraceFacts:
     host, device = tables["host_events"], tables["device_events"]
     kinds = set(host["kind"].unique().to_list())
     recorded = {
@@ -251,7 +251,14 @@ def _facts(path: Path, database: Database, tables: dict[str, pl.DataFrame], *, c
         host=named.get("Hostname"),
         vendor="nvidia",
         complete=complete,
+        clock_ns=clock_of(tables, first_ns + _session_began_ns(database)),
     )
+
+
+def _session_began_ns(database: Database) -> int:
+    """The time, ns since 1970, from which the export's times count; 0 where it does not tell."""
+    began = database.read("TARGET_INFO_SESSION_START_TIME", {"utc": "utcEpochNs"})["utc"].drop_nulls()
+    return int(began[0]) if len(began) else 0
 
 
 SOURCE = Source(name="nsys", sniff=sniff, read=read)

@@ -12,7 +12,7 @@ import polars as pl
 
 from slowstep.errors import UnreadableInput
 from slowstep.health import Health
-from slowstep.sources._filled import clock_doubts, filled, memory_doubts, time_doubts, timed
+from slowstep.sources._filled import clock_doubts, clock_of, filled, memory_doubts, time_doubts, timed
 from slowstep.sources._gathered import Shelf, in_order
 from slowstep.sources._nested import nested
 from slowstep.sources._source import PLAIN, Reading, Source
@@ -29,6 +29,8 @@ from slowstep.timeline.trace import TraceFacts
 JAX, TENSORFLOW = "jax", "tensorflow"
 # Lines without a thread id of the operating system have a number that was drawn at random.
 LARGEST_THREAD_ID: Final = 2**32
+# What planes say of the run.
+FACTS: Final = ("jax_version", "process_id", "profile_start_time")
 # Ranges that only one of the frameworks writes.
 _FRAMEWORK_RANGES: Final = {JAX: r"^PjitFunction\(", TENSORFLOW: r"^(?:Profiled batch|EagerExecute|ExecutorState::Process)$"}
 
@@ -90,7 +92,7 @@ def _give_back(mapped: mmap.mmap) -> None:
 
 def _take(read: Rows, plane: Plane) -> None:
     """Take over what a plane says. Planes that are neither of a host's threads nor of a device give facts only."""
-    read.facts |= {name: value for name, value in plane.facts.items() if name in ("jax_version", "process_id")}
+    read.facts |= {name: value for name, value in plane.facts.items() if name in FACTS}
     read.programs |= programs(plane)
     device = _xplane_device.device_number(plane)
     if device is not None or _xplane_host.is_host(plane):
@@ -207,6 +209,12 @@ def _framework(tables: dict[str, pl.DataFrame], facts: dict[str, Any]) -> str | 
     return next((framework for framework, pattern in _FRAMEWORK_RANGES.items() if names.str.contains(pattern).any()), None)
 
 
+def _first_by_clock(read: Rows) -> int:
+    """When the first event began, ns since 1970; times count from the begin of the session where the file tells that."""
+    began = read.facts.get("profile_start_time")
+    return min(read.first_ns, default=0) + (began if isinstance(began, int) else 0)
+
+
 def _facts(found: Found, tables: dict[str, pl.DataFrame], read: Rows, hosts: list[str], size: int, *, complete: bool) -> TraceFacts:
     host, device = tables["host_events"], tables["device_events"]
     kinds = set(host["kind"].unique().to_list())
@@ -229,6 +237,7 @@ def _facts(found: Found, tables: dict[str, pl.DataFrame], read: Rows, hosts: lis
         host=hosts[0] if hosts else by_file,
         vendor=vendors[0] if vendors else None,
         complete=complete,
+        clock_ns=clock_of(tables, _first_by_clock(read)),
         gradients=compute_gradients(read.programs, read.words),
     )
 

@@ -98,6 +98,11 @@ def test_kernels_meet_their_launches(real):
 def test_times_begin_at_zero_and_facts_are_told(real):
     assert min(real.table(name)["start_ns"].min() for name in ("host_events", "device_events")) == 0
     assert real.trace.recorded == {"operators", "runtime", "device", "annotations"}
+    # The session began at 1779630014975716426, as TARGET_INFO_SESSION_START_TIME says; its first event came 155 s later.
+    assert 0 < real.trace.clock_ns[0] - 1779630014975716426 < 200 * 10**9
+    assert real.trace.clock_ns[1] - real.trace.clock_ns[0] == max(
+        real.table(name)["end_ns"].max() for name in ("host_events", "device_events")
+    )
     assert (real.trace.framework, real.trace.vendor, real.trace.schema_version) == ("pytorch", "nvidia", "3.25.0")
     assert real.trace.complete
     assert has_declared_schema(real)

@@ -45,6 +45,8 @@ def test_keras_steps_are_found_by_their_name():
     assert steps["number"].to_list() == [9, 10, 11, 12, 13, 14, 15]
     assert steps["mark"].unique().to_list() == ["Profiled batch"]
     assert timeline.trace.framework == "tensorflow"
+    # The session was told to start at 1795265842962555285 (plane "Task Environment").
+    assert 0 <= timeline.trace.clock_ns[0] - 1795265842962555285 < 10**9
     assert timeline.trace.recorded == {"operators", "annotations"}
     assert health(timeline) == {}
 
