@@ -19,12 +19,17 @@ from slowstep.record import format as contract
 from slowstep.record.command import resolve_command
 from slowstep.record.launch import RunOptions, launch
 from slowstep.record.lever import Spec
+from slowstep.record.overdue import START_UP_S
 from slowstep.record.place import find_place
 from slowstep.record.plain_run import run_plainly
 
 # Five steps, after a warm-up of any usual training.
 USUAL_CAPTURE = "31-35"
 MOST_CAPTURED = 20
+_FOR = (
+    "End the recording after a time, such as 60s or 2m, counted from the first update; where none is seen, from the first backward "
+    f"pass; where neither is, --stop waits {START_UP_S / 60:.0f} minutes more for one, from the command's start."
+)
 # What typer raises for a mistake in a command line. Of its errors only this one's child has a public name: typer carries its own click.
 _MISTAKE: Any = typer.BadParameter.__base__
 
@@ -48,7 +53,7 @@ def run(
         list[str], typer.Argument(metavar="CMD...", help="train.py ARGS, -m MODULE ARGS, or any command that starts Python.")
     ],
     steps: Annotated[int | None, typer.Option("--steps", min=1, metavar="N", help="End the recording after N steps.")] = None,
-    for_: Annotated[str | None, typer.Option("--for", metavar="TIME", help="End the recording after a time, such as 60s or 2m.")] = None,
+    for_: Annotated[str | None, typer.Option("--for", metavar="TIME", help=_FOR)] = None,
     stop: Annotated[bool, typer.Option("--stop", help="End the training with the recording, as Ctrl-C would.")] = False,
     out: Annotated[str | None, typer.Option("--out", metavar="DIR", help="Folder for recordings (default: slowstep_runs).")] = None,
     json: Annotated[str | None, typer.Option("--json", metavar="FILE", help="Write the report as JSON too; - is standard output.")] = None,

@@ -99,6 +99,7 @@ CONTROL_PLAN: Final = 2  # u8: state of the experiment, below
 CONTROL_UPDATES: Final = 8  # u64: updates of the busiest optimizer so far
 CONTROL_FIRST_UPDATE: Final = 16  # u64: when the first update ended, ns
 CONTROL_PID: Final = 24  # u64: the process that updates
+CONTROL_FIRST_BACKWARD: Final = 32  # u64: when the first backward pass was over, ns
 
 # An experiment's plan is put into the recording's folder, posted by the launcher, and taken up and ended by the process that updates.
 PLAN_FILE: Final = "plan.json"

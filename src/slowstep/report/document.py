@@ -280,6 +280,7 @@ class Overhead(TypedDict):
 
     us_per_step: float | None
     share: float | None
+    once_ms: NotRequired[float]
 
 
 class Report(TypedDict):

@@ -24,6 +24,8 @@ _NARROWEST: Final = 40
 _WIDEST: Final = 120
 _REASONS_SHOWN: Final = 2
 _HEALTH_SHOWN: Final = 3
+# What is spent once and is less than this is no news.
+_ONCE_SHOWN_MS: Final = 1.0
 _LABEL_CELLS: Final = 11
 _STATE_STYLE: Final = {"bottleneck": "bold red", "healthy": "bold green", "undetermined": "bold yellow"}
 _SEVERITY_STYLE: Final = {"notice": "yellow", "data_loss": "bold yellow", "error": "bold red"}
@@ -189,7 +191,8 @@ def _own_cost(report: Report) -> str:
     if cost["us_per_step"] is None:
         return UNKNOWN
     share = "" if cost["share"] is None else f" ({format_share(cost['share'])} of the step)"
-    return f"{format_duration(cost['us_per_step'] * 1e3)} a step{share}"
+    once = f", and {format_duration(cost['once_ms'] * 1e6)} once" if cost.get("once_ms", 0.0) >= _ONCE_SHOWN_MS else ""
+    return f"{format_duration(cost['us_per_step'] * 1e3)} a step{share}{once}"
 
 
 def _next_command(report: Report) -> str:

@@ -236,4 +236,4 @@ def _doubts(timeline: Timeline, m: Measurements) -> list[Health]:
 def _overhead(cost: OwnCost | None) -> Overhead:
     if cost is None:
         return {"us_per_step": None, "share": None}
-    return {"us_per_step": cost.ns_per_step / 1e3, "share": cost.share}
+    return {"us_per_step": cost.ns_per_step / 1e3, "share": cost.share, "once_ms": cost.once_ns / 1e6}

@@ -29,6 +29,7 @@ def process_facts(notes: Notes) -> ProcessFacts:
         event_cost_ns=cost.get("event_ns"),
         events=cost.get("events"),
         sampler_cpu_ns=cost.get("sampler_cpu_ns"),
+        once_cpu_ns=cost.get("once_cpu_ns"),
         notes={
             "facts": facts,
             "optimizers": notes.of("optimizer"),

@@ -117,7 +117,7 @@ _OPTIONAL: dict[str, dict[str, type]] = {
     "optimizer": {"id": int, "params": int, "dtypes": dict, "device": str},
     "calls": {"wall_ns": int, "slowdown": float},
     "graph": {"nodes": int, "elements": int},
-    "cost": {"event_ns": float, "events": int, "sampler_cpu_ns": int},
+    "cost": {"event_ns": float, "events": int, "sampler_cpu_ns": int, "once_cpu_ns": int},
     "health": {"count": int},
     "run": {"name": str, "command": list, "started": str, "started_ns": int, "warmup": int}
     | {"started_in": str, "recorded_from_ns": int, "thread": int}
