@@ -43,9 +43,11 @@ def _add_other_commands() -> None:
     if sys.argv[1:2] == ["run"]:
         return
     from slowstep.cli.analyze import analyze
+    from slowstep.cli.bench import app as bench
     from slowstep.cli.explain import explain
 
     app.command("analyze")(analyze)
+    app.add_typer(bench, name="bench")
     app.command("explain")(explain)
 
 
