@@ -62,6 +62,8 @@ class Recorder:
         self.chores: list[Callable[[], None]] = []
         self._introductions: list[dict[str, Any]] = []
         self.forgetters: list[Callable[[], None]] = []
+        # What ends the timing of calls that is on, see stop_timing_calls.
+        self.call_timers: list[Callable[[], None]] = []
         self._writer = Writer(self.local, self.fault, limit_bytes=limit_bytes)
         self._writer.open_files, self._writer.when_closed = self._open, self.leave
         self.event = self._writer.event
@@ -130,6 +132,12 @@ class Recorder:
                 self._notes.count(name, severity, remedy, count)
         except OSError as error:
             self.fault(error)
+
+    def stop_timing_calls(self) -> None:
+        """Time no calls of the script from now on: an experiment compares steps, and must not slow some of them."""
+        self.level = 0
+        for end in self.call_timers:
+            end()
 
     def watch(self) -> None:
         """Take stacks of the calling thread from now on."""

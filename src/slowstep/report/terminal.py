@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 
@@ -12,6 +11,7 @@ from slowstep.report.finding_blocks import draw_findings
 from slowstep.report.ledger_chart import STAGE_STYLE, draw_ledger
 from slowstep.report.over_time_lines import over_time_lines
 from slowstep.report.rank_table import draw_ranks, rank_name
+from slowstep.report.streams import takes_color, takes_unicode, width_of
 from slowstep.stages import UNATTRIBUTED
 from slowstep.units import UNKNOWN, format_duration, format_number, format_rate, format_share
 
@@ -63,29 +63,7 @@ def show(report: Mapping[str, Any], stream: TextIO) -> None:
 
 def text_for(report: Mapping[str, Any], stream: TextIO) -> str:
     """The report as a stream can take it."""
-    return render(report, width=_width_of(stream), color=_takes_color(stream), unicode=_takes_unicode(stream))
-
-
-def _width_of(stream: TextIO) -> int:
-    columns = os.environ.get("COLUMNS", "")
-    if columns.isdigit() and int(columns) > 0:
-        return int(columns)
-    try:
-        return os.get_terminal_size(stream.fileno()).columns or 80
-    except (OSError, ValueError):
-        return 80
-
-
-def _takes_color(stream: TextIO) -> bool:
-    if os.environ.get("NO_COLOR"):
-        return False
-    if os.environ.get("FORCE_COLOR"):
-        return True
-    return stream.isatty() and os.environ.get("TERM") != "dumb"
-
-
-def _takes_unicode(stream: TextIO) -> bool:
-    return (stream.encoding or "").lower().startswith("utf")
+    return render(report, width=width_of(stream), color=takes_color(stream), unicode=takes_unicode(stream))
 
 
 def _draw_header(canvas: Canvas, report: Report) -> None:
