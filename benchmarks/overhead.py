@@ -25,6 +25,7 @@ import machine
 import rivals
 from case_study import SLOWSTEP, ChildFailed
 from overhead_page import draw, misses
+from overhead_step import NotCalibrated, find_batch
 
 HERE = Path(__file__).resolve().parent
 LOOP = HERE / "overhead_loop.py"
@@ -32,6 +33,8 @@ TOGGLE = HERE / "overhead_toggle.py"
 PAGE = HERE.parent / "docs" / "overhead.md"
 ARMS = ("nothing", "slowstep", "torch.profiler", "cProfile", "traceml-ai", "gpuprof")
 STEPS = {"empty": 4000, "20ms": 300}
+EMPTY_BATCH = 4
+CALIBRATING_STEPS = 60
 TOGGLE_REPEATS = 3
 REPORT_STEPS = 100_000
 REPORT_REPEATS = 3
@@ -48,11 +51,11 @@ def command_of(arm: str, flags: list[str], folder: Path) -> list[str]:
     return plain
 
 
-def run_arm(arm: str, step: str, steps: int, folder: Path) -> dict[str, Any]:
+def run_arm(arm: str, step: str, steps: int, folder: Path, batch: int = EMPTY_BATCH) -> dict[str, Any]:
     """One run in an empty folder: ns per step, and when script and command had ended. Raises `ChildFailed`."""
     result, fifo = folder / "result.json", folder / "alive"
     os.mkfifo(fifo)
-    flags = ["--tool", arm, "--step", step, "--steps", str(steps), "--result", str(result), "--alive", str(fifo)]
+    flags = ["--tool", arm, "--step", step, "--steps", str(steps), "--batch", str(batch), "--result", str(result), "--alive", str(fifo)]
     words = command_of(arm, flags, folder)
     reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
     try:
@@ -97,7 +100,20 @@ def per_step(read: dict[str, Any]) -> dict[str, float]:
     return {"wall_ns": median("wall_ns"), "cpu_ns": median("cpu_ns")}
 
 
-def interleave(step: str, arms: list[str], rounds: int, draw_order: random.Random) -> list[dict[str, Any]]:
+def calibrate() -> tuple[int, float]:
+    """Batch size and length in ms of the bare "20 ms" step on this machine. Raises `ChildFailed` or `NotCalibrated`.
+
+    The length is the training thread's processor time: nothing else is in the step, and who else uses the machine now is no part of it.
+    """
+
+    def step_ms(batch: int) -> float:
+        with tempfile.TemporaryDirectory(prefix="overhead-") as folder:
+            return run_arm("nothing", "20ms", CALIBRATING_STEPS, Path(folder), batch)["cpu_ns"] / 1e6
+
+    return find_batch(step_ms)
+
+
+def interleave(step: str, arms: list[str], rounds: int, draw_order: random.Random, batch: int) -> list[dict[str, Any]]:
     """Every arm once a round, in random order."""
     rows = []
     for index in range(rounds):
@@ -105,7 +121,7 @@ def interleave(step: str, arms: list[str], rounds: int, draw_order: random.Rando
         draw_order.shuffle(order)
         for arm in order:
             with tempfile.TemporaryDirectory(prefix="overhead-") as folder:
-                row = run_arm(arm, step, STEPS[step], Path(folder))
+                row = run_arm(arm, step, STEPS[step], Path(folder), batch)
                 report = Path(folder) / "report.json"
                 if report.exists():
                     row["report_overhead"] = json.loads(report.read_text())["overhead"]
@@ -167,13 +183,16 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     compileall.compile_dir(HERE.parent / "src", quiet=1)
     facts = machine.describe()
     order = random.Random(arguments.seed)
+    batch, took_ms = calibrate()
+    batches = {"empty": EMPTY_BATCH, "20ms": batch}
     raw = {
         "date": datetime.now(UTC).date().isoformat(),
         "seed": arguments.seed,
         "machine": facts,
         "rivals": versions,
         "arms": arms,
-        "rows": [row for step in STEPS for row in interleave(step, arms, arguments.rounds, order)],
+        "calibrated": {"batch": batch, "step_ms": took_ms},
+        "rows": [row for step in STEPS for row in interleave(step, arms, arguments.rounds, order, batches[step])],
         "toggle": toggle(TOGGLE_REPEATS),
         "report": time_report(arguments.report_steps, REPORT_REPEATS),
     }
@@ -195,7 +214,7 @@ def main() -> int:
     arguments = parser.parse_args()
     try:
         raw = json.loads(arguments.results.read_text()) if arguments.draw else measure(arguments)
-    except ChildFailed as error:
+    except (ChildFailed, NotCalibrated) as error:
         print(error, file=sys.stderr)
         return 2
     text = draw(raw, arguments.results.name)

@@ -1,6 +1,6 @@
 """The training that `overhead.py` runs under each tool: an empty step, or one of about 20 ms. It times itself.
 
-python overhead_loop.py --tool TOOL --step empty|20ms --steps N --result FILE [--alive FIFO]
+python overhead_loop.py --tool TOOL --step empty|20ms --steps N --result FILE [--batch N] [--alive FIFO]
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ def tools(name: str) -> tuple[AbstractContextManager[Any], StepContext]:
     return contextlib.nullcontext(), nothing
 
 
-def make(step: str, steps: int) -> tuple[torch.nn.Module, DataLoader[Any]]:
-    """The smallest training there is; or a perceptron of about 20 ms whose batches a worker makes."""
-    width, batch = (8, 4) if step == "empty" else (768, 256)
+def make(step: str, steps: int, batch: int = 4) -> tuple[torch.nn.Module, DataLoader[Any]]:
+    """The smallest training there is; or a perceptron whose batches a worker makes, as large as takes 20 ms (`overhead_step.py`)."""
+    width = 8 if step == "empty" else 768
     samples = batch * min(steps, 2000)
     data = TensorDataset(torch.zeros(samples, width)) if step == "empty" else TensorDataset(torch.randn(batch, width))
     model = torch.nn.Linear(width, 1)
@@ -80,6 +80,7 @@ def main() -> None:
     parser.add_argument("--tool", default="nothing")
     parser.add_argument("--step", choices=BLOCK, default="empty")
     parser.add_argument("--steps", type=int, default=3000)
+    parser.add_argument("--batch", type=int, default=4)
     parser.add_argument("--result", type=Path, required=True)
     parser.add_argument("--alive", help="a FIFO, held open until this process is gone")
     arguments = parser.parse_args()
@@ -88,7 +89,7 @@ def main() -> None:
     torch.set_num_threads(1)
     torch.manual_seed(0)
     block = BLOCK[arguments.step]
-    model, loader = make(arguments.step, arguments.steps)
+    model, loader = make(arguments.step, arguments.steps, arguments.batch)
     outer, around = tools(arguments.tool)
     with outer:
         read = train(model, loader, steps=arguments.steps, block=block, around=around)

@@ -122,10 +122,11 @@ def arms(raw: dict[str, Any]) -> str:
 
 METHOD = """Median over rounds, with its 90 % interval (bootstrap over rounds); in each round every tool runs once, in random order, and is
 compared with the bare run of the same round. A step is the median over blocks of steps after warm-up, read inside the script. The empty
-step has a DataLoader without workers, one optimizer, one transfer and one read-back; the other a loader with one worker. Each tool is used
-as its first page says. When the script has ended is told by a FIFO that it holds open, so that exit handlers count; the command may go on,
-to write its report. The seconds added are those of the runs with 20 ms steps. The own cost
-is what the report says: events at their calibrated cost, and the CPU time of the sampler and of the monitors beside the training.
+step has a DataLoader without workers, one optimizer, one transfer and one read-back; the other a loader with one worker, and batches as
+large as make it take 20 ms on this machine, found at the start. Each tool is used as its first page says. When the script has ended is told
+by a FIFO that it holds open, so that exit handlers count; the command may go on, to write its report. The seconds added are those of the
+runs with 20 ms steps. The own cost is what the report says: events at their calibrated cost, and the CPU time of the sampler and of the
+monitors beside the training.
 
 Two processes differ by more than slowstep's hooks cost, however alike their scripts are. What the hooks add is therefore measured inside
 one process, `overhead_toggle.py`, that takes them away and installs them again between blocks of 250 steps (in pairs, in random order, the

@@ -43,3 +43,14 @@ def sample_report() -> Callable[[str], dict[str, Any]]:
 @pytest.fixture
 def bottleneck(sample_report: Callable[[str], dict[str, Any]]) -> dict[str, Any]:
     return sample_report("bottleneck")
+
+
+@pytest.fixture
+def real_bench() -> Callable[[str], dict[str, Any]]:
+    """What a real `slowstep bench` measured, by the name of its file in tests/data/bench, fresh each time."""
+
+    def load(name: str) -> dict[str, Any]:
+        loaded: dict[str, Any] = json.loads((REPORTS.parent / "bench" / f"{name}.json").read_text(encoding="utf-8"))
+        return loaded
+
+    return load

@@ -80,9 +80,12 @@ class Workplace:
         """The environment of all runs, with a folder for temporary files and a mark by which processes left behind are found."""
         return os.environ | {"TMPDIR": str(self.temp), MARK: self.mark} | more
 
-    def start(self, *words: str, options: tuple[str, ...] = (), slowstep: bool = True, **popen: Any) -> subprocess.Popen[str]:
-        """Start a command, with slowstep or without; standard streams are pipes unless told otherwise."""
-        own = (*SLOWSTEP, "run", "--out", str(self.runs), *options) if slowstep else ()
+    def start(
+        self, *words: str, options: tuple[str, ...] = (), slowstep: bool = True, act: str = "run", **popen: Any
+    ) -> subprocess.Popen[str]:
+        """Start a command, with `slowstep run` or another act, or without; standard streams are pipes unless told otherwise."""
+        out = ("--out", str(self.runs)) if act != "analyze" else ()
+        own = (*SLOWSTEP, act, *out, *options) if slowstep else ()
         if not slowstep and (words[0].endswith(".py") or words[0] == "-m"):
             own = (sys.executable,)
         settings: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | popen
@@ -99,9 +102,9 @@ class Workplace:
             raise
         return Ended(code=process.returncode, out=out or "", err=err or "", files=self.files())
 
-    def run(self, *words: str, **settings: Any) -> Ended:
+    def run(self, *words: str, limit_s: float = TIME_LIMIT_S, **settings: Any) -> Ended:
         """Start and finish."""
-        return self.finish(self.start(*words, **settings))
+        return self.finish(self.start(*words, **settings), limit_s)
 
     def both(self, *words: str, **settings: Any) -> tuple[Ended, Ended]:
         """The same command without slowstep and with it, each in the folder as it was at first."""

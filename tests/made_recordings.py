@@ -200,6 +200,7 @@ class _Simulation:
                 "role": "trainer",
                 "script": SCRIPT,
                 "cwd": "/home/user/project",
+                "import_path": ["/home/user/project", "/usr/lib/python3.11/site-packages"],
                 "cores_allowed": self.t.cores,
                 "memory_available_bytes": self.t.memory_available_bytes,
             },

@@ -17,6 +17,7 @@ _HOMES: Final = {
     "record": "slowstep.record",
     "span": "slowstep.record.spans",
     "steps": "slowstep.record.spans",
+    "data": "slowstep.data",
     "start": "slowstep.workflow.session",
     "stop": "slowstep.workflow.session",
     "load_ipython_extension": "slowstep.workflow.ipython",
@@ -30,5 +31,5 @@ def __getattr__(name: str) -> Any:
     if home is not None:
         module = import_module(home)
         # `slowstep.record` is the package of that name, which can be called.
-        return module if name == "record" else getattr(module, name)
+        return module if name in ("record", "data") else getattr(module, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

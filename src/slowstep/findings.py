@@ -41,10 +41,15 @@ class Gain:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fix:
-    """One thing to do. `lever` names what can try it from outside; `changes_numerics` says that the model may train differently."""
+    """One thing to do. `changes_numerics` says that the model may train differently.
+
+    `lever` is the change that can try it from outside, as `slowstep prove --levers` takes it (`workers=4`). `bounded_by` is one that does
+    more than the fix would: what it gains, the fix does at most.
+    """
 
     text: str
     lever: str | None = None
+    bounded_by: str | None = None
     changes_numerics: bool = False
 
 

@@ -10,6 +10,8 @@ UNKNOWN: Final = "not measured"
 MIB: Final = 2.0**20
 GIB: Final = 2.0**30
 
+# An interval that a tenth would show as one number, or nearly.
+_NARROW: Final = 0.25
 _NS_PER_UNIT: Final = (("h", 3_600_000_000_000), ("min", 60_000_000_000), ("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000))
 _BYTE_UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _SECONDS_PER_UNIT: Final = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
@@ -50,9 +52,11 @@ def format_ratio(value: float | None) -> str:
 
 
 def format_ratio_interval(value: float, low: float, high: float) -> str:
-    """A factor with its interval, all as precise as the factor: "1.8x (1.6-2.0)"."""
+    """A factor with its interval, all as precise as the factor: "1.8x (1.6-2.0)"; more precise where that would hide the interval."""
     digits = _ratio_digits(value)
-    return f"{format_ratio(value)} ({low:,.{digits}f}-{high:,.{digits}f})"
+    if digits == 1 and high - low < _NARROW:
+        digits = 2
+    return f"{value:,.{digits}f}x ({low:,.{digits}f}-{high:,.{digits}f})"
 
 
 def _ratio_digits(value: float) -> int:

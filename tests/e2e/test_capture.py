@@ -93,6 +93,44 @@ def test_ours_ends_at_once_where_the_script_starts_its_own(place):
     assert "profiler of its own" in health(report)["no-capture"]
 
 
+ON_ANOTHER_THREAD = LOSSES.replace(", torch._C._autograd._profiler_enabled()", "").replace(
+    "train({steps})",
+    """
+import importlib, threading
+ours = sys.modules.get("slowstep.record.capture")
+if ours is not None and {patience} is not None:
+    ours.PATIENCE_S = {patience}
+def other():
+    profiler = importlib.import_module("torch.profiler").profile()
+    profiler.start()
+    for _ in range(50):
+        torch.zeros(9) + 1
+    profiler.stop()
+    print(len(profiler.events()) > 100)
+train(32)
+thread = threading.Thread(target=other)
+thread.start()
+thread.join({seconds})
+train(60)
+thread.join()
+""",
+)
+
+
+@pytest.mark.parametrize(
+    ("patience", "seconds", "said"),
+    [("None", "0", "of its own, on another thread"), ("0.2", "5", "no update came within")],
+    ids=["ended by the next update", "left on"],
+)
+def test_ours_makes_way_for_one_on_another_thread(place, patience, seconds, said):
+    script = ON_ANOTHER_THREAD.replace("{patience}", patience).replace("{seconds}", seconds)
+
+    ran, report = recorded(place, script, "--capture")
+
+    assert ran.out.startswith("True")
+    assert said in health(report)["no-capture"]
+
+
 def test_a_training_that_ends_before_the_capture_is_told_so(place):
     _, report = recorded(place, LOSSES, "--capture=90-94", steps=60)
 

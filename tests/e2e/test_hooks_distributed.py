@@ -169,9 +169,9 @@ two(work)
 """
     )
 
-    for process in processes(ran.folder):
-        assert [note["world_size"] for note in process.noted("rank")] == [2]
-        assert len(process.of("BACKWARD_CPU")) == 5
+    ranks = processes(ran.folder)
+    assert [[note["world_size"] for note in process.noted("rank")] for process in ranks] == [[2], [2]]
+    assert [len(process.of("BACKWARD_CPU")) for process in ranks] == [5, 5]
 
 
 def test_an_error_in_a_collective_shows_the_scripts_frames_only(run: Run) -> None:

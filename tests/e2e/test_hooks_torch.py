@@ -86,6 +86,7 @@ def test_the_pieces_of_a_serial_step_lie_inside_each_other_and_follow_each_other
 
     records = ran.trainer
     waits = [record for record in records.of("WAIT") if not record.flags]
+    assert len(waits) == 6
     for wait, fetch, collate in zip(waits, records.of("FETCH"), records.of("COLLATE"), strict=True):
         assert wait.t0 <= fetch.t0 <= collate.t0 <= collate.t1 <= fetch.t1 <= wait.t1
     for wait, backward, update in zip(waits, records.of("BACKWARD"), records.of("UPDATE"), strict=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import textwrap
 
@@ -60,6 +61,31 @@ def test_a_time_ends_the_recording_while_the_training_goes_on(work: Workplace) -
 
     assert (ended.code, ended.out) == (0, "done\n")
     assert 0 < work.updates() < (work.folder / "steps").stat().st_size
+
+
+@pytest.mark.slow
+def test_a_time_ends_a_training_that_updates_its_parameters_by_hand(work: Workplace) -> None:
+    by_hand = TRAINING.replace("    optimizer.step()\n", "    with torch.no_grad():\n        model.weight -= 0.01 * model.weight.grad\n")
+    assert "optimizer.step()" not in by_hand
+    work.write("train.py", by_hand + "train(10**6)\n")
+
+    ended = work.run("train.py", options=("--for", "1s", "--stop"))
+
+    assert ended.code == 130
+    assert work.launcher_notes("exit")[0]["signals"] == ["SIGINT"]
+    assert re.search(
+        r"no update was seen in \d+ s: 1 process\(es\) used PyTorch \(\d{2,} batches asked for, \d{2,} backward passes\)", ended.err
+    )
+    assert "ended by --stop" in ended.err
+
+
+def test_a_script_that_fails_before_it_trains_is_said_to_have_failed(work: Workplace) -> None:
+    work.write("train.py", "raise ValueError('no data')\n")
+
+    ended = work.run("train.py")
+
+    assert ended.code == 1
+    assert "failed before any update (exit code 1)" in ended.err
 
 
 def test_stop_ends_the_training_as_ctrl_c_would(work: Workplace) -> None:

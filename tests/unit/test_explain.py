@@ -8,7 +8,7 @@ import typer
 from typer.testing import CliRunner
 
 from slowstep.cli import explain
-from slowstep.cli.explain import HEADINGS, RULES
+from slowstep.cli.explain import HEADINGS, LEVER_HEADINGS, LEVERS, RULES
 from slowstep.errors import BadUsage
 from slowstep.registry import discover
 
@@ -33,9 +33,13 @@ What to try:
 
 
 def test_without_a_name_all_are_listed_with_their_first_lines():
-    assert explain.listing(TEXTS).splitlines()[:2] == [
+    assert explain.listing({"Rules": TEXTS, "Levers": {"workers": "More workers."}}).splitlines()[:6] == [
+        "Rules",
         "serial-loader  The training makes its own batches.",
         "slow-collate   Collating is slow.",
+        "",
+        "Levers",
+        "workers        More workers.",
     ]
 
 
@@ -57,16 +61,16 @@ def test_headings_may_be_set_in_stars():
     assert explain.page("serial-loader", starred) == explain.page("serial-loader", DOCUMENTED)
 
 
-@pytest.mark.parametrize("name", ["serial-loader", "serial_loader", " Serial-Loader "])
-def test_a_name_may_be_spelled_as_its_file_is(name):
-    assert explain.chosen(name, TEXTS) == TEXTS["serial-loader"]
+@pytest.mark.parametrize("name", ["serial-loader", "serial_loader", " Serial-Loader ", "serial-loader=4"])
+def test_a_name_may_be_spelled_as_its_file_is_or_as_a_lever_is_given(name):
+    assert explain.chosen(name, TEXTS) == "serial-loader"
 
 
 @pytest.mark.parametrize(
     ("name", "hint"), [("serial-lodaer", "serial-loader"), ("collate", "slow-collate"), ("xyz", "serial-loader, slow-collate")]
 )
 def test_an_unknown_name_gets_the_closest_ones(name, hint):
-    with pytest.raises(BadUsage, match=f"No rule is called '{name}'.*{hint}"):
+    with pytest.raises(BadUsage, match=f"No rule or lever is called '{name}'.*{hint}"):
         explain.chosen(name, TEXTS)
 
 
@@ -83,12 +87,23 @@ def test_every_rule_is_documented_in_the_fixed_form(rule):
     assert text.partition("\n")[0].endswith(".")
 
 
-@pytest.mark.parametrize("rule", sorted(discover(RULES, "RULE")))
-def test_the_command_prints_every_rule(rule):
+@pytest.mark.parametrize("lever", sorted(discover(LEVERS, "LEVER")))
+def test_every_lever_is_documented_in_the_fixed_form(lever):
+    text = explain.lever_texts()[lever]
+
+    headed = [line for line in explain.page(lever, text).splitlines() if line in [heading.upper() for heading in LEVER_HEADINGS]]
+
+    assert headed == [heading.upper() for heading in LEVER_HEADINGS]
+    assert text == inspect.cleandoc(text)
+    assert text.partition("\n")[0].endswith(".")
+
+
+@pytest.mark.parametrize("name", [*sorted(discover(RULES, "RULE")), *sorted(discover(LEVERS, "LEVER"))])
+def test_the_command_prints_every_rule_and_lever(name):
     app = typer.Typer()
     app.command()(explain.explain)
 
-    result = CliRunner().invoke(app, [rule])
+    result = CliRunner().invoke(app, [name])
 
     assert result.exit_code == 0
-    assert result.stdout.startswith(f"{rule}\n")
+    assert result.stdout.startswith(f"{name}\n")

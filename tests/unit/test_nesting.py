@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from slowstep.timeline import nesting
 from slowstep.timeline.nesting import crossing
 
 
@@ -29,9 +31,20 @@ def test_threads_are_judged_apart():
     assert crosses((0, 0, 5), (1, 3, 9)) == [False, False]
 
 
-@given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 12), st.integers(0, 6)), max_size=8))
-def test_it_agrees_with_comparing_every_pair(drawn):
+def test_many_that_cross_are_told_from_few_that_do_not():
+    count = 4000
+    chain = [(0, at, at + count) for at in range(count)]
+    apart = [(0, 3 * count, 3 * count + 5), (1, 0, 9), (0, 3 * count + 1, 3 * count + 2)]
+
+    assert crosses(*chain, *apart) == [True] * count + [False] * 3
+
+
+@pytest.mark.parametrize("most_looks", [8, -1], ids=["one after the other", "by sets"])
+@given(drawn=st.lists(st.tuples(st.integers(0, 1), st.integers(0, 12), st.integers(0, 6)), max_size=8))
+def test_it_agrees_with_comparing_every_pair(most_looks, drawn):
     stretches = [(thread, start, start + length) for thread, start, length in drawn]
     expected = [any(t == u and s < e and a < b and (s < a < e < b or a < s < b < e) for u, a, b in stretches) for t, s, e in stretches]
 
-    assert crosses(*stretches) == expected
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(nesting, "_MOST_LOOKS", most_looks)
+        assert crosses(*stretches) == expected

@@ -8,7 +8,7 @@ import pytest
 from slowstep.report import document, json
 from slowstep.stages import STAGES, UNATTRIBUTED
 
-NAMES = ["bottleneck", "healthy", "undetermined", "unknown", "nothing"]
+NAMES = ["bottleneck", "healthy", "undetermined", "unknown", "nothing", "proved"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -24,6 +24,9 @@ def test_the_schema_has_the_keys_of_the_types():
     for key, kind in kinds.items():
         assert set(schema["properties"][key]["properties"]) == set(kind.__annotations__)
     assert set(schema["properties"]["findings"]["items"]["properties"]) == set(document.FindingRow.__annotations__)
+    experiment, facts = schema["properties"]["experiments"]["items"], schema["properties"]["run"]["properties"]["experiment"]
+    assert set(experiment["properties"]) == set(document.ExperimentRow.__annotations__)
+    assert set(facts["properties"]) == set(document.ExperimentFacts.__annotations__)
     assert set(schema["$defs"]["row"]["properties"]) == set(document.LedgerRow.__annotations__)
     assert [item["allOf"][1]["properties"]["stage"]["const"] for item in schema["properties"]["ledger"]["prefixItems"]] == [
         *STAGES,

@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from slowstep.report.terminal import render, show
 
 REPORTS = Path(__file__).parents[1] / "data" / "reports"
-NAMES = ["bottleneck", "healthy", "undetermined", "unknown", "nothing", "ranks"]
+NAMES = ["bottleneck", "healthy", "undetermined", "unknown", "nothing", "ranks", "proved"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -74,6 +74,7 @@ def test_the_last_line_is_the_next_command(sample_report):
         "unknown": "slowstep explain blocking-checkpoint",
         "nothing": "slowstep run --steps 200 broken.py",
         "ranks": "slowstep explain slow-callback",
+        "proved": "slowstep explain slow-callback",
     }
 
 

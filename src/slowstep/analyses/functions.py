@@ -68,6 +68,12 @@ def read_stacks(timeline: Timeline, process: int, thread: int | None = None) -> 
     )
 
 
+def files_of(stacks: Stacks, script: str | None) -> dict[str, str]:
+    """The file of every function in the stacks, by what the ledger calls it."""
+    distinct = {frame for path in stacks.frames.values() for frame in path if not is_library(frame)}
+    return {f"{frame.function} ({shown(frame.file, script)}:{frame.first_line})": frame.file for frame in distinct}
+
+
 def is_library(frame: Frame) -> bool:
     """Whether a frame is not the user's own code."""
     return bool(LIBRARY.search(frame.file))

@@ -89,6 +89,11 @@ def label_of(function: GapFunction, trainer: Trainer) -> str:
     return f"{function.name} ({shown(function.file, trainer.facts.script)}:{function.line})"
 
 
+def timed_files(gaps: TimedGaps | None, trainer: Trainer) -> dict[str, str]:
+    """The file of every function that was timed in gaps, by what the ledger calls it."""
+    return {label_of(function, trainer): function.file for function in gaps.functions} if gaps is not None else {}
+
+
 def _timed(gaps: TimedGaps, trainer: Trainer, length: Floats) -> dict[Part, Floats]:
     """Ns per step by part: what a function spends in logging is `store`, the rest of it `output`."""
     parts: dict[Part, Floats] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,7 +14,8 @@ from slowstep.analyses.calls import Function, dominant_of_fetch, read_calls
 from slowstep.analyses.captures import Capture, find_capture
 from slowstep.analyses.charging import build_ledger
 from slowstep.analyses.fixed_cost import FixedCost, find_fixed_cost
-from slowstep.analyses.functions import read_stacks, shown
+from slowstep.analyses.functions import files_of, read_stacks, shown
+from slowstep.analyses.gap_parts import timed_files
 from slowstep.analyses.input_facts import InputFacts, find_input_facts
 from slowstep.analyses.ledger import CORE, Ledger
 from slowstep.analyses.load import Load, find_load
@@ -44,6 +46,7 @@ class Loader:
     batch_size: int | None
     dataset: str | None
     collate: str | None
+    collate_file: str | None
     collate_where: str | None
     collate_is_default: bool | None
 
@@ -90,6 +93,7 @@ class Measurements:
     machine: Machine  # beside the training
     input: InputFacts
     work: Work
+    files: Mapping[str, str]  # file of each function of the user's, by what the ledger calls it
     sharing: Sharing
     capture: Capture | None = None  # of a few steps, by a profiler
 
@@ -150,6 +154,7 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
         machine=find_machine(timeline, trainer, steps, stops, _device(trainer)),
         input=find_input_facts(timeline, trainer, steps),
         work=work,
+        files=timed_files(work.gaps, trainer) | files_of(stacks, trainer.facts.script),
         sharing=find_sharing(timeline, trainer, steps, ledger.of(SHARING), device=_device(trainer)),
     )
 
@@ -195,6 +200,7 @@ def _loader(timeline: Timeline, trainer: Trainer) -> Loader | None:
         batch_size=row["batch_size"],
         dataset=row["dataset"],
         collate=row["collate"],
+        collate_file=row["collate_file"],
         collate_where=where,
         collate_is_default=row["collate_is_default"],
     )

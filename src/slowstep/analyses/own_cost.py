@@ -14,10 +14,13 @@ from slowstep.timeline.timeline import ProcessFacts, Timeline
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OwnCost:
-    """Cost inside the training process per step, and that of all processes as a share of the time in which the training ran."""
+    """Cost inside the training process per step, and that of all processes as a share of the time in which the training ran. `once_ns` is
+    no part of either: what is spent in a recording of any length, on code that is met for the first time and on calibration.
+    """
 
     ns_per_step: float
     share: float | None
+    once_ns: float
 
 
 def find_own_cost(timeline: Timeline, trainer: Trainer, steps: int, capture: Capture | None = None) -> OwnCost | None:
@@ -37,11 +40,12 @@ def find_own_cost(timeline: Timeline, trainer: Trainer, steps: int, capture: Cap
     inside = own * sum(_of_process(facts) for facts in known if facts.pid == trainer.facts.pid)
     captured = (capture.extra_ns or 0.0) if capture is not None else 0.0
     inside += captured
+    once = float(trainer.facts.once_cpu_ns or 0)
     first, last = int(trainer.update_end_ns[0]), int(trainer.update_end_ns[-1])
     if last <= first:
-        return OwnCost(ns_per_step=inside / steps, share=None)
+        return OwnCost(ns_per_step=inside / steps, share=None, once_ns=once)
     everywhere = captured + own * sum(map(_of_process, known)) + _of_launcher(timeline.table("launcher_costs"), first, last)
-    return OwnCost(ns_per_step=inside / steps, share=everywhere / (last - first))
+    return OwnCost(ns_per_step=inside / steps, share=everywhere / (last - first), once_ns=once)
 
 
 def _of_others(timeline: Timeline, trainer: Trainer) -> set[int]:
@@ -53,7 +57,7 @@ def _of_others(timeline: Timeline, trainer: Trainer) -> set[int]:
 
 
 def _of_process(facts: ProcessFacts) -> float:
-    return (facts.events or 0) * (facts.event_cost_ns or 0.0) + (facts.sampler_cpu_ns or 0)
+    return (facts.events or 0) * (facts.event_cost_ns or 0.0) + (facts.sampler_cpu_ns or 0) - (facts.once_cpu_ns or 0)
 
 
 def _of_launcher(costs: pl.DataFrame, first_ns: int, last_ns: int) -> float:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from slowstep.analyses.prompts import find_run, within
 from slowstep.analyses.typed import without_shell
+from slowstep.analyses.untrained import describe_untrained
 from slowstep.errors import NothingRecorded
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Frame, ProcessFacts, Timeline
@@ -64,7 +65,7 @@ def find_trainer(timeline: Timeline, process: int | None = None) -> Trainer:
     if process is not None:
         updates = updates.filter(pl.col("process") == process)
     if updates.is_empty():
-        raise NothingRecorded(_nothing(timeline))
+        raise NothingRecorded(describe_untrained(timeline))
     calls = (
         updates.group_by("process", "optimizer", "thread")
         .agg(pl.len().alias("calls"), pl.col("start_ns").min())
@@ -96,22 +97,6 @@ def find_trainer(timeline: Timeline, process: int | None = None) -> Trainer:
         spans=spans,
         all_updates=own,
         other_cells=all_anchor - anchor.height,
-    )
-
-
-def _nothing(timeline: Timeline) -> str:
-    seen = sum(1 for facts in timeline.processes if facts.role == "trainer")
-    waits, backwards = timeline.table("waits").height, timeline.table("spans").filter(pl.col("kind") == "backward").height
-    if not seen:
-        return (
-            "no training was seen: no process that PyTorch was imported in called a loader, backward or an optimizer. "
-            "If the command does train, put `import slowstep.auto` as the first line of the training script and run it the same way."
-        )
-    return (
-        f"no update was seen: {seen} process(es) used PyTorch ({waits} batches asked for, {backwards} backward passes), "
-        "but no torch.optim optimizer's step() was called. Let it run until it trains, "
-        "or, for an optimizer of your own, make it a torch.optim.Optimizer; a trace needs none: profile a few steps with torch.profiler, "
-        "prof.step() after each, and give the file to slowstep analyze."
     )
 
 

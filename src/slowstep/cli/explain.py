@@ -1,4 +1,4 @@
-"""`slowstep explain [NAME]`: what a rule sees, why it costs, how its gain is predicted, when it is wrong, what to try."""
+"""`slowstep explain [NAME]`: what a rule sees and how its gain is predicted, or what a lever changes and how that is undone."""
 
 from __future__ import annotations
 
@@ -19,41 +19,58 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 RULES: Final = "slowstep.diagnosis.rules"
+LEVERS: Final = "slowstep.levers"
 HEADINGS: Final = ("What it sees", "Why it costs", "How the gain is predicted", "When it is wrong", "What to try")
-_HEADING: Final = re.compile(rf"^[*#\s]*({'|'.join(HEADINGS)})[*:.]*[ \t]*$\n?", re.MULTILINE)
+LEVER_HEADINGS: Final = ("What it changes", "What it answers", "When it has no meaning", "How it is undone")
+_HEADING: Final = re.compile(rf"^[*#\s]*({'|'.join((*HEADINGS, *LEVER_HEADINGS))})[*:.]*[ \t]*$\n?", re.MULTILINE)
 _LIST: Final = re.compile(r"[-*] ")
 
 
-def explain(name: Annotated[str | None, typer.Argument(help="A rule, such as serial-loader. Without it, all are listed.")] = None) -> None:
-    """Explain a rule: what it sees, why it costs, how its gain is predicted and when it is wrong."""
-    texts = rule_texts()
-    sys.stdout.write(listing(texts) if name is None else page(name, chosen(name, texts)))
+def explain(
+    name: Annotated[
+        str | None, typer.Argument(help="A rule or a lever, such as serial-loader or workers. Without it, all are listed.")
+    ] = None,
+) -> None:
+    """Explain a rule (what it sees, how its gain is predicted, when it is wrong) or a lever of `slowstep prove`."""
+    rules, levers = rule_texts(), lever_texts()
+    if name is None:
+        sys.stdout.write(listing({"Rules": rules, "Levers": levers}))
+        return
+    known = chosen(name, rules | levers)
+    sys.stdout.write(page(known, (rules | levers)[known]))
 
 
 def rule_texts() -> dict[str, str]:
     """The docstring of every rule by the rule's name. Raises DiscoveryError for a broken rule file."""
-    return {name: _docstring(name, rule) for name, rule in discover(RULES, "RULE").items()}
+    return {name: _docstring(f"{RULES}.{_file(name)}", rule) for name, rule in discover(RULES, "RULE").items()}
 
 
-def listing(texts: dict[str, str]) -> str:
-    """All rules, a line each."""
-    cells = max((len(name) for name in texts), default=0)
-    rows = [f"{name.ljust(cells)}  {_first_line(text)}" for name, text in texts.items()]
-    return "\n".join([*rows, "", "slowstep explain NAME tells more about one.", ""])
+def lever_texts() -> dict[str, str]:
+    """The docstring of every lever by the lever's name. Raises DiscoveryError for a broken lever file."""
+    return {name: _docstring(f"{LEVERS}.{_file(name)}", lever) for name, lever in discover(LEVERS, "LEVER").items()}
+
+
+def listing(kinds: dict[str, dict[str, str]]) -> str:
+    """All of them, a line each, by kind."""
+    cells = max((len(name) for texts in kinds.values() for name in texts), default=0)
+    lines = []
+    for kind, texts in kinds.items():
+        lines += [kind, *(f"{name.ljust(cells)}  {_first_line(text)}" for name, text in texts.items()), ""]
+    return "\n".join([*lines, "slowstep explain NAME tells more about one.", ""])
 
 
 def chosen(name: str, texts: dict[str, str]) -> str:
-    """The text of a rule. Raises BadUsage with the closest names for one that does not exist."""
-    wanted = name.strip().lower().replace("_", "-")
+    """The name that is meant. Raises BadUsage with the closest ones for one that does not exist."""
+    wanted = name.strip().lower().replace("_", "-").partition("=")[0]
     if wanted in texts:
-        return texts[wanted]
+        return wanted
     close = difflib.get_close_matches(wanted, texts, n=3, cutoff=0.5) or [known for known in texts if wanted and wanted in known]
     hint = f"Did you mean {' or '.join(close)}?" if close else f"There are {', '.join(texts)}."
-    raise BadUsage(f"No rule is called {name!r}. {hint}")
+    raise BadUsage(f"No rule or lever is called {name!r}. {hint}")
 
 
 def page(name: str, text: str, width: int = 88) -> str:
-    """A rule's docstring as a page: its name, its first sentences, and the five headed sections."""
+    """A docstring as a page: its name, its first sentences, and the headed sections."""
     opening, *rest = _HEADING.split(text.strip())
     blocks = [f"{name}\n{'=' * len(name)}", *_paragraphs(opening, width)]
     for heading, body in zip(rest[::2], rest[1::2], strict=True):
@@ -74,22 +91,22 @@ def _filled(paragraph: str, width: int) -> str:
     return canvas.text(color=False).rstrip()
 
 
-def _docstring(name: str, rule: object) -> str:
-    """A rule's own docstring where it has one with the headings, else its module's."""
-    for holder in (rule, _module_of(rule), _module_named(name)):
+def _docstring(module: str, plugin: object) -> str:
+    """A plug-in's own docstring where it has one with the headings, else its module's."""
+    for holder in (plugin, _module_of(plugin), sys.modules.get(module)):
         text = inspect.cleandoc(getattr(holder, "__doc__", None) or "")
         if _HEADING.search(text):
             return text
-    return "This rule has no description."
+    return "There is no description."
 
 
-def _module_of(rule: object) -> ModuleType | None:
-    judge = getattr(rule, "judge", None) or rule
-    return sys.modules.get(getattr(judge, "__module__", ""))
+def _module_of(plugin: object) -> ModuleType | None:
+    work = getattr(plugin, "judge", None) or getattr(plugin, "prepare", None) or plugin
+    return sys.modules.get(getattr(work, "__module__", ""))
 
 
-def _module_named(name: str) -> ModuleType | None:
-    return sys.modules.get(f"{RULES}.{name.replace('-', '_')}")
+def _file(name: str) -> str:
+    return name.replace("-", "_")
 
 
 def _first_line(text: str) -> str:

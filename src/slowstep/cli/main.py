@@ -43,9 +43,14 @@ def _add_other_commands() -> None:
     if sys.argv[1:2] == ["run"]:
         return
     from slowstep.cli.analyze import analyze
+    from slowstep.cli.bench import app as bench
     from slowstep.cli.explain import explain
+    from slowstep.cli.prove import prove
+    from slowstep.cli.user_command import UserCommand
 
     app.command("analyze")(analyze)
+    app.command("prove", cls=UserCommand)(prove)
+    app.add_typer(bench, name="bench")
     app.command("explain")(explain)
 
 

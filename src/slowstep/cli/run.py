@@ -5,54 +5,47 @@ from __future__ import annotations
 import os
 import re
 import sys
-from pathlib import Path
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar
 
 import typer
-from typer.core import TyperCommand
 
 from slowstep.cli.durations import parse_duration
 from slowstep.cli.run_report import RunReport
+from slowstep.cli.user_command import UserCommand, check_json_target
 from slowstep.errors import BadUsage, CommandNotStarted, SlowstepError
 from slowstep.experiments.plan import parse_spec
 from slowstep.record import format as contract
 from slowstep.record.command import resolve_command
 from slowstep.record.launch import RunOptions, launch
 from slowstep.record.lever import Spec
+from slowstep.record.overdue import START_UP_S
 from slowstep.record.place import find_place
 from slowstep.record.plain_run import run_plainly
 
 # Five steps, after a warm-up of any usual training.
 USUAL_CAPTURE = "31-35"
 MOST_CAPTURED = 20
+_FOR = (
+    "End the recording after a time, such as 60s or 2m, counted from the first update; where none is seen, from the first backward "
+    f"pass; where neither is, --stop waits {START_UP_S / 60:.0f} minutes more for one, from the command's start."
+)
 # What typer raises for a mistake in a command line. Of its errors only this one's child has a public name: typer carries its own click.
 _MISTAKE: Any = typer.BadParameter.__base__
 
 
-class RunCommand(TyperCommand):
-    """Reads options up to the user's command and not a word further: the rest is the user's, `--help` and `-m` included.
+class RunCommand(UserCommand):
+    """`--capture` alone asks for the usual steps: its own are given as `--capture=FIRST-LAST`."""
 
-    `--capture` alone asks for the usual steps: its own are given as `--capture=FIRST-LAST`, since the next word may be the command.
-    """
+    alone: ClassVar[Mapping[str, str]] = {"--capture": USUAL_CAPTURE}
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Split the words, and make a mistake in ours end with 125: every other code is the command's own."""
-        end = self._count_own_words(args)
-        args = [f"--capture={USUAL_CAPTURE}" if word == "--capture" and at < end else word for at, word in enumerate(args)]
-        rest = args[end + 1 :] if args[end : end + 1] == ["--"] else args[end:]
         try:
-            return super().parse_args(ctx, [*args[:end], "--", *rest])
+            return super().parse_args(ctx, args)
         except _MISTAKE as error:
             error.exit_code = CommandNotStarted.OWN_FAILURE
             raise
-
-    def _count_own_words(self, args: list[str]) -> int:
-        takes_value = {name: not getattr(option, "is_flag", False) for option in self.params for name in option.opts}
-        position = 0
-        while position < len(args) and args[position].startswith("-") and args[position] not in ("-m", "-", "--"):
-            word = args[position]
-            position += 2 if takes_value.get(word, False) and word != "--capture" else 1
-        return min(position, len(args))
 
 
 def run(
@@ -60,7 +53,7 @@ def run(
         list[str], typer.Argument(metavar="CMD...", help="train.py ARGS, -m MODULE ARGS, or any command that starts Python.")
     ],
     steps: Annotated[int | None, typer.Option("--steps", min=1, metavar="N", help="End the recording after N steps.")] = None,
-    for_: Annotated[str | None, typer.Option("--for", metavar="TIME", help="End the recording after a time, such as 60s or 2m.")] = None,
+    for_: Annotated[str | None, typer.Option("--for", metavar="TIME", help=_FOR)] = None,
     stop: Annotated[bool, typer.Option("--stop", help="End the training with the recording, as Ctrl-C would.")] = False,
     out: Annotated[str | None, typer.Option("--out", metavar="DIR", help="Folder for recordings (default: slowstep_runs).")] = None,
     json: Annotated[str | None, typer.Option("--json", metavar="FILE", help="Write the report as JSON too; - is standard output.")] = None,
@@ -120,7 +113,7 @@ def _checked(for_: str | None, *, steps: int | None, stop: bool, json: str | Non
         seconds = None if for_ is None else parse_duration(for_)
         if stop and steps is None and seconds is None:
             raise BadUsage("--stop ends the training with the recording, so say when: add --steps N or --for 60s.")
-        _check_json_target(json)
+        check_json_target(json)
     except SlowstepError as error:
         raise CommandNotStarted(str(error)) from error
     return seconds
@@ -139,15 +132,6 @@ def _captured(text: str) -> tuple[int, int]:
     if match is None or not 1 <= int(match[1]) <= int(match[2]) < int(match[1]) + MOST_CAPTURED:
         raise CommandNotStarted(f"--capture={text}: give the first and the last step, at most {MOST_CAPTURED} of them, as {USUAL_CAPTURE}.")
     return int(match[1]), int(match[2])
-
-
-def _check_json_target(json: str | None) -> None:
-    if json is None or json == "-":
-        return
-    if Path(json).is_dir():
-        raise BadUsage(f"--json {json} is a folder. Name a file in it: --json {json.rstrip('/')}/report.json.")
-    if not Path(json).absolute().parent.is_dir():
-        raise BadUsage(f"--json {json}: there is no folder {Path(json).absolute().parent}. Make it first, or name another.")
 
 
 def _say(text: str) -> None:

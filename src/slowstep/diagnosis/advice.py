@@ -8,7 +8,7 @@ from slowstep.findings import Evidence, Finding, Fix
 
 
 def advice(
-    rule: str, stage: str, title: str, evidence: tuple[Evidence, ...], assumes: str, fixes: tuple[str, ...], *, share: float = 0.0
+    rule: str, stage: str, title: str, evidence: tuple[Evidence, ...], assumes: str, fixes: tuple[str | Fix, ...], *, share: float = 0.0
 ) -> Judged:
     """A finding of advice; `share` (of the window, 0 to 1) is only shown."""
     finding = Finding(
@@ -21,7 +21,7 @@ def advice(
         claims=(),
         evidence=evidence,
         gain=unknown_gain(assumes),
-        fixes=tuple(Fix(text=text) for text in fixes),
+        fixes=tuple(fix if isinstance(fix, Fix) else Fix(text=fix) for fix in fixes),
         advisory=True,
     )
     return Judged(finding=finding, counterfactual=None)

@@ -13,6 +13,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps import Floats
 from slowstep.analyses.timed_gaps import GapFunction
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
+from slowstep.diagnosis.lever_specs import seldom, stub
 from slowstep.diagnosis.rule import CLAIM, Judged
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE, producers_beside_ns, with_core_delay
 from slowstep.findings import Evidence, Finding, Fix
@@ -90,6 +91,11 @@ def call_seldom(m: Measurements, entry: Told, *, rule: str, does: str, nature: E
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def lever_of(m: Measurements, entry: Told) -> str | None:
+    """What tries that fix: all but one of so many calls of the function do nothing."""
+    return seldom(stub(m, entry.function.name, entry.function.file), EVERY)
 
 
 def _total_ns(m: Measurements, parts: tuple[Part, ...]) -> float:

@@ -19,6 +19,7 @@ from slowstep.diagnosis.law import (
     sort_answers,
 )
 from slowstep.diagnosis.rule import Judged
+from slowstep.diagnosis.trace_side import for_framework
 from slowstep.findings import Finding, Verdict
 from slowstep.stages import STAGES, UNATTRIBUTED
 
@@ -65,10 +66,17 @@ def _doubt(m: TraceMeasurements) -> str | None:
     """Why nothing can be said of the training as a whole, whatever the findings are."""
     steps = m.table("steps")
     if not m.training:
-        seen = "it is of an inference, or of a part of a training" if m.facts.framework == TORCH else "whether it trains is not seen"
+        told = m.facts.framework == TORCH or m.facts.gradients is False
+        seen = "it is of an inference, or of a part of a training" if told else "whether it trains is not seen"
         return f"this trace shows no backward pass: {seen}; the findings below are about what ran"
     if steps.height and steps["mark"][0] == "window":
-        return "the trace marks no steps and none could be made out: call prof.step() after each update, and trace it again"
+        mark = for_framework(
+            m,
+            torch="call prof.step() after each update",
+            tensorflow="put tf.profiler.experimental.Trace('train', step_num=step, _r=1) around each step",
+            jax="put jax.profiler.StepTraceAnnotation('train', step_num=step) around each step",
+        )
+        return f"the trace marks no steps and none could be made out: {mark}, and trace it again"
     if steps.height < STEPS_AT_LEAST:
         return f"the trace holds {steps.height} whole step(s): trace at least {STEPS_AT_LEAST + 1} (active=5 in torch.profiler.schedule)"
     launched = m.coverage.kernels_with_launch
@@ -84,8 +92,7 @@ def _not_healthy(m: TraceMeasurements, answers: Answers) -> str | None:
     """Why the training cannot be called healthy though no single finding is a bottleneck; None where it can."""
     unattributed = m.share(UNATTRIBUTED)
     if unattributed >= HEALTHY_UNATTRIBUTED:
-        remedy = "trace the host too, with activities=[CPU, CUDA]" if m.has_device else 'name them: with record_function("save_images")'
-        return f"{unattributed:.0%} of the time could not be attributed; {remedy}"
+        return f"{unattributed:.0%} of the time could not be attributed; {_shows_more(m)}"
     findings = [j.finding for j in answers.leading]
     unknown = next((f for f in findings if f.gain.predicted is None and f.share >= HEALTHY_SHARE_OF_UNKNOWN_GAIN), None)
     if unknown is not None:
@@ -105,6 +112,24 @@ def _not_healthy(m: TraceMeasurements, answers: Answers) -> str | None:
         if not skipped.advisory and max(m.share(stage) for stage in rule.stages) >= UNJUDGED_STAGE:
             return f"{skipped.rule} could not be judged: {skipped.reason}"
     return None
+
+
+def _shows_more(m: TraceMeasurements) -> str:
+    """What to do so that a next trace attributes more of the time."""
+    if m.has_device:
+        return for_framework(
+            m,
+            torch="trace the host too, with activities=[CPU, CUDA]",
+            tensorflow="trace the host too, with ProfilerOptions(host_tracer_level=2)",
+            jax="trace the host too, with host_tracer_level=2",
+        )
+    name = for_framework(
+        m,
+        torch='with record_function("save_images")',
+        tensorflow='with tf.profiler.experimental.Trace("save_images")',
+        jax='with jax.profiler.TraceAnnotation("save_images")',
+    )
+    return f"name them: {name}"
 
 
 def _beside_the_model(m: TraceMeasurements, stage: str, found: bool) -> str:

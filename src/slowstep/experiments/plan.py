@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from slowstep.errors import BadUsage
 from slowstep.record.lever import Spec
@@ -21,12 +23,17 @@ class Arm:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
-    """Arms, the first of which is `as-is`; `blocks` are indices of arms in the order of their blocks, each of `steps` counted steps."""
+    """Arms, the first of which is `as-is`; `blocks` are indices of arms in the order of their blocks, each of `steps` counted steps.
+
+    A plan with a `task`, a module of `slowstep.levers._tasks`, has neither: the task is run with its `arguments`, and the training is held.
+    """
 
     seed: int
     steps: int
     arms: tuple[Arm, ...]
     blocks: tuple[int, ...]
+    task: str | None = None
+    arguments: Mapping[str, Any] = field(default_factory=dict)
 
     def dumps(self) -> str:
         """The plan as JSON, the file `plan.json` of a recording."""

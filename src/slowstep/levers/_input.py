@@ -1,101 +1,92 @@
-"""Input that a lever gives out in place of the training loader's: what the iterator's `_next_data` is replaced by, inside the hooks."""
+"""What all levers of input have in common: they give the training its batches while they are on."""
 
 from __future__ import annotations
 
-import functools
 import statistics
-import sys
-from collections import deque
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any
 
-from slowstep.record.format import READY_UNKNOWN
-from slowstep.record.hook import Undo, all_of, replace
+from slowstep.levers._feed import feed_of
+from slowstep.levers._stream import Stream
 from slowstep.record.lever import Change, NotApplicable
 from slowstep.record.training import Training
-from slowstep.record.waits import ready_batches
 
-# Readings of how many batches lie ready as it is.
-_READINGS: Final = 64
-_KINDS: Final = ("_SingleProcessDataLoaderIter", "_MultiProcessingDataLoaderIter")
+NO_LOADER = "no torch DataLoader feeds the training"
 
 
-class Ring(Change):
-    """Real batches, given out in turn while the change is on; workers fill their queue meanwhile and go idle.
+class InputChange(Change):
+    """A change of where batches come from. Raises NotApplicable where no torch DataLoader feeds the training.
 
-    What has gathered by the end of a block is received and thrown away, until as many batches lie ready as usually do.
+    `keeps_own`: while it is on, the loader's own iterator and workers rest through changes of epoch, which are then the change's affair.
+    `stream`: an iterator of its own, where it has one. `error`: what went wrong in giving; the arm is given up for it.
     """
 
-    def __init__(self, training: Training, size: int) -> None:
+    keeps_own = False
+    stream: Stream | None
+    error: str | None
+
+    def __init__(self, training: Training) -> None:
         if training.loader is None:
-            raise NotApplicable("no torch DataLoader feeds the training")
-        self._training, self._size = training, size
-        self._batches: list[Any] = []
-        self._ready: deque[int] = deque(maxlen=_READINGS)
-        self._at = 0
-        self._is_on = self._is_filling = False
-        self._undo: Undo = self._replace()
+            raise NotApplicable(NO_LOADER)
+        self.feed = feed_of(training)
+        self.stream = None
+        self.error = None
+        self.feed.join(self)
 
-    def _replace(self) -> Undo:
-        module = sys.modules["torch.utils.data.dataloader"]
-        return all_of(
-            [replace(kind, "_next_data", self._mocked(kind._next_data)) for name in _KINDS if (kind := getattr(module, name, None))]
-        )
+    def begin(self, left: int | None) -> int:
+        """Switched on, with so many batches left in the epoch (None unknown): how many given batches are to pass before it has settled."""
+        return 1
 
-    def _mocked(self, original: Any) -> Any:
-        change = self
+    def give(self, left: int | None) -> Any:
+        """The next batch. Raises StopIteration where the epoch ends, and whatever goes wrong."""
+        raise NotImplementedError
 
-        @functools.wraps(original)
-        def _next_data(self: Any) -> Any:
-            if not change._training.is_input(self):
-                return original(self)
-            if change._is_on:
-                return change._next()
-            change._look(self)
-            batch = original(self)
-            if len(change._batches) < change._size:
-                change._batches.append(batch)
-            return batch
+    def end(self, own: Any) -> None:
+        """The epoch ends now."""
 
-        return _next_data
+    def begin_epoch(self, left: int | None) -> None:
+        """Another one begins, of so many batches, while the loader's own iterator rests."""
 
-    def _next(self) -> Any:
-        self.effect += 1
-        self._at += 1
-        return self._batches[self._at % len(self._batches)]
+    def saw(self, own: Any, batch: Any, *, is_last: bool) -> None:
+        """The loader itself gave a batch, the last of an epoch or not."""
 
-    def _look(self, iterator: Any) -> None:
-        if (ready := ready_in(iterator)) is not None:
-            self._ready.append(ready)
+    def fail(self, error: Exception) -> None:
+        """Remember what went wrong in giving."""
+        # Torch's frames refer to what they raised, which refers to them: all of them would keep iterators and their workers alive.
+        self.error = said(error.with_traceback(None))
 
     def ready(self) -> bool:
-        """Whether the ring is full."""
-        return len(self._batches) >= self._size
+        """Whether enough was seen of the loader as it is."""
+        return self.feed.is_known()
 
     def on(self) -> None:
-        """Give out batches of the ring."""
-        self._is_on = True
+        """Give the training its batches."""
+        self.feed.use(self)
 
     def off(self) -> None:
-        """Give out the loader's again, after throwing away those that gathered."""
-        self._is_on = False
-        iterator = self._training.iterator
-        usual = statistics.median(self._ready) if self._ready else None
-        while usual is not None and iterator is not None and (ready_in(iterator) or 0) > usual:
-            try:
-                type(iterator)._next_data.__wrapped__(iterator)
-            except StopIteration:
-                return
+        """Have the loader give them again."""
+        self.feed.give_up(self)
+
+    def each_step(self) -> None:
+        """Raises what went wrong in giving, so that the arm is given up."""
+        if self.error is not None:
+            raise RuntimeError(self.error)
+
+    def settled(self) -> bool:
+        """Whether those who give now do so as they will go on doing, and the others rest."""
+        return self.feed.is_settled()
 
     def remove(self) -> None:
-        """Put the loader's own back, and let the batches go."""
-        self._undo()
-        self._batches.clear()
+        """Leave nothing behind."""
+        self.feed.leave(self)
+
+    def facts(self) -> Mapping[str, Any]:
+        """How many batches lie ready as it is, and how long the receipt of one takes (ns; None where none was seen to lie ready)."""
+        receipts_ns = self.feed.receipts_ns
+        return {"own_ready": self.feed.usual.level, "receipt_ns": int(statistics.median(receipts_ns)) if receipts_ns else None}
 
 
-def ready_in(iterator: Any) -> int | None:
-    """Batches that lie ready in an iterator with workers; None without workers, and where the system does not say."""
-    state = iterator.__dict__
-    if state.get("_worker_result_queue") is None:
-        return None
-    ready = ready_batches(state)
-    return None if ready == READY_UNKNOWN else ready
+def said(error: Exception) -> str:
+    """An error in one line. Torch puts a worker's traceback in front of what it raises again: the last line says it."""
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return lines[-1] if len(lines) > 1 else f"{type(error).__name__}: {lines[0] if lines else ''}"

@@ -81,7 +81,7 @@ class Autocast(Change):
             result = in_float32(forward())
             self.effect += 1
             return result
-        except Exception as raised:  # noqa: BLE001 - whatever the model cannot bear under it, it may well bear without
+        except Exception as raised:  # Whatever the model cannot bear under it, it may well bear without.
             error = raised
         self._leave()
         self._forward.is_on = False

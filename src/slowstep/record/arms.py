@@ -24,6 +24,7 @@ class Arms:
         self._names = [arm["name"] for arm in arms]
         levers = discover("slowstep.levers", "LEVER")
         self._changes: list[list[Change] | None] = [self._prepared(number, arm["levers"], levers) for number, arm in enumerate(arms)]
+        self._ready = [False] * len(self._changes)
         self._on = self._left = AS_IS
 
     def is_alive(self, arm: int) -> bool:
@@ -33,13 +34,13 @@ class Arms:
     def are_ready(self) -> bool:
         """Whether every arm has seen what it needs."""
         # Each is asked: what one starts when it is asked (workers) takes its time beside the others.
-        ready = [self._is_ready(arm) for arm in range(len(self._changes))]
-        return all(ready)
+        self._ready = [self._is_ready(arm) for arm in range(len(self._changes))]
+        return all(self._ready)
 
     def give_up_unready(self) -> None:
-        """Give up the arms that are not ready; the others are, from now on, known to be."""
+        """Give up the arms that were not ready when they were asked last; the others are, from now on, known to be."""
         for arm, changes in enumerate(self._changes):
-            if changes is not None and not self._is_ready(arm):
+            if changes is not None and not self._ready[arm]:
                 self._give_up(arm, "not applicable", "what it needs was not seen in time")
             elif changes is not None:
                 self._note(arm, "ready")

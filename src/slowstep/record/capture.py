@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 _NEAR: Final = 1000
 # Modules of the user's that are looked at for a profiler.
 _MOST_MODULES: Final = 500
+# So long a thread of the script's that starts a profiler waits for the training thread to end ours: a step, as a rule.
+PATIENCE_S: Final = 10.0
 # Kineto's own variable, and the first level at which torch 2.13 writes nothing (tried: 5 writes, 6 does not).
 _LOG_LEVEL: Final = "KINETO_LOG_LEVEL"
 _SILENT: Final = "6"
@@ -42,6 +44,9 @@ class Capture:
         self._profiler: Any = None
         self._guards: Undo | None = None
         self._over = False
+        self._unwanted: str | None = None
+        self._lock, self._stopped = threading.Lock(), threading.Event()
+        self._left_on: Any = None
         self._thread = self._begin_ns = self._begun_after = 0
         recorder.forgetters.append(self._forget)
 
@@ -65,7 +70,9 @@ class Capture:
             if self._profiler is None:
                 self._begin(updates)
             elif self._thread == threading.get_ident():
-                if updates >= self._last:
+                if self._unwanted is not None:
+                    self._give_up(self._unwanted)
+                elif updates >= self._last:
                     self._finish(updates)
                 else:
                     self._profiler.step()
@@ -101,7 +108,7 @@ class Capture:
         def first_ending_ours(original: Any) -> Any:
             @functools.wraps(original)
             def start(*args: Any, **kwargs: Any) -> Any:
-                self.abandon("the script started a profiler of its own")
+                self._make_way()
                 return original(*args, **kwargs)
 
             return start
@@ -109,9 +116,29 @@ class Capture:
         owners = ((torch.profiler.profile, "start"), (torch.autograd.profiler.profile, "__enter__"))
         return all_of([replace(owner, name, first_ending_ours(getattr(owner, name))) for owner, name in owners])
 
+    def _make_way(self) -> None:
+        """The script starts a profiler, on this thread. Ours can be ended by its own thread only, and before theirs begins: ended after
+        that it takes the process with it (SIGSEGV, torch 2.13). Where its thread does not come by in time, it is therefore left on.
+        """
+        reason = "the script started a profiler of its own"
+        if self._thread == threading.get_ident():
+            self.abandon(reason)
+            return
+        self._unwanted = f"{reason}, on another thread"
+        if self._stopped.wait(PATIENCE_S):
+            return
+        self._left_on = self._take()
+        if self._left_on is None:
+            # Its thread is just stopping it.
+            self._stopped.wait(PATIENCE_S)
+            return
+        late = f"no update came within {PATIENCE_S:g} s to end ours first, so that it stays on and makes steps longer"
+        self._note("failed", reason=f"{self._unwanted}; {late}")
+
     def _finish(self, updates: int) -> None:
         profiler = self._take()
         profiler.stop()
+        self._stopped.set()
         stopped_ns = now()
         name = f"capture-{os.getpid()}.json"
         profiler.export_chrome_trace(os.path.join(self._recorder.folder, name))
@@ -124,11 +151,13 @@ class Capture:
                 profiler.stop()
             except Exception as error:
                 reason = f"{reason}; it could not be stopped ({type(error).__name__}: {error})"
+            self._stopped.set()
         self._note(state, reason=reason)
 
     def _take(self) -> Any:
         """The profiler, which is nobody's from now on."""
-        profiler, self._profiler, self._over = self._profiler, None, True
+        with self._lock:
+            profiler, self._profiler, self._over = self._profiler, None, True
         guards, self._guards = self._guards, None
         if guards is not None:
             guards()

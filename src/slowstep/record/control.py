@@ -47,6 +47,11 @@ class ControlPage:
         return self._word(contract.CONTROL_FIRST_UPDATE) or None
 
     @property
+    def first_backward_ns(self) -> int | None:
+        """When the first backward pass was over (CLOCK_MONOTONIC, ns); None before the second one begins."""
+        return self._word(contract.CONTROL_FIRST_BACKWARD) or None
+
+    @property
     def pid(self) -> int | None:
         """The process that updates; None before the first update."""
         return self._word(contract.CONTROL_PID) or None

@@ -31,6 +31,7 @@ def process_line(role: dict[str, Any], *, level: int, started_ns: int) -> dict[s
         "python": platform.python_version(),
         "torch": version_of("torch"),
         "script": script(),
+        "import_path": import_path(),
         "cwd": _cwd(),
         "cores_allowed": cores_allowed(),
         "cpu_quota": cpu_quota(),
@@ -78,6 +79,15 @@ def script() -> str | None:
     """The file that Python was started with; None for `-c`, an interactive session or an embedded Python."""
     path = getattr(sys.modules.get("__main__"), "__file__", None)
     return os.path.abspath(path) if isinstance(path, str) else None
+
+
+def import_path() -> list[str]:
+    """The folders in which Python looks for modules: a file's module is named by its path below one. Empty where they are not known."""
+    try:
+        # Somebody may have put a Path there.
+        return [os.path.abspath(str(entry)) for entry in sys.path]
+    except OSError:  # the current folder is gone
+        return []
 
 
 def cores_allowed() -> int | None:

@@ -99,9 +99,12 @@ CONTROL_PLAN: Final = 2  # u8: state of the experiment, below
 CONTROL_UPDATES: Final = 8  # u64: updates of the busiest optimizer so far
 CONTROL_FIRST_UPDATE: Final = 16  # u64: when the first update ended, ns
 CONTROL_PID: Final = 24  # u64: the process that updates
+CONTROL_FIRST_BACKWARD: Final = 32  # u64: when the first backward pass was over, ns
 
 # An experiment's plan is put into the recording's folder, posted by the launcher, and taken up and ended by the process that updates.
 PLAN_FILE: Final = "plan.json"
+# What was asked for and how it ended; its `until_ns` is where the recording for the diagnosis ends (CLOCK_MONOTONIC).
+EXPERIMENT_FILE: Final = "experiment.json"
 PLAN_NONE: Final = 0
 PLAN_POSTED: Final = 1
 PLAN_TAKEN: Final = 2

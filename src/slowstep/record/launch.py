@@ -19,6 +19,7 @@ from slowstep.record.endings import recorders_have_ended
 from slowstep.record.folder import create_folder, remove_folder
 from slowstep.record.journal import Journal
 from slowstep.record.launch_notes import note_end, note_start
+from slowstep.record.overdue import is_overdue
 from slowstep.record.place import Place
 from slowstep.record.plain_run import IDLE_TICK_S, forward, wait_plainly
 from slowstep.record.signals import Inbox
@@ -62,7 +63,6 @@ class RunLimits:
 
     stop: StopLimits = field(default_factory=StopLimits)
     recorder_s: float = 1.0
-    overdue_s: float = 1.0
     leftovers_s: float = 0.3
     report_s: float = 120.0
 
@@ -144,6 +144,7 @@ class _Run:
             place=options.place,
             levers=[str(spec) for spec in options.levers],
         )
+        self._started_ns = time.monotonic_ns()
         self._pid = child.start_command(self._command, environment, mask=inbox.mask_before)
 
     def watch_over(self, inbox: Inbox) -> None:
@@ -212,20 +213,14 @@ class _Run:
 
     def _check_recording(self, now_s: float) -> None:
         if self._recorded_s is None:
-            self._stop_when_overdue()
+            waiting_since_ns = self._started_ns if self._options.stop else None
+            if is_overdue(self._page, self._options.seconds, time.monotonic_ns(), waiting_since_ns=waiting_since_ns):
+                self._page.stop(contract.STOPPED_BY_TIME)
             if not self._page.recording:
                 self._recorded_s = now_s
                 self._end_watching()
         elif self._reporter is None and self._stopper is None and self._is_settled(now_s):
             self._after_recording()
-
-    def _stop_when_overdue(self) -> None:
-        # The recorder looks at the time when it records an update; one that never comes must not keep the user waiting.
-        first_ns, seconds = self._page.first_update_ns, self._options.seconds
-        if first_ns is None or seconds is None:
-            return
-        if time.monotonic_ns() - first_ns > (seconds + self._limits.overdue_s) * 1e9:
-            self._page.stop(contract.STOPPED_BY_TIME)
 
     def _is_settled(self, now_s: float) -> bool:
         assert self._recorded_s is not None

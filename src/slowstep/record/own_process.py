@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from slowstep.errors import CommandNotStarted, UnwritableOutput
 from slowstep.record import _active, activation, inject, processes
@@ -24,12 +24,10 @@ from slowstep.record.environment import OwnEnvironment
 from slowstep.record.facts import process_line
 from slowstep.record.folder import create_folder, remove_folder
 from slowstep.record.journal import Journal
+from slowstep.record.overdue import is_overdue
 from slowstep.record.recorder import Recorder
 from slowstep.record.redact import redact_command
 from slowstep.record.watch import Watch
-
-# The recorder looks at the time when it records an update; one that never comes must not keep the recording going.
-_OVERDUE_NS: Final = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,8 +124,7 @@ class OwnRecording:
         # In the watch's thread.
         try:
             self._note_cells()
-            first_ns, seconds = self._page.first_update_ns, self._options.seconds
-            if first_ns is not None and seconds is not None and time.monotonic_ns() - first_ns > seconds * 1e9 + _OVERDUE_NS:
+            if is_overdue(self._page, self._options.seconds, time.monotonic_ns()):
                 self._page.stop(contract.STOPPED_BY_TIME)
             if not self._page.recording and self._begin_ending():
                 self._end(by="limit")

@@ -10,6 +10,7 @@ from slowstep.record.storage import map_shared
 _UPDATES = contract.CONTROL_UPDATES // 8
 _FIRST_UPDATE = contract.CONTROL_FIRST_UPDATE // 8
 _PID = contract.CONTROL_PID // 8
+_FIRST_BACKWARD = contract.CONTROL_FIRST_BACKWARD // 8
 
 
 class Page:
@@ -41,6 +42,12 @@ class Page:
                 words[_FIRST_UPDATE] = ended_ns
                 words[_PID] = os.getpid()
             words[_UPDATES] = updates
+
+    def publish_backward(self, ended_ns: int) -> None:
+        """Tell the launcher that a backward pass is over: something trains, though no update may ever be seen."""
+        words = self._words
+        if not words[_FIRST_BACKWARD]:
+            words[_FIRST_BACKWARD] = ended_ns
 
     @property
     def first_update_ns(self) -> int:

@@ -20,6 +20,8 @@ PERIOD_NS: Final = 50_000_000
 # 100 us, they become rarer. (Measured on two cores of a shared machine: 140 us, 60 of them for waking.)
 _ELAPSED_PER_COST: Final = 500
 _FIRST_COST_NS: Final = 2_000_000
+# The usual cost of a round follows the last ones by this share.
+_SMOOTHING: Final = 0.1
 # Whoever ends the thread waits for it a fifth of a second.
 _LONGEST_PAUSE_NS: Final = 130_000_000
 # A stack that is taken so much after its time is where the interpreter's lock was free, not where the time went.
@@ -40,6 +42,11 @@ class StackTable:
         self._lines: dict[tuple[int, int], int] = {}
         self._stacks: dict[tuple[int, ...], int] = {}
         self._codes: dict[int, CodeType] = {}
+
+    @property
+    def met(self) -> int:
+        """Places in code that were met so far. One that is new costs its description, once."""
+        return len(self._frames)
 
     def stack_id(self, frame: FrameType | None) -> int | None:
         """The number of the stack whose leaf is `frame`; None for an empty one, or when too many different ones were seen."""
@@ -97,7 +104,8 @@ def frame_note(number: int, code: CodeType, line: int) -> dict[str, Any]:
 class Sampler:
     """A daemon thread that takes stacks of the watched threads and calls `chores` now and then.
 
-    `watched` maps threading idents to native ids. Chores are done twice a second.
+    `watched` maps threading idents to native ids. Chores are done twice a second. `cpu_ns` is all that the thread has used, `once_ns` what
+    of it is not spent again, however long the training runs: on code that was met for the first time.
     """
 
     def __init__(
@@ -116,7 +124,8 @@ class Sampler:
         self._last_ns: dict[int, int] = {}
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
-        self.cpu_ns = self.late = 0
+        self.cpu_ns = self.once_ns = self.late = 0
+        self._usual_ns = 0.0
 
     def start(self) -> None:
         """Start the thread. Raises RuntimeError where the system refuses one."""
@@ -156,6 +165,7 @@ class Sampler:
         chores_ns = started_ns = time.monotonic_ns()
         planned_ns = started_ns + PERIOD_NS
         while not self._wait_until(planned_ns):
+            met = self._table.met
             try:
                 if self._takes_stacks:
                     self.take(planned_ns)
@@ -164,12 +174,20 @@ class Sampler:
                     self._chores()
             except Exception as error:
                 self._fault(error)
-            self.cpu_ns = time.thread_time_ns()
+            self._account(time.thread_time_ns(), new=self._table.met > met)
             pause_ns = CHORES_PERIOD_NS
             if self._takes_stacks:
                 affordable_ns = started_ns + (self.cpu_ns - _FIRST_COST_NS) * _ELAPSED_PER_COST
                 pause_ns = int(min(max(PERIOD_NS, affordable_ns - planned_ns), _LONGEST_PAUSE_NS) * uniform(0.9, 1.1))
             planned_ns = max(planned_ns + pause_ns, time.monotonic_ns())
+
+    def _account(self, cpu_ns: int, *, new: bool) -> None:
+        """Count a round's cost, and what it was above the usual where it met `new` code."""
+        spent, self.cpu_ns = cpu_ns - self.cpu_ns, cpu_ns
+        if new:
+            self.once_ns += max(int(spent - self._usual_ns), 0)
+        else:
+            self._usual_ns += (_SMOOTHING if self._usual_ns else 1.0) * (spent - self._usual_ns)
 
     def _wait_until(self, planned_ns: int) -> bool:
         """Returns whether it is time to end."""

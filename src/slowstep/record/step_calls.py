@@ -51,6 +51,7 @@ class StepCalls:
         recorder.forgetters.append(self._forget)
         # What is still timed must not outlive the hooks that would end it.
         recorder.undos.append(self.abandon)
+        recorder.call_timers.append(self.abandon)
 
     def _clear(self) -> None:
         self._thread = self._updates = self._look_ns = 0

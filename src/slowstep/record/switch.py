@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from slowstep.record import format as contract
@@ -16,6 +17,7 @@ from slowstep.record.always import Always
 from slowstep.record.arms import AS_IS, Arms
 from slowstep.record.format import ARM, SETTLING
 from slowstep.record.recorder import now
+from slowstep.record.tasks import Task
 from slowstep.record.training import Training
 
 if TYPE_CHECKING:
@@ -34,6 +36,9 @@ class Walker(Protocol):
     def boundary(self, at_ns: int, samples: int, delay_ns: int) -> bool:
         """A step has ended. Returns False when there is nothing more to do."""
 
+    def close(self) -> None:
+        """Undo whatever is on: another plan was posted before this one's end."""
+
 
 class Switch:
     """Follows the training from its first request on, takes up a plan when one is posted, and walks it."""
@@ -45,7 +50,7 @@ class Switch:
         self._alone = os.getpid()
         self._samples = -1
         self._delay_ns = -1
-        self._is_request = False
+        self._is_request = self._is_inside = False
 
     def requested(self, iterator: Any) -> None:
         """An iterator is about to be asked for a batch."""
@@ -67,29 +72,47 @@ class Switch:
         self._always.close()
 
     def _at_boundary(self, *, is_request: bool) -> None:
+        # A task asks loaders for batches itself, at what would be a boundary.
+        if self._is_inside:
+            return
         if self._walker is None and (os.getpid() != self._alone or is_request != self.training.boundary_is_request):
             return
+        self._is_inside = True
+        try:
+            self._walk(is_request=is_request)
+        finally:
+            self._is_inside = False
+
+    def _walk(self, *, is_request: bool) -> None:
         self._always.boundary(now())
-        if self._walker is None:
-            page = self._recorder.page.bytes
-            if page[contract.CONTROL_PLAN] != contract.PLAN_POSTED:
-                return
+        page = self._recorder.page.bytes
+        if page[contract.CONTROL_PLAN] == contract.PLAN_POSTED:
             page[contract.CONTROL_PLAN] = contract.PLAN_TAKEN
+            walker, self._walker = self._walker, None
+            if walker is not None:
+                walker.close()
             self._is_request = is_request
             # Notes are written once the files are there.
             self._recorder.ensure_open()
+            self._recorder.stop_timing_calls()
             self._walker = self._take_up()
+        if self._walker is None:
+            return
         delay_ns = self._recorder.local.me.delay_ns()
         delay_ns = -1 if delay_ns is None else delay_ns
         waited_ns = delay_ns - self._delay_ns if min(delay_ns, self._delay_ns) >= 0 else -1
         at_ns = now()
         if not self._walker.boundary(at_ns, self._samples, waited_ns):
-            self._recorder.page.bytes[contract.CONTROL_PLAN] = contract.PLAN_DONE
+            self._walker = None
+            if page[contract.CONTROL_PLAN] == contract.PLAN_TAKEN:
+                page[contract.CONTROL_PLAN] = contract.PLAN_DONE
         self._samples, self._delay_ns = -1, delay_ns
 
     def _take_up(self) -> Walker:
         with open(os.path.join(self._recorder.folder, contract.PLAN_FILE), encoding="utf-8") as file:
             plan = json.load(file)
+        if plan.get("task"):
+            return Task(self._recorder, self.training, plan["task"], plan.get("arguments") or {})
         return Blocks(self._recorder, self.training, plan)
 
 
@@ -103,7 +126,7 @@ class Blocks:
         self._steps: int = plan["steps"]
         self._block, self._arm = -1, AS_IS
         self._counted = self._dropped = 0
-        self._since_ns = self._step_ns = 0
+        self._since_ns = self._step_ns = self._cpu_ns = self._used_ns = 0
         self._settling = True
 
     def boundary(self, at_ns: int, samples: int, delay_ns: int) -> bool:
@@ -111,12 +134,18 @@ class Blocks:
         if self._step_ns:
             flags = SETTLING if self._settling else 0
             self._recorder.event(ARM, self._step_ns, at_ns, self._block, samples, delay_ns, flags, self._arm)
+            if not flags:
+                self._used_ns += time.process_time_ns() - self._cpu_ns
         else:
             self._since_ns = at_ns
         more = self._advance(at_ns)
         # Switching takes time, which is no step's.
-        self._step_ns = now()
+        self._step_ns, self._cpu_ns = now(), time.process_time_ns()
         return more
+
+    def close(self) -> None:
+        """Switch off and remove every lever."""
+        self._arms.close()
 
     def _advance(self, at_ns: int) -> bool:
         if self._block < 0:
@@ -132,7 +161,8 @@ class Blocks:
         else:
             self._counted += 1
         self._arms.each_step(self._arm)
-        if self._counted >= self._steps:
+        # What is left of the block of an arm that has failed would be the training as it is, under the arm's name.
+        if self._counted >= self._steps or not self._arms.is_alive(self._arm):
             return self._next(at_ns)
         return True
 
@@ -144,7 +174,10 @@ class Blocks:
         return overdue
 
     def _next(self, at_ns: int) -> bool:
-        self._counted = self._dropped = 0
+        if self._counted:
+            # What this process alone used in the counted steps: its workers are others.
+            self._recorder.note({"kind": "block", "block": self._block, "arm": self._arm, "steps": self._counted, "cpu_ns": self._used_ns})
+        self._counted = self._dropped = self._used_ns = 0
         self._since_ns, self._settling = at_ns, True
         self._block += 1
         # An arm that failed is passed over.

@@ -18,6 +18,7 @@ class Training:
     """Watches requests and updates, and knows which loader, iterator and optimizer are the training's.
 
     `thread` is the ident of the thread that updates; `loader` and `iterator` are None where no torch DataLoader feeds the training.
+    `requests` counts those for batches of the training's loader.
     """
 
     def __init__(self, recorder: Recorder) -> None:
@@ -28,25 +29,41 @@ class Training:
         # Loaders by the key of the object: how often they were read last before an update.
         self._fed: Counter[int] = Counter()
         self._loaders: dict[int, weakref.ref[Any]] = {}
-        self._loader_of: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self._starts: Counter[int] = Counter()
+        # By iterator: its loader's key, and the loader itself, which a script need not hold (`for batch in DataLoader(...)`).
+        self._loader_of: weakref.WeakKeyDictionary[Any, tuple[int, Any]] = weakref.WeakKeyDictionary()
         self._last_read: weakref.ref[Any] | None = None
         self._iterator: weakref.ref[Any] | None = None
         self._asked = self._after_updates = 0
         self._is_after_update = False
         self._anchor: int | None = None
+        self.requests = 0
+        self._reads = Reads()
 
     def started(self, loader: Any, iterator: Any) -> None:
         """A loader was asked for an iterator."""
         key = id(loader)
-        self._loaders[key] = weakref.ref(loader)
-        self._loader_of[iterator] = key
+        if (known := self._loaders.get(key)) is None or known() is not loader:
+            # An id is used again once its object is gone.
+            self._loaders[key] = weakref.ref(loader)
+            self._fed.pop(key, None)
+            self._starts[key] = 0
+            self._reads.forget(key)
+        # A loader with persistent workers holds its iterator, and both would live for ever.
+        self._loader_of[iterator] = key, None if getattr(loader, "_iterator", None) is iterator else loader
+        self._starts[key] += 1
+        self._reads.started(iterator)
 
     def requested(self, iterator: Any) -> bool:
         """An iterator is asked for a batch, on this thread. Returns whether it is the training thread's first since its update."""
         self._last_read = weakref.ref(iterator)
-        if self._loader_of.get(iterator) is not None and self.is_input(iterator):
+        known, is_own = self._loader_of.get(iterator), threading.get_ident() == self.thread
+        if self.is_input(iterator):
             self._iterator = self._last_read
-        first = self._is_after_update and threading.get_ident() == self.thread
+            self.requests += 1
+        elif known is not None and is_own and self.recorder.local.me.making is None:
+            self._reads.read(iterator, known[0], self._after_updates)
+        first = self._is_after_update and is_own
         if first:
             self._is_after_update = False
             self._asked += 1
@@ -66,8 +83,8 @@ class Training:
         self._after_updates += 1
         self._is_after_update = True
         read = None if self._last_read is None else self._last_read()
-        if read is not None and (loader := self._loader_of.get(read)) is not None:
-            self._fed[loader] += 1
+        if read is not None and (known := self._loader_of.get(read)) is not None:
+            self._fed[known[0]] += 1
         return True
 
     @property
@@ -87,8 +104,15 @@ class Training:
 
     @property
     def loader(self) -> Any:
-        """The torch DataLoader that was read last before most updates; None where none was."""
-        return self._loaders[self._fed.most_common(1)[0][0]]() if self._fed else None
+        """The torch DataLoader that was read last before most updates, of those that are still there; None where none was."""
+        # A script may make a new one for each epoch.
+        return next((loader for key, _ in self._fed.most_common() if (loader := self._loaders[key]()) is not None), None)
+
+    @property
+    def starts(self) -> int:
+        """How often an iterator of that loader was asked for: once an epoch."""
+        loader = self.loader
+        return 0 if loader is None else self._starts[id(loader)]
 
     @property
     def iterator(self) -> Any:
@@ -97,5 +121,45 @@ class Training:
 
     def is_input(self, iterator: Any) -> bool:
         """Whether an iterator is one of the training loader's own, and not one that somebody else (a lever, a validation) reads."""
-        loader = self.loader
-        return loader is not None and self._loader_of.get(iterator) == id(loader)
+        known, loader = self._loader_of.get(iterator), self.loader
+        return known is not None and loader is not None and known[0] == id(loader)
+
+    def is_validation(self, iterator: Any) -> bool:
+        """Whether an iterator is of a loader that is read between two updates, several batches at a time, and never across one."""
+        known = self._loader_of.get(iterator)
+        return known is not None and known[0] in self._reads.validations and not self.is_input(iterator)
+
+    @property
+    def validates(self) -> bool:
+        """Whether a loader was read that way so far."""
+        return bool(self._reads.validations)
+
+
+class Reads:
+    """Loaders beside the training's, by how they are read: several batches between two updates, or one after each."""
+
+    def __init__(self) -> None:
+        self._read_at: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self._within: set[int] = set()
+        self._across: set[int] = set()
+
+    def started(self, iterator: Any) -> None:
+        """An iterator begins, perhaps anew."""
+        self._read_at.pop(iterator, None)
+
+    def read(self, iterator: Any, loader: int, updates: int) -> None:
+        """A batch of it is asked for after so many updates."""
+        before = self._read_at.get(iterator)
+        self._read_at[iterator] = updates
+        if before is not None:
+            (self._within if before == updates else self._across).add(loader)
+
+    def forget(self, loader: int) -> None:
+        """The key is another loader's from now on."""
+        self._within.discard(loader)
+        self._across.discard(loader)
+
+    @property
+    def validations(self) -> set[int]:
+        """Keys of loaders that validate."""
+        return self._within - self._across

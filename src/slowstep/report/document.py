@@ -54,6 +54,42 @@ class RankRow(TypedDict):
     report: str | None
 
 
+class IntervalRow(TypedDict):
+    """A factor of throughput with its interval; an end that could not be told is None."""
+
+    value: float
+    low: float | None
+    high: float | None
+
+
+class SandboxRow(TypedDict):
+    """Where an experiment ran: `claims` is what may be said of it, `write_ratio` its writing speed by that outside."""
+
+    kind: str
+    claims: str
+    warnings: list[str]
+    write_ratio: float | None
+
+
+class ExperimentFacts(TypedDict):
+    """How the levers of `experiments` were tried. `precision` was asked for, `reached` is half the width of the widest interval.
+
+    `trustworthy` is whether the control, which has no lever, gained nothing; None where that is not known.
+    """
+
+    seed: int | None
+    steps_per_block: int | None
+    precision: float
+    reached: float | None
+    budget_s: float
+    took_s: float | None
+    ended_by: str
+    exit_code: int | None
+    trustworthy: bool | None
+    foreign_share: float | None
+    sandbox: SandboxRow
+
+
 class Run(TypedDict):
     """What ran. An open dict: further keys may follow. None is unknown."""
 
@@ -86,6 +122,8 @@ class Run(TypedDict):
     """Samples/s of all recorded ranks of the job together; `throughput` is that of this rank alone."""
     rank_rows: NotRequired[list[RankRow]]
     """All trainings of the recording."""
+    experiment: NotRequired[ExperimentFacts]
+    """Of a recording in which levers were tried."""
     next_command: NotRequired[str]
     """The command that helps most now; without it the report names one by itself."""
 
@@ -162,10 +200,11 @@ class EvidenceRow(TypedDict):
 
 
 class FixRow(TypedDict):
-    """One thing to do."""
+    """One thing to do: the lever that can try it, and one that does more than it and so bounds what it gains."""
 
     text: str
     lever: str | None
+    bounded_by: NotRequired[str | None]
     changes_numerics: bool
 
 
@@ -207,11 +246,41 @@ class HealthRow(TypedDict):
     remedy: str
 
 
+class ExperimentRow(TypedDict):
+    """A lever that was tried, the control, or a finding that no lever tries.
+
+    `role` says what its gain is of (`experiments/choose.py`, and `control`, `none`); `gain` is `wall` or `corrected`, as `used` says and
+    for the reason `why`. `below` is the share under which gains could not be told from none. `changes` is what else the lever changes.
+    """
+
+    lever: str | None
+    role: Literal["fix", "bound", "other", "control", "none"]
+    rule: str | None
+    state: Literal["measured", "not applicable", "failed", "unmeasured", "untried"]
+    reason: str | None
+    predicted: IntervalRow | None
+    gain: IntervalRow | None
+    wall: IntervalRow | None
+    corrected: IntervalRow | None
+    used: Literal["wall", "corrected"] | None
+    why: str | None
+    verdict: Literal["proved", "refuted", "cannot distinguish", "upper bound"] | None
+    below: float | None
+    rounds: int
+    steps: int
+    effect: int | None
+    facts: dict[str, Any]
+    changes: list[str]
+    changes_numerics: bool
+    numerics: dict[str, Any] | None
+
+
 class Overhead(TypedDict):
     """What slowstep itself cost the training."""
 
     us_per_step: float | None
     share: float | None
+    once_ms: NotRequired[float]
 
 
 class Report(TypedDict):
@@ -227,7 +296,7 @@ class Report(TypedDict):
     not_judged: list[NotJudgedRow]
     health: list[HealthRow]
     overhead: Overhead
-    experiments: list[dict[str, Any]]
+    experiments: list[ExperimentRow]
 
 
 def json_schema() -> dict[str, Any]:

@@ -14,7 +14,7 @@ from slowstep.errors import UnwritableOutput
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_OWN_MARK: Final = b'"slowstep/report/'
+_OWN_MARKS: Final = (b'"slowstep/report/', b'"slowstep/bench/')
 _OWN_HEAD_BYTES: Final = 200
 
 
@@ -52,7 +52,7 @@ def _refuse_foreign(target: Path) -> None:
             head = stream.read(_OWN_HEAD_BYTES)
     except FileNotFoundError:
         return
-    if head and _OWN_MARK not in head:
+    if head and not any(mark in head for mark in _OWN_MARKS):
         raise UnwritableOutput(f"{target} exists and is no report of slowstep, so it is left as it is. Name another file or remove it.")
 
 

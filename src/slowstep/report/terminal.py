@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 
 from slowstep.report.canvas import ASCII, NBSP, UNICODE, Canvas, printable
+from slowstep.report.experiment_table import draw_experiments, draw_proofs
 from slowstep.report.finding_blocks import draw_findings
 from slowstep.report.ledger_chart import STAGE_STYLE, draw_ledger
 from slowstep.report.over_time_lines import over_time_lines
 from slowstep.report.rank_table import draw_ranks, rank_name
+from slowstep.report.streams import takes_color, takes_unicode, width_of
 from slowstep.stages import UNATTRIBUTED
 from slowstep.units import UNKNOWN, format_duration, format_number, format_rate, format_share
 
@@ -23,6 +24,8 @@ _NARROWEST: Final = 40
 _WIDEST: Final = 120
 _REASONS_SHOWN: Final = 2
 _HEALTH_SHOWN: Final = 3
+# What is spent once and is less than this is no news.
+_ONCE_SHOWN_MS: Final = 1.0
 _LABEL_CELLS: Final = 11
 _STATE_STYLE: Final = {"bottleneck": "bold red", "healthy": "bold green", "undetermined": "bold yellow"}
 _SEVERITY_STYLE: Final = {"notice": "yellow", "data_loss": "bold yellow", "error": "bold red"}
@@ -43,8 +46,10 @@ def draw(report: Mapping[str, Any], *, width: int, unicode: bool = True) -> Canv
     draw_ledger(canvas, document["ledger"])
     canvas.blank()
     _draw_verdict(canvas, document)
+    draw_proofs(canvas, document)
     draw_findings(canvas, document["findings"], said=document["verdict"]["summary"])
     draw_ranks(canvas, document["run"])
+    draw_experiments(canvas, document)
     canvas.blank()
     _draw_footer(canvas, document)
     return canvas
@@ -58,29 +63,7 @@ def show(report: Mapping[str, Any], stream: TextIO) -> None:
 
 def text_for(report: Mapping[str, Any], stream: TextIO) -> str:
     """The report as a stream can take it."""
-    return render(report, width=_width_of(stream), color=_takes_color(stream), unicode=_takes_unicode(stream))
-
-
-def _width_of(stream: TextIO) -> int:
-    columns = os.environ.get("COLUMNS", "")
-    if columns.isdigit() and int(columns) > 0:
-        return int(columns)
-    try:
-        return os.get_terminal_size(stream.fileno()).columns or 80
-    except (OSError, ValueError):
-        return 80
-
-
-def _takes_color(stream: TextIO) -> bool:
-    if os.environ.get("NO_COLOR"):
-        return False
-    if os.environ.get("FORCE_COLOR"):
-        return True
-    return stream.isatty() and os.environ.get("TERM") != "dumb"
-
-
-def _takes_unicode(stream: TextIO) -> bool:
-    return (stream.encoding or "").lower().startswith("utf")
+    return render(report, width=width_of(stream), color=takes_color(stream), unicode=takes_unicode(stream))
 
 
 def _draw_header(canvas: Canvas, report: Report) -> None:
@@ -186,7 +169,8 @@ def _own_cost(report: Report) -> str:
     if cost["us_per_step"] is None:
         return UNKNOWN
     share = "" if cost["share"] is None else f" ({format_share(cost['share'])} of the step)"
-    return f"{format_duration(cost['us_per_step'] * 1e3)} a step{share}"
+    once = f", and {format_duration(cost['once_ms'] * 1e6)} once" if cost.get("once_ms", 0.0) >= _ONCE_SHOWN_MS else ""
+    return f"{format_duration(cost['us_per_step'] * 1e3)} a step{share}{once}"
 
 
 def _next_command(report: Report) -> str:

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
 import polars as pl
 
 from slowstep.health import Health
+from slowstep.timeline.intervals import Ints
 from slowstep.timeline.schema import TABLE
+
+# 2001 to 2096, ns since 1970. Clocks that count from a machine's start are years away from it.
+EARLIEST_NS: Final = 10**18
+LATEST_NS: Final = 4 * 10**18
 
 
 def filled(name: str, frame: pl.DataFrame) -> pl.DataFrame:
@@ -26,23 +35,65 @@ def timed(frame: pl.DataFrame, least_ns: int = 1) -> tuple[pl.DataFrame, int]:
     return sane, len(frame) - len(sane)
 
 
+def clock_of(tables: Mapping[str, pl.DataFrame], first_ns: int) -> tuple[int, int] | None:
+    """When a trace begins and ends by the clock of the day, whose tables count from `first_ns`; None where that is some other clock's."""
+    ends = [int(table["end_ns"].max()) for name in ("host_events", "device_events") if len(table := tables[name])]  # type: ignore[arg-type]
+    return (first_ns, first_ns + max(ends)) if ends and EARLIEST_NS <= first_ns <= LATEST_NS else None
+
+
+def time_doubts(count: int) -> list[Health]:
+    """What is said of rows that `timed` left out."""
+    if not count:
+        return []
+    remedy = "their times are missing or end before they begin; they are left out: record again if there are many"
+    return [Health(name="events-without-times", severity="data_loss", count=count, remedy=remedy)]
+
+
+def memory_doubts(tables: Mapping[str, pl.DataFrame], limit_bytes: int | None) -> list[Health]:
+    """Whether the finished tables alone take more memory than was allowed; the count is their bytes."""
+    held = sum(int(table.estimated_size()) for table in tables.values())
+    if limit_bytes is None or held <= limit_bytes:
+        return []
+    remedy = "the finished tables alone take more memory than was allowed, in bytes; allow more, or profile fewer steps"
+    return [Health(name="memory-limit-exceeded", severity="notice", count=held, remedy=remedy)]
+
+
 def clock_doubts(host: pl.DataFrame, device: pl.DataFrame) -> list[Health]:
     """What says that host and device do not share a clock: they never overlap, or work runs before the call that launched it."""
     if len(host) and len(device) and _apart(host, device):
         remedy = "host and device events never overlap, so their clocks differ: nothing that joins the two can be trusted; record again"
         return [Health(name="clocks-apart", severity="error", count=1, remedy=remedy)]
-    launches = host.filter(pl.col("correlation").is_not_null()).group_by("correlation").agg(pl.col("start_ns").min().alias("called_ns"))
-    early = device.join(launches, on="correlation").filter(pl.col("start_ns") < pl.col("called_ns"))
-    if early.is_empty():
+    early = _before_their_launch(host, device)
+    if not early:
         return []
     return [
         Health(
             name="work-before-its-launch",
             severity="notice",
-            count=len(early),
+            count=early,
             remedy="the clocks of host and device differ, so short gaps and launch delays are doubtful; record again with a newer profiler",
         )
     ]
+
+
+def _before_their_launch(host: pl.DataFrame, device: pl.DataFrame) -> int:
+    """How many device events begin before the first call with their number does. By sorted arrays: of millions of calls a join would take
+    several times the memory.
+    """
+    numbers, called_ns = _known(host)
+    asked, start_ns = _known(device)
+    if not len(numbers):
+        return 0
+    order = np.lexsort((called_ns, numbers))
+    numbers, called_ns = numbers[order], called_ns[order]
+    at = np.minimum(np.searchsorted(numbers, asked), len(numbers) - 1)
+    return int(((numbers[at] == asked) & (start_ns < called_ns[at])).sum())
+
+
+def _known(events: pl.DataFrame) -> tuple[Ints, Ints]:
+    """Correlation and begin of the events that have one."""
+    rows = events.select("correlation", "start_ns").drop_nulls("correlation")
+    return rows["correlation"].to_numpy(), rows["start_ns"].to_numpy()
 
 
 def _apart(host: pl.DataFrame, device: pl.DataFrame) -> bool:

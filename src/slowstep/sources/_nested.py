@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
-import polars as pl
+from numpy.typing import NDArray
 
 from slowstep.health import Health
+from slowstep.timeline.intervals import Ints
 from slowstep.timeline.nesting import crossing
 
+Flags = NDArray[np.bool_]
 
-def nested(events: pl.DataFrame, may_go: tuple[pl.Expr, ...]) -> tuple[pl.DataFrame, list[Health]]:
-    """The host events without those that cross others of their thread: those that meet the first condition go first, and so on."""
-    before = len(events)
-    for condition in may_go:
-        crosses = crossing(*(events[name].to_numpy() for name in ("thread", "start_ns", "end_ns")))
-        if not np.any(crosses):
+
+def nested(thread: Ints, start_ns: Ints, end_ns: Ints, may_go: Iterable[Flags]) -> tuple[Flags | None, list[Health]]:
+    """Which stretches stay, so that none crosses another of its thread: those of the first flags in `may_go` go first, and so on.
+
+    All arrays have shape (n,); None where all stay. `may_go` is asked for no more than is needed.
+    """
+    kept: Flags | None = None
+    flags = iter(may_go)
+    while True:
+        rows = slice(None) if kept is None else np.flatnonzero(kept)
+        crosses = crossing(thread[rows], start_ns[rows], end_ns[rows])
+        condition = next(flags, None) if crosses.any() else None
+        if condition is None:
             break
-        events = events.filter(~(pl.Series(crosses) & condition))
-    if len(events) == before:
-        return events, []
+        kept = np.ones(len(thread), dtype=np.bool_) if kept is None else kept
+        kept[rows] &= ~(crosses & condition[rows])
+    lost = 0 if kept is None else len(kept) - int(kept.sum())
+    if kept is None or not lost:
+        return None, []
     remedy = "these ranges begin inside another one of their thread and end outside, so no time can be charged to them; they are left out"
-    return events, [Health(name="crossing-ranges", severity="info", count=before - len(events), remedy=remedy)]
+    return kept, [Health(name="crossing-ranges", severity="info", count=lost, remedy=remedy)]

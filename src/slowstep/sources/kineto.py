@@ -9,9 +9,10 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from slowstep.errors import UnreadableInput
+from slowstep.sources._filled import clock_of, memory_doubts
 from slowstep.sources._gzip import Unpacked, peek
 from slowstep.sources._kineto.columns import Columns
-from slowstep.sources._kineto.facts import devices_table, host_of, rank_of, recorded_kinds, vendor_of
+from slowstep.sources._kineto.facts import base_of, devices_table, host_of, rank_of, recorded_kinds, vendor_of
 from slowstep.sources._kineto.health import health_rows
 from slowstep.sources._kineto.reader import EventReader, metadata
 from slowstep.sources._kineto.tables import finished_tables
@@ -86,8 +87,10 @@ def _timeline(path: Path, unpacked: Unpacked, reader: EventReader, columns: Colu
     if unpacked.damage or not reader.complete:
         counts["truncated"] = 1
     counts["foreign"] = len(columns.groups.foreign)
+    counts["no-length"] += columns.pairs.begins_alone
+    counts["ends-alone"] = columns.pairs.ends_alone
     about = metadata(reader.around, counts)
-    tables = finished_tables(columns, counts)
+    tables, first_ns = finished_tables(columns, counts)
     vendor = vendor_of(about, list(columns.names))
     tables["trace_devices"] = devices_table(about, tables["device_events"], vendor)
     recorded = recorded_kinds(about, tables)
@@ -96,8 +99,6 @@ def _timeline(path: Path, unpacked: Unpacked, reader: EventReader, columns: Colu
     if len(tables["marked_steps"]):
         last_ns = tables["marked_steps"]["end_ns"].max()
         counts["after-last-step"] = int((tables["device_events"]["start_ns"] > last_ns).sum())
-    held = sum(table.estimated_size() for table in tables.values())
-    counts["memory-limit"] = int(held) if limit is not None and held > limit else 0
     rank, world_size = rank_of(about)
     facts = TraceFacts(
         format="Kineto trace" if is_kineto else "Chrome trace",
@@ -112,9 +113,10 @@ def _timeline(path: Path, unpacked: Unpacked, reader: EventReader, columns: Colu
         host=host_of(about),
         vendor=vendor,
         complete=not counts["truncated"],
+        clock_ns=clock_of(tables, first_ns + base_of(about)),
     )
     run = RunFacts(name=path.name, command=(), started=None, started_ns=None, ended_ns=None, exit_code=None, stop_signals=(), warmup=None)
-    health = tuple(health_rows(counts, unpacked.damage))
+    health = (*health_rows(counts, unpacked.damage), *memory_doubts(tables, limit))
     return Timeline(source="kineto", tables=tables, processes=(), run=run, health=health, trace=facts)
 
 

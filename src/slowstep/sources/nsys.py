@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import numpy as np
 import polars as pl
 
 from slowstep.errors import UnreadableInput
 from slowstep.health import Health
-from slowstep.sources._filled import clock_doubts, filled, timed
+from slowstep.sources._filled import clock_doubts, clock_of, filled, memory_doubts, time_doubts
+from slowstep.sources._gathered import Shelf, in_order
 from slowstep.sources._nested import nested
 from slowstep.sources._nsys import device as _nsys_device
 from slowstep.sources._nsys import host as _nsys_host
 from slowstep.sources._nsys.database import Database, opened
+from slowstep.sources._nsys.rows import Rows, gather
 from slowstep.sources._nsys.steps import marked_steps
 from slowstep.sources._source import PLAIN, Reading, Source
+from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import RunFacts, Timeline
 from slowstep.timeline.trace import TraceFacts
 
@@ -54,27 +58,21 @@ def sniff(head: bytes, path: Path) -> bool:
 def read(path: Path, how: Reading = PLAIN) -> Timeline:
     """Read an export into a Timeline: that of the process with most kernels, where it holds several (health says so).
 
-    Rows travel in chunks but the tables are kept, which takes about four bytes of memory per byte of the file: `how.memory_bytes` below
-    that is not obeyed. Raises UnreadableInput for a report that was not exported, an SQLite file without events, and one too damaged.
+    Rows travel in pieces. `how.memory_bytes` bounds what is kept of them until the tables are made. Raises UnreadableInput for a report
+    that was not exported, an SQLite file without events, and one too damaged.
     """
     return read_process(path, None, how)
 
 
-def processes(path: Path) -> tuple[Process, ...]:
-    """The processes of an export that ran kernels, most kernels first; empty where it does not tell. Raises UnreadableInput."""
-    with _export(path, PLAIN) as database:
-        return _processes(database)
-
-
 def read_process(path: Path, pid: int | None, how: Reading = PLAIN) -> Timeline:
     """Read one process of an export, as `read` does; None is the one with most kernels. Raises UnreadableInput, also for an unknown pid."""
-    with _export(path, how) as database:
+    with ExitStack() as stack, _export(path, how) as database:
         found = _processes(database)
         chosen = next((process for process in found if pid in (None, process.pid)), None)
         if pid is not None and chosen is None:
             there = ", ".join(str(process.pid) for process in found) or "none"
             raise UnreadableInput(f"{path} holds no process {pid} that ran kernels; it holds {there}.")
-        return _timeline(path, database, chosen, len(found))
+        return _timeline(path, database, chosen, len(found), how, stack)
 
 
 @contextmanager
@@ -151,73 +149,71 @@ def _pid(serialized: int) -> int:
     return serialized >> 24 & 0xFFFFFF
 
 
-def _timeline(path: Path, database: Database, process: Process | None, running: int) -> Timeline:
-    own = process.serialized if process else None
+def _timeline(path: Path, database: Database, process: Process | None, running: int, how: Reading, stack: ExitStack) -> Timeline:
     strings = database.read("StringIds", {"id": "id"}, {"value": "value"}).unique("id", keep="first")
-    device, health = _nsys_device.device_events(database, own, strings)
-    device, bad_device = timed(device)
-    host, bad_host, steps, more = _host(database, own, strings, device)
-    health += more + _losses(path, database, bad_device + bad_host, running, process) + clock_doubts(host, device)
-    first_ns = min((int(frame["start_ns"].min()) for frame in (host, device) if len(frame)), default=0)  # type: ignore[arg-type]
-    threads, host, steps = _threads(database, host, steps)
+    rows = gather(database, process.serialized if process else None, strings, Shelf(stack, how.memory_bytes))
+    first_ns = rows.first_ns()
+    host, threads, steps, crossed = _host_tables(database, rows, strings, first_ns)
+    device = _device_table(rows, first_ns)
     tables = {
         "trace_threads": threads,
         "trace_devices": filled("trace_devices", _nsys_device.device_facts(database, device["device"], process.pid if process else None)),
-        "host_events": filled("host_events", _from(first_ns, host).sort("start_ns", maintain_order=True)),
-        "device_events": filled("device_events", _from(first_ns, device).sort("start_ns", maintain_order=True)),
-        "marked_steps": filled("marked_steps", _from(first_ns, steps)),
+        "host_events": host,
+        "device_events": device,
+        "marked_steps": steps,
     }
+    health = [*_nsys_device.doubts(rows.counts), *rows.doubts(), *crossed, *_losses(path, database, rows, running, process)]
+    health += clock_doubts(host, device) + memory_doubts(tables, how.memory_bytes)
     run = RunFacts(name=path.name, command=(), started=None, started_ns=None, ended_ns=None, exit_code=None, stop_signals=(), warmup=None)
-    facts = _facts(path, database, tables, complete=not database.damaged and not database.cut_off)
+    facts = _facts(path, database, tables, first_ns, complete=not database.damaged and not database.cut_off)
     return Timeline(source="nsys", tables=tables, processes=(), run=run, health=tuple(health), trace=facts)
 
 
-def _host(
-    database: Database, own: int | None, strings: pl.DataFrame, device: pl.DataFrame
-) -> tuple[pl.DataFrame, int, pl.DataFrame, list[Health]]:
-    """All host events, how many had no sane times, the marked steps, and what is doubtful."""
-    calls, bad_calls = timed(_nsys_host.calls(database, own, strings))
-    ends = [int(frame["end_ns"].max()) for frame in (calls, device) if len(frame)]  # type: ignore[arg-type]
-    ranges, health = _nsys_host.ranges(database, own, strings, max(ends, default=0))
-    ranges, bad_ranges = timed(ranges)
-    overhead, bad_overhead = timed(_nsys_host.overhead(database, own, strings))
-    steps = marked_steps(ranges)
-    events = pl.concat([calls, ranges, overhead], how="diagonal_relaxed").with_columns(pl.col("thread").fill_null(0))
-    events, crossed = nested(events, _nsys_host.may_go())
-    return events, bad_calls + bad_ranges + bad_overhead, steps, [*health, *crossed]
+def _host_tables(
+    database: Database, rows: Rows, strings: pl.DataFrame, first_ns: int
+) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame, list[Health]]:
+    """Host events, threads and steps, and what does not nest."""
+    hosts = rows.hosts
+    serialized = hosts.column("thread").fill_null(0).to_numpy()
+    taken = {name: hosts.column(name) for name in ("start_ns", "end_ns", "kind")}
+    start, end = taken["start_ns"].to_numpy(), taken["end_ns"].to_numpy()
+    kept, crossed = nested(serialized, start, end, _nsys_host.may_go(taken["kind"], hosts))
+    order = in_order(start, kept)
+    known = np.unique(serialized if kept is None else serialized[kept])
+    taken["thread"] = pl.Series(np.searchsorted(known, serialized).astype(np.int32))
+    # What is not held here any more makes room while the table is made.
+    del serialized, kept, start, end
+    host = hosts.finished(order, first_ns, taken)
+    steps = marked_steps(rows.steps()).with_columns(pl.col("thread").fill_null(0))
+    of_steps = pl.Series(np.searchsorted(known, steps["thread"].to_numpy()).astype(np.int32))
+    known_steps = pl.col("thread").is_in(known.tolist())
+    steps = steps.with_columns(pl.when(known_steps).then(of_steps).alias("thread"), pl.col("start_ns", "end_ns") - first_ns)
+    return host, _threads(database, known, strings), filled("marked_steps", steps), crossed
 
 
-def _from(first_ns: int, frame: pl.DataFrame) -> pl.DataFrame:
-    return frame.with_columns(pl.col("start_ns") - first_ns, pl.col("end_ns") - first_ns)
+def _device_table(rows: Rows, first_ns: int) -> pl.DataFrame:
+    devices = rows.devices
+    taken = {name: devices.column(name) for name in ("device", "start_ns")}
+    taken["stream"] = _nsys_device.told_apart(taken["device"], devices.column("stream"), devices.column("context"))
+    return devices.finished(in_order(taken["start_ns"].to_numpy()), first_ns, taken)
 
 
-def _threads(database: Database, host: pl.DataFrame, steps: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
-    """The table of threads, and the frames with indices into it in place of the export's thread ids."""
+def _threads(database: Database, known: Ints, strings: pl.DataFrame) -> pl.DataFrame:
+    """The table of threads from the export's ids of them, in their order."""
     names = database.read("ThreadNames", {"serialized": "globalTid", "name_id": "nameId"})
-    strings = database.read("StringIds", {"name_id": "id"}, {"name": "value"})
-    named = names.join(strings, on="name_id").unique("serialized", keep="last")
-    threads = host.select(pl.col("thread").alias("serialized")).unique().sort("serialized").with_row_index("thread")
-    threads = threads.with_columns(pl.col("thread").cast(pl.Int32)).join(named, on="serialized", how="left", maintain_order="left")
-    index = threads.select(pl.col("serialized"), pl.col("thread").alias("index"))
-    host, steps = (_indexed(frame, index) for frame in (host, steps))
-    known = pl.col("serialized") != 0
+    named = names.join(strings, left_on="name_id", right_on="id").unique("serialized", keep="last").rename({"value": "name"})
+    threads = pl.DataFrame({"serialized": known}, schema={"serialized": pl.Int64}).with_row_index("thread")
+    threads = threads.join(named, on="serialized", how="left", maintain_order="left")
+    told = pl.col("serialized") != 0
     facts = threads.with_columns(
-        pl.when(known).then(pl.col("serialized") // 2**24 % 2**24).alias("pid"),
-        pl.when(known).then(pl.col("serialized") % 2**24).alias("tid"),
+        pl.when(told).then(pl.col("serialized") // 2**24 % 2**24).alias("pid"),
+        pl.when(told).then(pl.col("serialized") % 2**24).alias("tid"),
     )
-    return filled("trace_threads", facts), host, steps
+    return filled("trace_threads", facts)
 
 
-def _indexed(frame: pl.DataFrame, index: pl.DataFrame) -> pl.DataFrame:
-    joined = frame.join(index, left_on="thread", right_on="serialized", how="left", maintain_order="left")
-    return joined.drop("thread").rename({"index": "thread"})
-
-
-def _losses(path: Path, database: Database, bad_times: int, running: int, process: Process | None) -> list[Health]:
-    health = []
-    if bad_times:
-        remedy = "their times are missing or end before they begin; they are left out: record again if there are many"
-        health.append(Health(name="events-without-times", severity="data_loss", count=bad_times, remedy=remedy))
+def _losses(path: Path, database: Database, rows: Rows, running: int, process: Process | None) -> list[Health]:
+    health = time_doubts(rows.counts["no times"])
     if database.damaged or database.cut_off:
         where = f" in {', '.join(sorted(database.damaged))}" if database.damaged else ""
         remedy = f"the file is damaged or was cut off{where}; export the report again: {_command(path)}"
@@ -232,7 +228,7 @@ def _losses(path: Path, database: Database, bad_times: int, running: int, proces
     return health
 
 
-def _facts(path: Path, database: Database, tables: dict[str, pl.DataFrame], *, complete: bool) -> TraceFacts:
+def _facts(path: Path, database: Database, tables: dict[str, pl.DataFrame], first_ns: int, *, complete: bool) -> TraceFacts:
     host, device = tables["host_events"], tables["device_events"]
     kinds = set(host["kind"].unique().to_list())
     recorded = {
@@ -255,7 +251,14 @@ def _facts(path: Path, database: Database, tables: dict[str, pl.DataFrame], *, c
         host=named.get("Hostname"),
         vendor="nvidia",
         complete=complete,
+        clock_ns=clock_of(tables, first_ns + _session_began_ns(database)),
     )
+
+
+def _session_began_ns(database: Database) -> int:
+    """The time, ns since 1970, from which the export's times count; 0 where it does not tell."""
+    began = database.read("TARGET_INFO_SESSION_START_TIME", {"utc": "utcEpochNs"})["utc"].drop_nulls()
+    return int(began[0]) if len(began) else 0
 
 
 SOURCE = Source(name="nsys", sniff=sniff, read=read)

@@ -11,6 +11,7 @@ import polars as pl
 from slowstep.errors import UnreadableInput
 from slowstep.health import Health
 from slowstep.sources._recording.cells import name_cells
+from slowstep.sources._recording.cut import FIRST, KEPT, find_cut, records_before
 from slowstep.sources._recording.facts import process_facts, run_facts
 from slowstep.sources._recording.machine import machine_tables
 from slowstep.sources._recording.notes import Notes, read_notes
@@ -19,6 +20,8 @@ from slowstep.sources._recording.records import Lost, Records, losses, read_reco
 from slowstep.sources._source import PLAIN, Reading, Source
 from slowstep.timeline.schema import TABLE, TABLES
 from slowstep.timeline.timeline import Timeline
+
+LAUNCHER = "launcher.jsonl"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,14 +35,14 @@ class _Part:
 
 def sniff(head: bytes, path: Path) -> bool:
     """A recording is a folder that holds a launcher's notes or any process's records."""
-    return path.is_dir() and ((path / "launcher.jsonl").exists() or any(path.glob("*.rec")))
+    return path.is_dir() and ((path / LAUNCHER).exists() or any(path.glob("*.rec")))
 
 
 def read(path: Path, how: Reading = PLAIN) -> Timeline:
     """Read a recording folder into a Timeline. Raises UnreadableInput where the folder holds no recording or cannot be read."""
     try:
-        files = sorted(path.glob("*.jsonl"))
-        parts = [_read_part(file) for file in files]
+        cut_ns = find_cut(path, read_notes(launcher) if (launcher := path / LAUNCHER).exists() else None)
+        parts = [part for file in sorted(path.glob("*.jsonl")) if (part := _read_part(file, cut_ns)) is not None]
     except OSError as error:
         raise UnreadableInput(
             f"{path} cannot be read: {error.strerror or error}. Check that it exists and that you may read it."
@@ -54,14 +57,19 @@ def read(path: Path, how: Reading = PLAIN) -> Timeline:
         source="recording",
         tables=_tables(recorded, launchers),
         processes=tuple(process_facts(part.notes) for part in recorded),
-        run=run_facts(path.name, [part.notes for part in launchers]),
+        run=run_facts(path.name, [part.notes for part in launchers], cut_ns),
         health=tuple(_merged(row for part in parts for row in (*part.notes.health, *losses(part.lost)))),
     )
 
 
-def _read_part(notes: Path) -> _Part:
-    records, lost = read_records(notes.with_suffix(".rec"))
-    return _Part(notes=read_notes(notes), records=records, lost=lost)
+def _read_part(path: Path, cut_ns: int | None) -> _Part | None:
+    """What one process wrote before an experiment began; None where it began to record after that."""
+    records, lost = read_records(path.with_suffix(".rec"))
+    if cut_ns is None:
+        return _Part(notes=read_notes(path), records=records, lost=lost)
+    notes = read_notes(path, until=FIRST, kept=KEPT)
+    records, lost = records_before(cut_ns, records, lost)
+    return None if notes.started_ns > cut_ns else _Part(notes=notes, records=records, lost=lost)
 
 
 def _tables(recorded: list[_Part], launchers: list[_Part]) -> dict[str, pl.DataFrame]:

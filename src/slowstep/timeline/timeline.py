@@ -46,10 +46,12 @@ class ProcessFacts:
     events: int | None
     sampler_cpu_ns: int | None
     notes: Mapping[str, Any]
+    once_cpu_ns: int | None = None  # of the sampler's, what was spent once: on code that it met for the first time, on calibration
     memory_available_bytes: int | None = None  # when recording began
     rank: int | None = None  # in the job of several ranks that it is one of
     world_size: int | None = None
     local_world_size: int | None = None  # ranks of that job on its machine
+    import_path: tuple[str, ...] = ()  # folders in which it looks for modules
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

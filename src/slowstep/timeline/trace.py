@@ -25,3 +25,5 @@ class TraceFacts:
     host: str | None = None
     vendor: str | None = None  # "nvidia" or "amd"
     complete: bool = True  # False where the file was cut off
+    clock_ns: tuple[int, int] | None = None  # its first and last instant by the clock of the day, ns since 1970, where it tells them
+    gradients: bool | None = None  # whether a program that ran computes gradients, where the trace holds the programs

@@ -10,6 +10,7 @@ from slowstep.analyses.measurements import Measurements, measure
 from slowstep.analyses.ranks import Roll, call_roll, compare, first_shown
 from slowstep.diagnosis.engine import diagnose
 from slowstep.errors import BadUsage, NothingRecorded, UnreadableInput
+from slowstep.record.format import EXPERIMENT_FILE
 from slowstep.sources._source import PLAIN
 from slowstep.sources.recording import SOURCE as RECORDING
 from slowstep.timeline.timeline import Timeline
@@ -56,6 +57,11 @@ def diagnose_all(folder: Path, *, warmup: int | None = None) -> Diagnosed:
             add_capture(reports[number], folder, m.capture)
     files = {number: file_name(number, first) for number in reports}
     add_ranks(reports, measured, roll, timeline=timeline, folder=folder, files=files, unmeasured=unmeasured)
+    if (folder / EXPERIMENT_FILE).exists():
+        # Imported here for the same reason.
+        from slowstep.workflow.experiments import add_experiments
+
+        add_experiments(reports[first], folder)
     return Diagnosed(first=first, reports=reports)
 
 

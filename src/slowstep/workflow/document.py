@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, cast
@@ -44,6 +45,8 @@ def fill(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosis
     if timeline.run.session and diagnosis.verdict.state == "undetermined":
         # Its command is the notebook's server, or the prompt.
         row["next_command"] = "with slowstep.record(): (200 steps or more, in one cell or command)"
+    elif can_be_proved(timeline, m, diagnosis):
+        row["next_command"] = f"slowstep prove {shlex.join(timeline.run.command)}"
     return {
         "schema": SCHEMA,
         "run": row,
@@ -57,6 +60,13 @@ def fill(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosis
         "overhead": _overhead(m.own_cost),
         "experiments": [],
     }
+
+
+def can_be_proved(timeline: Timeline, m: Measurements, diagnosis: Diagnosis) -> bool:
+    """Whether a lever tries the fix of the bottleneck, in a training that can be run again by its command, alone."""
+    named = next((finding for finding in diagnosis.findings if finding.rule == diagnosis.verdict.rule), None)
+    alone = timeline.run.session is None and timeline.run.launchers is None and m.sharing.ranks == 1
+    return named is not None and named.fixes[0].lever is not None and alone and bool(timeline.run.command)
 
 
 def _run(folder: Path, timeline: Timeline, m: Measurements) -> Run:
@@ -226,4 +236,4 @@ def _doubts(timeline: Timeline, m: Measurements) -> list[Health]:
 def _overhead(cost: OwnCost | None) -> Overhead:
     if cost is None:
         return {"us_per_step": None, "share": None}
-    return {"us_per_step": cost.ns_per_step / 1e3, "share": cost.share}
+    return {"us_per_step": cost.ns_per_step / 1e3, "share": cost.share, "once_ms": cost.once_ns / 1e6}

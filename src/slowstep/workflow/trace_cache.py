@@ -66,7 +66,9 @@ def _load(folder: Path) -> Timeline | None:
         tables = {table.name: pl.read_ipc(folder / f"{table.name}.arrow") for table in TRACE_TABLES}
         os.utime(folder)
         trace = facts["trace"] | {"recorded": frozenset(facts["trace"]["recorded"]), "files": tuple(facts["trace"]["files"])}
-        run = facts["run"] | {"command": tuple(facts["run"]["command"]), "stop_signals": tuple(facts["run"]["stop_signals"])}
+        trace["clock_ns"] = None if trace["clock_ns"] is None else tuple(trace["clock_ns"])
+        words = {name: tuple(facts["run"][name]) for name in ("command", "stop_signals", "levers")}
+        run = facts["run"] | words
         return Timeline(
             source=facts["source"],
             tables=tables,

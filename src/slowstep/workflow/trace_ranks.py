@@ -11,6 +11,8 @@ from slowstep.report.document import HealthRow, RankRow
 from slowstep.timeline.trace import TraceFacts
 
 STAGES_SHOWN = 2
+# Traces of other jobs that are named.
+OTHERS_SHOWN = 5
 # Smaller stages say nothing about what is different between ranks (the design's law on what may be claimed).
 STAGE_FROM = 0.03
 # The rank whose own work takes that much longer is the one that the others wait for: neighbouring identical runs differ by 4 to 8 %
@@ -58,10 +60,13 @@ def first_shown(ranks: Mapping[int, Rank]) -> int:
     return slowest if (own[slowest] or 0.0) >= LATE_FROM * max(others) else lowest
 
 
-def add_trace_ranks(ranks: Mapping[int, Rank], *, refused: Sequence[str], doubles: int, unknown: Sequence[str]) -> None:
-    """Complete every report by what is known of the other ranks. A lone trace's stays as it is, but for what is missing."""
+def add_trace_ranks(
+    ranks: Mapping[int, Rank], *, refused: Sequence[str], doubles: int, unknown: Sequence[str], unrelated: Sequence[Rank] = ()
+) -> None:
+    """Complete every report by what is known of the other ranks, and of `unrelated` traces. A lone trace's stays as it is, but for what is
+    missing."""
     size = max((rank.facts.world_size or 0 for rank in ranks.values()), default=0)
-    health = _absences(ranks, size, refused, doubles, unknown)
+    health = [*_absences(ranks, size, refused, doubles, unknown), *_others(unrelated)]
     rows = [_row(rank) for _, rank in sorted(ranks.items())]
     for number, rank in ranks.items():
         report, run = rank.report, rank.report["run"]
@@ -91,6 +96,21 @@ def _row(rank: Rank) -> RankRow:
         "rule": report["verdict"]["rule"],
         "report": rank.path.name,
     }
+
+
+def _others(unrelated: Sequence[Rank]) -> list[HealthRow]:
+    """What is said of traces that are of other jobs."""
+    if not unrelated:
+        return []
+    shown = ", ".join(f"{rank.path.name} ({_said(rank)})" for rank in unrelated[:OTHERS_SHOWN])
+    more = f", and {len(unrelated) - OTHERS_SHOWN} more" if len(unrelated) > OTHERS_SHOWN else ""
+    remedy = f"of other jobs by their number of ranks, time or steps, and each judged alone: {shown}{more}; name one for its report"
+    return [{"name": "unrelated-traces", "severity": "notice", "count": len(unrelated), "remedy": remedy}]
+
+
+def _said(rank: Rank) -> str:
+    verdict = rank.report["verdict"]
+    return str(verdict["rule"] or verdict["state"])
 
 
 def _absences(ranks: Mapping[int, Rank], size: int, refused: Sequence[str], doubles: int, unknown: Sequence[str]) -> list[HealthRow]:

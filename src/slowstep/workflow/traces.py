@@ -21,6 +21,7 @@ from slowstep.timeline.timeline import Timeline
 from slowstep.workflow.find import Found
 from slowstep.workflow.trace_cache import read_cached
 from slowstep.workflow.trace_document import fill_trace
+from slowstep.workflow.trace_jobs import jobs
 from slowstep.workflow.trace_ranks import Rank, add_trace_ranks, first_shown
 
 
@@ -46,11 +47,18 @@ def diagnose_traces(found: Sequence[Found], unknown: Sequence[Path], *, rank: in
             refused.append(f"{each.path.name}: {error}")
     if not read:
         raise UnreadableInput(refused[0])
-    ranks, doubles = _numbered(read)
+    job, *others = jobs(read)
+    ranks, doubles = _numbered(job)
     number = first_shown(ranks) if rank is None else rank
     if number not in ranks:
         raise BadUsage(f"--rank {number}: these traces are of rank {', '.join(map(str, sorted(ranks)))}.")
-    add_trace_ranks(ranks, refused=refused, doubles=doubles, unknown=[path.name for path in unknown])
+    add_trace_ranks(
+        ranks,
+        refused=refused,
+        doubles=doubles,
+        unknown=[path.name for path in unknown],
+        unrelated=[rank for other in others for rank in other],
+    )
     return ranks[number].report
 
 

@@ -42,6 +42,18 @@ def test_events_and_sampler_are_divided_among_the_steps(tmp_path):
     assert cost.share == pytest.approx(5 / 1000)
 
 
+def test_what_is_spent_once_is_no_part_of_the_cost_of_a_step(tmp_path):
+    events = Events(tmp_path)
+    a_second_of_training(events)
+    events.trainer.lines[-1] |= {"sampler_cpu_ns": 53 * MS, "once_cpu_ns": 50 * MS}
+
+    cost = found(events)
+
+    assert cost is not None
+    assert (cost.ns_per_step, cost.once_ns) == (pytest.approx(0.5 * MS), 50 * MS)
+    assert cost.share == pytest.approx(5 / 1000)
+
+
 def test_workers_count_in_the_share_and_not_in_the_training_process(tmp_path):
     events = Events(tmp_path)
     a_second_of_training(events)

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import multiprocessing
 from collections.abc import Iterator
 
 import pytest
 
 from recorded import Server
+from slowstep.levers import _feed
 
 
 @pytest.fixture(scope="module")
@@ -13,3 +15,12 @@ def server() -> Iterator[Server]:
     server = Server()
     yield server
     server.close()
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left() -> Iterator[None]:
+    """No test of a lever leaves a worker, or the replacement of torch's functions."""
+    before = set(multiprocessing.active_children())
+    yield
+    assert set(multiprocessing.active_children()) - before == set()
+    assert _feed._feeds == {}

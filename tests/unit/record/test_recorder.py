@@ -69,6 +69,23 @@ def test_the_first_event_opens_the_files(make: Make) -> None:
     assert process.stem.name == f"{os.getpid()}-{first['started_ns']:x}"
 
 
+@pytest.mark.parametrize(("measured", "expected"), [([9000, 2000, 1], 2000), ([2000, 9000, 1], 2000)])
+def test_the_cost_of_an_event_is_measured_again_once_the_process_has_started_up(
+    make: Make, monkeypatch: pytest.MonkeyPatch, measured: list[int], expected: int
+) -> None:
+    left = iter(measured)
+    monkeypatch.setattr("slowstep.record.recorder.cost.event_ns", lambda local: next(left))
+    recorder = make()
+
+    recorder.event(UPDATE, 1, 2)
+    for _ in range(5):
+        recorder._calibrate_again()
+    recorder.stop("exit")
+
+    assert only(recorder.folder).noted("cost")[-1]["event_ns"] == expected
+    assert list(left) == [1]
+
+
 def test_both_files_are_the_owners_alone(make: Make) -> None:
     recorder = make()
 

@@ -216,3 +216,24 @@ def test_stacks_taken_long_after_their_time_are_counted(events: list[tuple[Any, 
         sampler.take(time.monotonic_ns())
 
     assert (len(events), sampler.late) == (2, 1)
+
+
+def test_what_new_code_costs_above_the_usual_is_spent_once(events: list[tuple[Any, ...]]) -> None:
+    sampler = make_sampler(events, Notebook(), {})
+
+    for cpu_ns, new in ((5000, True), (5100, False), (5500, True), (5600, False)):
+        sampler._account(cpu_ns, new=new)
+
+    assert (sampler.cpu_ns, sampler.once_ns) == (5600, 5000 + 300)
+
+
+def test_a_thread_in_new_code_costs_something_once(events: list[tuple[Any, ...]]) -> None:
+    with running_thread() as thread:
+        assert thread.ident is not None
+        sampler = make_sampler(events, Notebook(), {thread.ident: 77})
+        sampler.start()
+        while len(events) < 3:
+            time.sleep(0.01)
+        sampler.stop()
+
+    assert 0 < sampler.once_ns < sampler.cpu_ns

@@ -66,6 +66,7 @@ class Loop:
             local=PerThread(),
             forgetters=[],
             undos=[],
+            call_timers=[],
         )
         self.me = self.recorder.local.me
         self.me.waits = 1

@@ -47,36 +47,40 @@ def good(count: int, start: int = 0) -> list[str]:
 @pytest.mark.parametrize("path", SMALL, ids=lambda path: path.parent.name)
 @pytest.mark.parametrize("packed", [False, True], ids=["raw", "gz"])
 def test_small_files_cut_anywhere_give_a_part_or_a_sentence(path: Path, packed: bool, tmp_path: Path) -> None:
-    _cut(path, packed, tmp_path, CUTS)
+    assert read_in_part(path, packed, tmp_path, CUTS) > CUTS // 5
 
 
 @pytest.mark.parametrize("path", [path for path in CASES if path not in SMALL][:3], ids=lambda path: path.parent.name)
 @pytest.mark.parametrize("packed", [False, True], ids=["raw", "gz"])
 def test_files_cut_anywhere_give_a_part_or_a_sentence(path: Path, packed: bool, tmp_path: Path) -> None:
-    _cut(path, packed, tmp_path, 6)
+    assert read_in_part(path, packed, tmp_path, 6) > 0
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", CASES, ids=NAMES)
 @pytest.mark.parametrize("packed", [False, True], ids=["raw", "gz"])
 def test_all_files_cut_anywhere_give_a_part_or_a_sentence(path: Path, packed: bool, tmp_path: Path) -> None:
-    _cut(path, packed, tmp_path, CUTS)
+    assert read_in_part(path, packed, tmp_path, CUTS) > CUTS // 5
 
 
-def _cut(path: Path, packed: bool, folder: Path, cuts: int) -> None:
+def read_in_part(path: Path, packed: bool, folder: Path, cuts: int) -> int:
+    """Cut a file at random places: how many of the beginnings could be read, each of them rightly."""
     whole = path.read_bytes() if packed else gzip.decompress(path.read_bytes())
     names = {each["name"] for each in plain(path) if "name" in each}
     random.seed(path.parent.name)
+    readable = 0
     for at in sorted(random.randrange(len(whole.rstrip())) for _ in range(cuts)):
         cut = folder / "cut"
         cut.write_bytes(whole[:at])
         timeline = attempt(cut)
         if timeline is None:
             continue
+        readable += 1
         assert not timeline.trace.complete
         assert lost(timeline)["truncated-file"] == 1
         assert lost(timeline).get("malformed-events", 0) == 0
         assert set(timeline.table("host_events")["name"].unique().to_list()) <= names
+    return readable
 
 
 def test_a_cut_loses_only_the_last_event(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from kineto_files import event, kernel, launch, lost, raw, read, read_text, rows, same, written
 from slowstep.errors import UnreadableInput
+from slowstep.sources import kineto
 from slowstep.sources._source import PLAIN
 from slowstep.sources.kineto import SOURCE
 
@@ -237,8 +238,58 @@ def test_a_trace_of_another_tool_is_read_and_said_to_lack_things(tmp_path: Path)
     assert timeline.trace.format == "Chrome trace"
     assert timeline.trace.framework is None
     assert set(rows(timeline, "host_events", "kind", "name")) == {("annotation", "step"), ("annotation", "load")}
-    assert lost(timeline) == {"trace-of-another-tool": 1, "begin-end-events": 1, "unused-events": 1, "unknown-categories": 1}
+    assert lost(timeline) == {"trace-of-another-tool": 1, "events-without-duration": 1, "unused-events": 1, "unknown-categories": 1}
     assert rows(timeline, "trace_threads", "pid", "tid", "name") == [(None, 3, "worker 3")]
+
+
+@pytest.mark.parametrize("chunk_bytes", [kineto.CHUNK_BYTES, 300])
+def test_begins_and_ends_of_other_tools_are_paired_by_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk_bytes: int) -> None:
+    def edge(ph: str, ts: float | None, name: str = "", tid: int = 1, **more: Any) -> dict[str, Any]:
+        return {"ph": ph, "name": name, "cat": "toplevel", "pid": 1, "tid": tid, "ts": ts} | more
+
+    monkeypatch.setattr(kineto, "CHUNK_BYTES", chunk_bytes)
+    nested = [edge("B", 100, "outer"), edge("B", 110, "other", tid=2), edge("B", 120, "inner"), edge("E", 130.5), edge("E", 135, tid=2)]
+    odd = [edge("E", 190), edge("E", 200), edge("B", 210, "timeless"), edge("E", None), edge("B", 220, "open")]
+    timeline = read(written(tmp_path, [*nested, *odd]))
+    assert rows(timeline, "host_events", "name", "start_ns", "end_ns") == [
+        ("outer", 0, 90_000),
+        ("other", 10_000, 35_000),
+        ("inner", 20_000, 30_500),
+    ]
+    expected = {"unknown-categories": 1, "ends-without-begin": 1, "events-without-duration": 2}
+    assert lost(timeline) == expected
+
+
+def test_a_null_beside_exact_times_makes_them_no_less_exact(tmp_path: Path) -> None:
+    begin = "1700000000000000"
+    text = json.dumps(
+        {"schemaVersion": 1, "traceEvents": [event("a", 1, 5), event("b", 2, 5), event("none", None, 5), event("c", 3, None)]}
+    )
+    for number, decimals in ((1, "123"), (2, "125"), (3, "130")):
+        text = text.replace(f'"ts": {number},', f'"ts": {begin}.{decimals},')
+    timeline = read_text(tmp_path, text.encode())
+    assert rows(timeline, "host_events", "name", "start_ns") == [("a", 0), ("b", 2)]
+    assert lost(timeline) == {"events-without-time": 1, "events-without-duration": 1}
+
+
+def test_a_time_of_0_beside_absolute_times_is_none(tmp_path: Path) -> None:
+    begin = 1_700_000_000_000_000
+    late = [
+        event("a", begin, 5),
+        event("b", begin + 10, 5),
+        kernel(begin + 20, 5, 3),
+        event("ProfilerStep#1", begin, 40, "user_annotation"),
+    ]
+    unmeasured = [event("no time", 0, 5), kernel(0, 5, 4)]
+    timeline = read(written(tmp_path, [*late, *unmeasured]))
+    assert same(timeline, read(written(tmp_path, late, "late.json")))
+    assert lost(timeline) == {"events-without-time": 2}
+
+
+def test_a_trace_whose_times_begin_with_0_is_whole(tmp_path: Path) -> None:
+    timeline = read(written(tmp_path, [event("a", 0, 5), event("b", 3_000_000_000, 5), kernel(10, 5, 3)]))
+    assert rows(timeline, "host_events", "name", "start_ns") == [("a", 0), ("b", 3_000_000_000_000)]
+    assert lost(timeline) == {}
 
 
 def test_devices_without_properties_are_listed(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import random
 import sqlite3
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from hypothesis import strategies as st
 from made_exports import NAMES, OTHER, PROCESS, THREAD, call, copy, kernel, made_export, named
 from slowstep.errors import UnreadableInput
 from slowstep.sources import nsys
+from slowstep.sources._gathered import Gathered
+from slowstep.sources._nsys import database
 from slowstep.sources._source import Reading
 from slowstep.timeline.schema import TABLE
 from slowstep.timeline.timeline import Timeline
@@ -48,7 +51,6 @@ def test_one_of_its_two_processes_is_read_and_the_other_counted(real):
     assert rows(real, "trace_threads", "pid", "tid", "name") == [(111, 111, "python3")]
     assert real.table("trace_devices")["device"].to_list() == [0]
     assert health(real) == {"other-processes": 1}
-    assert [(process.pid, process.kernels) for process in nsys.processes(REAL)] == [(111, 515), (112, 515)]
 
 
 def test_the_other_process_can_be_read_too():
@@ -96,6 +98,11 @@ def test_kernels_meet_their_launches(real):
 def test_times_begin_at_zero_and_facts_are_told(real):
     assert min(real.table(name)["start_ns"].min() for name in ("host_events", "device_events")) == 0
     assert real.trace.recorded == {"operators", "runtime", "device", "annotations"}
+    # The session began at 1779630014975716426, as TARGET_INFO_SESSION_START_TIME says; its first event came 155 s later.
+    assert 0 < real.trace.clock_ns[0] - 1779630014975716426 < 200 * 10**9
+    assert real.trace.clock_ns[1] - real.trace.clock_ns[0] == max(
+        real.table(name)["end_ns"].max() for name in ("host_events", "device_events")
+    )
     assert (real.trace.framework, real.trace.vendor, real.trace.schema_version) == ("pytorch", "nvidia", "3.25.0")
     assert real.trace.complete
     assert has_declared_schema(real)
@@ -355,6 +362,25 @@ def test_texts_with_separators_and_broken_utf8_do_not_shift_columns(export, tmp_
     database.commit()
     database.close()
     assert rows(nsys.read(tmp_path / "trace.sqlite"), "host_events", "name") == [("\ufffda",), ("plain",)]
+
+
+def test_spilled_rows_give_equal_tables(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(database, "CHUNK_ROWS", 500)
+    spilled = []
+    spill = Gathered.spill
+    monkeypatch.setattr(Gathered, "spill", lambda self, folder: spilled.append(folder) or spill(self, folder))
+
+    little = nsys.read(REAL, Reading(memory_bytes=20_000))
+
+    assert len(spilled) > 5
+    assert set(spilled) == {spilled[0]}
+    assert spilled[0].parent == tmp_path
+    assert list(tmp_path.iterdir()) == []
+    whole = nsys.read(REAL)
+    assert {name: frame.equals(whole.tables[name]) for name, frame in little.tables.items()} == dict.fromkeys(whole.tables, True)
+    assert health(little)["memory-limit-exceeded"] > 20_000
+    assert "memory-limit-exceeded" not in health(whole)
 
 
 def test_a_file_cut_anywhere_is_read_in_part_or_refused(tmp_path):

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,9 @@ from hypothesis import strategies as st
 from made_xplanes import MadePlane, gpu, host, made_xplane
 from slowstep.errors import UnreadableInput
 from slowstep.sources import xplane
+from slowstep.sources._gathered import Gathered
 from slowstep.sources._source import Reading
+from slowstep.sources._xplane import wire
 from slowstep.timeline.schema import TABLE
 from slowstep.timeline.timeline import Timeline
 
@@ -42,6 +45,8 @@ def test_keras_steps_are_found_by_their_name():
     assert steps["number"].to_list() == [9, 10, 11, 12, 13, 14, 15]
     assert steps["mark"].unique().to_list() == ["Profiled batch"]
     assert timeline.trace.framework == "tensorflow"
+    # The session was told to start at 1795265842962555285 (plane "Task Environment").
+    assert 0 <= timeline.trace.clock_ns[0] - 1795265842962555285 < 10**9
     assert timeline.trace.recorded == {"operators", "annotations"}
     assert health(timeline) == {}
 
@@ -64,6 +69,28 @@ def test_jax_steps_are_found_by_their_number():
     assert (steps["end_ns"] - steps["start_ns"]).min() > 2_000_000
     assert timeline.trace.framework == "jax"
     assert timeline.table("host_events").filter(name="dot")["kind"].unique().to_list() == ["operator"]
+
+
+@pytest.mark.parametrize(("path", "expected"), [(JAX, True), (MI300, False), (KERAS, None)])
+def test_the_programs_that_ran_tell_whether_they_compute_gradients(path, expected):
+    assert xplane.read(path).trace.gradients is expected
+
+
+def test_a_program_that_computes_gradients_and_did_not_run_tells_nothing(tmp_path):
+    def programs(**documents):
+        plane = MadePlane("/host:metadata")
+        for name, document in documents.items():
+            entry = plane.message.event_metadata.add(key=len(plane.message.event_metadata) + 1)
+            entry.value.name = f"{name}(7)".encode()
+            entry.value.stats.add(metadata_id=1, bytes_value=document)
+        return plane
+
+    known = programs(jit_step=b"\x0ajit(step)/transpose(jvp(loss))/mul", jit_forward=b"\x0ajit(forward)/transpose")
+    ran = {name: host([("op", 0, 1, {"hlo_module": name})]) for name in ("jit_step", "jit_forward", "jit_other")}
+
+    found = {name: xplane.read(made_xplane(tmp_path / f"{name}.xplane.pb", known, plane)).trace.gradients for name, plane in ran.items()}
+
+    assert found == {"jit_step": True, "jit_forward": False, "jit_other": None}
 
 
 def test_devices_of_the_real_amd_trace_are_read():
@@ -230,6 +257,25 @@ def test_clocks_that_differ_are_said(read):
     plane = MadePlane("/device:GPU:0").line("Stream #1", [("kernel", 0, 5)], timestamp_ns=10**18)
 
     assert health(read(host([("a", 0, 5)]), plane)) == {"clocks-apart": 1}
+
+
+@pytest.mark.parametrize("path", [KERAS, MI300])
+def test_neither_pieces_nor_spilling_change_the_tables(path, tmp_path, monkeypatch):
+    whole = xplane.read(path)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(wire, "PIECE_BYTES", 500)
+    spilled = []
+    spill = Gathered.spill
+    monkeypatch.setattr(Gathered, "spill", lambda self, folder: spilled.append(folder) or spill(self, folder))
+
+    little = xplane.read(path, Reading(memory_bytes=20_000))
+
+    assert len(spilled) > 5
+    assert set(spilled) == {spilled[0]}
+    assert spilled[0].parent == tmp_path
+    assert list(tmp_path.iterdir()) == []
+    assert {name: frame.equals(whole.tables[name]) for name, frame in little.tables.items()} == dict.fromkeys(whole.tables, True)
+    assert "memory-limit-exceeded" in health(little)
 
 
 @pytest.mark.parametrize(("path", "least"), [(KERAS, 45), (MI300, 20)])  # half of the latter is a plane without events

@@ -91,3 +91,18 @@ def test_a_recording_that_is_still_being_written_is_diagnosed(tmp_path):
 
     validate(report)
     assert report["run"]["recorded_steps"] < 200
+
+
+@pytest.mark.parametrize(
+    ("training", "command"),
+    [
+        ({"after_ms": 15, "workers": 2}, "slowstep prove train.py"),
+        # Nobody knows how to take a bottleneck away from outside, or there is none.
+        ({"stall": (10, 120), "workers": 2}, None),
+        ({"workers": 2}, None),
+    ],
+)
+def test_a_bottleneck_that_a_lever_tries_is_to_be_proved_next(tmp_path, training, command):
+    report = diagnose_recording(make_recording(tmp_path, Training(steps=300, **training)))
+
+    assert report["run"].get("next_command") == command

@@ -1,17 +1,24 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+
+import pytest
 
 from slowstep.workflow.analyze import analyze
 
 
-def trace(path, operators: int) -> None:
-    """A trace that tells no rank, of so many operators."""
+def trace(path, operators: int, *, begin_us: float = 0.0, **around) -> None:
+    """A trace of so many operators, which tells no rank unless it is said around them."""
     events = [
-        {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 100.0 * at, "dur": 50.0, "args": {}}
+        {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": begin_us + 100.0 * at, "dur": 50.0, "args": {}}
         for at in range(operators)
     ]
-    path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+    path.write_text(json.dumps({"schemaVersion": 1, **around, "traceEvents": events}))
+
+
+def health(report) -> dict[str, tuple[int, str]]:
+    return {row["name"]: (row["count"], row["remedy"]) for row in report["health"]}
 
 
 def ranks(report) -> dict[int, str]:
@@ -36,3 +43,86 @@ def test_of_two_traces_of_a_rank_the_one_with_more_events_is_taken(tmp_path):
 
     assert ranks(report) == {0: "rank0.json", 1: "new_rank1.json"}
     assert {row["name"]: row["count"] for row in report["health"]}["duplicate-ranks"] == 1
+
+
+NOON_US = 1_700_000_000_000_000.0
+HOUR_US = 3_600_000_000.0
+
+
+def of_job(rank: int, size: int) -> dict:
+    return {"distributedInfo": {"rank": rank, "world_size": size}}
+
+
+def test_traces_of_another_number_of_ranks_are_another_jobs(tmp_path):
+    for rank in (0, 1):
+        trace(tmp_path / f"large_{rank}.json", 9, **of_job(rank, 8))
+    trace(tmp_path / "alone.json", 9, **of_job(0, 2))
+
+    report = analyze([tmp_path])
+
+    assert ranks(report) == {0: "large_0.json", 1: "large_1.json"}
+    assert "duplicate-ranks" not in health(report)
+    assert health(report)["missing-ranks"][0] == 6
+    count, said = health(report)["unrelated-traces"]
+    assert count == 1
+    assert "alone.json (undetermined)" in said
+
+
+def test_traces_taken_at_the_same_time_are_one_jobs_and_one_of_another_day_is_not(tmp_path):
+    trace(tmp_path / "a.json", 9, begin_us=NOON_US - 24 * HOUR_US)
+    trace(tmp_path / "b.json", 9, begin_us=NOON_US)
+    trace(tmp_path / "c.json", 9, begin_us=200_000_000.0, baseTimeNanoseconds=int(NOON_US * 1e3))
+
+    report = analyze([tmp_path])
+
+    assert ranks(report) == {0: "b.json", 1: "c.json"}
+    assert "a.json" in health(report)["unrelated-traces"][1]
+
+
+def test_of_traces_that_are_all_unrelated_the_first_is_shown(tmp_path):
+    trace(tmp_path / "a.json", 9, begin_us=NOON_US)
+    trace(tmp_path / "b.json", 9, begin_us=NOON_US + HOUR_US)
+    trace(tmp_path / "c.json", 9, begin_us=NOON_US + 2 * HOUR_US)
+
+    report = analyze([tmp_path])
+
+    assert report["run"]["name"] == "a.json"
+    assert report["run"]["ranks"] == 1
+    assert "rank_rows" not in report["run"]
+    assert health(report)["unrelated-traces"][0] == 2
+
+
+def test_without_a_clock_that_is_shared_other_numbers_of_steps_are_another_jobs(tmp_path):
+    marked = [
+        {"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{n}", "pid": 1, "tid": 1, "ts": 900.0 * n, "dur": 800.0}
+        for n in range(5)
+    ]
+    trace(tmp_path / "a.json", 9)
+    trace(tmp_path / "b.json", 9)
+    (tmp_path / "c.json").write_text(json.dumps({"schemaVersion": 1, "traceEvents": marked}))
+
+    report = analyze([tmp_path])
+
+    assert ranks(report) == {0: "a.json", 1: "b.json"}
+    assert "c.json" in health(report)["unrelated-traces"][1]
+
+
+XPLANES = Path(__file__).parents[2] / "data/xplane"
+
+
+def test_keras_training_is_seen_by_its_gradients_and_gets_its_verdict():
+    # Its data set sleeps 4 ms for each of a batch's four samples (made_by.py).
+    verdict = analyze([XPLANES / "keras_fit/trace.xplane.pb"])["verdict"]
+
+    assert (verdict["state"], verdict["rule"], verdict["stage"]) == ("bottleneck", "input-wait", "preprocess")
+
+
+@pytest.mark.parametrize(
+    ("trace", "said"),
+    [("jax_steps", "jax.profiler.TraceAnnotation"), ("mi300_jax", "no backward pass: it is of an inference")],
+)
+def test_a_trace_of_jax_tells_training_from_inference(trace, said):
+    summary = analyze([XPLANES / trace / "trace.xplane.pb"])["verdict"]["summary"]
+
+    assert said in summary
+    assert "whether it trains" not in summary

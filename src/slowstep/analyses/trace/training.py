@@ -11,11 +11,12 @@ import polars as pl
 from slowstep.analyses.trace.training_thread import OPTIMIZER_RANGE, training_thread
 from slowstep.timeline.timeline import Timeline
 
-# Evidence of a backward pass or of an update, each by names that nothing else has: autograd's nodes (PyTorch), gradient functions and
-# training operators (TensorFlow), transposes of JAX' differentiation in the names of its operations, optimizers' operators.
+# Evidence of a backward pass or of an update, each by names that nothing else has: autograd's nodes (PyTorch), gradient functions, kernels
+# of gradients and training operators (TensorFlow: `StatefulPartitionedCall/gradient_tape/model/dense/MatMul:MatMul`, `...:ReluGrad` in the
+# trace of Keras' fit in tests/data/xplane), transposes of JAX' differentiation in the names of its operations, optimizers' operators.
 HOST_EVIDENCE: Final = (
     r"^autograd::engine::evaluate_function|^(struct )?torch::autograd::|^[A-Z]\w*Backward\d*$|_backward$|_backward_data$"
-    r"|^CompiledFunctionBackward|^gradient_tape/|(^|/)gradients?/|^(Resource)?(Sparse)?Apply(Adam|Gradient|Momentum|Adagrad|RMS|Ftrl)"
+    r"|^CompiledFunctionBackward|(^|/)gradient_tape/|(^|/)gradients?/|:\w+(Grad|Backprop(Input|Filter))(V\d)?$|^(Resource)?(Sparse)?Apply(Adam|Gradient|Momentum|Adagrad|RMS|Ftrl)"
     r"|transpose\(jvp|^aten::_(fused|foreach)_(adam|adamw|sgd|adagrad)|^Optimizer\.zero_grad#"
 )
 # Kernels of backward passes by their libraries' names: cuDNN, CUTLASS and MIOpen (dgrad, wgrad, bwd), FlashAttention, PyTorch, XLA.
@@ -33,7 +34,9 @@ AGREE_ABOVE: Final = 0.5
 
 
 def is_training(timeline: Timeline) -> bool:
-    """Whether the trace shows a backward pass or an update of parameters: operators, ranges or kernels that have no other use."""
+    """Whether the trace shows a backward pass or an update of parameters: programs, operators, ranges or kernels that have no other use."""
+    if timeline.trace is not None and timeline.trace.gradients:
+        return True
     host = timeline.table("host_events").filter(pl.col("kind") != "python")["name"].unique().cast(pl.String)
     if host.str.contains(f"{HOST_EVIDENCE}|{OPTIMIZER_RANGE}").any():
         return True

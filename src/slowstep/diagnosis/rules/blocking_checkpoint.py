@@ -20,6 +20,7 @@ from __future__ import annotations
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.input_side import SIDE_BY_SIDE
+from slowstep.diagnosis.lever_specs import CHECKPOINT_OFF
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE, producers_beside_ns, with_core_delay
 from slowstep.findings import Evidence, Finding, Fix
@@ -65,7 +66,7 @@ def judge(m: Measurements) -> Answer:
         evidence=evidence,
         gain=predict(m, counterfactual),
         fixes=(
-            Fix(text="write checkpoints less often, or from a background thread on a copy of the state", lever="checkpoint-off"),
+            Fix(text="write checkpoints less often, or from a background thread on a copy of the state", lever=CHECKPOINT_OFF),
             Fix(text="leave out of the checkpoint what can be made again"),
         ),
         names_cause=True,

@@ -18,7 +18,8 @@ What to try:
 from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
-from slowstep.diagnosis.after_update import EVERY, MOSTLY, call_seldom, costliest, is_logger
+from slowstep.diagnosis.after_update import EVERY, MOSTLY, call_seldom, costliest, is_logger, lever_of
+from slowstep.diagnosis.lever_specs import LOGGING_OFF
 from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.findings import Evidence, Fix
 
@@ -38,8 +39,8 @@ def judge(m: Measurements) -> Answer:
         does="writes log lines",
         nature=Evidence(name="in logging", value=function.logging, unit="share of the function", threshold=MOSTLY),
         fixes=(
-            Fix(text=f"log once in {EVERY} steps: keep a running mean, and call {function.name} every k steps"),
-            Fix(text="raise the level of the logger, or let a QueueHandler write in another thread"),
+            Fix(text=f"log once in {EVERY} steps: keep a running mean, and call {function.name} every k steps", lever=lever_of(m, entry)),
+            Fix(text="raise the level of the logger, or let a QueueHandler write in another thread", lever=LOGGING_OFF),
         ),
     )
 

@@ -22,6 +22,7 @@ from __future__ import annotations
 from slowstep.analyses.gaps import VALIDATION
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
+from slowstep.diagnosis.lever_specs import VALIDATION_OFF, seldom
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE, producers_beside_ns
 from slowstep.findings import Evidence, Finding, Fix
@@ -69,7 +70,7 @@ def judge(m: Measurements) -> Answer:
         ),
         gain=predict(m, counterfactual),
         fixes=(
-            Fix(text=f"validate every {2 * every} steps"),
+            Fix(text=f"validate every {2 * every} steps", lever=seldom(VALIDATION_OFF, 2)),
             Fix(text="validate on a fixed part of the data, with workers, a larger batch and torch.inference_mode()"),
         ),
         names_cause=True,

@@ -24,6 +24,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.over_time import CHECKPOINT
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.growing import growing, growth_counterfactual, growth_evidence, is_file
+from slowstep.diagnosis.lever_specs import CHECKPOINT_OFF, stub_of
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE, producers_beside_ns
 from slowstep.findings import Evidence, Finding, Fix
@@ -52,7 +53,10 @@ def judge(m: Measurements) -> Answer:
         evidence=growth_evidence(m, growth, share),
         gain=predict(m, counterfactual),
         fixes=(
-            Fix(text=f"let {name.partition(' (')[0]} append what is new (JSON lines, CSV) instead of writing all of it again"),
+            Fix(
+                text=f"let {name.partition(' (')[0]} append what is new (JSON lines, CSV) instead of writing all of it again",
+                bounded_by=stub_of(m, name),
+            ),
             Fix(text="write or draw it at the end of an epoch"),
         ),
         names_cause=True,
@@ -90,7 +94,12 @@ def _checkpoints(m: Measurements) -> Judged | None:
             Evidence(name="removed per step", value=float(above.mean()) / 1e6, unit="ms"),
         ),
         gain=predict(m, counterfactual),
-        fixes=(Fix(text="keep what grows (a history, all predictions) out of the checkpoint: append it to a file of its own"),),
+        fixes=(
+            Fix(
+                text="keep what grows (a history, all predictions) out of the checkpoint: append it to a file of its own",
+                bounded_by=CHECKPOINT_OFF,
+            ),
+        ),
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=counterfactual)

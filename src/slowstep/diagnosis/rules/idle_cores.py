@@ -19,8 +19,9 @@ from __future__ import annotations
 from slowstep.analyses.ledger import CORE
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.advice import advice
+from slowstep.diagnosis.lever_specs import threads as threads_lever
 from slowstep.diagnosis.rule import Answer, Rule
-from slowstep.findings import Evidence
+from slowstep.findings import Evidence, Fix
 
 NAME = "idle-cores"
 COMPUTE_SHARE = 0.5
@@ -53,7 +54,8 @@ def judge(m: Measurements) -> Answer:
         Evidence(name="compute per operation", value=per_operation / 1e6, unit="ms", threshold=OPERATION_NS / 1e6),
     )
     title = f"{idle:.1f} of {cores:g} cores stand idle while the model computes on {threads} thread(s)"
-    fixes = (f"try OMP_NUM_THREADS={proposed} (or torch.set_num_threads({proposed})) and compare: small operations do not gain",)
+    text = f"try OMP_NUM_THREADS={proposed} (or torch.set_num_threads({proposed})) and compare: small operations do not gain"
+    fixes = (Fix(text=text, lever=threads_lever(proposed)),)
     return advice(NAME, "compute", title, evidence, "operations divide among more threads", fixes, share=compute)
 
 

@@ -26,6 +26,7 @@ from slowstep.analyses.producers import UNSEEN
 from slowstep.diagnosis.gain import predict, share_interval
 from slowstep.diagnosis.input_causes import CAUSE_SHARE, Spared, place, receive_share, sparing
 from slowstep.diagnosis.input_side import WAIT_SHARE, claims, find_side, removable_waits
+from slowstep.diagnosis.lever_specs import MOCK_LOADER
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
 
@@ -75,8 +76,8 @@ def judge(m: Measurements) -> Answer:
         evidence=evidence,
         gain=predict(m, counterfactual),
         fixes=(
-            Fix(text="copy the data to this machine before training, or keep what was received in a local cache"),
-            Fix(text="send less: compress the files, or store them at the size that the model takes"),
+            Fix(text="copy the data to this machine before training, or keep what was received in a local cache", bounded_by=MOCK_LOADER),
+            Fix(text="send less: compress the files, or store them at the size that the model takes", bounded_by=MOCK_LOADER),
         ),
         names_cause=True,
     )

@@ -17,7 +17,7 @@ What to try:
 from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
-from slowstep.diagnosis.after_update import EVERY, MOSTLY, call_seldom, costliest, is_metric
+from slowstep.diagnosis.after_update import EVERY, MOSTLY, call_seldom, costliest, is_metric, lever_of
 from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.findings import Evidence, Fix
 
@@ -37,7 +37,7 @@ def judge(m: Measurements) -> Answer:
         does="computes metrics",
         nature=Evidence(name="in metrics and read-backs", value=function.metrics, unit="share of the function", threshold=MOSTLY),
         fixes=(
-            Fix(text=f"call {function.name} once in {EVERY} steps, or once an epoch on what was gathered"),
+            Fix(text=f"call {function.name} once in {EVERY} steps, or once an epoch on what was gathered", lever=lever_of(m, entry)),
             Fix(text="gather predictions as tensors and let torchmetrics or one vectorised call judge them at the end"),
         ),
     )

@@ -25,6 +25,7 @@ from slowstep.diagnosis.core_demand import BINDS, core_bound_case, core_demand
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.input_causes import more_workers_help, place
 from slowstep.diagnosis.input_side import WAIT_SHARE, Side, claims, find_side
+from slowstep.diagnosis.lever_specs import MOCK_LOADER
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
 
@@ -71,8 +72,11 @@ def judge(m: Measurements) -> Answer:
         evidence=evidence,
         gain=predict(m, counterfactual),
         fixes=(
-            Fix(text="halve the work per sample: store what is the same every epoch, at the size that is used; use faster libraries"),
-            Fix(text="do per-sample work on whole batches, in the training process or on the accelerator"),
+            Fix(
+                text="halve the work per sample: store what is the same every epoch, at the size that is used; use faster libraries",
+                bounded_by=MOCK_LOADER,
+            ),
+            Fix(text="do per-sample work on whole batches, in the training process or on the accelerator", bounded_by=MOCK_LOADER),
         ),
     )
     return Judged(finding=finding, counterfactual=counterfactual)

@@ -24,6 +24,7 @@ from slowstep.analyses.ledger import FORWARD
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps import Floats
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
+from slowstep.diagnosis.lever_specs import stub
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE, producers_beside_ns, with_core_delay
 from slowstep.findings import Evidence, Finding, Fix
@@ -44,6 +45,7 @@ def judge(m: Measurements) -> Answer:
         return None
     removed = body * loop.share * (1 - LEFT)
     counterfactual = _counterfactual(m, loop, low_ns=body * loop.low * (1 - LEFT_AT_WORSE), removed_ns=removed, high_ns=body * loop.high)
+    lever = stub(m, loop.name, loop.file)
     where = f"{shown(loop.file, m.trainer.facts.script)}:{loop.line}"
     finding = Finding(
         rule=NAME,
@@ -63,8 +65,8 @@ def judge(m: Measurements) -> Answer:
         ),
         gain=predict(m, counterfactual),
         fixes=(
-            Fix(text=f"write the loop in {loop.name} as operations on whole tensors (masks, shifts, scatter, einsum)"),
-            Fix(text=f"do {loop.name} in the loader's workers, or let torch.compile or Numba compile it"),
+            Fix(text=f"write the loop in {loop.name} as operations on whole tensors (masks, shifts, scatter, einsum)", lever=lever),
+            Fix(text=f"do {loop.name} in the loader's workers, or let torch.compile or Numba compile it", lever=lever),
         ),
         names_cause=True,
     )

@@ -23,6 +23,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.gain import Counterfactual, predict, share_interval
 from slowstep.diagnosis.input_causes import CAUSE_SHARE, EVERY_SAMPLE, FILES_PER_SAMPLE, FileCost, Spared, file_cost, place, sparing
 from slowstep.diagnosis.input_side import WAIT_SHARE, Side, claims, find_side, wait_stage
+from slowstep.diagnosis.lever_specs import MOCK_LOADER
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
 
@@ -81,8 +82,10 @@ def _title(m: Measurements, cost: FileCost) -> str:
 
 def _fixes(cost: FileCost) -> tuple[Fix, ...]:
     if cost.container is not None:
-        return (Fix(text="open it once per worker, at the first use, and keep it open"), Fix(text="unpack it before training"))
-    return (Fix(text="store each sample in one file"), Fix(text="pack many samples into shards that are read in order"))
+        texts = ("open it once per worker, at the first use, and keep it open", "unpack it before training")
+    else:
+        texts = ("store each sample in one file", "pack many samples into shards that are read in order")
+    return tuple(Fix(text=text, bounded_by=MOCK_LOADER) for text in texts)
 
 
 def _counterfactual(m: Measurements, side: Side, cost: FileCost) -> Counterfactual:

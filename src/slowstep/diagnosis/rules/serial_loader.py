@@ -36,6 +36,7 @@ from slowstep.diagnosis.input_side import (
     wait_stage,
     workers_needed,
 )
+from slowstep.diagnosis.lever_specs import workers as workers_lever
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import stack_spread
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
@@ -73,7 +74,7 @@ def judge(m: Measurements) -> Answer:
         claims=claims(m),
         evidence=evidence,
         gain=predict(m, counterfactual),
-        fixes=(Fix(text=f"DataLoader(..., num_workers={workers}, persistent_workers=True)", lever="workers"),),
+        fixes=(Fix(text=f"DataLoader(..., num_workers={workers}, persistent_workers=True)", lever=workers_lever(workers)),),
     )
     return Judged(finding=finding, counterfactual=counterfactual)
 

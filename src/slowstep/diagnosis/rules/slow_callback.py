@@ -24,6 +24,7 @@ from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.diagnosis.after_update import TIMED_SPREAD, better_named, shortened
 from slowstep.diagnosis.gain import predict, share_interval
 from slowstep.diagnosis.growing import growing
+from slowstep.diagnosis.lever_specs import CALLBACKS_OFF, LOGGING_OFF, stub_of
 from slowstep.diagnosis.named_ranges import judge_ranges
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import stack_spread, with_core_delay
@@ -75,7 +76,7 @@ def judge(m: Measurements) -> Answer:
         evidence=evidence,
         gain=predict(m, counterfactual),
         fixes=(
-            Fix(text=f"call {_name(part)} every k steps, or hand its work to a background thread or process", lever="callbacks-off"),
+            Fix(text=f"call {_name(part)} every k steps, or hand its work to a background thread or process", lever=_lever(m, part)),
             Fix(text=f"do less in {_name(part)}: fewer images, smaller arrays, no read-back"),
         ),
         names_cause=not better_named(m, part),
@@ -96,6 +97,14 @@ def _shown(part: Part) -> str:
 
 def _name(part: Part) -> str:
     return _shown(part).partition(" (")[0]
+
+
+def _lever(m: Measurements, part: Part) -> str | None:
+    """What makes the part take no time: a framework's callback is switched off by its name, a function of the user's does nothing."""
+    for prefix, lever in ((CALLBACK, CALLBACKS_OFF), (PROGRESS, LOGGING_OFF), (LOGGING, LOGGING_OFF)):
+        if part[1].startswith(prefix):
+            return f"{lever}={_name(part).partition('.')[0]}" if lever == CALLBACKS_OFF else lever
+    return stub_of(m, part[1])
 
 
 def _where(part: Part) -> str | None:

@@ -20,6 +20,7 @@ from __future__ import annotations
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.input_side import RELIEF_EXPECTED, SIDE_BY_SIDE, WAIT_SHARE, Side, beside_ns, claims, find_side, removable_waits
+from slowstep.diagnosis.lever_specs import MOCK_LOADER, stub_of_collate
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 
@@ -62,7 +63,13 @@ def judge(m: Measurements) -> Answer:
         claims=claims(m),
         evidence=evidence,
         gain=predict(m, counterfactual),
-        fixes=(Fix(text=f"let {name} only stack tensors (torch.stack, or the default collate function)"),),
+        fixes=(
+            Fix(
+                text=f"let {name} only stack tensors (torch.stack, or the default collate function)",
+                lever=stub_of_collate(m),
+                bounded_by=MOCK_LOADER,
+            ),
+        ),
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=counterfactual)

@@ -34,6 +34,7 @@ from slowstep.diagnosis.input_side import (
     claims,
     find_side,
 )
+from slowstep.diagnosis.lever_specs import MOCK_LOADER, stub
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 
@@ -63,6 +64,7 @@ def judge(m: Measurements) -> Answer:
         return None
     where = f"{shown(function.file, m.trainer.facts.script)}:{function.line}"
     counterfactual = _counterfactual(m, side, function)
+    lever = stub(m, function.name, function.file)
     finding = Finding(
         rule=NAME,
         stage="preprocess",
@@ -74,8 +76,8 @@ def judge(m: Measurements) -> Answer:
         evidence=_evidence(side, function, where, share),
         gain=predict(m, counterfactual),
         fixes=(
-            Fix(text=f"vectorise {function.name}, or do it on whole batches"),
-            Fix(text=f"do {function.name} once before training and store its result"),
+            Fix(text=f"vectorise {function.name}, or do it on whole batches", lever=lever, bounded_by=MOCK_LOADER),
+            Fix(text=f"do {function.name} once before training and store its result", lever=lever, bounded_by=MOCK_LOADER),
         ),
         # Where it is known why the function takes its time, that is the cause, and this finding a part of it.
         names_cause=not nearer_cause(m),

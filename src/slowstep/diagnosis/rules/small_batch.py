@@ -29,6 +29,7 @@ from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.analyses.trace.parts import LAUNCH
 from slowstep.analyses.trace.scenarios import LARGER_BATCH
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
+from slowstep.diagnosis.lever_specs import batch_size
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import no_device, no_launches, per_step, steps_seen
@@ -97,7 +98,7 @@ def _judged(m: Measurements, cost: FixedCost, fixed: float, step: float) -> Judg
         fixes=(
             Fix(
                 text=f"batch size {size} instead of {round(cost.samples or 0.0)} (memory permitting; scale the learning rate)",
-                lever="batch-size",
+                lever=batch_size(size),
                 changes_numerics=True,
             ),
             Fix(text="a fused or foreach optimizer, torch.compile: both lower the fixed cost itself"),
@@ -170,8 +171,9 @@ def judge_trace(m: TraceMeasurements) -> Answer:
 
 def _trace_fixes(m: TraceMeasurements) -> tuple[Fix, ...]:
     size = f"batch size {2 * m.batch_size} instead of {m.batch_size}" if m.batch_size is not None else "twice the batch size, or more"
+    lever = None if m.batch_size is None else batch_size(2 * m.batch_size)
     return (
-        Fix(text=f"{size} (memory permitting; scale the learning rate)", lever="batch-size", changes_numerics=True),
+        Fix(text=f"{size} (memory permitting; scale the learning rate)", lever=lever, changes_numerics=True),
         Fix(text="CUDA graphs (torch.compile(mode='reduce-overhead')) or a compiled step: both lower the cost of launching itself"),
     )
 

@@ -21,6 +21,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.producers import STORAGE
 from slowstep.diagnosis.gain import share_interval, unknown_gain
 from slowstep.diagnosis.input_side import WAIT_SHARE, claims, removable_waits
+from slowstep.diagnosis.lever_specs import MOCK_LOADER
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
 
@@ -55,7 +56,7 @@ def judge(m: Measurements) -> Answer:
         claims=claims(m, STORAGE),
         evidence=evidence,
         gain=unknown_gain("the same bytes are read in few large pieces"),
-        fixes=(Fix(text="store samples one after the other in large files, and read those in order"),),
+        fixes=(Fix(text="store samples one after the other in large files, and read those in order", bounded_by=MOCK_LOADER),),
     )
     return Judged(finding=finding, counterfactual=None)
 

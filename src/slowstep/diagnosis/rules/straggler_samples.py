@@ -24,6 +24,7 @@ from slowstep.analyses.measurements import DOMINANT_SHARE, Measurements
 from slowstep.analyses.stragglers import Stragglers
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.input_side import WAIT_SHARE, claims, removable_waits, wait_stage
+from slowstep.diagnosis.lever_specs import MOCK_LOADER
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
 
@@ -59,7 +60,7 @@ def judge(m: Measurements) -> Answer:
         evidence=_evidence(found, share),
         gain=predict(m, counterfactual),
         fixes=(
-            Fix(text="look at the samples named: shrink, re-encode or cache them, or leave them out"),
+            Fix(text="look at the samples named: shrink, re-encode or cache them, or leave them out", bounded_by=MOCK_LOADER),
             Fix(text="DataLoader(..., prefetch_factor=8, in_order=False) hides some of it", changes_numerics=True),
         ),
         # Where other samples make most of the waits, what makes those is the cause.

@@ -24,6 +24,7 @@ from slowstep.analyses.ledger import CORE
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.advice import advice
 from slowstep.diagnosis.gain import share_interval, unknown_gain
+from slowstep.diagnosis.lever_specs import threads as threads_lever
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
 from slowstep.stages import STAGES
@@ -40,7 +41,7 @@ FILLED_SHARE = 0.80
 class _Cause:
     title: str
     evidence: tuple[Evidence, ...]
-    fix: str
+    fix: Fix
 
 
 def judge(m: Measurements) -> Answer:
@@ -69,7 +70,7 @@ def judge(m: Measurements) -> Answer:
         claims=(CORE,),
         evidence=evidence,
         gain=unknown_gain(assumes),
-        fixes=(Fix(text=cause.fix),),
+        fixes=(cause.fix,),
     )
     return Judged(finding=finding, counterfactual=None)
 
@@ -89,7 +90,9 @@ def _quota(m: Measurements) -> _Cause | None:
             Evidence(name="quota", value=quota, unit="cores"),
             Evidence(name="threads for one operation", value=threads, unit="threads", threshold=quota),
         ),
-        fix=f"OMP_NUM_THREADS={fewer}: no more threads than the quota is worth" if more else "a larger CPU quota, or less work beside",
+        fix=Fix(text=f"OMP_NUM_THREADS={fewer}: no more threads than the quota is worth", lever=threads_lever(fewer))
+        if more
+        else Fix(text="a larger CPU quota, or less work beside"),
     )
 
 
@@ -107,7 +110,9 @@ def _bound(m: Measurements, queued: float) -> _Cause | None:
             Evidence(name="cores at its start", value=before, unit="cores"),
             Evidence(name="the fewest of a loader's worker", value=m.machine.worker_cores, unit="cores"),
         ),
-        fix="os.sched_setaffinity(0, range(os.cpu_count())) after the imports; unset GOMP_CPU_AFFINITY, KMP_AFFINITY and OMP_PROC_BIND",
+        fix=Fix(
+            text="os.sched_setaffinity(0, range(os.cpu_count())) after the imports; unset GOMP_CPU_AFFINITY, KMP_AFFINITY and OMP_PROC_BIND"
+        ),
     )
 
 
@@ -129,7 +134,7 @@ def _too_many(m: Measurements, queued: float) -> _Cause | None:
             Evidence(name="training processes", value=ranks, unit="processes"),
             Evidence(name="cores allowed", value=cores, unit="cores"),
         ),
-        fix=f"OMP_NUM_THREADS={fewer} or torch.set_num_threads({fewer})",
+        fix=Fix(text=f"OMP_NUM_THREADS={fewer} or torch.set_num_threads({fewer})", lever=threads_lever(fewer)),
     )
 
 

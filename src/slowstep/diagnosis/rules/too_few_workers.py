@@ -20,6 +20,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.producers import STARTUP
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.input_side import WAIT_SHARE, Side, beside_ns, claims, find_side, wait_stage, workers_needed
+from slowstep.diagnosis.lever_specs import workers as workers_lever
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 
@@ -65,7 +66,7 @@ def judge(m: Measurements) -> Answer:
         claims=claims(m),
         evidence=evidence,
         gain=predict(m, counterfactual),
-        fixes=(Fix(text=f"DataLoader(..., num_workers={workers})", lever="workers"),),
+        fixes=(Fix(text=f"DataLoader(..., num_workers={workers})", lever=workers_lever(workers)),),
     )
     return Judged(finding=finding, counterfactual=counterfactual)
 

@@ -32,7 +32,7 @@ def install(recorder: Recorder) -> Undo:
 
 def _timed_known(recorder: Recorder, original: Any) -> Any:
     """The same as `_timed` for the parameters that torch has had since 1.8: passing them by name spares a microsecond of a cold call."""
-    event, clock, measure = recorder.event, now, _Measure(recorder)
+    event, clock, first = recorder.event, now, _FirstCalls(recorder)
 
     @functools.wraps(original)
     def backward(
@@ -43,8 +43,8 @@ def _timed_known(recorder: Recorder, original: Any) -> Any:
         grad_variables: Any = None,
         inputs: Any = None,
     ) -> Any:
-        if measure.calls_left:
-            measure(tensors)
+        if first.left:
+            first(tensors)
         t0 = clock()
         try:
             result = original(tensors, grad_tensors, retain_graph, create_graph, grad_variables, inputs)
@@ -59,12 +59,12 @@ def _timed_known(recorder: Recorder, original: Any) -> Any:
 
 
 def _timed(recorder: Recorder, original: Any) -> Any:
-    event, clock, measure = recorder.event, now, _Measure(recorder)
+    event, clock, first = recorder.event, now, _FirstCalls(recorder)
 
     @functools.wraps(original)
     def backward(*args: Any, **kwargs: Any) -> Any:
-        if measure.calls_left:
-            measure(args[0] if args else kwargs.get("tensors"))
+        if first.left:
+            first(args[0] if args else kwargs.get("tensors"))
         t0 = clock()
         try:
             result = original(*args, **kwargs)
@@ -78,25 +78,31 @@ def _timed(recorder: Recorder, original: Any) -> Any:
     return backward
 
 
-class _Measure:
-    """Notes the size of the graph that one call goes through."""
+class _FirstCalls:
+    """Tells the launcher when the first call is over (the second begins: no call costs more for it), and notes the size of the graph
+    that one call goes through.
+    """
 
-    __slots__ = ("_recorder", "calls_left")
+    __slots__ = ("_recorder", "left")
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self.calls_left = MEASURED_CALL
+        self.left = MEASURED_CALL
 
     def __call__(self, tensors: Any) -> None:
-        self.calls_left -= 1
-        if self.calls_left:
-            return
+        self.left -= 1
         try:
-            size = graph_size(tensors)
-            if size is not None:
-                self._recorder.note({"kind": "graph", **size})
+            if self.left == MEASURED_CALL - 2:
+                self._recorder.page.publish_backward(now())
+            if not self.left:
+                self._note_size(tensors)
         except Exception as error:
             self._recorder.fault(error)
+
+    def _note_size(self, tensors: Any) -> None:
+        size = graph_size(tensors)
+        if size is not None:
+            self._recorder.note({"kind": "graph", **size})
 
 
 HOOK = Hook(name="torch_backward", module="torch", install=install)

@@ -42,12 +42,20 @@ def _switched_next(recorder: Recorder, switch: Switch, original: Any) -> Any:
             switch.requested(self)
         except Exception as error:
             recorder.fault(error)
-        batch = original(self)
         try:
-            switch.received(self, samples_in(batch))
+            batch = original(self)
+        except StopIteration:
+            received(self, None)
+            raise
+        received(self, batch)
+        return batch
+
+    def received(iterator: Any, batch: Any) -> None:
+        try:
+            # The end of an epoch holds none: a step in which nothing else is received has none, and that is known.
+            switch.received(iterator, 0 if batch is None else samples_in(batch))
         except Exception as error:
             recorder.fault(error)
-        return batch
 
     return __next__
 

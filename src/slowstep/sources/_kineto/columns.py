@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from slowstep.sources._kineto.events import NULL, WIDE, WIDE_ARGS, Events
 from slowstep.sources._kineto.groups import Codes, Groups, texts_of
 from slowstep.sources._kineto.numbers import args_of, lengths_of, numbers, place_numbers, reals, times_of
+from slowstep.sources._kineto.pairs import Pairs
 from slowstep.sources._kineto.store import Grown
 from slowstep.sources._kineto.words import (
     COLLECTIVE_OPERATOR,
@@ -59,6 +60,7 @@ class Columns:
         self.collective_operators: dict[int, tuple[int, int, int]] = {}
         self.copied_bytes: dict[int, int] = {}
         self.groups = Groups()
+        self.pairs = Pairs()
         self._counts = counts
         self._step_codes: dict[int, int] = {}
         self._names_seen = 0
@@ -78,8 +80,8 @@ class Columns:
             groups[event.cat](event)
         for group in HOST_GROUPS:
             self._hosts(group, groups.lists[group])
-        self._hosts("annotation", groups.lists["foreign"])
-        self._others(groups.lists["other"])
+        self._hosts("annotation", self.pairs.complete(groups.lists["foreign"]))
+        self._others(self.pairs.complete(groups.lists["other"]))
         for group, add in (("kernel", self._kernels), ("copy", self._copies_of), ("memset", self._memsets)):
             add(*self._timed(groups.lists[group]))
         self._memory(groups.lists["memory"])
@@ -252,7 +254,7 @@ class Columns:
             if event.ph == "M":
                 if event.name == "thread_name" and event.args is not None and event.args.name is not None:
                     self.thread_names[event.pid, event.tid] = str(event.args.name)
-            elif event.ph in ("X", "B", "E", None, ""):
+            elif event.ph in ("X", None, ""):
                 foreign.append(event)
             elif event.ph not in ("i", "I", "s", "t", "f"):
                 self._counts["other"] += 1

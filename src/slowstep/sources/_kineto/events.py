@@ -64,7 +64,9 @@ def _args(name: str, number: Any, real: Any, text: Any) -> Any:
 def _event(name: str, args: Any, real: Any, text: Any, time: Any) -> Any:
     place = int | str | float | None
     fields: list[tuple[str, Any, Any]] = [("ph", str | None, None), ("cat", str | None, None), ("name", text, ""), ("pid", place, None)]
-    fields += [("tid", place, None), ("ts", time, RAW if time is msgspec.Raw else math.nan), ("dur", real, math.nan), ("args", args, None)]
+    # Null where none is known: were that unexpected, all events beside it would be decoded the slow way.
+    times = [("ts", time, RAW) if time is msgspec.Raw else ("ts", time | None, math.nan), ("dur", real | None, math.nan)]
+    fields += [("tid", place, None), *times, ("args", args, None)]
     return msgspec.defstruct(name, fields, gc=False)
 
 

@@ -38,6 +38,11 @@ def rank_of(metadata: Metadata) -> tuple[int | None, int | None]:
     return (_whole(info.get("rank")), _whole(info.get("world_size"))) if isinstance(info, dict) else (None, None)
 
 
+def base_of(metadata: Metadata) -> int:
+    """The time, ns since 1970, from which the file's times count; 0 where it says none (before PyTorch 2.3 they counted from 1970)."""
+    return _whole(metadata.get("baseTimeNanoseconds")) or 0
+
+
 def host_of(metadata: Metadata) -> str | None:
     """The machine's name; None where the file does not say."""
     for key in ("host_name", "hostname"):

@@ -36,8 +36,9 @@ _ROWS: dict[str, tuple[str, Severity, str]] = {
     "unpaired": (
         "begin-end-events",
         "data_loss",
-        "events written as a begin and an end are not read; write the trace with complete events (`ph` X)",
+        "events of PyTorch's categories that are written as a begin and an end are not read; write them complete (`ph` X)",
     ),
+    "ends-alone": ("ends-without-begin", "data_loss", "their begin lies before the trace, or is on another thread; they were left out"),
     "other": ("unused-events", "info", "counters and asynchronous events have no part in the analysis"),
     "foreign": (
         "unknown-categories",
@@ -71,11 +72,6 @@ _ROWS: dict[str, tuple[str, Severity, str]] = {
         "trace-of-another-tool",
         "notice",
         "no PyTorch operators, launches or kernels: only named ranges were read. Record with torch.profiler for a full diagnosis",
-    ),
-    "memory-limit": (
-        "memory-limit-exceeded",
-        "notice",
-        "the finished tables alone take more memory than was allowed, in bytes; allow more, or profile fewer steps",
     ),
 }
 

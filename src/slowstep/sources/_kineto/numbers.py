@@ -93,19 +93,28 @@ def _float_times(times: NDArray[np.float64]) -> tuple[Ints, NDArray[np.bool_]]:
 def _exact_times(texts: list[msgspec.Raw]) -> tuple[Ints, NDArray[np.bool_]]:
     """Microseconds with their decimals as they are written, to nanoseconds: no float in between, which would round to 250 ns."""
     written = [bytes(text) for text in texts]
-    # Without digits before the point, as where no time is there, the decimals alone would pass for a time of 0.
     try:
-        times = np.array(
-            [int(whole + part[:3].ljust(3, b"0")) if whole else _NO_TIME for whole, _, part in map(_halves, written)], dtype=np.int64
-        )
+        times = np.array([_nanoseconds(text) for text in written], dtype=np.int64)
     except (ValueError, OverflowError):
-        return _float_times(np.array([_real(text) for text in written]))
+        times = np.array([_nanoseconds_of_any(text) for text in written], dtype=np.int64)
     known = np.abs(times) < _LATEST_US * 1000
     return np.where(known, times, 0), known
 
 
-def _halves(text: bytes) -> tuple[bytes, bytes, bytes]:
-    return text.partition(b".")
+def _nanoseconds(text: bytes) -> int:
+    whole, _, part = text.partition(b".")
+    # Without digits before the point, as where no time is there, the decimals alone would pass for a time of 0.
+    return int(whole + part[:3].ljust(3, b"0")) if whole else _NO_TIME
+
+
+def _nanoseconds_of_any(text: bytes) -> int:
+    """Of null, of a number written with an exponent, or of what is no number."""
+    try:
+        time = _nanoseconds(text)
+    except ValueError:
+        micros = _real(text)
+        return int(micros * 1000) if abs(micros) < _LATEST_US else _NO_TIME
+    return time if abs(time) < _NO_TIME else _NO_TIME
 
 
 def lengths_of(events: list[Any]) -> tuple[Ints, NDArray[np.bool_]]:

@@ -23,12 +23,18 @@ from slowstep.timeline.trace_tables import DEVICE_KIND, DEVICE_KINDS, HOST_KIND,
 
 Array = NDArray[Any]
 Take = Callable[[str], Array]
+# No recording that a profiler keeps whole is that long: where all else is later, a time of 0 says that none was measured.
+_NO_RECORDING_NS = 3_600_000_000_000
 
 
-def finished_tables(columns: Columns, counts: Counter[str]) -> dict[str, pl.DataFrame]:
-    """All tables but the devices'. Times begin with the first event; `columns` is used up."""
+def finished_tables(columns: Columns, counts: Counter[str]) -> tuple[dict[str, pl.DataFrame], int]:
+    """All tables but the devices', and the time of the first event, with which their times begin; `columns` is used up."""
     starts = {grown: grown.column("time_ns" if grown is columns.memory else "start_ns") for grown in columns.grown}
-    first_ns = min((int(values.min()) for values in starts.values() if len(values)), default=0)
+    first_ns = min((int(values[values != 0].min()) for values in starts.values() if values.any()), default=0)
+    if first_ns < _NO_RECORDING_NS:
+        first_ns = min((int(values.min()) for values in starts.values() if len(values)), default=0)
+    for values in starts.values():
+        counts["no-time"] += int((values < first_ns).sum())
     ranks = _ranks(columns.threads)
     tables = {
         "marked_steps": _steps(_taker(columns.steps, starts, first_ns, ranks)),
@@ -38,7 +44,7 @@ def finished_tables(columns: Columns, counts: Counter[str]) -> dict[str, pl.Data
         "trace_threads": _threads(columns, ranks),
     }
     tables |= clean_keys(tables["host_events"], tables["device_events"], tables["trace_threads"], columns, counts)
-    return tables
+    return tables, first_ns
 
 
 def _ranks(threads: Codes) -> Array:
@@ -50,11 +56,15 @@ def _ranks(threads: Codes) -> Array:
 
 
 def _taker(grown: Grown, starts: dict[Grown, Array], first_ns: int, ranks: Array) -> Take:
-    """Gives each column of a table once, in order of time: sorted column by column, so that the whole is never there twice."""
+    """Gives each column of a table once, in order of time: sorted column by column, so that the whole is never there twice. What is
+    before `first_ns` is left out.
+    """
     begin = starts.pop(grown)
     # Kineto's rows are sorted runs, one after the other: a stable sort merges them.
-    in_order = bool((begin[1:] >= begin[:-1]).all())
+    in_order = bool((begin[1:] >= begin[:-1]).all()) and not (len(begin) and begin[0] < first_ns)
     order = None if in_order else np.argsort(begin, kind="stable")
+    if order is not None:
+        order = order[np.searchsorted(begin, first_ns, sorter=order) :]
 
     def take(name: str) -> Array:
         values = begin if name in ("start_ns", "time_ns") else grown.column(name)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import os
 import sqlite3
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock, local
 from typing import Final
@@ -16,23 +15,12 @@ from urllib.parse import quote
 
 import polars as pl
 
-CHUNK_ROWS: Final = 1 << 16
+from slowstep.sources._nsys.cells import FIELD, RECORD, Query, frame_of, number, text, without_separators
+
+CHUNK_ROWS: Final = 1 << 14
 # Rows of a table are numbered without large gaps. Where they are not, or not numbered at all, the table is one chunk.
-MOST_CHUNKS: Final = 1 << 14
+MOST_CHUNKS: Final = 1 << 16
 MOST_READERS: Final = 4
-# ASCII's own separators of fields and records. Where a text of the file holds one, it gets a blank in its place.
-_FIELD, _RECORD = "\x1f", "\x1e"
-
-
-@dataclass(frozen=True, slots=True)
-class _Query:
-    """What is read of one table. `row` is one SQL expression that makes a text of all columns; `clean` too, slower, with texts cleaned."""
-
-    table: str
-    row: str
-    clean: str
-    where: str
-    schema: Mapping[str, pl.DataType | type[pl.DataType]]
 
 
 class Database:
@@ -44,6 +32,7 @@ class Database:
     def __init__(self, path: Path, tell: Callable[[int], None]) -> None:
         self._path, self._tell = path, tell
         self._own, self._opened, self._lock = local(), list[sqlite3.Connection](), Lock()
+        self._readers = ThreadPoolExecutor(min(MOST_READERS, os.cpu_count() or 1))
         self.damaged: set[str] = set()
         self.cut_off = _is_cut_off(path)
         self.columns: dict[str, frozenset[str]] = {}
@@ -52,6 +41,7 @@ class Database:
 
     def close(self) -> None:
         """Close the file."""
+        self._readers.shutdown(cancel_futures=True)
         for connection in self._opened:
             connection.close()
 
@@ -67,24 +57,36 @@ class Database:
         where: str = "1",
         each: Callable[[pl.DataFrame], pl.DataFrame] | None = None,
     ) -> pl.DataFrame:
+        """All that `pieces` gives, as one frame."""
+        return pl.concat(self.pieces(table, numbers, texts, where, each))
+
+    def pieces(
+        self,
+        table: str,
+        numbers: Mapping[str, str],
+        texts: Mapping[str, str] | None = None,
+        where: str = "1",
+        each: Callable[[pl.DataFrame], pl.DataFrame] | None = None,
+    ) -> Iterator[pl.DataFrame]:
         """Columns of a table, each under its new name: `numbers` as Int64, `texts` as String; null where value or column is absent.
 
         A column may also be a product of columns, "gridX * gridY". `where` is an SQL condition. What cannot be read is missing.
-        `each` makes something smaller of some rows at a time, on several cores.
+        Some rows at a time, at least one piece; `each` makes something smaller of them, on several cores.
         """
         texts = texts or {}
         wanted = {**{new: (old, pl.Int64) for new, old in numbers.items()}, **{new: (old, pl.String) for new, old in texts.items()}}
         there = {new: (old, kind) for new, (old, kind) in wanted.items() if self.has(table, *old.split(" * "))}
         each = each or _as_it_is
         if not there:
-            return each(pl.DataFrame(schema={new: kind for new, (_, kind) in wanted.items()}))
+            yield each(pl.DataFrame(schema={new: kind for new, (_, kind) in wanted.items()}))
+            return
         # A row of one unknown value would be an empty line, which no reader of lines can tell from none: hence the 0.
-        cells = [*(_text(old) if kind is pl.String else _number(old) for old, kind in there.values()), "'0'"]
-        row = f" || '{_FIELD}' || ".join(cells)
-        clean = f" || '{_FIELD}' || ".join(_without_separators(cell) for cell in cells)
+        cells = [*(text(old) if kind is pl.String else number(old) for old, kind in there.values()), "'0'"]
+        row = f" || '{FIELD}' || ".join(cells)
+        clean = f" || '{FIELD}' || ".join(without_separators(cell) for cell in cells)
         schema = {new: kind for new, (_, kind) in there.items()} | {"": pl.Int8}
         columns = [pl.col(new) if new in there else pl.lit(None, dtype=kind).alias(new) for new, (_, kind) in wanted.items()]
-        return pl.concat(self._chunks(_Query(table, row, clean, where, schema), lambda frame: each(frame.select(columns))))
+        yield from self._chunks(Query(table, row, clean, where, schema), lambda frame: each(frame.select(columns)))
 
     def totals(self, table: str, key: str) -> dict[int, int]:
         """How many rows a table has for each value of an integer column; empty where either is absent or unreadable."""
@@ -110,40 +112,48 @@ class Database:
         frame = self.read(table, {}, {"key": key, "value": value}).drop_nulls()
         return dict(frame.iter_rows())
 
-    def _chunks(self, query: _Query, each: Callable[[pl.DataFrame], pl.DataFrame]) -> list[pl.DataFrame]:
+    def _chunks(self, query: Query, each: Callable[[pl.DataFrame], pl.DataFrame]) -> Iterator[pl.DataFrame]:
         """The rows, some at a time, on several cores: SQLite makes one text of a chunk, for which Python is not needed."""
         first, last = self._bounds(query.table)
-        starts = list(range(first, last + 1, CHUNK_ROWS)) if last - first < CHUNK_ROWS * MOST_CHUNKS else []
+        starts = range(first, last + 1, CHUNK_ROWS) if last - first < CHUNK_ROWS * MOST_CHUNKS else range(0)
         if not starts:
-            return [each(self._row_by_row(query, query.where))]
-        wheres = [f"rowid >= {start} AND rowid < {start + CHUNK_ROWS} AND ({query.where})" for start in starts]
-        frames = []
-        with ThreadPoolExecutor(min(MOST_READERS, os.cpu_count() or 1)) as readers:
-            for frame in readers.map(lambda where: each(self._chunk(query, where)), wheres):
-                self._tell(CHUNK_ROWS)
-                frames.append(frame)
-        return frames
+            yield each(self._row_by_row(query, query.where))
+            return
+        # No more is read than is taken: otherwise all of a table might wait here.
+        waiting: deque[Future[pl.DataFrame]] = deque()
+        for start in starts:
+            where = f"rowid >= {start} AND rowid < {start + CHUNK_ROWS} AND ({query.where})"
+            waiting.append(self._readers.submit(lambda where: each(self._chunk(query, where)), where))
+            if len(waiting) > MOST_READERS:
+                yield self._told(waiting.popleft())
+        while waiting:
+            yield self._told(waiting.popleft())
 
-    def _chunk(self, query: _Query, where: str) -> pl.DataFrame:
+    def _told(self, piece: Future[pl.DataFrame]) -> pl.DataFrame:
+        frame = piece.result()
+        self._tell(CHUNK_ROWS)
+        return frame
+
+    def _chunk(self, query: Query, where: str) -> pl.DataFrame:
         try:
-            joined = f"SELECT group_concat({query.row}, '{_RECORD}'), count(*) FROM \"{query.table}\" WHERE {where}"
+            joined = f"SELECT group_concat({query.row}, '{RECORD}'), count(*) FROM \"{query.table}\" WHERE {where}"
             lines, rows = self._connection().execute(joined).fetchone()
         except (sqlite3.Error, MemoryError):
             # Asked for in bulk, the rows before the first unreadable one are lost with it.
             return self._row_by_row(query, where)
         lines = lines or b""
-        if rows and (lines.count(_RECORD.encode()) != rows - 1 or lines.count(_FIELD.encode()) != rows * (len(query.schema) - 1)):
+        if rows and (lines.count(RECORD.encode()) != rows - 1 or lines.count(FIELD.encode()) != rows * (len(query.schema) - 1)):
             return self._row_by_row(query, where)
-        return _frame(lines, query)
+        return frame_of(lines, query)
 
-    def _row_by_row(self, query: _Query, where: str) -> pl.DataFrame:
+    def _row_by_row(self, query: Query, where: str) -> pl.DataFrame:
         rows: list[bytes] = []
         try:
             for (row,) in self._connection().execute(f'SELECT {query.clean} FROM "{query.table}" WHERE {where}'):
                 rows.append(row)
         except sqlite3.Error:
             self.damaged.add(query.table)
-        return _frame(_RECORD.encode().join(rows), query)
+        return frame_of(RECORD.encode().join(rows), query)
 
     def _bounds(self, table: str) -> tuple[int, int]:
         """First and last number of a table's rows; (0, -1) where it has none, or does not number them."""
@@ -209,32 +219,3 @@ def _is_cut_off(path: Path) -> bool:
         head = file.read(32)
     page_bytes = int.from_bytes(head[16:18], "big")
     return path.stat().st_size < (65536 if page_bytes == 1 else page_bytes) * int.from_bytes(head[28:32], "big")
-
-
-def _number(column: str) -> str:
-    product = " * ".join(f'CAST("{part}" AS INTEGER)' for part in column.split(" * "))
-    # A product beyond 64 bits becomes a floating-point number, and is unknown then.
-    return f"coalesce(CASE WHEN typeof({product}) = 'integer' THEN {product} END, '')" if "*" in product else f"coalesce({product}, '')"
-
-
-def _text(column: str) -> str:
-    return f"coalesce(CAST(\"{column}\" AS TEXT), '')"
-
-
-def _without_separators(cell: str) -> str:
-    return f"replace(replace({cell}, '{_FIELD}', ' '), '{_RECORD}', ' ')"
-
-
-def _frame(lines: bytes, query: _Query) -> pl.DataFrame:
-    if not lines:
-        return pl.DataFrame(schema=query.schema)
-    try:
-        return _parsed(lines, query)
-    except pl.exceptions.ComputeError:
-        return _parsed(lines.decode("utf-8", "replace").encode(), query)
-
-
-def _parsed(lines: bytes, query: _Query) -> pl.DataFrame:
-    return pl.read_csv(
-        io.BytesIO(lines), has_header=False, separator=_FIELD, eol_char=_RECORD, quote_char=None, schema=query.schema, infer_schema=False
-    )

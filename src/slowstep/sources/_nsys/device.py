@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from typing import Final
 
 import polars as pl
 
-from slowstep.health import Health
+from slowstep.health import Health, Severity
 from slowstep.sources._nsys.database import Database
 
 KERNELS: Final = "CUPTI_ACTIVITY_KIND_KERNEL"
@@ -36,23 +38,67 @@ def of_process(database: Database, table: str, process: int | None) -> str:
     return f'("globalPid" IS NULL OR "globalPid" = {process})'
 
 
-def device_events(database: Database, process: int | None, strings: pl.DataFrame) -> tuple[pl.DataFrame, list[Health]]:
-    """All work of one process on all devices, with the columns of `device_events` that the export tells, times as they are there."""
-    kernels, health = _kernels(database, process, strings)
-    copies, more = _copies(database, process)
-    graphs = _graphs(database, process)
-    if len(graphs):
-        more.append(
-            Health(
-                name="graphs-traced-whole",
-                severity="notice",
-                count=len(graphs),
-                remedy="kernels inside these CUDA graphs are not told apart; record with --cuda-graph-trace=node",
-            )
-        )
-    events = pl.concat([kernels, copies, _fills(database, process), graphs], how="diagonal_relaxed")
+def device_events(database: Database, process: int | None, strings: pl.DataFrame, counts: Counter[str]) -> Iterator[pl.DataFrame]:
+    """All work of one process on all devices, with the columns of `device_events` that the export tells and `context`; times, and numbers
+    of streams, as they are there. `counts` takes what is doubtful.
+    """
     from_graph = pl.col("node").fill_null(0) != 0
-    return _told_apart(events.with_columns(from_graph.alias("from_graph"))).drop("node"), [*health, *more]
+    placed = from_graph.alias("from_graph"), pl.col("device").fill_null(0), pl.col("stream").fill_null(0), pl.col("context").fill_null(0)
+    for frame in _kernels(database, process, strings):
+        counts["impossible"] += int(frame["impossible"].sum())
+        yield frame.with_columns(placed)
+    for frame in _copies(database, process):
+        known = frame.filter(pl.col("kind").is_not_null())
+        counts["elsewhere"] += len(frame) - len(known)
+        yield known.with_columns(placed)
+    for frame in _fills(database, process):
+        yield frame.with_columns(placed)
+    for frame in _graphs(database, process):
+        counts["graphs"] += len(frame)
+        yield frame.with_columns(placed)
+
+
+def doubts(counts: Counter[str]) -> list[Health]:
+    """What is said of what `device_events` counted."""
+    return [
+        Health(name=name, severity=severity, count=counts[what], remedy=remedy) for what, name, severity, remedy in _DOUBTS if counts[what]
+    ]
+
+
+_DOUBTS: Final[tuple[tuple[str, str, Severity, str], ...]] = (
+    (
+        "impossible",
+        "impossible-kernel-shapes",
+        "notice",
+        "registers or threads of these kernels are beyond what a device has, and are taken as unknown; update the profiler",
+    ),
+    (
+        "elsewhere",
+        "copies-of-no-device",
+        "info",
+        "copies within the host, or of a kind that this version does not know, are left out",
+    ),
+    (
+        "graphs",
+        "graphs-traced-whole",
+        "notice",
+        "kernels inside these CUDA graphs are not told apart; record with --cuda-graph-trace=node",
+    ),
+)
+
+
+def told_apart(device: pl.Series, stream: pl.Series, context: pl.Series) -> pl.Series:
+    """Numbers of streams, all of shape (n,). Streams of several contexts of one device may have the same number: those of the second get a
+    million added, and so on.
+    """
+    pairs = pl.DataFrame({"device": device, "context": context}).unique()
+    if pairs["device"].is_unique().all():
+        return stream
+    pairs = pairs.with_columns((pl.col("context").rank("dense").over("device") - 1).cast(pl.Int64).alias("number"))
+    rows = pl.DataFrame({"device": device, "context": context, "stream": stream}).join(
+        pairs, on=["device", "context"], how="left", maintain_order="left"
+    )
+    return rows.select(pl.col("stream") + pl.col("number") * 1_000_000)["stream"]
 
 
 def device_facts(database: Database, devices: pl.Series, pid: int | None) -> pl.DataFrame:
@@ -69,55 +115,49 @@ def device_facts(database: Database, devices: pl.Series, pid: int | None) -> pl.
     return found.join(facts, on="device", how="left", maintain_order="left").with_columns(capability.alias("compute_capability"))
 
 
-def _kernels(database: Database, process: int | None, strings: pl.DataFrame) -> tuple[pl.DataFrame, list[Health]]:
+def _kernels(database: Database, process: int | None, strings: pl.DataFrame) -> Iterator[pl.DataFrame]:
     numbers = _COMMON | {
         "name_id": "demangledName" if database.has(KERNELS, "demangledName") else "shortName",
         "registers": "registersPerThread",
         "blocks": "gridX * gridY * gridZ",
         "block_threads": "blockX * blockY * blockZ",
     }
-    # Some exports carry the name itself.
-    frame = database.read(KERNELS, numbers, {"own_name": "name"}, of_process(database, KERNELS, process))
     impossible = ~pl.col("registers").is_between(0, MOST_REGISTERS) | ~pl.col("block_threads").is_between(1, MOST_THREADS)
-    frame = frame.join(strings, left_on="name_id", right_on="id", how="left", maintain_order="left").select(
-        *_COMMON,
-        pl.coalesce("value", "own_name").fill_null("(kernel without a name)").alias("name"),
-        _within("registers", 0, MOST_REGISTERS),
-        _within("block_threads", 1, MOST_THREADS),
-        _within("blocks", 1, 2**62),
-        pl.lit("kernel").alias("kind"),
-        impossible.fill_null(False).alias("impossible"),
-    )
-    return frame.drop("impossible"), _garbage(int(frame["impossible"].sum()))
+
+    def understood(rows: pl.DataFrame) -> pl.DataFrame:
+        return rows.join(strings, left_on="name_id", right_on="id", how="left", maintain_order="left").select(
+            *_COMMON,
+            pl.coalesce("value", "own_name").fill_null("(kernel without a name)").cast(pl.Categorical).alias("name"),
+            _within("registers", 0, MOST_REGISTERS),
+            _within("block_threads", 1, MOST_THREADS),
+            _within("blocks", 1, 2**62),
+            pl.lit("kernel").alias("kind"),
+            impossible.fill_null(False).alias("impossible"),
+        )
+
+    # Some exports carry the name itself.
+    return database.pieces(KERNELS, numbers, {"own_name": "name"}, of_process(database, KERNELS, process), understood)
 
 
 def _within(name: str, low: int, high: int) -> pl.Expr:
     return pl.when(pl.col(name).is_between(low, high)).then(name).alias(name)
 
 
-def _garbage(count: int) -> list[Health]:
-    if not count:
-        return []
-    remedy = "registers or threads of these kernels are beyond what a device has, and are taken as unknown; update the profiler"
-    return [Health(name="impossible-kernel-shapes", severity="notice", count=count, remedy=remedy)]
-
-
-def _copies(database: Database, process: int | None) -> tuple[pl.DataFrame, list[Health]]:
+def _copies(database: Database, process: int | None) -> Iterator[pl.DataFrame]:
+    """Copies; those within the host, and those of a kind that is not known, have no `kind`."""
     numbers = _COMMON | {"bytes": "bytes", "copy": "copyKind", "from": "srcKind", "to": "dstKind"}
-    frame = database.read(COPIES, numbers, where=of_process(database, COPIES, process))
-    frame = frame.with_columns(_copy_kind().alias("kind"))
     host_side = pl.when(pl.col("kind") == "h2d").then("from").when(pl.col("kind") == "d2h").then("to")
-    known = frame.filter(pl.col("kind").is_not_null()).select(
-        *_COMMON,
-        "kind",
-        pl.format("Memcpy {}", pl.col("kind").replace(_COPY_NAMES)).alias("name"),
-        _at_least_0("bytes"),
-        pl.when(host_side == PAGEABLE).then(True).when(host_side == PINNED).then(False).alias("pageable"),
-    )
-    if len(known) == len(frame):
-        return known, []
-    remedy = "copies within the host, or of a kind that this version does not know, are left out"
-    return known, [Health(name="copies-of-no-device", severity="info", count=len(frame) - len(known), remedy=remedy)]
+
+    def understood(rows: pl.DataFrame) -> pl.DataFrame:
+        return rows.with_columns(_copy_kind().alias("kind")).select(
+            *_COMMON,
+            "kind",
+            pl.format("Memcpy {}", pl.col("kind").replace(_COPY_NAMES)).alias("name"),
+            _at_least_0("bytes"),
+            pl.when(host_side == PAGEABLE).then(True).when(host_side == PINNED).then(False).alias("pageable"),
+        )
+
+    return database.pieces(COPIES, numbers, where=of_process(database, COPIES, process), each=understood)
 
 
 _COPY_NAMES = {"h2d": "HtoD", "d2h": "DtoH", "d2d": "DtoD", "p2p": "PtoP"}
@@ -139,27 +179,19 @@ def _copy_kind() -> pl.Expr:
     return pl.when(pl.col("copy").fill_null(UNKNOWN_COPY) == UNKNOWN_COPY).then(by_memory).otherwise(told)
 
 
-def _fills(database: Database, process: int | None) -> pl.DataFrame:
-    frame = database.read(FILLS, _COMMON | {"bytes": "bytes"}, where=of_process(database, FILLS, process))
-    return frame.select(*_COMMON, _at_least_0("bytes"), pl.lit("memset").alias("kind"), pl.lit("Memset").alias("name"))
+def _fills(database: Database, process: int | None) -> Iterator[pl.DataFrame]:
+    columns = [*map(pl.col, _COMMON), _at_least_0("bytes"), pl.lit("memset").alias("kind"), pl.lit("Memset").alias("name")]
+    where = of_process(database, FILLS, process)
+    return database.pieces(FILLS, _COMMON | {"bytes": "bytes"}, where=where, each=lambda rows: rows.select(columns))
 
 
 def _at_least_0(column: str) -> pl.Expr:
     return pl.when(pl.col(column) >= 0).then(column).alias(column)
 
 
-def _graphs(database: Database, process: int | None) -> pl.DataFrame:
+def _graphs(database: Database, process: int | None) -> Iterator[pl.DataFrame]:
     """Whole CUDA graphs, where the profiler was not asked for their nodes: for the device they are one stretch of work."""
-    frame = database.read(
-        GRAPHS, _PLACE | {"correlation": "correlationId", "graph": "graphId"}, where=of_process(database, GRAPHS, process)
-    )
-    name = pl.format("CUDA graph {}", pl.col("graph").cast(pl.String).fill_null("?"))
-    return frame.select(*_PLACE, "correlation", pl.lit(1).alias("node"), pl.lit("kernel").alias("kind"), name.alias("name"))
-
-
-def _told_apart(events: pl.DataFrame) -> pl.DataFrame:
-    """Streams of several contexts of one device may have the same number: those of the second get a million added, and so on."""
-    context = pl.col("context").fill_null(0).rank("dense").over("device") - 1
-    return events.with_columns(
-        pl.col("device").fill_null(0), (pl.col("stream").fill_null(0) + context.cast(pl.Int64) * 1_000_000).alias("stream")
-    ).drop("context")
+    name = pl.format("CUDA graph {}", pl.col("graph").cast(pl.String).fill_null("?")).alias("name")
+    columns = [*map(pl.col, _PLACE), pl.col("correlation"), pl.lit(1).alias("node"), pl.lit("kernel").alias("kind"), name]
+    numbers = _PLACE | {"correlation": "correlationId", "graph": "graphId"}
+    return database.pieces(GRAPHS, numbers, where=of_process(database, GRAPHS, process), each=lambda rows: rows.select(columns))

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from slowstep.health import Health
+from slowstep.sources._gathered import Gathered
 from slowstep.sources._nsys.database import Database
 from slowstep.timeline.trace_tables import HOST_KIND
+
+Flags = NDArray[np.bool_]
 
 CALLS: Final = ("CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_DRIVER")
 RANGES: Final = "NVTX_EVENTS"
@@ -36,13 +41,17 @@ def of_process(database: Database, table: str, process: int | None) -> str:
     return f'("globalTid" >> 24) = ({process} >> 24)'
 
 
-def calls(database: Database, process: int | None, strings: pl.DataFrame) -> pl.DataFrame:
+def calls(database: Database, process: int | None, strings: pl.DataFrame) -> Iterator[pl.DataFrame]:
     """Calls of CUDA's runtime and driver: host events with the serialized thread id in `thread`."""
     numbers = {"thread": "globalTid", "start_ns": "start", "end_ns": "end", "correlation": "correlationId", "name_id": "nameId"}
-    frames = [database.read(table, numbers, {"own_name": "name"}, of_process(database, table, process)) for table in CALLS]
-    # Names are few: cleaned and judged once per name.
     names = strings.select("id", _plain("value").alias("value"))
-    frame = pl.concat(frames)
+    for table in CALLS:
+        where = of_process(database, table, process)
+        yield from database.pieces(table, numbers, {"own_name": "name"}, where, lambda rows: _called(rows, names))
+
+
+def _called(frame: pl.DataFrame, names: pl.DataFrame) -> pl.DataFrame:
+    # Names are few: cleaned and judged once per name.
     ids = frame.select("name_id", "own_name").unique().join(names, left_on="name_id", right_on="id", how="left")
     name = pl.coalesce("value", _plain("own_name")).fill_null("(call without a name)").alias("name")
     # "cuLaunchKernel" is the driver's, "cudaLaunchKernel" the runtime's.
@@ -57,18 +66,12 @@ def _plain(column: str) -> pl.Expr:
     return pl.col(column).str.replace(r"(?:_ptsz|_ptds)?_v\d{4,5}$", "")
 
 
-def ranges(database: Database, process: int | None, strings: pl.DataFrame, end_ns: int) -> tuple[pl.DataFrame, list[Health]]:
-    """NVTX ranges: host events, with `free` for those of start and end. Ranges that are open at the end are closed at `end_ns`."""
+def ranges(database: Database, process: int | None, strings: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """NVTX ranges: host events, with `free` for those of start and end. Those that are open at the end have no `end_ns`."""
     numbers = {"thread": "globalTid", "start_ns": "start", "end_ns": "end", "type": "eventType", "text_id": "textId"}
     typed = database.has(RANGES, "eventType")
     where = of_process(database, RANGES, process)
-    frame = database.read(RANGES, numbers, {"text": "text"}, where, lambda rows: _understood(rows, strings, typed=typed))
-    open_ranges = frame["end_ns"].null_count()
-    frame = frame.with_columns(pl.col("end_ns").fill_null(pl.max_horizontal(pl.lit(end_ns), "start_ns")))
-    if not open_ranges:
-        return frame, []
-    remedy = "they were open when the recording ended, and are taken to end with it"
-    return frame, [Health(name="open-ranges", severity="info", count=open_ranges, remedy=remedy)]
+    return database.pieces(RANGES, numbers, {"text": "text"}, where, lambda rows: _understood(rows, strings, typed=typed))
 
 
 def _understood(rows: pl.DataFrame, strings: pl.DataFrame, *, typed: bool) -> pl.DataFrame:
@@ -98,24 +101,23 @@ def _kind(name: pl.Expr) -> pl.Expr:
     return pl.when(operator).then(pl.lit("operator")).otherwise(pl.lit("annotation"))
 
 
-def overhead(database: Database, process: int | None, strings: pl.DataFrame) -> pl.DataFrame:
+def overhead(database: Database, process: int | None, strings: pl.DataFrame) -> Iterator[pl.DataFrame]:
     """The profiler's own work on the threads of the process, as host events."""
     numbers = {"thread": "globalTid", "start_ns": "start", "end_ns": "end", "name_id": "nameId"}
-    frames = [
-        database.read(table, numbers, where=of_process(database, table, process)) for table in OVERHEAD if database.has(table, "globalTid")
-    ]
-    if not frames:
-        return pl.DataFrame(
-            schema={"thread": pl.Int64, "start_ns": pl.Int64, "end_ns": pl.Int64, "name": pl.Categorical, "kind": HOST_KIND}
-        )
-    frame = pl.concat(frames).join(strings, left_on="name_id", right_on="id", how="left", maintain_order="left")
-    name = pl.col("value").fill_null("profiler")
-    return frame.select(
-        "thread", "start_ns", "end_ns", name.cast(pl.Categorical).alias("name"), pl.lit("overhead", dtype=HOST_KIND).alias("kind")
-    )
+    name = pl.col("value").fill_null("profiler").cast(pl.Categorical).alias("name")
+    columns = "thread", "start_ns", "end_ns", name, pl.lit("overhead", dtype=HOST_KIND).alias("kind")
+
+    def understood(rows: pl.DataFrame) -> pl.DataFrame:
+        return rows.join(strings, left_on="name_id", right_on="id", how="left", maintain_order="left").select(columns)
+
+    for table in OVERHEAD:
+        if database.has(table, "globalTid"):
+            yield from database.pieces(table, numbers, where=of_process(database, table, process), each=understood)
 
 
-def may_go() -> tuple[pl.Expr, ...]:
-    """Which host events are left out, in this order, where they do not nest."""
-    free = pl.col("free").fill_null(False) | (pl.col("kind") == "overhead")
-    return free, pl.col("kind") == "annotation", pl.col("kind") == "operator"
+def may_go(kind: pl.Series, hosts: Gathered) -> Iterator[Flags]:
+    """Which host events are left out, in this order, where they do not nest; `hosts` holds their column `free`."""
+    free = hosts.column("free").fill_null(False)
+    yield (free | (kind == "overhead")).to_numpy()
+    yield (kind == "annotation").to_numpy()
+    yield (kind == "operator").to_numpy()

@@ -17,6 +17,13 @@ MOST_REPEATS: Final = 0.1
 MARK: Final = "NVTX"
 
 
+def possible_steps(ranges: pl.DataFrame) -> pl.DataFrame:
+    """Those of some ranges (columns thread, start_ns, end_ns, name) whose name may be that of a step."""
+    ranges = ranges.select("thread", "start_ns", "end_ns", "name")
+    names = ranges.select("name").unique().filter(pl.col("name").cast(pl.String).str.contains(NUMBERED))
+    return ranges.join(names, on="name", how="semi", maintain_order="left")
+
+
 def marked_steps(ranges: pl.DataFrame) -> pl.DataFrame:
     """The steps among ranges (columns thread, start_ns, end_ns, name): number, start_ns, end_ns, thread, mark; empty where none count up.
 

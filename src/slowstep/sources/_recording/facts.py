@@ -29,6 +29,7 @@ def process_facts(notes: Notes) -> ProcessFacts:
         event_cost_ns=cost.get("event_ns"),
         events=cost.get("events"),
         sampler_cpu_ns=cost.get("sampler_cpu_ns"),
+        once_cpu_ns=cost.get("once_cpu_ns"),
         notes={
             "facts": facts,
             "optimizers": notes.of("optimizer"),
@@ -38,6 +39,7 @@ def process_facts(notes: Notes) -> ProcessFacts:
             "startup": notes.last("startup"),
         },
         memory_available_bytes=process.get("memory_available_bytes"),
+        import_path=tuple(str(entry) for entry in process.get("import_path") or ()),
         **_membership(notes),
     )
 
@@ -70,10 +72,14 @@ def _path(note: Note) -> tuple[Frame, ...]:
     return tuple(Frame(file=file, function=function, first_line=first, line=line) for file, function, first, line in frames)
 
 
-def run_facts(folder: str, launchers: list[Notes]) -> RunFacts:
-    """What the launcher said of the run; a folder without its notes gets its own name and nothing else."""
+def run_facts(folder: str, launchers: list[Notes], cut_ns: int | None = None) -> RunFacts:
+    """What the launcher said of the run; a folder without its notes gets its own name and nothing else.
+
+    A recording that was cut for an experiment ends there, and what became of the command then is the experiment's.
+    """
     notes = launchers[0] if launchers else Notes(lines={}, texts={}, places={}, health=())
-    run, ending = notes.last("run"), notes.last("exit")
+    run = notes.last("run")
+    ending: Note = notes.last("exit") if cut_ns is None else {"ended_ns": cut_ns}
     command = run.get("command")
     return RunFacts(
         name=str(run.get("name") or folder),

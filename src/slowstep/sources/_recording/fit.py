@@ -106,7 +106,7 @@ _NEEDED: dict[str, dict[str, type]] = {
 }
 _OPTIONAL: dict[str, dict[str, type]] = {
     "process": {"pid": int, "ppid": int, "started_ns": int, "format": int, "cores_allowed": int, "script": str, "torch": str, "env": dict}
-    | {"memory_available_bytes": int},
+    | {"memory_available_bytes": int, "import_path": list},
     "iterator": {"loader": int, "prefetch_factor": int, "batch_size": int, "workers": list, "dataset": str, "collate": str}
     | {"persistent": bool}
     | {"collate_file": str, "collate_line": int, "is_default_collate": bool, "dataset_length": int},
@@ -117,7 +117,7 @@ _OPTIONAL: dict[str, dict[str, type]] = {
     "optimizer": {"id": int, "params": int, "dtypes": dict, "device": str},
     "calls": {"wall_ns": int, "slowdown": float},
     "graph": {"nodes": int, "elements": int},
-    "cost": {"event_ns": float, "events": int, "sampler_cpu_ns": int},
+    "cost": {"event_ns": float, "events": int, "sampler_cpu_ns": int, "once_cpu_ns": int},
     "health": {"count": int},
     "run": {"name": str, "command": list, "started": str, "started_ns": int, "warmup": int}
     | {"started_in": str, "recorded_from_ns": int, "thread": int}

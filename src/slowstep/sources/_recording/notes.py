@@ -58,15 +58,20 @@ class Notes:
         return bool(self.of("end") or self.of("exit"))
 
 
-def read_notes(path: Path) -> Notes:
-    """Read a .jsonl file; lines that are torn or malformed are counted, not raised. Raises OSError where it cannot be read."""
+def read_notes(path: Path, *, until: tuple[str, ...] = (), kept: tuple[str, ...] = ()) -> Notes:
+    """Read a .jsonl file; lines that are torn or malformed are counted, not raised. Raises OSError where it cannot be read.
+
+    From the first line of a kind in `until` on, only lines of the kinds that are `kept` are read.
+    """
     lines: dict[str, list[Note]] = {}
-    bad = 0
+    bad, is_over = 0, False
     for raw in path.read_bytes().split(b"\n"):
         note = _parsed(raw)
         if note is not None and fits(note):
-            lines.setdefault(str(note.get("kind")), []).append(note)
-        elif raw.strip(b"\0 \r"):
+            is_over = is_over or note.get("kind") in until
+            if not is_over or note.get("kind") in kept:
+                lines.setdefault(str(note.get("kind")), []).append(note)
+        elif raw.strip(b"\0 \r") and not is_over:
             bad += 1
     health = [_health(row) for row in lines.get("health", [])]
     if bad:

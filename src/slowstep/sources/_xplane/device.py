@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any, Final
 
 import polars as pl
 
 from slowstep.health import Health
-from slowstep.sources._xplane.plane import Line, Plane
+from slowstep.sources._xplane.plane import Piece, Plane
 
 _DEVICE_PLANE: Final = re.compile(r"^/device:(GPU|TPU|CUSTOM):(\d{1,6})$")
 _STREAM: Final = re.compile(r"^Stream #(\d{1,18})")
@@ -46,15 +47,19 @@ def device_number(plane: Plane) -> int | None:
     return int(match[2]) if match else None
 
 
-def device_lines(plane: Plane, device: int) -> list[pl.DataFrame]:
-    """What ran on a device, one frame (`COLUMNS`, and `doubtful`) per stream. Rows that XProf derives from streams are not read."""
-    streams, operations = [], []
-    for line in plane.lines():
+def device_events(plane: Plane, device: int) -> Iterator[tuple[pl.DataFrame, int]]:
+    """What ran on a device (`COLUMNS`), some at a time, and how many kernels of it have an impossible shape. Rows that XProf derives from
+    streams are not read.
+    """
+    lines, has_streams = list(plane.lines()), False
+    for line in lines:
         if match := _STREAM.match(line.name):
-            streams.append(_events(line, device, int(match[1])))
-        elif line.name in TPU_LINES:
-            operations.append(_innermost(_events(line, device, TPU_LINES[line.name])))
-    return streams or operations
+            for piece in line.pieces():
+                has_streams = True
+                yield _events(piece, device, int(match[1]))
+    for line in lines if not has_streams else ():
+        if line.name in TPU_LINES and (found := [_events(piece, device, TPU_LINES[line.name]) for piece in line.pieces()]):
+            yield _innermost(pl.concat([frame for frame, _ in found])), sum(doubtful for _, doubtful in found)
 
 
 def device_facts(plane: Plane, device: int) -> dict[str, Any]:
@@ -79,8 +84,8 @@ def steps_of_device(plane: Plane) -> list[tuple[int, int, int]]:
     rows: list[tuple[int, int, int]] = []
     # Only a TPU writes this row itself; a look for it costs reading all of the plane's lines once more.
     for line in plane.lines() if "TPU" in plane.name else ():
-        if line.name == TPU_STEPS:
-            named = zip(line.names().to_list(), line.start_ns.tolist(), line.end_ns.tolist(), strict=True)
+        for piece in line.pieces() if line.name == TPU_STEPS else ():
+            named = zip(piece.names().to_list(), piece.start_ns.tolist(), piece.end_ns.tolist(), strict=True)
             rows += [(int(name), start, end) for name, start, end in named if name.isdecimal() and len(name) < 16]
     return rows
 
@@ -97,9 +102,9 @@ def _positive(value: Any) -> int | None:
     return value if isinstance(value, int) and 0 < value < 2**63 else None
 
 
-def _events(line: Line, device: int, stream: int) -> pl.DataFrame:
-    facts, names = line.facts(*FACTS), line.names()
-    length = len(line)
+def _events(piece: Piece, device: int, stream: int) -> tuple[pl.DataFrame, int]:
+    facts, names = piece.facts(*FACTS), piece.names()
+    length = len(piece)
     columns: dict[str, list[Any]] = {
         name: [None] * length for name in ("correlation", "bytes", "pageable", "blocks", "block_threads", "registers", "occupancy", "kind")
     }
@@ -119,14 +124,14 @@ def _events(line: Line, device: int, stream: int) -> pl.DataFrame:
             columns["kind"][at] = "memset" if fact == "memset_details" else parts["kind"]
     by_name = {name: kind_of(name) for name in names.unique().to_list()}
     columns["kind"] = [kind or by_name[name] for kind, name in zip(columns["kind"], names.to_list(), strict=True)]
-    times = {"start_ns": line.start_ns, "end_ns": line.end_ns}
+    times = {"start_ns": piece.start_ns, "end_ns": piece.end_ns}
     given = {name: pl.Series(values, dtype=COLUMNS[name]) for name, values in columns.items()}
-    return pl.DataFrame({**times, **given, "name": names}).select(
+    events = pl.DataFrame({**times, **given, "name": names}).select(
         *(pl.lit(number, dtype=COLUMNS[name]).alias(name) for name, number in (("device", device), ("stream", stream))),
         *(name for name in COLUMNS if name not in ("device", "stream", "from_graph")),
         pl.Series("from_graph", [bool(facts["cuda_graph_id"].get(at)) for at in range(length)], dtype=pl.Boolean),
-        pl.lit(doubtful).alias("doubtful"),
     )
+    return events, doubtful
 
 
 def kind_of(name: str) -> str:

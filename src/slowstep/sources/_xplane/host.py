@@ -6,7 +6,7 @@ from typing import Final
 
 import polars as pl
 
-from slowstep.sources._xplane.plane import Line, Plane
+from slowstep.sources._xplane.plane import Piece, Plane
 
 HOST_PLANE: Final = "/host:CPU"
 # A step of jax.profiler.StepTraceAnnotation or tf.profiler.experimental.Trace: a number, and the mark of a root event. Keras' callback
@@ -45,14 +45,14 @@ def is_host(plane: Plane) -> bool:
     return plane.name == HOST_PLANE
 
 
-def host_line(line: Line, thread: int) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The events of one thread (`COLUMNS`), and those of them that may be steps (`STEP_COLUMNS`)."""
-    facts = line.facts("correlation_id", NUMBER, ROOT, "hlo_op")
-    rows = pl.DataFrame({"start_ns": line.start_ns, "end_ns": line.end_ns, "name": line.names()})
+def host_events(piece: Piece, thread: int) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Events of one thread (`COLUMNS`), and those of them that may be steps (`STEP_COLUMNS`)."""
+    facts = piece.facts("correlation_id", NUMBER, ROOT, "hlo_op")
+    rows = pl.DataFrame({"start_ns": piece.start_ns, "end_ns": piece.end_ns, "name": piece.names()})
     rows = rows.with_columns(
         pl.lit(thread, dtype=pl.Int32).alias("thread"),
-        _at(facts["correlation_id"], len(line)).alias("correlation"),
-        _among(facts["hlo_op"], len(line)).alias("from_xla"),
+        _at(facts["correlation_id"], len(piece)).alias("correlation"),
+        _among(facts["hlo_op"], len(piece)).alias("from_xla"),
     )
     events = _kinds(rows).select(*COLUMNS)
     return events, _steps(rows, facts[NUMBER], facts[ROOT])

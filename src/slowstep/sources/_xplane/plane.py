@@ -9,11 +9,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from slowstep.sources._xplane.wire import RawPlane
+from slowstep.sources._xplane.wire import RawLine, RawPlane
 
 
 class Plane:
-    """A plane: `facts` are its own; `lines()` gives its events as columns, one line at a time."""
+    """A plane: `facts` are its own; `lines()` gives its events as columns, a piece of a line at a time."""
 
     def __init__(self, raw: RawPlane) -> None:
         self._raw, message = raw, raw.message
@@ -24,8 +24,18 @@ class Plane:
         self.facts = {self._stat_names.get(stat.metadata_id, ""): self.value(stat) for stat in message.stats}
 
     def lines(self) -> Iterator[Line]:
-        """The lines that have events, in the file's order."""
-        return (Line(self, line) for line in self._raw.lines() if len(line.events))
+        """The lines, in the file's order."""
+        return (Line(self, line) for line in self._raw.lines())
+
+    def documents(self) -> Iterator[tuple[str, list[bytes]]]:
+        """What stands beside the names of events: a program that XLA compiled, for one."""
+        for entry in self._raw.message.event_metadata:
+            yield text(entry.value.name), [stat.bytes_value for stat in entry.value.stats if stat.HasField("bytes_value")]
+
+    def words(self) -> Iterator[str]:
+        """All names of events, and all texts that their facts refer to."""
+        yield from self._event_names.values()
+        yield from self._stat_names.values()
 
     def event_name(self, number: int) -> str | None:
         """The name behind an event's number; None where the file does not tell."""
@@ -47,16 +57,27 @@ class Plane:
 
 
 class Line:
-    """A line of a plane: a host thread, a stream, or a derived row. Times are nanoseconds, all arrays have shape (events,)."""
+    """A line of a plane: a host thread, a stream, or a derived row. `pieces` gives its events, some at a time, in the file's order."""
 
-    def __init__(self, plane: Plane, message: Any) -> None:
-        self._plane, self._events = plane, message.events
+    def __init__(self, plane: Plane, raw: RawLine) -> None:
+        self._plane, self._raw, message = plane, raw, raw.message
         self.id, self.name = int(message.id), text(message.display_name) or text(message.name)
-        self.number: NDArray[np.int64] = self._column(event.metadata_id for event in self._events)
-        offset, length = self._column(e.offset_ps for e in self._events), self._column(e.duration_ps for e in self._events)
-        self.start_ns = message.timestamp_ns + offset // 1000
+
+    def pieces(self) -> Iterator[Piece]:
+        """The events; no piece is empty."""
+        return (Piece(self._plane, events, self._raw.message.timestamp_ns) for events in self._raw.pieces())
+
+
+class Piece:
+    """Some events of a line that follow each other. Times are nanoseconds, all arrays have shape (events,)."""
+
+    def __init__(self, plane: Plane, events: Any, timestamp_ns: int) -> None:
+        self._plane, self._events = plane, events
+        self.number: NDArray[np.int64] = self._column(event.metadata_id for event in events)
+        offset, length = self._column(e.offset_ps for e in events), self._column(e.duration_ps for e in events)
+        self.start_ns = timestamp_ns + offset // 1000
         # Rounded down as the begin is, so that events that touch still do.
-        self.end_ns = message.timestamp_ns + (offset + length) // 1000
+        self.end_ns = timestamp_ns + (offset + length) // 1000
 
     def __len__(self) -> int:
         return len(self._events)
@@ -77,7 +98,7 @@ class Line:
         return sum(count for number, count in pairs if self._plane.event_name(number) is None)
 
     def facts(self, *names: str) -> dict[str, dict[int, Any]]:
-        """By name of the fact: what it says of each event that has it, by the event's position in the line.
+        """By name of the fact: what it says of each event that has it, by the event's position in the piece.
 
         Events of one name carry the same facts: only those are looked through whose first, middle or last event has one of them.
         """

@@ -6,8 +6,8 @@ values with a length before them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from slowstep.sources._xplane.schema import MESSAGES, message_class
@@ -15,6 +15,9 @@ from slowstep.sources._xplane.schema import MESSAGES, message_class
 _VARINT, _EIGHT_BYTES, _LENGTH, _FOUR_BYTES = 0, 1, 2, 5
 PLANES, HOSTNAMES = MESSAGES["XSpace"]["planes"][0], MESSAGES["XSpace"]["hostnames"][0]
 LINES: Final = MESSAGES["XPlane"]["lines"][0]
+EVENTS: Final = MESSAGES["XLine"]["events"][0]
+# Bytes of events that are decoded at one time: some 30,000 of them, which take about ten times as much once they are messages.
+PIECE_BYTES: Final = 1 << 20
 
 
 class Malformed(ValueError):
@@ -45,36 +48,105 @@ def fields(data: memoryview) -> Iterator[tuple[int, int, int, int, int]]:
         yield key >> 3, kind, begin, value, at
 
 
+def _unheard() -> None:
+    """Nobody wants to know."""
+
+
 @dataclass(kw_only=True, slots=True)
 class RawPlane:
-    """A plane without its lines, which `lines` makes one at a time: they are what takes memory. `whole` is False once a part was broken."""
+    """A plane without its lines, which `lines` gives one at a time. `whole` is False once a part was broken. `read` is called now and then,
+    when what was read of the file is needed no more.
+    """
 
     message: Any
     raw_lines: list[memoryview]
     whole: bool
     end: int  # byte of the file at which it ends
+    read: Callable[[], None] = field(default=_unheard)
 
-    def lines(self) -> Iterator[Any]:
+    def lines(self) -> Iterator[RawLine]:
         """The lines, or what can be read of them."""
         for raw in self.raw_lines:
-            line = _parsed(message_class("XLine"), raw)
-            if line is None:
-                self.whole = False
-                line = _saved("XLine", raw)
-            yield line
+            yield self._line(raw)
+
+    def _line(self, raw: memoryview) -> RawLine:
+        pieces: list[memoryview] = []
+        rest = bytearray()
+        try:
+            for number, kind, begin, _, stop in runs(raw, EVENTS, PIECE_BYTES):
+                if number == EVENTS and kind == _LENGTH:
+                    pieces.append(raw[begin:stop])
+                else:
+                    rest += raw[begin:stop]
+        except Malformed:
+            self.whole = False
+        message = self.part("XLine", memoryview(rest))
+        return RawLine(plane=self, message=message, raw_pieces=pieces)
+
+    def part(self, name: str, raw: memoryview) -> Any:
+        """A message out of some of its fields; of those only that can be read."""
+        message = _parsed(message_class(name), raw)
+        if message is None:
+            self.whole = False
+            message = _saved(name, raw)
+        return message
 
 
-def planes(data: memoryview) -> Iterator[RawPlane]:
-    """The planes of a file. Ends silently where the rest cannot be read."""
+@dataclass(kw_only=True, slots=True)
+class RawLine:
+    """A line without its events: they are what takes memory, and `pieces` makes some at a time."""
+
+    plane: RawPlane
+    message: Any
+    raw_pieces: list[memoryview]
+
+    def pieces(self) -> Iterator[Any]:
+        """The events in the file's order, or those that can be read."""
+        for raw in self.raw_pieces:
+            events = self.plane.part("XLine", raw).events
+            self.plane.read()
+            if len(events):
+                yield events
+
+
+def runs(data: memoryview, together: int, most_bytes: int) -> Iterator[tuple[int, int, int, int, int]]:
+    """As `fields`, but those of the number `together` that follow each other are one, up to about so many bytes. Raises Malformed."""
+    begin, at = -1, 0
+    key = together << 3 | _LENGTH
+    while at < len(data):
+        # The usual case without calls: a key and a length of one byte each, or a length of two.
+        if data[at] == key and at + 2 < len(data) and (data[at + 1] < 0x80 or data[at + 2] < 0x80):
+            begin = at if begin < 0 else begin
+            low = data[at + 1]
+            at += 2 + low if low < 0x80 else 3 + (low & 0x7F | data[at + 2] << 7)
+            if at - begin >= most_bytes:
+                yield together, _LENGTH, begin, begin, at
+                begin = -1
+            continue
+        if begin >= 0:
+            yield together, _LENGTH, begin, begin, at
+            begin = -1
+        found = next(fields(data[at:]), None)
+        if found is None:
+            return
+        number, kind, _, value, end = found
+        yield number, kind, at, at + value, at + end
+        at += end
+    if begin >= 0:
+        yield together, _LENGTH, begin, begin, at
+
+
+def planes(data: memoryview, read: Callable[[], None] = _unheard) -> Iterator[RawPlane]:
+    """The planes of a file; `read` as in `RawPlane`. Ends silently where the rest cannot be read."""
     try:
         for number, kind, _, value, end in fields(data):
             if number == PLANES and kind == _LENGTH:
-                yield _plane(data[value:end], cut=end > len(data), end=min(end, len(data)))
+                yield _plane(data[value:end], cut=end > len(data), end=min(end, len(data)), read=read)
     except Malformed:
         return
 
 
-def _plane(data: memoryview, *, cut: bool, end: int) -> RawPlane:
+def _plane(data: memoryview, *, cut: bool, end: int, read: Callable[[], None]) -> RawPlane:
     lines: list[memoryview] = []
     rest = bytearray()
     try:
@@ -87,7 +159,7 @@ def _plane(data: memoryview, *, cut: bool, end: int) -> RawPlane:
         cut = True
     message = _parsed(message_class("XPlane"), memoryview(rest))
     whole = not cut and message is not None
-    return RawPlane(message=message or _saved("XPlane", memoryview(rest)), raw_lines=lines, whole=whole, end=end)
+    return RawPlane(message=message or _saved("XPlane", memoryview(rest)), raw_lines=lines, whole=whole, end=end, read=read)
 
 
 def is_whole(data: memoryview) -> bool:

@@ -1,0 +1,57 @@
+"""Writes docs/levers.md from the docstrings of the levers: `python docs/levers.py`."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from pathlib import Path
+
+from slowstep.cli.explain import LEVER_HEADINGS, lever_texts
+from slowstep.experiments.known_levers import known_levers
+from slowstep.record.lever import DEMAND, NUMERICS, ORDER, Lever
+
+PAGE = Path(__file__).with_name("levers.md")
+BEGINNING = """# Levers
+
+Generated from the levers' own docstrings by `python docs/levers.py`; a test holds it against them. `slowstep explain NAME` prints one.
+A lever is a change that `slowstep prove --levers` makes to an unmodified training from outside, and undoes; a file in
+`src/slowstep/levers/` each.
+
+| lever | on the command line | changes beside the time |
+| --- | --- | --- |
+"""
+CHANGES = {
+    NUMERICS: "numerics",
+    ORDER: "which data come, or their order (throughput only)",
+    DEMAND: "how many cores or threads are asked for",
+}
+_HEADING = re.compile(rf"^({'|'.join(LEVER_HEADINGS)}):$\n?", re.MULTILINE)
+
+
+def page() -> str:
+    """The text of the page."""
+    levers = known_levers()
+    rows = [f"| [{name}](#{name}) | `{_usage(lever)}` | {_changes(lever)} |\n" for name, lever in levers.items()]
+    return BEGINNING + "".join(rows) + "".join(_section(name, text) for name, text in lever_texts().items())
+
+
+def _usage(lever: Lever) -> str:
+    value = "" if lever.takes is None else f"[={lever.takes}]" if lever.takes_optional else f"={lever.takes}"
+    # A table's cells end at a bar.
+    return f"{lever.name}{value}{'[:every=K]' if lever.every else ''}".replace("|", "\\|")
+
+
+def _changes(lever: Lever) -> str:
+    return ", ".join(text for kind, text in CHANGES.items() if kind in lever.changes) or "-"
+
+
+def _section(name: str, text: str) -> str:
+    opening, *rest = _HEADING.split(text)
+    paragraphs = [" ".join(opening.split())]
+    for heading, body in zip(rest[::2], rest[1::2], strict=True):
+        paragraphs.append(f"*{heading}*: {' '.join(textwrap.dedent(body).split())}")
+    return f"\n## {name}\n\n" + "\n\n".join(paragraphs) + "\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

@@ -1,0 +1,49 @@
+"""What is said of a recording in which no update was seen: what was seen instead, how the command ended, and what to do."""
+
+from __future__ import annotations
+
+import signal
+
+import polars as pl
+
+from slowstep.timeline.timeline import RunFacts, Timeline
+
+_AUTO = "If the command does train, put `import slowstep.auto` as the first line of the training script and run it the same way."
+_LONGER = "Let it run until it trains (with --stop, give --for more)."
+_BY_HAND = (
+    "An update of your own is seen once it is the step() of a torch.optim.Optimizer; a trace needs none: "
+    "profile a few steps with torch.profiler, prof.step() after each, and give the file to slowstep analyze."
+)
+
+
+def describe_untrained(timeline: Timeline) -> str:
+    """Why there is nothing to diagnose."""
+    run = timeline.run
+    seen = sum(1 for facts in timeline.processes if facts.role == "trainer")
+    ending = _ending(run)
+    if not seen:
+        called = "no process that PyTorch was imported in called a loader, backward or an optimizer."
+        return " ".join(filter(None, (f"no training was seen{_duration(run)}: {called}", ending, _AUTO)))
+    batches = timeline.table("waits").height
+    backwards = timeline.table("spans").filter(pl.col("kind") == "backward").height
+    used = f"{seen} process(es) used PyTorch ({batches} batches asked for, {backwards} backward passes)"
+    what = f"no update was seen{_duration(run)}: {used}, but no torch.optim optimizer's step() was called."
+    return " ".join(filter(None, (what, ending, "" if backwards else _LONGER, _BY_HAND)))
+
+
+def _duration(run: RunFacts) -> str:
+    if run.started_ns is None or run.ended_ns is None or run.ended_ns <= run.started_ns:
+        return ""
+    return f" in {(run.ended_ns - run.started_ns) / 1e9:.0f} s"
+
+
+def _ending(run: RunFacts) -> str:
+    """How the command ended, where that says more than that it is over."""
+    if run.stop_signals:
+        return "The command was ended by --stop, after the time given with --for."
+    if not run.exit_code:
+        return ""
+    killer = run.exit_code - 128
+    if killer in {number.value for number in signal.Signals}:
+        return f"The command was ended by {signal.Signals(killer).name} (exit code {run.exit_code}) before any update."
+    return f"The command failed before any update (exit code {run.exit_code}): its own error message (above, where it ran) says why."

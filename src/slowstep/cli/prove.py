@@ -1,0 +1,111 @@
+"""`slowstep prove`: which lever really helps an unmodified training, by how much, with an interval."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from typing import Annotated
+
+import typer
+
+from slowstep.cli.durations import parse_duration
+from slowstep.cli.prove_progress import tell_on
+from slowstep.cli.user_command import check_json_target
+from slowstep.errors import BadUsage
+from slowstep.experiments.plan import parse_spec
+from slowstep.record import format as contract
+from slowstep.record.lever import Spec
+from slowstep.report.json import dumps, write
+from slowstep.report.terminal import show
+from slowstep.workflow.act import Ended
+from slowstep.workflow.prove import Asked
+from slowstep.workflow.prove import prove as prove_training
+
+SANDBOXES = ("overlay", "copy")
+
+
+def prove(
+    command: Annotated[
+        list[str], typer.Argument(metavar="CMD...", help="train.py ARGS, -m MODULE ARGS, or any command that starts Python.")
+    ],
+    levers: Annotated[
+        list[str] | None,
+        typer.Option("--levers", metavar="A,B", help="Levers to try, such as workers=4,checkpoint-off:every=10 (default: the findings')."),
+    ] = None,
+    all_: Annotated[bool, typer.Option("--all", help="Try every lever there is.")] = False,
+    precision: Annotated[
+        str, typer.Option("--precision", metavar="5%", help="Stop when every gain is known this well, either way, in percent.")
+    ] = "5%",
+    budget: Annotated[str, typer.Option("--budget", metavar="TIME", help="Stop trying after a time, such as 60s or 3m.")] = "60s",
+    seed: Annotated[int | None, typer.Option("--seed", min=0, metavar="N", help="Draw the order of the blocks from this seed.")] = None,
+    json: Annotated[str | None, typer.Option("--json", metavar="FILE", help="Write the report as JSON; - is standard output.")] = None,
+    out: Annotated[str | None, typer.Option("--out", metavar="DIR", help="Folder for recordings (default: slowstep_runs).")] = None,
+    allow_writes: Annotated[
+        bool, typer.Option("--allow-writes", help="Where no sandbox is possible, let the training change your files.")
+    ] = False,
+    sandbox: Annotated[str | None, typer.Option("--sandbox", metavar="overlay|copy", help="Use this kind of sandbox and no other.")] = None,
+) -> None:
+    """Prove by experiment which change makes a training faster. The training runs in a sandbox, and is thrown away.
+
+    Options of slowstep stand before the command.
+    """
+    check_json_target(json)
+    if os.environ.get(contract.ENV_DISABLE):
+        raise BadUsage(f"{contract.ENV_DISABLE} is set, so nothing can be measured. Unset it.")
+    if sandbox is not None and sandbox not in SANDBOXES:
+        raise BadUsage(f"--sandbox {sandbox}: give {' or '.join(SANDBOXES)}.")
+    asked = Asked(
+        words=tuple(command),
+        levers=_specs(levers or [], everything=all_),
+        everything=all_,
+        precision=_precision(precision),
+        budget_s=parse_duration(budget),
+        seed=seed,
+        out=out,
+        allow_writes=allow_writes,
+        sandbox=sandbox,
+    )
+    with tell_on(sys.stderr) as tell:
+        ended = prove_training(asked, os.environ, tell)
+    _show(ended, json)
+    raise typer.Exit(ended.code)
+
+
+def _specs(texts: list[str], *, everything: bool) -> tuple[Spec, ...]:
+    names = [name.strip() for text in texts for name in text.split(",") if name.strip()]
+    if texts and everything:
+        raise BadUsage("--levers and --all exclude each other: name levers, or try all of them.")
+    if texts and not names:
+        raise BadUsage("--levers needs at least one lever. slowstep explain lists them.")
+    return tuple(parse_spec(name) for name in dict.fromkeys(names))
+
+
+def _precision(text: str) -> float:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%", text.strip())
+    share = float(match[1]) / 100 if match else 0.0
+    if not 0.0 < share < 1.0:
+        raise BadUsage(f"--precision {text}: give percent between 0 and 100, such as 5%.")
+    return share
+
+
+def _failure(ended: Ended) -> list[str]:
+    """What went wrong with the training itself, and the end of what it printed then."""
+    lines = [f"slowstep: the command ended with exit code {ended.exit_code}. The last that it printed:"] if ended.exit_code else []
+    lines += [f"    {line}" for line in ended.output.splitlines()]
+    if ended.report is None or ended.reason:
+        lines.append(f"slowstep: {ended.reason or ended.ended_by}")
+    return lines
+
+
+def _show(ended: Ended, json: str | None) -> None:
+    for line in _failure(ended):
+        print(line, file=sys.stderr)
+    if ended.report is None:
+        return
+    if json == "-":
+        sys.stdout.write(dumps(ended.report))
+        return
+    if json is not None:
+        write(ended.report, json)
+    show(ended.report, sys.stdout)

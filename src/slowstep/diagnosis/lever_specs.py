@@ -1,0 +1,65 @@
+"""The levers that answer findings, as they are written after `slowstep prove --levers`: rules name them by these, and know no lever itself.
+
+A lever tries a fix where it does to the training what the fix would do, to within what the prediction leaves open. It bounds a fix where it
+does more: a loader of cached batches gains at least what any better loader gains.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from slowstep.analyses.importable import import_name
+from slowstep.analyses.measurements import Measurements
+
+MOCK_LOADER: Final = "mock-loader"
+CALLBACKS_OFF: Final = "callbacks-off"
+LOGGING_OFF: Final = "logging-off"
+VALIDATION_OFF: Final = "validation-off"
+CHECKPOINT_OFF: Final = "checkpoint-off"
+PERSISTENT_WORKERS: Final = "persistent-workers"
+WARM_CACHE: Final = "warm-cache"
+
+
+def workers(count: int) -> str:
+    """A loader with so many workers."""
+    return f"workers={count}"
+
+
+def batch_size(samples: int) -> str:
+    """A loader with batches of so many samples."""
+    return f"batch-size={samples}"
+
+
+def threads(count: int) -> str:
+    """So many threads for one operation."""
+    return f"threads={count}"
+
+
+def seldom(lever: str | None, every: int) -> str | None:
+    """The same lever, but one call in so many is left as it is; None of None."""
+    return None if lever is None else f"{lever}:every={every}"
+
+
+def stub(m: Measurements, function: str, file: str | None) -> str | None:
+    """A function that does nothing, by its qualified name and its file; None where it cannot be named for importing it."""
+    name = import_name(function, file, m.trainer.facts)
+    return None if name is None else f"stub={name}"
+
+
+def stub_of_collate(m: Measurements) -> str | None:
+    """A collate function that does nothing; None where it is torch's own, or cannot be named."""
+    loader = m.loader
+    if loader is None or loader.collate is None or loader.collate_is_default:
+        return None
+    # It is recorded as `module.function`, and either may have more dots.
+    parts = loader.collate.split(".")
+    for dots in range(1, len(parts)):
+        module, function = ".".join(parts[:dots]), ".".join(parts[dots:])
+        if (spec := stub(m, function, loader.collate_file)) == f"stub={module}:{function}":
+            return spec
+    return None
+
+
+def stub_of(m: Measurements, label: str) -> str | None:
+    """The same, by what the ledger calls a function: `save_images (train.py:80)`."""
+    return stub(m, label.partition(" (")[0], m.files.get(label))

@@ -1,0 +1,156 @@
+"""Which levers are tried: those that the findings name, those that were asked for, or all. Pure: from rows of the report to arms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from slowstep.experiments.plan import Arm, parse_spec, spec_text
+from slowstep.record.lever import Lever, Spec
+
+# `fix`: what the finding's predicted gain is of. `bound`: does more than that fix, so the fix gains at most as much. `other`: neither.
+Role = Literal["fix", "bound", "other"]
+Row = Mapping[str, Any]
+
+# Of what the findings name: the design's budget of a minute is for six levers.
+MOST_CHOSEN: Final = 6
+NO_LEVER: Final = "no lever can try it from outside"
+NOT_ASKED: Final = "it was not asked for"
+NO_ROOM: Final = f"more than {MOST_CHOSEN} levers were named, and others promise more"
+NO_VALUE: Final = "nothing says with which value: give it by --levers"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Choice:
+    """A lever to try: for which finding, and what its gain says of that finding's fix."""
+
+    spec: Spec
+    role: Role = "other"
+    rule: str | None = None
+    changes_numerics: bool = False
+
+    @property
+    def name(self) -> str:
+        """The lever as it is written on the command line."""
+        return spec_text(self.spec)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Untried:
+    """A finding or lever that no arm tries, and why."""
+
+    rule: str | None
+    lever: str | None
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Chosen:
+    """What is tried, in the order of the arms, and what is not."""
+
+    choices: tuple[Choice, ...]
+    untried: tuple[Untried, ...]
+
+    @property
+    def arms(self) -> tuple[Arm, ...]:
+        """An arm for each choice; those without levers come before them in the plan."""
+        return tuple(Arm(name=choice.name, levers=(choice.spec,)) for choice in self.choices)
+
+
+def choose_named(findings: Sequence[Row], levers: Mapping[str, Lever]) -> Chosen:
+    """The levers that the findings name: first those that are a first fix, then bounds, then other fixes."""
+    named = [choice for choice in named_by(findings) if choice.spec.name in levers]
+    ranked = sorted(named, key=lambda choice: ("fix", "bound", "other").index(choice.role))
+    kept = ranked[:MOST_CHOSEN]
+    left = [Untried(rule=choice.rule, lever=choice.name, reason=NO_ROOM) for choice in ranked[MOST_CHOSEN:]]
+    return Chosen(choices=tuple(kept), untried=(*left, *_without(findings, ranked, NO_LEVER)))
+
+
+def choose_asked(specs: Sequence[Spec], report: Row, levers: Mapping[str, Lever]) -> Chosen:
+    """The levers that were asked for, with what the findings say of them, and with values that were left out filled in."""
+    named = list(named_by(report["findings"]))
+    choices: dict[str, Choice] = {}
+    untried: list[Untried] = []
+    for spec in specs:
+        found = _matching(spec, named, report["run"], levers[spec.name])
+        choices |= {choice.name: choice for choice in found}
+        if not found:
+            untried.append(Untried(rule=None, lever=spec_text(spec), reason=NO_VALUE))
+    return Chosen(choices=tuple(choices.values()), untried=(*untried, *_without(report["findings"], choices.values(), NOT_ASKED)))
+
+
+def choose_all(report: Row, levers: Mapping[str, Lever]) -> Chosen:
+    """Every lever there is: with what the findings name, else with a usual value; those without either are not tried."""
+    return choose_asked([Spec(name=name) for name in levers], report, levers)
+
+
+def named_by(findings: Sequence[Row]) -> Iterator[Choice]:
+    """Levers of the findings' fixes, most gain first; a lever that several name is the first one's."""
+    seen: set[str] = set()
+    for finding in findings:
+        for number, fix in enumerate(finding["fixes"]):
+            roles: tuple[tuple[str | None, Role], ...] = (
+                (fix["lever"], "other" if number else "fix"),
+                (fix.get("bounded_by"), "other" if number else "bound"),
+            )
+            for text, role in roles:
+                if text is not None and text not in seen:
+                    seen.add(text)
+                    numerics = bool(fix["changes_numerics"]) and role != "bound"
+                    yield Choice(spec=parse_spec(text), role=role, rule=finding["rule"], changes_numerics=numerics)
+
+
+def _matching(spec: Spec, named: Sequence[Choice], run: Row, lever: Lever) -> list[Choice]:
+    exact = [choice for choice in named if choice.spec == spec]
+    if exact or spec.value is not None:
+        return exact or [Choice(spec=spec, rule=_rule_of(spec, named))]
+    same = [choice for choice in named if choice.spec.name == spec.name and spec.every == 1]
+    if same:
+        return same
+    if lever.takes is None or lever.takes_optional:
+        return [Choice(spec=spec, rule=_rule_of(spec, named))]
+    value = USUAL[spec.name](run) if spec.name in USUAL else None
+    return [] if value is None else [Choice(spec=Spec(name=spec.name, value=value, every=spec.every))]
+
+
+def _rule_of(spec: Spec, named: Sequence[Choice]) -> str | None:
+    """The finding that names the same lever with another value, or for another share of the calls."""
+    return next((choice.rule for choice in named if choice.spec.name == spec.name and _is_close(choice.spec, spec)), None)
+
+
+def _is_close(one: Spec, other: Spec) -> bool:
+    """Whether two values are of one kind: numbers are, the names of two functions are not."""
+    return one.value == other.value or all(value is not None and value.isdecimal() for value in (one.value, other.value))
+
+
+def _without(findings: Sequence[Row], choices: Any, reason: str) -> list[Untried]:
+    """Findings that claim time and that no choice is for. Advice claims none, and needs no proof."""
+    tried = {choice.rule for choice in choices}
+    return [Untried(rule=row["rule"], lever=None, reason=reason) for row in findings if row["claims"] and row["rule"] not in tried]
+
+
+def _workers(run: Row) -> str:
+    # The first worker takes the making of batches off the training thread; from then on, twice as many are what people try.
+    return str(max(2 * (run.get("num_workers") or 0), 1))
+
+
+def _batch_size(run: Row) -> str | None:
+    size = run.get("batch_size")
+    return None if size is None else str(round(2 * size))
+
+
+def _threads(run: Row) -> str | None:
+    cores = run.get("cores")
+    return None if cores is None else str(max(int(cores), 1))
+
+
+# What is tried where neither the user nor a finding says with which value.
+USUAL: Final[dict[str, Callable[[Row], str | None]]] = {
+    "workers": _workers,
+    "batch-size": _batch_size,
+    "threads": _threads,
+    # PyTorch's default is 2.
+    "prefetch": lambda run: "4",
+    "autocast": lambda run: "bf16",
+}

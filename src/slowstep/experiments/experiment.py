@@ -1,0 +1,82 @@
+"""An experiment as it was asked for and as it ended: what neither the recording's steps nor its plan tell.
+
+Kept as `experiment.json` in the recording's folder. Steps, plan and notes of levers stand there already, and what was measured is computed
+from them again for every report; which finding a lever was tried for, where it ran and why it ended can be computed from nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from slowstep.errors import UnreadableInput
+from slowstep.experiments.choose import Choice, Untried
+from slowstep.record.format import EXPERIMENT_FILE
+
+# Version 1: the first.
+VERSION: Final = 1
+
+# `Outcome.ended_by`, or why there is none: RUNNING stands there for as long as nobody knows.
+RUNNING: Final = "killed"
+NOTHING_TO_TRY: Final = "nothing to try"
+SCRIPT_ENDED: Final = "script ended"
+INTERRUPTED: Final = "interrupted"
+NEVER_TRAINED: Final = "never trained"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Place:
+    """Where the training ran: in which sandbox, what may be said of it, and its writing speed there by that outside (None: unknown)."""
+
+    kind: str
+    claims: str
+    warnings: tuple[str, ...] = ()
+    write_ratio: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Experiment:
+    """`choices` are those of the plan's arms, after the two without levers. `precision` is the width that an interval should have.
+
+    `until_ns` (CLOCK_MONOTONIC) is where the recording for the diagnosis ends, None where all of it is for that. `floor_ns` is what
+    receiving batches costs a step.
+    """
+
+    choices: tuple[Choice, ...]
+    untried: tuple[Untried, ...]
+    precision: float
+    budget_s: float
+    place: Place
+    until_ns: int | None = None
+    floor_ns: float = 0.0
+    ended_by: str = RUNNING
+    exit_code: int | None = None
+    numerics: dict[str, dict[str, Any]] = field(default_factory=dict)
+    version: int = VERSION
+
+
+def save(experiment: Experiment, folder: Path) -> None:
+    """Write it into a recording's folder, whole or not at all. Raises OSError."""
+    draft = folder / f".{EXPERIMENT_FILE}.tmp"
+    draft.write_bytes(msgspec.json.format(msgspec.json.encode(experiment), indent=1))
+    os.replace(draft, folder / EXPERIMENT_FILE)
+
+
+def load(folder: Path) -> Experiment | None:
+    """The experiment of a recording; None where it is a plain one. Raises UnreadableInput for a file that is damaged, or newer."""
+    path = folder / EXPERIMENT_FILE
+    try:
+        found = msgspec.json.decode(path.read_bytes(), type=Experiment)
+        if found.version <= VERSION:
+            return found
+        raise UnreadableInput(
+            f"{path} was written by a newer slowstep (version {found.version}, this one reads {VERSION}): upgrade slowstep."
+        )
+    except FileNotFoundError:
+        return None
+    except (OSError, msgspec.MsgspecError) as error:
+        raise UnreadableInput(f"{path} cannot be read ({error}). Remove it to see the diagnosis without the experiment.") from error

@@ -1,0 +1,184 @@
+"""What a loader is bound by: computing, storage, the network, or the way from workers to the training. Pure.
+
+Every threshold is one half, as in the I/O rule of SageMaker's debugger (an I/O bottleneck where I/O wait is over 50 %): what takes more
+than half of the time is the only thing whose removal can double the speed (Amdahl). The interval of a share must lie above it, else the
+evidence is called mixed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from slowstep.experiments.figures import Figure, ratio
+from slowstep.experiments.loader_speed import Point, page_cache
+from slowstep.experiments.loader_stages import READING, Calls
+
+Kind = Literal["cpu", "storage", "network", "blocked", "transport", "undetermined"]
+
+HALF: Final = 0.5
+HALF_FROM: Final = "SageMaker's I/O rule: over half of the time"
+# SageMaker calls a core busy from 90 % on (its CPU bottleneck rule).
+BUSY: Final = 0.9
+BUSY_FROM: Final = "SageMaker's CPU rule: a core is busy from 90 %"
+# One in ten bytes from storage: under it the page cache has answered nine reads of ten, and storage explains no half of the time.
+FROM_STORAGE: Final = 0.1
+STORAGE_FROM: Final = "own choice: under a tenth the page cache answers nine reads of ten"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Row:
+    """One piece of evidence: a value, what it is held against, and where that comes from."""
+
+    name: str
+    value: float | str | None
+    unit: str
+    threshold: float | None = None
+    source: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bound:
+    """The verdict in one word and one sentence, with all that it was drawn from."""
+
+    kind: Kind
+    sentence: str
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Shares:
+    """Shares of the producers' time, and of the whole period. None is unknown."""
+
+    making: Figure | None  # of the producers' time: making batches
+    computing: Figure | None  # of the making: on a core, waiting for threads of the same process, or queueing for a core behind each other
+    blocked: Figure | None  # of the making: neither
+    queueing: Figure | None  # of the making: for a core
+    cores: float | None  # busy cores of the job
+    is_foreign: bool  # they queue behind others: the queueing is left out of the making
+
+
+def judge(point: Point, *, cores: float | None, first: dict[str, Any] | None = None, calls: Calls | None = None) -> Bound:
+    """The verdict about a loader with its workers. `first` is its first reading, `calls` what its built-in calls take."""
+    shares = _shares(point, cores)
+    ready = _ready(point)
+    rows = _rows(point, shares, ready, cores, first)
+    if shares.making is None or shares.computing is None or shares.blocked is None:
+        return Bound(kind="undetermined", sentence="too few batches were read to say what binds the loader", rows=rows)
+    if ready is not None and ready > HALF:
+        sentence = f"a batch lies ready in {ready:.0%} of the time: receiving it is what takes so long, not making it"
+        return Bound(kind="transport", sentence=sentence, rows=rows)
+    if point.workers and shares.making.high < HALF:
+        return Bound(kind="undetermined", sentence=_uneven(shares.making), rows=rows)
+    if shares.computing.low > HALF:
+        return Bound(kind="cpu", sentence=_computing(point, shares, cores), rows=rows)
+    if shares.blocked.low > HALF:
+        kind, cause = _cause(point, calls, shares.blocked.value)
+        return Bound(kind=kind, sentence=cause, rows=rows)
+    sentence = f"mixed: {shares.computing.value:.0%} of making a batch is computing and {shares.blocked.value:.0%} standing still"
+    return Bound(kind="undetermined", sentence=sentence, rows=rows)
+
+
+def is_crowded(point: Point, cores: float | None) -> bool:
+    """Whether others take the cores for which the loader's producers queue: the job does not use them up itself."""
+    queueing, busy = _queueing(point), _busy(point)
+    if queueing is None or busy is None or cores is None:
+        return False
+    return queueing.value > 1 - BUSY and busy.value < BUSY * cores
+
+
+def _queueing(point: Point) -> Figure | None:
+    return ratio([min(s["delay_ns"], s["wall_ns"]) for s in point.slices], [s["wall_ns"] for s in point.slices])
+
+
+def _busy(point: Point) -> Figure | None:
+    used = [s["process_ns"] + (s["trainer_cpu_ns"] if point.workers else 0) for s in point.slices]
+    return ratio(used, [s["period_ns"] for s in point.slices])
+
+
+def _shares(point: Point, cores: float | None) -> _Shares:
+    slices, is_foreign = point.slices, is_crowded(point, cores)
+    period = [s["period_ns"] for s in slices]
+    wall = [s["wall_ns"] for s in slices]
+    queue = [min(s["delay_ns"], max(s["wall_ns"] - s["cpu_ns"], 0)) for s in slices]
+    still = [max(s["wall_ns"] - s["cpu_ns"] - q, 0) for s, q in zip(slices, queue, strict=True)]
+    # Other threads of a worker include the one that sends its batches, which keeps nobody waiting for long.
+    lock = [min(b, s["others_ns"]) for b, s in zip(still, slices, strict=True)]
+    blocked = [b - held for b, held in zip(still, lock, strict=True)]
+    made = [w - q for w, q in zip(wall, queue, strict=True)] if is_foreign else wall
+    computing = [m - b for m, b in zip(made, blocked, strict=True)]
+    busy = _busy(point)
+    return _Shares(
+        making=ratio(wall, [p * max(point.workers, 1) for p in period]),
+        computing=ratio(computing, made),
+        blocked=ratio(blocked, made),
+        queueing=_queueing(point),
+        cores=None if busy is None else busy.value,
+        is_foreign=is_foreign,
+    )
+
+
+def _ready(point: Point) -> float | None:
+    """The share of the time that went by in receiving batches that lay ready; None without workers."""
+    period = sum(s["period_ns"] for s in point.slices)
+    return point.ready_ns / period if point.workers and period else None
+
+
+def _uneven(making: Figure) -> str:
+    return (
+        f"workers make batches in {making.value:.0%} of their time only, and yet none lies ready: batches that take unequal times "
+        "wait for each other, or sending them takes the rest"
+    )
+
+
+def _computing(point: Point, shares: _Shares, cores: float | None) -> str:
+    share = 0.0 if shares.computing is None else shares.computing.value
+    who = "the training thread makes its batches itself and" if not point.workers else "making batches, a worker"
+    text = f"{who} computes {share:.0%} of the time"
+    if shares.cores is None or cores is None:
+        return text
+    text += f", {shares.cores:.1f} of {cores:g} cores are busy"
+    if shares.cores >= BUSY * cores:
+        return f"{text}: more workers find no core"
+    if shares.is_foreign:
+        return f"{text}, and others use this machine too"
+    return f"{text}: more workers can use the others"
+
+
+def _cause(point: Point, calls: Calls | None, blocked: float) -> tuple[Kind, str]:
+    """What producers stand still for: told by their calls where half of their reading is of one kind, else by counters of the kernel."""
+    text = f"making a batch stands still for {blocked:.0%} of its time"
+    kinds = {kind: calls.whole((kind,)) for kind in READING} if calls else {}
+    most = max(kinds, key=lambda kind: kinds[kind], default=None)
+    if calls is not None and most is not None and kinds[most] > HALF * sum(kinds.values()) and kinds[most] > 0 and most != "file":
+        return ("network" if most == "network" else "blocked"), f"{text}, in {calls.top.get(most, most)}"
+    read, storage = point.total("read_bytes"), point.total("storage_bytes")
+    if read is not None and storage and storage >= FROM_STORAGE * max(read, storage):
+        return "storage", f"{text}, and {storage / max(read, storage):.0%} of what it reads comes from storage"
+    connections = max((s.get("connections") or 0 for s in point.slices), default=0)
+    if connections and (point.total("received_bytes") or 0) > 0:
+        return "network", f"{text}, with {connections} connection{'' if connections == 1 else 's'} open"
+    return "blocked", f"{text}; neither storage nor a connection explains it (a sleep, a lock, a remote service)"
+
+
+def _rows(point: Point, shares: _Shares, ready: float | None, cores: float | None, first: dict[str, Any] | None) -> tuple[Row, ...]:
+    rows = [
+        _share("making batches, of the producers' time", shares.making),
+        _share("computing, of making a batch", shares.computing),
+        _share("standing still, of making a batch", shares.blocked),
+        _share("queueing for a core, of making a batch", shares.queueing),
+    ]
+    if point.workers:
+        rows.append(Row(name="receiving ready batches, of the time", value=ready, unit="share", threshold=HALF, source=HALF_FROM))
+    busy = None if cores is None else BUSY * cores
+    rows.append(Row(name="busy cores", value=shares.cores, unit="cores", threshold=busy, source=BUSY_FROM))
+    if first is not None:
+        stored = page_cache(first)[1]
+        rows.append(Row(name="bytes from storage, first pass", value=stored, unit="share", threshold=FROM_STORAGE, source=STORAGE_FROM))
+    most = max((s.get("connections") or 0 for s in point.slices), default=0)
+    rows.append(Row(name="connections open at once", value=float(most), unit=""))
+    return tuple(rows)
+
+
+def _share(name: str, figure: Figure | None) -> Row:
+    return Row(name=name, value=None if figure is None else figure.value, unit="share", threshold=HALF, source=HALF_FROM)

@@ -1,0 +1,84 @@
+"""The whole out of its halves: a loader alone and a compute alone, put together, and held against the training as it is. Pure."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+
+from slowstep.experiments.figures import Figure, combined, inverse, ratio
+from slowstep.experiments.plan import Plan
+from slowstep.experiments.readings import Steps
+
+How = Literal["max", "sum"]
+
+# Within a tenth the halves explain the whole: the step time of a training that is left alone moves as much between its warm-up and its end
+# (design.md, "warm-up").
+CLOSE: Final = 0.10
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Whole:
+    """Samples/s of the whole as its halves predict it, and as it is.
+
+    `how`: with workers the loader runs beside the compute, and the slower of them is what the training takes (max); a training thread that
+    makes its batches itself does one after the other (sum). `binds` is the half that decides. `cores_bound` says that both together need
+    more cores than there are, and that this decides. `log_error` is |ln(predicted / real)|.
+    """
+
+    how: How
+    predicted: Figure
+    real: Figure | None
+    binds: Literal["loader", "compute", "both"]
+    cores_bound: bool
+    log_error: float | None
+
+    @property
+    def agrees(self) -> bool | None:
+        """Whether prediction and training are within a tenth of each other, or their intervals overlap; None where one is unknown."""
+        if self.real is None or self.log_error is None:
+            return None
+        overlap = self.predicted.low <= self.real.high and self.real.low <= self.predicted.high
+        return overlap or self.log_error <= math.log1p(CLOSE)
+
+
+def arm_rate(steps: Steps, plan: Plan, arms: tuple[int, ...]) -> Figure | None:
+    """Samples/s of arms, from the whole blocks of them; None where samples are not known or there are too few blocks."""
+    order = np.asarray(plan.blocks, dtype=np.int64)
+    counted = ~steps.settling & (steps.block >= 0) & (steps.block < len(order))
+    if not counted.any() or (steps.samples[counted] <= 0).any():
+        return None
+    block = steps.block[counted]
+    ns = np.bincount(block, weights=steps.ns[counted], minlength=len(order))
+    samples = np.bincount(block, weights=steps.samples[counted], minlength=len(order))
+    whole = np.isin(order, arms) & (np.bincount(block, minlength=len(order)) == plan.steps)
+    return ratio(samples[whole], ns[whole] / 1e9)
+
+
+def put_together(
+    loader: Figure, compute: Figure, real: Figure | None, *, workers: int, receive_ms: float = 0.0, core_ms: float | None = None
+) -> Whole:
+    """Predict the whole from samples/s of its halves.
+
+    `receive_ms`: what the training thread needs, per sample, to receive a batch that lies ready, which no cached batch shows. `core_ms`:
+    CPU ms per sample of both halves together, divided by the cores there are: with workers no training goes faster than that.
+    """
+    per_loader, per_compute = inverse(loader, 1e3), inverse(compute, 1e3)
+    if workers:
+        per_compute = Figure(value=per_compute.value + receive_ms, draws=per_compute.draws + receive_ms)
+    per_sample = combined(np.maximum if workers else np.add, per_loader, per_compute)
+    cores_bound = bool(workers) and core_ms is not None and core_ms > per_sample.value
+    if cores_bound and core_ms is not None:
+        per_sample = Figure(value=core_ms, draws=np.maximum(per_sample.draws, core_ms))
+    predicted = inverse(per_sample, 1e3)
+    slower: Literal["loader", "compute"] = "loader" if per_loader.value >= per_compute.value else "compute"
+    return Whole(
+        how="max" if workers else "sum",
+        predicted=predicted,
+        real=real,
+        binds=slower if workers and not cores_bound else "both",
+        cores_bound=cores_bound,
+        log_error=None if real is None else abs(math.log(predicted.value / real.value)),
+    )

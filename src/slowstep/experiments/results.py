@@ -1,0 +1,175 @@
+"""What an experiment says of each lever: estimates, verdicts and what the training noted of it, put together. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from slowstep.experiments.choose import Choice
+from slowstep.experiments.design import CONTROL
+from slowstep.experiments.experiment import Experiment
+from slowstep.experiments.judging import Judgement, Verdict, is_trustworthy, judge_all, refuted_under
+from slowstep.experiments.plan import Plan
+from slowstep.experiments.readings import Steps
+from slowstep.experiments.stats import Estimate, estimate
+from slowstep.record.lever import DEMAND, Lever
+
+State = Literal["measured", "not applicable", "failed", "unmeasured"]
+Note = Mapping[str, Any]
+
+# The plan has two arms without levers before the first choice.
+FIRST: Final = CONTROL + 1
+# Others take so much of the machine that wall times are doubtful (design: "busy").
+BUSY_FROM: Final = 0.20
+# What a lever notes that gives out batches in place of the loader: the receipt of a batch, in ns, that it takes away with the making.
+FLOOR: Final = "floor_ns"
+
+ONLY_WALL: Final = "others left the machine alone"
+UNKNOWN_LOAD: Final = "what others took of the machine is not known"
+OWN_DEMAND: Final = "waiting for a core is the lever's own doing"
+CORRECTED: Final = "others took {share:.0%} of the machine: the time in which the training waited for a core is left out"
+UNCORRECTED: Final = "others took {share:.0%} of the machine, and how long the training waited for a core is not known"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Result:
+    """One arm: how it went, what was estimated and judged of it, how often its lever changed something, and what else that measured."""
+
+    choice: Choice
+    state: State
+    reason: str | None = None
+    estimate: Estimate | None = None
+    judgement: Judgement | None = None
+    why: str | None = None
+    effect: int | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    changes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Results:
+    """The control, None where it was not measured, and a result for each choice. `trustworthy` is None without a control."""
+
+    control: Estimate | None
+    trustworthy: bool | None
+    results: tuple[Result, ...]
+
+    @property
+    def reached(self) -> float | None:
+        """Half the width of the widest interval, as a share; None where nothing was measured."""
+        known = [r.estimate for r in self.results if r.estimate is not None] + ([self.control] if self.control is not None else [])
+        return max((e.gain.precision for e in known), default=None)
+
+
+def find_results(
+    experiment: Experiment,
+    plan: Plan,
+    steps: Steps,
+    notes: Iterable[Note],
+    *,
+    levers: Mapping[str, Lever],
+    predicted_lows: Mapping[str, float],
+    foreign_share: float | None,
+) -> Results:
+    """Estimate and judge every arm. `predicted_lows` are the low ends of the findings' predicted gains, by rule."""
+    changes, noted = [_changes(choice, levers) for choice in experiment.choices], _by_arm(notes)
+    estimates = estimate(
+        steps,
+        plan,
+        floors=floors(noted, experiment.floor_ns),
+        corrected=corrected_arms(experiment.choices, levers, foreign_share),
+    )
+    lows = {
+        arm: predicted_lows[choice.rule]
+        for arm, choice in enumerate(experiment.choices, FIRST)
+        if choice.role != "other" and choice.rule is not None and choice.rule in predicted_lows
+    }
+    judgements = judge_all(estimates, lows)
+    results = [
+        _result(choice, changes[at], estimates.get(arm), judgements.get(arm), noted.get(arm, ()), foreign_share)
+        for at, (arm, choice) in enumerate(enumerate(experiment.choices, FIRST))
+    ]
+    control = estimates.get(CONTROL)
+    return Results(control=control, trustworthy=None if control is None else is_trustworthy(control), results=tuple(results))
+
+
+def floors(noted: Mapping[int, Sequence[Note]], otherwise_ns: float) -> dict[int, float]:
+    """Ns per step that are added to the arms whose input is mocked: receiving a batch that lies ready costs time in any case.
+
+    Where none was seen to lie ready, it is what receipts took in the lead-in.
+    """
+    facts = {arm: _facts(notes) for arm, notes in noted.items()}
+    return {arm: otherwise_ns if each[FLOOR] is None else max(float(each[FLOOR]), 0.0) for arm, each in facts.items() if FLOOR in each}
+
+
+def corrected_arms(choices: Sequence[Choice], levers: Mapping[str, Lever], foreign_share: float | None) -> frozenset[int]:
+    """The arms whose gain is the one without waiting for a core: where others use the machine, unless the lever asks for more of it."""
+    if foreign_share is None or foreign_share < BUSY_FROM:
+        return frozenset()
+    arms = {arm for arm, choice in enumerate(choices, FIRST) if DEMAND not in _changes(choice, levers)}
+    return frozenset({CONTROL} | arms)
+
+
+def verdict_on_bound(judgement: Judgement, predicted_low: float | None) -> Verdict | Literal["upper bound"]:
+    """What a lever that does more than the fix says of the fix: that it gains is no proof for it, that it gains less than predicted is one
+    against it.
+    """
+    if judgement.verdict == "proved" and judgement.interval.high >= refuted_under(predicted_low):
+        return "upper bound"
+    return "refuted" if judgement.verdict == "proved" else judgement.verdict
+
+
+def _changes(choice: Choice, levers: Mapping[str, Lever]) -> tuple[str, ...]:
+    lever = levers.get(choice.spec.name)
+    return () if lever is None else tuple(sorted(lever.changes))
+
+
+def _by_arm(notes: Iterable[Note]) -> dict[int, list[Note]]:
+    found: dict[int, list[Note]] = {}
+    for note in notes:
+        if isinstance(note.get("arm"), int):
+            found.setdefault(note["arm"], []).append(note)
+    return found
+
+
+def _facts(notes: Sequence[Note]) -> dict[str, Any]:
+    """What an arm's levers measured, by their last word."""
+    found = next((note.get("facts") for note in reversed(notes) if note.get("state") == "effect"), None)
+    return dict(found) if isinstance(found, dict) else {}
+
+
+def _result(
+    choice: Choice,
+    changes: tuple[str, ...],
+    found: Estimate | None,
+    judgement: Judgement | None,
+    notes: Sequence[Note],
+    foreign_share: float | None,
+) -> Result:
+    gone = next((note for note in notes if note.get("state") in ("not applicable", "failed")), None)
+    effects = [note for note in notes if note.get("state") == "effect"]
+    state: State = "measured" if found is not None else gone["state"] if gone is not None else "unmeasured"
+    reason = str(gone.get("reason")) if gone is not None else None if found is not None else "the experiment ended before it was measured"
+    return Result(
+        choice=choice,
+        state="failed" if gone is not None and gone["state"] == "failed" else state,
+        reason=reason,
+        estimate=found,
+        judgement=judgement,
+        why=None if found is None else _why(found, changes, foreign_share),
+        effect=int(effects[-1].get("effect") or 0) if effects else None,
+        facts=_facts(notes),
+        changes=changes,
+    )
+
+
+def _why(found: Estimate, changes: tuple[str, ...], foreign_share: float | None) -> str:
+    """Why the gain is that of the wall clock, or the corrected one."""
+    if foreign_share is None:
+        return UNKNOWN_LOAD
+    if foreign_share < BUSY_FROM:
+        return ONLY_WALL
+    if DEMAND in changes:
+        return OWN_DEMAND
+    return (CORRECTED if found.uses_corrected else UNCORRECTED).format(share=foreign_share)

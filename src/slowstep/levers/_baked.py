@@ -1,0 +1,78 @@
+"""Whether a script has its batch size written into it: calls that make tensors of a given shape, with that number in them."""
+
+from __future__ import annotations
+
+import ast
+import os
+import sys
+from collections.abc import Iterator
+from typing import Final
+
+# Files and bytes of a script that are read at most.
+_MOST_FILES: Final = 200
+_MOST_BYTES: Final = 1 << 20
+# Functions and methods whose arguments are a shape.
+_SHAPED: Final = frozenset(
+    {
+        *("view", "reshape", "expand", "repeat", "resize_", "arange", "eye", "init_hidden"),
+        *("zeros", "ones", "rand", "randn", "randint", "empty", "full", "new_zeros", "new_ones"),
+    }
+)
+
+
+def find_baked(size: int) -> str | None:
+    """Where a file of the script's makes a shape with this batch size in it, as `file:line`; None where none was found.
+
+    The number itself counts, and names that hold it: constants of the file, and attributes whose name speaks of a batch.
+    """
+    for path in _own_files():
+        line = _line_in(path, size)
+        if line is not None:
+            return f"{os.path.basename(path)}:{line}"
+    return None
+
+
+def _own_files() -> Iterator[str]:
+    """The script's file, and the modules beside and below it."""
+    main = getattr(sys.modules.get("__main__"), "__file__", None)
+    if not isinstance(main, str):
+        return
+    folder = os.path.dirname(os.path.abspath(main)) + os.sep
+    found = {os.path.abspath(main)}
+    for module in list(sys.modules.values()):
+        path = getattr(module, "__file__", None)
+        if isinstance(path, str) and path.endswith(".py") and path.startswith(folder) and "-packages" not in path:
+            found.add(path)
+    yield from sorted(found)[:_MOST_FILES]
+
+
+def _line_in(path: str, size: int) -> int | None:
+    try:
+        with open(path, "rb") as file:
+            tree = ast.parse(file.read(_MOST_BYTES))
+    except (OSError, SyntaxError, ValueError):
+        return None
+    names = {
+        target.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and _is(node.value, size)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+        name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+        if name in _SHAPED and any(_holds(part, size, names) for argument in call.args for part in ast.walk(argument)):
+            return call.lineno
+    return None
+
+
+def _is(node: ast.expr, size: int) -> bool:
+    return isinstance(node, ast.Constant) and type(node.value) is int and node.value == size
+
+
+def _holds(node: ast.AST, size: int, names: set[str]) -> bool:
+    if isinstance(node, ast.Attribute):
+        return "batch_size" in node.attr.lower()
+    if isinstance(node, ast.Name):
+        return node.id in names
+    return isinstance(node, ast.expr) and _is(node, size)

@@ -1,0 +1,273 @@
+"""Where the training's batches come from while levers are made ready: from its own loader, or from what the lever that is on gives.
+
+All levers of input share one replacement of torch's functions below the hooks, so that a wait for a batch that a lever gives is recorded
+like any other. The script keeps its own iterator, which counts: an epoch has as many batches as ever, whoever gave them.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from slowstep.levers._epochs import Epochs, has_indices
+from slowstep.levers._replaced import in_place_of_torchs
+from slowstep.levers._stream import MULTI, READINGS, SINGLE, Stream, Usual, torch_class
+from slowstep.record.batches import bytes_in
+from slowstep.record.hook import Undo
+from slowstep.record.lever import NotApplicable
+from slowstep.record.recorder import now
+
+if TYPE_CHECKING:
+    from slowstep.levers._input import InputChange
+    from slowstep.record.training import Training
+
+# Batches of the loader's own that are looked at before anything is changed.
+SEEN: Final = 16
+
+_feeds: dict[Training, Feed] = {}
+
+
+def feed_of(training: Training) -> Feed:
+    """The one feed of a training."""
+    if training not in _feeds:
+        _feeds[training] = Feed(training)
+    return _feeds[training]
+
+
+class Feed:
+    """Hands out batches: the loader's own, or those of the one change that is on.
+
+    `usual` says how many own batches usually lie ready, `receipts_ns` how long the receipt of one that lay ready takes.
+    """
+
+    def __init__(self, training: Training) -> None:
+        self.training = training
+        self.usual = Usual()
+        self.receipts_ns: deque[int] = deque(maxlen=READINGS)
+        # Batches of the loader's own: all, and those on which nothing of ours had an influence.
+        self.received = self.seen = 0
+        self.slowest_ns = 0
+        self.batch_bytes: int | None = None
+        self._changes: list[InputChange] = []
+        self._giver: InputChange | None = None
+        self._taken = self._wanted = 0
+        # The own iterator, kept while batches and epochs are another's affair; whether the script was told that it has ended; and whether
+        # it began an epoch by itself since a change was switched on.
+        self._own: Any = None
+        self._has_ended = self._has_begun = False
+        self._epochs = Epochs()
+        self._elsewhere = False
+        self._undo: Undo | None = None
+
+    def join(self, change: InputChange) -> None:
+        """A change that may be switched on from now on."""
+        if self._undo is None:
+            self._originals = {name: torch_class(name)._next_data for name in (SINGLE, MULTI)}
+            self._undo = in_place_of_torchs(self, self._originals)
+        self._changes.append(change)
+
+    def leave(self, change: InputChange) -> None:
+        """A change that is no more; with the last one everything is as it was."""
+        if change not in self._changes:
+            return
+        self.give_up(change)
+        self._changes.remove(change)
+        if not self._changes and self._undo is not None:
+            self._undo()
+            self._undo = None
+            if (own := self._own_now()) is not None:
+                Stream(own, self.receive).release()
+            _feeds.pop(self.training, None)
+
+    def receive(self, iterator: Any) -> Any:
+        """Torch's own `_next_data`."""
+        return self._originals[MULTI if isinstance(iterator, torch_class(MULTI)) else SINGLE](iterator)
+
+    def use(self, change: InputChange) -> None:
+        """Have the change give the batches. Raises RuntimeError where another does."""
+        if self._giver is not None:
+            raise RuntimeError("two levers of one arm give the training its input")
+        own = self.training.iterator
+        self.usual.interrupt()
+        self._own = own if change.keeps_own else None
+        self._giver, self._taken, self._has_ended, self._has_begun = change, 0, False, False
+        self._wanted = change.begin(None if own is None else self._epochs.left(own))
+
+    def give_up(self, change: InputChange) -> None:
+        """Have the loader give them again, after throwing away those that gathered, if the change is on."""
+        if self._giver is not change:
+            return
+        self._giver, self._taken, self._own, self._wanted = None, 0, None, 1
+        own = self._own_now()
+        if own is not None and not self._epochs.is_over(own):
+            self._take_up(Stream(own, self.receive))
+
+    def _own_now(self) -> Any:
+        """The loader's own iterator, if it can be touched: where a recording ends this is another thread, and the training may be in it."""
+        return self.training.iterator if threading.get_ident() == self.training.thread else None
+
+    def is_giving(self, change: InputChange) -> bool:
+        """Whether the batches come from it now."""
+        return self._giver is change
+
+    def is_known(self) -> bool:
+        """Whether enough of the loader's own batches were seen. Raises NotApplicable where another thread reads the loader."""
+        if self._elsewhere:
+            raise NotApplicable("another thread than the training's reads the loader")
+        return self.seen >= SEEN
+
+    def is_settled(self) -> bool:
+        """Whether the first batches after a switch have passed, and workers that nobody asks have filled their queues and wait."""
+        return self._taken >= self._wanted and all(stream.is_idle() for stream in self._resting())
+
+    def _resting(self) -> list[Stream]:
+        streams = [stream for change in self._changes if change is not self._giver and (stream := change.stream) is not None]
+        # An own iterator that was started anew meanwhile is as it will go on being: busy now and then.
+        own = self.training.iterator if self._giver is not None and not self._has_begun else None
+        return streams if own is None else [*streams, Stream(own, self.receive)]
+
+    def _take_up(self, own: Stream) -> None:
+        left = self._epochs.left(own.iterator)
+        if own.is_over or (left is not None and left <= 0):
+            return
+        if left is not None:
+            own.allow(None)
+        level, apart_ns = self.usual.start(own.workers)
+        # Its workers rest, so each of these receipts is that of a batch that lay ready.
+        is_idle, spent_ns = own.is_idle(), own.throw_away(level, apart_ns, most=self._epochs.spare(own.iterator))
+        self.receipts_ns.extend(spent_ns if is_idle else ())
+        self._epochs.throw_away(own.iterator, len(spent_ns))
+        if left is not None:
+            own.allow(left)
+
+    def concerns(self, iterator: Any) -> bool:
+        """Whether a request is one of the training for its input."""
+        if not self.training.is_input(iterator):
+            return False
+        if threading.get_ident() != self.training.thread:
+            self._elsewhere = True
+            return False
+        return True
+
+    def next_batch(self, own: Any, original: Callable[[Any], Any]) -> Any:
+        """The training's next batch. Raises StopIteration where the epoch ends, and what its own loader raises."""
+        giver = self._giver
+        return self._own_batch(own, original) if giver is None else self._given_batch(own, original, giver)
+
+    def _own_batch(self, own: Any, original: Callable[[Any], Any]) -> Any:
+        if self._epochs.is_mixed(own) and (left := self._epochs.left(own)) is not None and left <= 0:
+            self._epochs.end(own)
+            Stream(own, self.receive).end()
+            raise StopIteration
+        stream = Stream(own, self.receive)
+        ready, is_settled = stream.ready, self.is_settled()
+        began_ns = now()
+        try:
+            batch = original(own)
+        except StopIteration:
+            self._epochs.end(own)
+            raise
+        self._taken += 1
+        try:
+            self._look(own, batch, ready, now() - began_ns, is_settled=is_settled)
+        except Exception as error:
+            self.training.recorder.fault(error)
+        return batch
+
+    def _look(self, own: Any, batch: Any, ready: int | None, spent_ns: int, *, is_settled: bool) -> None:
+        if self.batch_bytes is None:
+            self.batch_bytes = max(bytes_in(batch), 0)
+        self.received += 1
+        if is_settled:
+            self.seen += 1
+            self.usual.add(ready, now())
+            self.slowest_ns = max(self.slowest_ns, spent_ns)
+        left = self._epochs.left(own)
+        for change in self._changes:
+            # The last batch of an epoch may hold fewer samples.
+            change.saw(own, batch, is_last=left == 1)
+
+    def _given_batch(self, own: Any, original: Callable[[Any], Any], giver: InputChange) -> Any:
+        if giver.error is not None:
+            return original(own)
+        left = self._epochs.left(own)
+        self._epochs.replace(own)
+        try:
+            if left is not None and left <= 0:
+                giver.end(own)
+                raise StopIteration
+            batch = giver.give(left)
+        except StopIteration:
+            self._has_ended = True
+            raise
+        except Exception as error:
+            # The script must not meet what it would not have met without us: the arm is given up at the next boundary.
+            giver.fail(error)
+            return original(own)
+        self._taken += 1
+        giver.effect += 1
+        return batch
+
+    def start(self, loader: Any, original: Callable[[Any], Any]) -> Any:
+        """An iterator for the loader. While a change keeps the loader's own one at rest, that one goes on, and the change begins anew."""
+        giver = self._giver
+        if giver is None or not giver.keeps_own or loader is not self.training.loader:
+            self._has_begun |= loader is self.training.loader
+            return original(loader)
+        if not self._is_free():
+            self._own = original(loader)
+        self._own._num_yielded = 0
+        self._begin_epoch(self._own, giver)
+        return self._own
+
+    def restart(self, own: Any, loader: Any, original: Callable[[], None]) -> None:
+        """The same, of an iterator with persistent workers, which begins anew itself."""
+        giver, is_own = self._giver, own is self._own
+        if giver is None or not is_own or not self._can_go_on():
+            self._has_begun |= self.training.is_input(own)
+            original()
+        else:
+            own._num_yielded = 0
+            own._IterableDataset_len_called = loader._IterableDataset_len_called
+        self._epochs.begin(own)
+        if giver is not None and is_own:
+            self._begin_epoch(own, giver)
+
+    def _begin_epoch(self, own: Any, giver: InputChange) -> None:
+        self._epochs.begin(own)
+        self._has_ended = False
+        if giver.error is not None:
+            return
+        try:
+            giver.begin_epoch(self._epochs.left(own))
+        except Exception as error:
+            giver.fail(error)
+
+    def _is_free(self) -> bool:
+        """Whether the iterator that was kept can be handed out again: it can go on, and nobody reads it any more."""
+        if not self._can_go_on():
+            return False
+        left = self._epochs.left(self._own)
+        return self._has_ended or (left is not None and left <= 0) or _references(self) <= _references(_Holder())
+
+    def _can_go_on(self) -> bool:
+        own = self._own
+        return own is not None and has_indices(own) and not self._epochs.is_over(own) and not Stream(own, self.receive).is_over
+
+
+class _Holder:
+    """Refers to an object that nobody else refers to."""
+
+    def __init__(self) -> None:
+        self._own = _Thing()
+
+
+class _Thing:
+    pass
+
+
+def _references(holder: Any) -> int:
+    return sys.getrefcount(holder._own)

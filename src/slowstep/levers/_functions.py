@@ -1,0 +1,62 @@
+"""The levers that change what calls of one function do, here and in loader workers: `stub` and `swap`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any
+
+from slowstep.levers._answers import Answer, LastResult, OtherFunction
+from slowstep.levers._intercept import Function, intercept, is_running
+from slowstep.levers._targets import find_functions, is_in_a_graph
+from slowstep.record.hook import Undo, all_of
+from slowstep.record.lever import NotApplicable, Spec
+
+# What only the training itself may leave out: without it there are no more steps.
+_NEEDED = ("torch.optim", "torch.autograd")
+
+
+class Redirected:
+    """The functions that a specification names, and what answers their calls while `switch` has put it in place."""
+
+    def __init__(self, functions: list[Function], answer: Answer) -> None:
+        self.answer = answer
+        self._functions = functions
+        self._undos: list[Undo] = []
+
+    def switch(self, *, watching: bool, on: bool) -> None:
+        """Watch the calls, answer them, or (neither) leave the functions as they were."""
+        if not (watching or on):
+            all_of(self._undos)()
+        elif not self._undos:
+            for function in self._functions:
+                self._undos.append(intercept(function, self.answer.handle))
+        self.answer.is_on = on
+
+
+def redirected(spec: Spec, needed: Callable[[], Any] = tuple) -> Redirected:
+    """What `stub=MODULE:FUNCTION` or `swap=MODULE:F=MODULE:G` asks for. Raises ValueError for a text of another form, NotApplicable
+    where the functions are not there, or are of a kind whose calls cannot be replaced."""
+    first, equals, second = (spec.value or "").partition("=")
+    functions = find_functions(first)
+    for function in functions:
+        _check(function, first)
+    if spec.name == "stub":
+        if equals:
+            raise ValueError(f"stub takes one MODULE:FUNCTION, not {spec.value!r}")
+        return Redirected(functions, LastResult(spec.every, needed))
+    other = find_functions(second)[0]
+    if other in functions:
+        raise ValueError(f"{spec.value!r} names one function twice")
+    return Redirected(functions, OtherFunction(other if isinstance(other, FunctionType) else other.original))
+
+
+def _check(function: Function, text: str) -> None:
+    if is_in_a_graph(function):
+        raise NotApplicable(f"{text} is part of a graph that torch.compile has made")
+    if not isinstance(function, FunctionType):
+        return
+    if (function.__module__ or "").startswith(_NEEDED):
+        raise NotApplicable(f"the training does not go on without {text}")
+    if is_running(function):
+        raise NotApplicable(f"a step of the training ends inside {text}: name a function that it calls")

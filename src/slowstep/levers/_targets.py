@@ -1,0 +1,146 @@
+"""Finds the functions that `MODULE:FUNCTION` names, in what the script has imported."""
+
+from __future__ import annotations
+
+import gc
+import inspect
+import os
+import sys
+from collections.abc import Iterator
+from types import FunctionType, ModuleType
+from typing import Any, Final
+
+from slowstep.levers._compiled import is_compiled
+from slowstep.levers._holders import Holders
+from slowstep.levers._intercept import Function
+from slowstep.record.lever import NotApplicable
+from slowstep.record.tracebacks import PACKAGE
+
+_MAIN: Final = ("__main__", "__mp_main__")
+# Functions that are not Python's, by the name of their type: torch and numpy bring some of their own.
+_BUILT_IN: Final = frozenset(
+    {
+        *("builtin_function_or_method", "method_descriptor", "wrapper_descriptor", "cython_function_or_method", "nb_func"),
+        *("ufunc", "_ArrayFunctionDispatcher"),
+    }
+)
+_NOT_PLAIN: Final = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_COROUTINE
+_LOCAL: Final = ".<locals>."
+
+
+def find_functions(text: str) -> list[Function]:
+    """The functions that `MODULE:FUNCTION` or `MODULE:Class.method` names: one, or one per copy of the module where it was loaded twice.
+
+    Raises ValueError for a text of another form, NotApplicable where there is no such thing, and where its calls cannot be replaced.
+    """
+    name, colon, path = text.partition(":")
+    if not (name and colon and path) or path != path.strip():
+        raise ValueError(f"{text!r} is no MODULE:FUNCTION, such as train:plot or train:Net.forward")
+    modules = list(_modules(name))
+    if not modules:
+        raise NotApplicable(f"no module {name} has been imported by the training")
+    found = [function for module in modules for function in _in_module(module, path, text)]
+    if not found:
+        raise NotApplicable(f"{name} has no {path}")
+    return found
+
+
+def known_function(module: str, path: str) -> Function | None:
+    """The function of a library that is imported already; None where there is none, or another thing than a function that may be
+    replaced."""
+    try:
+        found = next(iter(_in_module(sys.modules[module], path, path)), None) if module in sys.modules else None
+    except NotApplicable:
+        return None
+    return None if found is None or is_in_a_graph(found) else found
+
+
+def is_in_a_graph(function: Function) -> bool:
+    """Whether torch.compile would have to compile anew if the function were replaced."""
+    return is_compiled(function.original if isinstance(function, Holders) else function)
+
+
+def _modules(name: str) -> Iterator[ModuleType]:
+    """The module of a name. A script's is `__main__` as well, which is called by its file's name here, or by the name given to `-m`."""
+    for main in _MAIN:
+        module = sys.modules.get(main)
+        if module is not None and name in (main, *_names(module)):
+            yield module
+    module = sys.modules.get(name)
+    if module is not None and name not in _MAIN:
+        yield module
+
+
+def _names(module: ModuleType) -> list[str]:
+    spec, file = getattr(module, "__spec__", None), getattr(module, "__file__", None)
+    names = [] if spec is None else [spec.name, spec.name.removesuffix(".__main__")]
+    return names if not file else [*names, os.path.splitext(os.path.basename(file))[0]]
+
+
+def _in_module(module: ModuleType, path: str, text: str) -> Iterator[Function]:
+    if _LOCAL in path:
+        yield from _local_functions(module, path)
+        return
+    owner: Any = module
+    *parents, attribute = path.split(".")
+    for parent in parents:
+        owner = _attribute(owner, parent)
+    if (held := _attribute(owner, attribute)) is not None:
+        yield _function(owner, attribute, held, text)
+
+
+def _local_functions(module: ModuleType, path: str) -> Iterator[Function]:
+    """Functions that were defined inside another one: nobody but the interpreter knows all that there are."""
+    for found in gc.get_objects():
+        if type(found) is FunctionType and found.__qualname__ == path and found.__globals__ is vars(module):
+            yield _plain(found, path)
+
+
+def _attribute(owner: Any, name: str) -> Any:
+    """An attribute as it is kept: a class's methods and properties are not bound by looking at them."""
+    return None if owner is None else inspect.getattr_static(owner, name, None)
+
+
+def _function(owner: Any, attribute: str, held: Any, text: str) -> Function:
+    unwrapped = _unwrapped(held)
+    if isinstance(unwrapped, FunctionType):
+        _plain(unwrapped, text)
+        if isinstance(owner, type) and attribute not in vars(owner):
+            # Another class's, which others inherit too.
+            return Holders(owner, attribute, unwrapped)
+        return unwrapped
+    if type(held).__name__ in _BUILT_IN:
+        try:
+            return Holders(owner, attribute, held)
+        except TypeError as error:
+            raise NotApplicable(f"{text} cannot be replaced: {error}") from None
+    raise NotApplicable(_what_it_is(held, text))
+
+
+def _unwrapped(held: Any) -> Any:
+    """The function inside a static method, a class method, a property, or a hook of ours: hooks record what levers do."""
+    if isinstance(held, property):
+        held = held.fget
+    held = getattr(held, "__func__", held)
+    while isinstance(held, FunctionType) and held.__code__.co_filename.startswith(PACKAGE) and hasattr(held, "__wrapped__"):
+        held = held.__wrapped__
+    return held
+
+
+def _plain(function: FunctionType, text: str) -> FunctionType:
+    made = inspect.unwrap(function)
+    flags = function.__code__.co_flags | (made.__code__.co_flags if isinstance(made, FunctionType) else 0)
+    if flags & _NOT_PLAIN:
+        raise NotApplicable(f"{text} is a generator or a coroutine: its work is done bit by bit, not when it is called")
+    return function
+
+
+def _what_it_is(held: Any, text: str) -> str:
+    if isinstance(held, type):
+        return f"{text} is a class: name a function or a method, such as {text}.__call__"
+    if isinstance(held, ModuleType):
+        return f"{text} is a module: name a function of it"
+    if hasattr(held, "cache_info"):
+        return f"{text} keeps what it returns: a call costs nothing once it is kept"
+    kind = f"{type(held).__module__}:{type(held).__qualname__}"
+    return f"{text} is an object of {kind}: name a function, such as {kind}.__call__"

@@ -1,0 +1,96 @@
+"""What built-in functions take in the making of samples: reading, waiting for a connection, sleeping, decoding."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import CodeType
+from typing import Any, Final
+
+from slowstep.record.call_times import others_profile
+
+# The first kind with a part of its list in the function's name has it: as in `method 'recv_into' of '_socket.socket' objects`.
+_KINDS: Final = (
+    ("memory", ("BytesIO", "StringIO")),
+    ("sleep", ("time.sleep",)),
+    ("network", ("_socket", "_ssl.", "select.")),
+    (
+        "file",
+        ("'_io.", "io.open", *(f"posix.{name}" for name in ("open", "read", "pread", "stat", "fstat", "lseek", "listdir", "scandir"))),
+    ),
+    ("decode", ("decode", "decompress", "imread", "pickle.load", "scanner", "frombytes")),
+)
+KINDS: Final = ("network", "file", "sleep", "decode")
+MOST_NAMES: Final = 4
+_METHOD: Final = re.compile(r"<method '(.+)' of '(.+)' objects>")
+
+
+def kind_of(function: str) -> str | None:
+    """What a built-in function does, by the name that the profiler gives it; None where that tells nothing."""
+    found = next((kind for kind, parts in _KINDS if any(part in function for part in parts)), None)
+    return found if found in KINDS else None
+
+
+def short_name(function: str) -> str:
+    """`ImagingDecoder.decode` for `<method 'decode' of 'ImagingDecoder' objects>`, `time.sleep` for `<built-in method time.sleep>`."""
+    match = _METHOD.fullmatch(function)
+    return f"{match[2]}.{match[1]}" if match else function.partition(" at 0x")[0].strip("<>").removeprefix("built-in method ")
+
+
+class Segments:
+    """Times built-in functions by the part of the work in which they are called: each part has its own profiler, one runs at a time."""
+
+    def __init__(self) -> None:
+        self._profilers: dict[Any, Any] = {}
+        self._inside: list[Any] = []
+        self.samples = 0
+        self.reason: str | None = None
+
+    @contextmanager
+    def inside(self, part: Any) -> Iterator[None]:
+        """Count what is called in the block to a part. Where that is impossible nothing is counted, and `reason` says why."""
+        self._switch([*self._inside, part])
+        try:
+            yield
+        finally:
+            self._switch(self._inside[:-1])
+
+    def _switch(self, to: list[Any]) -> None:
+        if self.reason is not None:
+            return
+        if self._inside:
+            self._profilers[self._inside[-1]].disable()
+        elif others_profile():
+            self.reason = "another profiler is on"
+            return
+        self._inside = to
+        try:
+            if to:
+                self._profiler(to[-1]).enable()
+        except Exception as error:  # noqa: BLE001 - another tool has the interpreter's hooks: each version says so by another exception
+            self.reason = f"{type(error).__name__}: {error}"
+
+    def _profiler(self, part: Any) -> Any:
+        if part not in self._profilers:
+            from _lsprof import Profiler
+
+            self._profilers[part] = Profiler(builtins=True)
+        return self._profilers[part]
+
+    def counted(self) -> dict[Any, dict[str, Any]]:
+        """For each part the ns of each of KINDS, and `names`: the functions that took most of them."""
+        return {part: _kinds(profiler.getstats()) for part, profiler in self._profilers.items()}
+
+
+def _kinds(entries: list[Any]) -> dict[str, Any]:
+    times: dict[str, Any] = dict.fromkeys(KINDS, 0)
+    names: list[tuple[int, str, str]] = []
+    for entry in entries:
+        # Of a function written in C the time of what it calls is that of others.
+        kind = None if isinstance(entry.code, CodeType) else kind_of(entry.code)
+        if kind is not None:
+            times[kind] += int(entry.inlinetime * 1e9)
+            names.append((int(entry.inlinetime * 1e9), kind, short_name(entry.code)))
+    names.sort(reverse=True)
+    return times | {"names": [[kind, name, ns] for ns, kind, name in names[:MOST_NAMES]]}

@@ -1,0 +1,143 @@
+"""Measures the script's own training loader alone: as it is, by its parts, and with other numbers of workers.
+
+What is found goes into `task` notes: `loader` (what it is), `begins` (what is done next, and for how long), `drain` (one reading of the
+loader, see _drain.Drained), `parts` (see _parts.Parts).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import asdict
+from typing import Any, Final
+
+from slowstep.levers._rebuilt import loader_of
+from slowstep.levers._stream import ready_in
+from slowstep.levers._tasks._again import is_stream
+from slowstep.levers._tasks._drain import Drain, Drained
+from slowstep.levers._tasks._parts import time_parts
+from slowstep.levers._tasks._refused import why_not
+from slowstep.record.facts import cores_allowed, cpu_quota
+from slowstep.record.lever import NotApplicable
+from slowstep.record.loaders import describe_iterator
+from slowstep.record.recorder import now
+from slowstep.record.training import Training
+
+NAME: Final = "bench_data"
+# Of the time for all: the loader as it is, its parts, and the rest for other numbers of workers.
+_OWN_SHARE, _PARTS_SHARE = 0.2, 0.25
+# A doubling of the workers that adds less is not worth it, and after two of them no more is tried.
+LEAST_ADDED: Final = 0.05
+MOST_DOUBLINGS_IN_VAIN: Final = 2
+# The training's own workers fill their queue first, for at most so long.
+_QUIET_NS: Final = 5_000_000_000
+_LOOK_S: Final = 0.02
+
+
+def run(training: Training, arguments: dict[str, Any]) -> None:
+    """Measure, for about `seconds`. `parts` and `sweep`: whether the parts are timed, and other numbers of workers tried."""
+    try:
+        loader = loader_of(training)
+    except NotApplicable as error:
+        _note(training, "loader", reason=str(error))
+        return
+    cores = _cores()
+    _note(training, "loader", stream=is_stream(loader), cores=cores, reason=None, **_describe(loader))
+    _let_workers_rest(training.iterator)
+    _Bench(training, loader, cores, float(arguments["seconds"])).run(parts=bool(arguments["parts"]), sweep=bool(arguments["sweep"]))
+
+
+class _Bench:
+    def __init__(self, training: Training, loader: Any, cores: float | None, seconds: float) -> None:
+        self._training, self._loader, self._cores, self._seconds = training, loader, cores, seconds
+        self._own = int(loader.num_workers)
+        self._batch_bytes: int | None = None
+
+    def run(self, *, parts: bool, sweep: bool) -> None:
+        """The loader as it is comes first: its first pass shows whether its files were cached."""
+        own_s = self._seconds * _OWN_SHARE if parts or sweep else self._seconds
+        rate = self._drain(self._own, own_s, turn=0)
+        if parts:
+            seconds = self._seconds * _PARTS_SHARE
+            self._begin("its parts", seconds)
+            _note(self._training, "parts", **asdict(time_parts(self._loader, seconds=seconds, one_thread=self._own > 0)))
+        if sweep:
+            self._sweep(rate, self._seconds * (1 - _OWN_SHARE - parts * _PARTS_SHARE))
+
+    def _sweep(self, own_rate: float, seconds: float) -> None:
+        """All numbers of workers upwards, and back down: what drifts meanwhile is in all of them alike."""
+        counts = worker_counts(self._own, self._cores)
+        each_s = seconds / (2 * len(counts))
+        tried, rates = list[int](), {self._own: own_rate}
+        for workers in counts:
+            tried.append(workers)
+            rates[workers] = self._drain(workers, each_s, turn=1)
+            if _adds_no_more([rates[count] for count in tried if count]):
+                break
+        for workers in reversed(tried):
+            self._drain(workers, each_s, turn=2)
+
+    def _drain(self, workers: int, seconds: float, *, turn: int) -> float:
+        """One reading; returns its batches per second, 0 where there were none."""
+        self._begin(f"{workers} workers" if workers != 1 else "1 worker", seconds)
+        reason = None if workers == self._own else why_not(self._loader, workers, self._training.iterator, self._batch_bytes)
+        if reason is None:
+            drained = Drain(self._loader, workers, self._training.recorder.folder, seconds=seconds).run()
+        else:
+            drained = Drained(workers, reason=reason)
+        self._batch_bytes = self._batch_bytes or _batch_bytes(drained)
+        _note(self._training, "drain", turn=turn, **asdict(drained))
+        return _batches_per_s(drained)
+
+    def _begin(self, doing: str, seconds: float) -> None:
+        _note(self._training, "begins", doing=doing, seconds=seconds, at_ns=now())
+
+
+def worker_counts(own: int, cores: float | None) -> list[int]:
+    """0, 1, 2, 4 ... up to the first beyond the allowed cores, and the loader's own number."""
+    beyond = max(math.floor(cores or 1) + 1, 2)
+    counts = {0, own, *(2**power for power in range(math.ceil(math.log2(beyond)) + 1))}
+    return sorted(counts)
+
+
+def _adds_no_more(rates: list[float]) -> bool:
+    """Whether the last two of ever more workers each added less than LEAST_ADDED to the best before."""
+    in_vain = [rate < (1 + LEAST_ADDED) * max(rates[:number]) for number, rate in enumerate(rates) if number]
+    return len(in_vain) >= MOST_DOUBLINGS_IN_VAIN and all(in_vain[-MOST_DOUBLINGS_IN_VAIN:])
+
+
+def _batches_per_s(drained: Drained) -> float:
+    spent_ns = sum(row[0] for row in drained.rows)
+    return sum(row[1] for row in drained.rows) * 1e9 / spent_ns if spent_ns else 0.0
+
+
+def _batch_bytes(drained: Drained) -> int | None:
+    batches, size = sum(row[1] for row in drained.rows), sum(row[3] for row in drained.rows)
+    return size // batches if batches and size > 0 else None
+
+
+def _cores() -> float | None:
+    allowed, quota = cores_allowed(), cpu_quota()
+    return min((cores for cores in (allowed, quota) if cores is not None), default=None)
+
+
+def _describe(loader: Any) -> dict[str, Any]:
+    """The loader in the words of the recording, which knows iterators: its iterator may have ended."""
+    names = ("collate_fn", "dataset", "num_workers", "prefetch_factor", "persistent_workers", "pin_memory", "drop_last")
+    return describe_iterator(
+        {f"_{name}": getattr(loader, name, None) for name in names} | {"_dataset_kind": int(is_stream(loader))}, loader
+    )
+
+
+def _let_workers_rest(iterator: Any) -> None:
+    """Wait until the training's own workers have filled their queue: then they do nothing more."""
+    until_ns = now() + _QUIET_NS
+    while iterator is not None and now() < until_ns:
+        ready = ready_in(iterator)
+        if ready is None or ready >= len(iterator.__dict__.get("_task_info", ())):
+            return
+        time.sleep(_LOOK_S)
+
+
+def _note(training: Training, part: str, **fields: Any) -> None:
+    training.recorder.note({"kind": "task", "task": NAME, "part": part, **fields})

@@ -1,0 +1,148 @@
+"""Another batch size: its throughput in samples, and its peak of memory.
+
+What it changes:
+    A second loader, like the training's own but for the size of its batches, is started beside it; while the lever is on the training gets
+    that one's batches.
+What it answers:
+    Samples per second, and the peak of memory, at this batch size. The learning rate stays as it is, and nothing is said about the loss.
+    An epoch keeps its number of steps, so that no script is asked for more or fewer of them than it expects: what is done once an
+    epoch is done once in more (or fewer) samples than it would be.
+When it has no meaning:
+    Where the loader has a batch sampler of the user's own or makes no batches, where code was compiled for its shapes, where a call in
+    the script makes a shape with the batch size in it and no batch of another size was ever trained on, and where the loader
+    cannot be built a second time (see workers). Where about as much memory as there is would be needed the lever is not switched on: the
+    estimate is then what is known of that size. What a script raises because of a batch of another size ends the script.
+How it is undone:
+    As workers.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Mapping
+from typing import Any, Final
+
+from slowstep.levers._baked import find_baked
+from slowstep.levers._count import count_of
+from slowstep.levers._peak import Peak
+from slowstep.levers._rebuilt import Rebuilt, loader_of
+from slowstep.levers._room import MIB
+from slowstep.record.batches import samples_in
+from slowstep.record.compiled import has_compiled
+from slowstep.record.lever import DEMAND, NUMERICS, ORDER, Change, Lever, NotApplicable, Spec
+from slowstep.record.training import Training
+
+# Of the memory that is free, so much is used at most: estimates are no measurements.
+MOST_MEMORY: Final = 0.9
+# Steps of the training as it is over which its peak of memory is taken.
+PEAK_STEPS: Final = 8
+
+
+class OtherSize(Rebuilt):
+    """A second loader with batches of another size."""
+
+    def __init__(self, training: Training, size: int, own_size: int, **changed: Any) -> None:
+        self._peak, self._looks = Peak(), 0
+        self._own_peak_bytes: int | None = None
+        self._peak_bytes: int | None = None
+        self._size, self._own_size, self._own_samples = size, own_size, set[int]()
+        super().__init__(training, growth=size / own_size, **changed)
+
+    def saw(self, own: Any, batch: Any, *, is_last: bool) -> None:
+        """Whether batches say how many samples they hold."""
+        if not is_last:
+            self._own_samples.add(samples_in(batch))
+
+    def ready(self) -> bool:
+        """Whether the peak of a few steps as they are is known. Raises NotApplicable where this size would need too much memory."""
+        if self._own_peak_bytes is None:
+            self._look()
+            return False
+        return super().ready()
+
+    def _look(self) -> None:
+        if self._looks == 0:
+            self._peak.begin()
+        self._looks += 1
+        if self._looks > PEAK_STEPS:
+            if self._own_samples != {self._own_size}:
+                raise NotApplicable("its batches do not say how many samples they hold")
+            self._own_peak_bytes = self._peak.read() or 0
+            self._check_memory(self._own_peak_bytes)
+
+    def _check_memory(self, peak_bytes: int) -> None:
+        free, base = self._peak.free_bytes(), self._peak.base_bytes
+        if free is None or base is None:
+            return
+        wanted = (peak_bytes - base) * (self._growth if self._peak.of == "device" else self._growth - 1)
+        if wanted > MOST_MEMORY * free:
+            raise NotApplicable(
+                f"steps of {self._size} samples would need about {wanted / MIB:.0f} MiB more than lies between two steps,"
+                f" and {free / MIB:.0f} MiB are free: out of memory is to be expected"
+            )
+
+    def try_batch(self, batch: Any) -> None:
+        """Raises NotApplicable where the batch is not of the size asked for."""
+        if samples_in(batch) != self._size:
+            raise NotApplicable(f"a batch of {samples_in(batch)} samples came where {self._size} were asked for")
+
+    def on(self) -> None:
+        """Give its batches, and begin a peak of their own."""
+        super().on()
+        self._peak.begin()
+
+    def off(self) -> None:
+        """Have the loader's own come again."""
+        if self.feed.is_giving(self):
+            self._peak_bytes = max(self._peak_bytes or 0, self._peak.read() or 0)
+        super().off()
+
+    def facts(self) -> Mapping[str, Any]:
+        """The sizes, and the peak of memory at each (bytes; of the device or of this process, without its workers)."""
+        sizes = {"batch_size": self._size, "own_batch_size": self._own_size}
+        return {
+            **super().facts(),
+            **sizes,
+            "peak_bytes": self._peak_bytes,
+            "own_peak_bytes": self._own_peak_bytes,
+            "peak_of": self._peak.of,
+        }
+
+
+def prepare(training: Training, spec: Spec) -> Change:
+    """A loader with batches of N. Raises NotApplicable with the reason, and ValueError for an N under 1."""
+    size, loader = count_of(spec, least=1), loader_of(training)
+    own = loader.batch_sampler
+    if own is None:
+        raise NotApplicable("the loader makes no batches: its data set does")
+    plain = sys.modules["torch.utils.data.sampler"].BatchSampler
+    if type(own) is not plain:
+        raise NotApplicable(f"a batch sampler of the script's own, {type(own).__name__}, decides what is in a batch")
+    if own.batch_size == size:
+        raise NotApplicable(f"batches hold {size} samples already")
+    if loader._dataset_kind == 0 and len(own.sampler) < size:
+        raise NotApplicable(f"the data set has {len(own.sampler)} samples only")
+    if has_compiled() or _has_graphs():
+        raise NotApplicable("code was compiled for the shapes that it gets, and would be compiled anew")
+    place = None if loader._dataset_kind == 0 and _has_met_other_sizes(training, own) else find_baked(own.batch_size)
+    if place is not None:
+        raise NotApplicable(f"{place} makes a shape with the batch size in it")
+    changed = {"batch_sampler": plain(own.sampler, size, own.drop_last)}
+    if loader.batch_size is not None:
+        changed["batch_size"] = size
+    return OtherSize(training, size, own.batch_size, **changed)
+
+
+def _has_graphs() -> bool:
+    """Whether a graph of an accelerator was captured, which holds its shapes."""
+    torch: Any = sys.modules["torch"]
+    return torch.cuda.is_available() and any(isinstance(thing, torch.cuda.CUDAGraph) for thing in gc.get_objects())
+
+
+def _has_met_other_sizes(training: Training, batches: Any) -> bool:
+    """Whether an epoch has ended with a smaller batch, and the training went on."""
+    return training.starts > 1 and not batches.drop_last and len(batches.sampler) % batches.batch_size != 0
+
+
+LEVER = Lever(name="batch-size", takes="N", changes=frozenset({NUMERICS, ORDER, DEMAND}), prepare=prepare)

@@ -1,0 +1,78 @@
+"""Data that is not in the page cache, as in a first epoch, or with more data than memory.
+
+What it changes:
+    A second loader, like the training's own, is started beside it. In its workers each file of up to 64 MiB leaves the page cache
+    (`posix_fadvise`) as it is opened for reading. While the lever is on the training gets that one's batches.
+What it answers:
+    What the training would lose if its data had to be read from storage. Its gain is below 1: that of a warm cache, from the other side.
+    The bytes that came from storage per batch are counted as it is and with the lever (`own_storage_bytes`, `storage_bytes`).
+When it has no meaning:
+    Where the data comes from storage as it is, or from no file; where files are larger, stay open, are mapped into memory, opened by
+    libraries that Python does not see, or lie on a file system in memory: this is tried, and the kernel's counters decide. Without
+    workers: in the training's own process the watch for opened files could never be taken away. Where the loader cannot be built a
+    second time (see workers).
+How it is undone:
+    As workers: what watches ends with them. Files that were dropped were read into the cache again by whoever opened them.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Final
+
+from slowstep.levers._cache import OtherCache
+from slowstep.levers._cold_files import ColdStart
+from slowstep.levers._disk_reads import Reads
+from slowstep.levers._rebuilt import loader_of
+from slowstep.record.lever import ORDER, Change, Lever, NotApplicable, Spec
+from slowstep.record.training import Training
+
+# Of the bytes that are read, so many must come from storage for files to be cold.
+COLD_SHARE: Final = 0.5
+# Batches of the second loader by which it is seen whether files can be dropped.
+TRIED: Final = 8
+
+
+class ColdLoader(OtherCache):
+    """The second loader: it has proved itself when what it reads comes from storage."""
+
+    def __init__(self, training: Training, **changed: Any) -> None:
+        self._tries = 0
+        self._since: Reads | None = None
+        super().__init__(training, **changed)
+
+    def check_own(self, called: float, storage: float) -> None:
+        """Raises NotApplicable where most is read from storage as it is."""
+        if storage > COLD_SHARE * called:
+            raise NotApplicable("most of what the loader reads comes from storage as it is")
+
+    def has_proved(self) -> bool:
+        """Whether a few batches came from storage. Raises NotApplicable where they did not."""
+        stream = self.stream
+        if stream is None or self._tries > TRIED:
+            return stream is not None
+        if self._since is None:
+            self._since = self.reads()
+        while self._tries <= TRIED and stream.ready:
+            stream.take()
+            self._tries += 1
+        reads = self.reads()
+        if self._tries <= TRIED or reads is None or self._since is None:
+            return False
+        read = reads.since(self._since)
+        if read.storage_bytes <= COLD_SHARE * max(read.called_bytes, 1):
+            raise NotApplicable("its files stay in the page cache: large, held open, mapped, opened out of Python's sight, or none at all")
+        return True
+
+
+def prepare(training: Training, spec: Spec) -> Change:
+    """A loader whose workers drop files before they read them. Raises NotApplicable with the reason."""
+    loader = loader_of(training)
+    if not hasattr(os, "posix_fadvise"):
+        raise NotApplicable("this system takes no advice about its page cache")
+    if loader.num_workers == 0:
+        raise NotApplicable("the training's own process reads the files, where the watch for opened ones could never be taken away")
+    return ColdLoader(training, worker_init_fn=ColdStart(loader.worker_init_fn))
+
+
+LEVER = Lever(name="cold-cache", changes=frozenset({ORDER}), prepare=prepare)

@@ -1,0 +1,27 @@
+"""One batch again and again instead of the loader's: the least that input can cost, with its data in the caches.
+
+What it changes:
+    While it is on, the training gets the same real batch at every request. The loader's workers fill their queue and rest.
+What it answers:
+    What the training takes by itself. Beside mock-loader it shows what different data costs: batches of different sizes, and memory that is
+    not in the processor's caches.
+When it has no meaning:
+    Where no torch DataLoader feeds the training, another thread reads it, or its iterators are not torch's own. Where batches differ in
+    size one batch stands for none of the others: compare with mock-loader.
+How it is undone:
+    As mock-loader: what gathered is thrown away, the loader's batches are given out again, and the copy is let go.
+"""
+
+from __future__ import annotations
+
+from slowstep.levers._ring import Ring
+from slowstep.record.lever import ORDER, Change, Lever, Spec
+from slowstep.record.training import Training
+
+
+def prepare(training: Training, spec: Spec) -> Change:
+    """A ring of one batch. Raises NotApplicable where no torch DataLoader feeds the training."""
+    return Ring(training, 1)
+
+
+LEVER = Lever(name="constant-batch", changes=frozenset({ORDER}), prepare=prepare)

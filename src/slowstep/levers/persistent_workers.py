@@ -1,0 +1,34 @@
+"""Workers that stay from one epoch to the next, instead of being started anew.
+
+What it changes:
+    A second loader, like the training's own but with persistent_workers=True, is started beside it; while the lever is on the training gets
+    that one's batches, and a change of epoch leaves its workers alive. With the lever off the loader's own are started anew, as ever.
+What it answers:
+    What the starting of workers at each change of epoch costs. Only blocks with changes of epoch in them can show it (`epoch_changes`).
+When it has no meaning:
+    Without workers, where they are persistent already, where no change of epoch was seen before the experiment, and where the loader cannot
+    be built a second time (see workers).
+How it is undone:
+    As workers.
+"""
+
+from __future__ import annotations
+
+from slowstep.levers._rebuilt import Rebuilt, loader_of
+from slowstep.record.lever import ORDER, Change, Lever, NotApplicable, Spec
+from slowstep.record.training import Training
+
+
+def prepare(training: Training, spec: Spec) -> Change:
+    """A loader with persistent workers. Raises NotApplicable with the reason."""
+    loader = loader_of(training)
+    if loader.num_workers == 0:
+        raise NotApplicable("the loader has no workers")
+    if loader.persistent_workers:
+        raise NotApplicable("the workers are persistent already")
+    if training.starts < 2:
+        raise NotApplicable("no change of epoch was seen, and workers are started at those only")
+    return Rebuilt(training, persistent_workers=True)
+
+
+LEVER = Lever(name="persistent-workers", changes=frozenset({ORDER}), prepare=prepare)

@@ -1,0 +1,32 @@
+"""Another number of batches that each worker makes ahead.
+
+What it changes:
+    A second loader, like the training's own but for its prefetch_factor, is started beside it; while the lever is on the training gets that
+    one's batches.
+What it answers:
+    Whether batches that take longer than usual now and then are better hidden. It cannot help where workers are too slow on average.
+When it has no meaning:
+    Without workers, where the factor is that already, and where the loader cannot be built a second time (see workers).
+How it is undone:
+    As workers.
+"""
+
+from __future__ import annotations
+
+from slowstep.levers._count import count_of
+from slowstep.levers._rebuilt import Rebuilt, loader_of
+from slowstep.record.lever import ORDER, Change, Lever, NotApplicable, Spec
+from slowstep.record.training import Training
+
+
+def prepare(training: Training, spec: Spec) -> Change:
+    """A loader with prefetch_factor=N. Raises NotApplicable with the reason, and ValueError for an N under 1."""
+    factor, loader = count_of(spec, least=1), loader_of(training)
+    if loader.num_workers == 0:
+        raise NotApplicable("the loader has no workers")
+    if loader.prefetch_factor == factor:
+        raise NotApplicable(f"each worker makes {factor} batches ahead already")
+    return Rebuilt(training, prefetch_factor=factor)
+
+
+LEVER = Lever(name="prefetch", takes="N", changes=frozenset({ORDER}), prepare=prepare)

@@ -1,0 +1,30 @@
+"""A function that does nothing: each call gets at once what the function returned before. Any function or method of script or library.
+
+What it changes:
+    MODULE:FUNCTION or MODULE:Class.method, in what the script has imported; the script itself goes by `__main__` or by its file's name. All
+    who hold the function are reached: modules that imported it by name, lists of transforms, and the loader's workers, at their next batch.
+    With `:every=k` one call in k is made. Where results have a size, one is kept for each shape of the arguments.
+What it answers:
+    What the training would gain if this function cost nothing: a callback, a metric, a transform, a plot of the script's own.
+When it has no meaning:
+    For what the training cannot go on without: a function inside which gradients are made, the model is updated, or input is asked for,
+    and one whose result carries gradients. For generators, coroutines, classes, results that can be used only once, and results that the
+    script changes afterwards. A change that is made inside an object of the script's own cannot be seen. Functions of processes that the
+    script starts itself, and code that is compiled already, are not reached: the effect is 0 then.
+How it is undone:
+    The function is the same object all the time, and gets its own code back. Batches that workers made meanwhile are thrown away.
+"""
+
+from __future__ import annotations
+
+from slowstep.levers._function_change import FunctionChange
+from slowstep.record.lever import Change, Lever, Spec
+from slowstep.record.training import Training
+
+
+def prepare(training: Training, spec: Spec) -> Change:
+    """Watch the function, to keep what it returns. Raises NotApplicable for one that cannot be left out, ValueError for an unclear name."""
+    return FunctionChange(training, spec)
+
+
+LEVER = Lever(name="stub", takes="MODULE:FUNCTION", every=True, prepare=prepare)

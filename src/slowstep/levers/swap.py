@@ -1,0 +1,27 @@
+"""Two formulations compared: calls of one function go to another one, which takes the same and returns the like.
+
+What it changes:
+    swap=MODULE:F=MODULE:G: while it is on, whoever calls F gets what G makes of the same arguments. Both are in what the script has
+    imported; F is reached wherever it is held, and in the loader's workers, at their next batch. Inside G, F is itself: G may call it.
+What it answers:
+    Whether the training is faster with G in F's place.
+When it has no meaning:
+    Where G does not take what F is called with, or raises where F does not: F's result is given then, and the arm is given up. Whether
+    both return the same is not looked at: the losses are compared instead. For generators, coroutines and classes.
+How it is undone:
+    F is the same object all the time, and gets its own code back. Batches that workers made meanwhile are thrown away.
+"""
+
+from __future__ import annotations
+
+from slowstep.levers._function_change import FunctionChange
+from slowstep.record.lever import NUMERICS, Change, Lever, Spec
+from slowstep.record.training import Training
+
+
+def prepare(training: Training, spec: Spec) -> Change:
+    """Watch F, to see what it is called with. Raises NotApplicable where G cannot stand in for it, ValueError for unclear names."""
+    return FunctionChange(training, spec)
+
+
+LEVER = Lever(name="swap", takes="MODULE:F=MODULE:G", changes=frozenset({NUMERICS}), prepare=prepare)

@@ -1,0 +1,32 @@
+"""Another number of loader workers, from none on.
+
+What it changes:
+    A second loader, like the training's own but for the number of its workers, is started beside it; while the lever is on the training
+    gets that one's batches. Each loader's workers rest while the other is asked.
+What it answers:
+    Whether more (or fewer) workers make the training faster on this machine, and how much.
+When it has no meaning:
+    Where the loader has that many workers already, makes iterators of its own, reads its sampler as one iterator, or its workers cannot be
+    started a second time (a data set that cannot be pickled) or find no room for their batches in memory. The processes of both
+    loaders take memory at the same time. Data comes in another order: nothing is said about the loss.
+How it is undone:
+    The own loader's batches are given out again, after those that gathered were thrown away; in the end the second loader's workers end.
+"""
+
+from __future__ import annotations
+
+from slowstep.levers._count import count_of
+from slowstep.levers._rebuilt import Rebuilt, loader_of
+from slowstep.record.lever import DEMAND, ORDER, Change, Lever, NotApplicable, Spec
+from slowstep.record.training import Training
+
+
+def prepare(training: Training, spec: Spec) -> Change:
+    """A loader with N workers. Raises NotApplicable with the reason, and ValueError for an N that is no whole number."""
+    workers = count_of(spec, least=0)
+    if loader_of(training).num_workers == workers:
+        raise NotApplicable(f"the loader has {workers} worker{'' if workers == 1 else 's'} already")
+    return Rebuilt(training, num_workers=workers)
+
+
+LEVER = Lever(name="workers", takes="N", changes=frozenset({ORDER, DEMAND}), prepare=prepare)

@@ -1,0 +1,181 @@
+"""The report of `slowstep bench` as plain data: `slowstep/bench/1`. null is unknown, never zero; every figure has its 95 % interval."""
+
+from __future__ import annotations
+
+import json
+from importlib import resources
+from typing import Any, Final, Literal, TypedDict, cast
+
+SCHEMA: Final = "slowstep/bench/1"
+
+
+class FigureRow(TypedDict):
+    """A value and the ends of its interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+class RunRow(TypedDict):
+    """What was run, where, and how it ended: `reason` says why something is missing."""
+
+    name: str
+    command: list[str]
+    started: str
+    duration_s: float
+    sandbox: str
+    claims: str
+    warnings: list[str]
+    updates: int
+    cores: float | None
+    ended_by: str
+    reason: str | None
+
+
+class LoaderRow(TypedDict):
+    """The script's own loader alone. `page_cache`: how the first pass found it; `from_storage`: the share of its bytes from storage."""
+
+    workers: int
+    prefetch_factor: int | None
+    batch_size: int | None
+    dataset: str
+    dataset_length: int | None
+    stream: bool
+    samples_per_s: FigureRow | None
+    batches_per_s: FigureRow | None
+    mb_per_s: FigureRow | None
+    batches: int
+    start_s: float | None
+    page_cache: Literal["warm", "cold", "mixed", "unknown"]
+    from_storage: float | None
+    reason: str | None
+
+
+class StageRow(TypedDict):
+    """A part of making one sample; its share is that of the sum of all parts."""
+
+    kind: Literal["read", "decode", "own", "transform", "collate", "transport"]
+    name: str
+    ms_per_sample: float
+    interval: FigureRow | None
+    share: float
+    left_out_ms: float | None
+    note: str | None
+
+
+class PointRow(TypedDict):
+    """The loader with a number of workers."""
+
+    workers: int
+    samples_per_s: FigureRow | None
+    batches_per_s: FigureRow | None
+    batches: int
+    reason: str | None
+
+
+class SweepRow(TypedDict):
+    """The curve, and the fewest workers with which the loader is nearly as fast as with any number."""
+
+    points: list[PointRow]
+    bend: int | None
+
+
+class EvidenceRow(TypedDict):
+    """A value, the threshold that it is held against, and where that comes from."""
+
+    name: str
+    value: float | str | None
+    unit: str
+    threshold: float | None
+    source: str | None
+
+
+class BoundRow(TypedDict):
+    """What the loader is bound by."""
+
+    kind: Literal["cpu", "storage", "network", "blocked", "transport", "undetermined"]
+    sentence: str
+    evidence: list[EvidenceRow]
+
+
+class ComputeRow(TypedDict):
+    """The training on cached batches, and as it is, in interleaved blocks of one process."""
+
+    samples_per_s: FigureRow | None
+    as_is_samples_per_s: FigureRow | None
+    steps: int
+    cpu_ms_per_sample: float | None
+    reason: str | None
+
+
+class WholeRow(TypedDict):
+    """Both halves put together, and held against the training as it is."""
+
+    how: Literal["max", "sum"]
+    binds: Literal["loader", "compute", "both"]
+    cores_bound: bool
+    predicted: FigureRow
+    real: FigureRow | None
+    log_error: float | None
+    agrees: bool | None
+    sentence: str
+
+
+class NextRow(TypedDict):
+    """The next useful command, and why it is."""
+
+    command: str
+    why: str
+
+
+class BenchReport(TypedDict):
+    """The whole document. `stages`, `sweep` and `bound` are those of `bench data`; null where nothing could be measured."""
+
+    schema: str
+    bench: Literal["data", "compute"]
+    run: RunRow
+    loader: LoaderRow | None
+    stages: list[StageRow]
+    stages_reason: str | None
+    sweep: SweepRow | None
+    bound: BoundRow | None
+    compute: ComputeRow | None
+    whole: WholeRow | None
+    notes: list[str]
+    next: NextRow
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of the document, as shipped in the package."""
+    text = resources.files("slowstep.report").joinpath("bench.schema.json").read_text(encoding="utf-8")
+    return cast("dict[str, Any]", json.loads(text))
+
+
+def faults(report: dict[str, Any] | BenchReport) -> list[str]:
+    """What of a report breaks its schema or, where that holds, its accounts; needs the package jsonschema."""
+    import jsonschema
+
+    validator = jsonschema.Draft202012Validator(json_schema())
+    return [f"{error.json_path}: {error.message}" for error in validator.iter_errors(report)] or _unbalanced(report)
+
+
+def _unbalanced(report: dict[str, Any] | BenchReport) -> list[str]:
+    found = []
+    shares = sum(row["share"] for row in report["stages"])
+    if report["stages"] and abs(shares - 1) > 1e-6:
+        found.append(f"the shares of the stages sum to {shares:.6f}, not 1")
+    for path, figure in _figures(report, "$"):
+        if not figure["low"] <= figure["value"] <= figure["high"]:
+            found.append(f"{path}: {figure['value']} lies outside of its interval")
+    return found
+
+
+def _figures(node: Any, path: str) -> list[tuple[str, FigureRow]]:
+    if isinstance(node, dict):
+        if node.keys() == FigureRow.__annotations__.keys():
+            return [(path, cast("FigureRow", node))]
+        return [found for key, value in node.items() for found in _figures(value, f"{path}.{key}")]
+    if isinstance(node, list):
+        return [found for number, value in enumerate(node) for found in _figures(value, f"{path}[{number}]")]
+    return []

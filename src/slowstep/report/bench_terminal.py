@@ -1,0 +1,184 @@
+"""The report of `slowstep bench` on one screen: the halves, what the loader does with its time, its curve, the whole, the next command."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, TextIO, cast
+
+from slowstep.report.canvas import ASCII, UNICODE, Canvas, printable
+from slowstep.report.streams import takes_color, takes_unicode, width_of
+from slowstep.units import UNKNOWN, format_duration, format_number, format_share
+
+if TYPE_CHECKING:
+    from slowstep.report.bench_document import BenchReport, FigureRow, LoaderRow, PointRow, StageRow
+
+_NARROWEST: Final = 40
+# From this width on the parts have bars, and a column of what leaving them out saves.
+_WITH_BARS: Final = 64
+_WIDEST: Final = 120
+_LABEL_CELLS: Final = 15
+_NAME_CELLS: Final = 26
+_MS_CELLS: Final = 11
+_SHARE_CELLS: Final = 7
+_WORKER_CELLS: Final = 9
+_RATE_CELLS: Final = 26
+# Rows of the table of stages; the smaller ones are said in one.
+_STAGES_SHOWN: Final = 9
+_WORDS: Final = {
+    "cpu": "CPU-BOUND",
+    "storage": "DISK-BOUND",
+    "network": "NETWORK-BOUND",
+    "blocked": "BLOCKED",
+    "transport": "TRANSPORT-BOUND",
+    "undetermined": "UNDETERMINED",
+}
+
+
+def render(report: Mapping[str, Any], *, width: int, color: bool, unicode: bool = True) -> str:
+    """The report as text, `width` cells wide (40 to 120), with ANSI colours or none, in plain ASCII where `unicode` is False."""
+    glyphs = UNICODE if unicode else ASCII
+    canvas = Canvas(width=min(max(width, _NARROWEST), _WIDEST), glyphs=glyphs)
+    document = cast("BenchReport", printable(dict(report), glyphs))
+    _draw_header(canvas, document)
+    _draw_stages(canvas, document)
+    _draw_sweep(canvas, document)
+    _draw_bound(canvas, document)
+    _draw_whole(canvas, document)
+    return canvas.text(color=color)
+
+
+def show(report: Mapping[str, Any], stream: TextIO) -> None:
+    """Print the report to a stream as it can take it."""
+    stream.write(render(report, width=width_of(stream), color=takes_color(stream), unicode=takes_unicode(stream)))
+    stream.flush()
+
+
+def _draw_header(canvas: Canvas, report: BenchReport) -> None:
+    run, loader = report["run"], report["loader"]
+    what = "its loader alone" if report["bench"] == "data" else "its training on cached batches"
+    canvas.prose(f"{what}, in {format_duration(run['duration_s'] * 1e9)}", label=f"{run['name']}:", hang=2)
+    if loader is not None:
+        canvas.prose(canvas.glyphs.separator.join(_loader_facts(loader)), hang=2)
+    if run["reason"] is not None:
+        canvas.prose(run["reason"], label="Partial:", label_style="yellow", hang=2)
+    for note in report["notes"]:
+        canvas.prose(note, label="Note:", label_style="yellow", hang=2)
+
+
+def _loader_facts(loader: LoaderRow) -> list[str]:
+    workers = "no workers" if not loader["workers"] else _workers(loader["workers"])
+    size = loader["batch_size"]
+    length = loader["dataset_length"]
+    data = "a stream" if loader["stream"] else "samples not counted" if length is None else f"{length:,} samples"
+    facts = [f"{loader['dataset']} ({data})", f"batch size {UNKNOWN if size is None else size}", workers]
+    if loader["prefetch_factor"]:
+        facts.append(f"prefetch {loader['prefetch_factor']}")
+    if loader["start_s"] is not None:
+        facts.append(f"first batch after {format_duration(loader['start_s'] * 1e9)}")
+    share = "" if loader["from_storage"] is None else f" ({format_share(loader['from_storage'])} of its bytes came from storage)"
+    facts.append(f"page cache in the first pass: {loader['page_cache']}{share}")
+    return facts
+
+
+def _draw_stages(canvas: Canvas, report: BenchReport) -> None:
+    rows, reason = report["stages"], report["stages_reason"]
+    if rows:
+        canvas.blank()
+        heads = "share".rjust(_SHARE_CELLS) + "ms/sample".rjust(_MS_CELLS)
+        canvas.edges([("what a sample takes", "bold")], [(heads + "left out".rjust(_MS_CELLS) * (canvas.width >= _WITH_BARS), "dim")])
+    shown = sorted(rows, key=lambda row: -row["share"])[:_STAGES_SHOWN]
+    for row in [row for row in rows if row in shown]:
+        _draw_stage(canvas, row, max(each["share"] for each in rows))
+    if len(rows) > len(shown):
+        canvas.prose(f"{len(rows) - len(shown)} smaller in the JSON report", style="dim", indent=2)
+    if report["bench"] == "data" and reason is not None:
+        canvas.prose(reason, label="Not all parts:", label_style="yellow", hang=2)
+
+
+def _draw_stage(canvas: Canvas, row: StageRow, largest: float) -> None:
+    name = row["name"] if row["kind"] != "transform" else f"  {row['name']}"
+    share, ms = format_share(row["share"]).rjust(_SHARE_CELLS), format_number(row["ms_per_sample"]).rjust(_MS_CELLS)
+    if canvas.width >= _WITH_BARS:
+        left_out = "" if row["left_out_ms"] is None else format_number(max(row["left_out_ms"], 0.0))
+        room = canvas.width - _NAME_CELLS - _SHARE_CELLS - 2 * _MS_CELLS - 2
+        bar = (canvas.glyphs.bar * round(room * row["share"] / largest)).ljust(room)
+        canvas.line(canvas.cut(name, _NAME_CELLS).ljust(_NAME_CELLS), f" {bar} ", (share, "bold"), ms, left_out.rjust(_MS_CELLS))
+    else:
+        canvas.edges([(name, "")], [(share, "bold"), (ms, "")])
+    if row["note"] is not None and row["kind"] != "transport":
+        canvas.prose(row["note"], style="dim", indent=2)
+
+
+def _draw_sweep(canvas: Canvas, report: BenchReport) -> None:
+    sweep = report["sweep"]
+    if sweep is None:
+        return
+    canvas.blank()
+    is_known = any(point["samples_per_s"] is not None for point in sweep["points"])
+    unit = "samples/s" if is_known else "batches/s"
+    canvas.line(("workers".ljust(_WORKER_CELLS), "bold"), (unit, "bold"))
+    rates = [_rate(point) for point in sweep["points"]]
+    largest = max((rate["value"] for rate in rates if rate is not None), default=1.0)
+    for point, rate in zip(sweep["points"], rates, strict=True):
+        room = canvas.width - _WORKER_CELLS - _RATE_CELLS - 1
+        mark = "*" if report["loader"] is not None and point["workers"] == report["loader"]["workers"] else ""
+        text = canvas.cut(point["reason"] or UNKNOWN, room + _RATE_CELLS) if rate is None else _interval(rate)
+        bar = "" if rate is None else canvas.glyphs.bar * max(round(room * rate["value"] / largest), 1)
+        canvas.line(f"{point['workers']}{mark}".ljust(_WORKER_CELLS), text.ljust(_RATE_CELLS), " ", (bar, "cyan"))
+    canvas.prose(_bend(sweep["bend"], sweep["points"]), style="dim")
+
+
+def _rate(point: PointRow) -> FigureRow | None:
+    return point["samples_per_s"] or point["batches_per_s"]
+
+
+def _bend(bend: int | None, points: list[PointRow]) -> str:
+    if bend is None:
+        return "* as it is; too little was read for a curve"
+    known = [point["workers"] for point in points if _rate(point) is not None]
+    if bend == known[-1]:
+        return f"* as it is; with {_workers(bend)} the curve still rises"
+    return f"* as it is; the curve bends at {_workers(bend)}: more of them add under 5 %"
+
+
+def _draw_bound(canvas: Canvas, report: BenchReport) -> None:
+    bound = report["bound"]
+    if bound is None:
+        return
+    canvas.blank()
+    canvas.prose(bound["sentence"], label=f"{_WORDS[bound['kind']]}:", label_style="bold red", hang=0)
+
+
+def _draw_whole(canvas: Canvas, report: BenchReport) -> None:
+    loader, compute, whole = report["loader"], report["compute"], report["whole"]
+    canvas.blank()
+    if loader is not None:
+        size = "" if loader["mb_per_s"] is None else f", {_interval(loader['mb_per_s'])} MB/s"
+        _labelled(canvas, "Loader alone", _samples(loader["samples_per_s"], loader["reason"]) + size)
+    if compute is not None:
+        _labelled(canvas, "Compute alone", _samples(compute["samples_per_s"], compute["reason"]))
+    if whole is not None:
+        sign = "the slower of both (max)" if whole["how"] == "max" else "both added up (sum)"
+        _labelled(canvas, "Together", f"{_samples(whole['predicted'], None)} predicted, {sign}")
+        _labelled(canvas, "The training", _samples(whole["real"], "not measured"))
+        canvas.prose(whole["sentence"])
+    elif compute is not None:
+        _labelled(canvas, "The training", _samples(compute["as_is_samples_per_s"], "not measured"))
+    canvas.prose(report["next"]["why"], label="Then".ljust(_LABEL_CELLS), label_style="dim")
+    canvas.line(("Next".ljust(_LABEL_CELLS), "bold"), " ", (report["next"]["command"], "bold cyan"))
+
+
+def _labelled(canvas: Canvas, label: str, text: str) -> None:
+    canvas.prose(text, label=label.ljust(_LABEL_CELLS))
+
+
+def _samples(figure: FigureRow | None, reason: str | None) -> str:
+    return f"not measured ({reason})" if figure is None and reason else UNKNOWN if figure is None else f"{_interval(figure)} samples/s"
+
+
+def _interval(figure: FigureRow) -> str:
+    return f"{format_number(figure['value'])} ({format_number(figure['low'])}-{format_number(figure['high'])})"
+
+
+def _workers(count: int) -> str:
+    return f"{count} worker{'' if count == 1 else 's'}"

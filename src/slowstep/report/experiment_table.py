@@ -1,0 +1,175 @@
+"""What was tried, as a table: for every lever its predicted and measured gain and the verdict; below it how far to trust the whole."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from rich.cells import cell_len
+
+from slowstep.units import UNKNOWN, format_duration, format_ratio, format_ratio_interval, format_share
+
+if TYPE_CHECKING:
+    from slowstep.report.canvas import Canvas
+    from slowstep.report.document import ExperimentFacts, ExperimentRow, IntervalRow, Report
+
+_GAIN_CELLS: Final = 18
+_VERDICT_CELLS: Final = 18
+_TABLE_FROM: Final = 72
+# The design's "busy".
+_BUSY_FROM: Final = 0.20
+_INDENT: Final = 2
+_CONTROL: Final = "nothing (control)"
+_LABEL_CELLS: Final = 11
+_VERDICT_STYLE: Final = {"proved": "bold green", "refuted": "bold red", "upper bound": "bold"}
+_ROLE: Final = {"fix": "for {}", "bound": "bounds {}", "other": "for {}, too"}
+_CHANGES: Final = {"order": "throughput only: data in another order", "numerics": "changes the numerics"}
+
+
+def draw_experiments(canvas: Canvas, report: Report) -> None:
+    """Draw the table, and what is said of all of it; nothing where no experiment was made."""
+    facts = report["run"].get("experiment")
+    if facts is None:
+        return
+    rows = [row for row in report["experiments"] if row["state"] != "untried"]
+    canvas.blank()
+    if canvas.width < _TABLE_FROM:
+        for row in rows:
+            _draw_as_text(canvas, row)
+    elif rows:
+        _draw_head(canvas)
+        for row in rows:
+            _draw_row(canvas, row)
+    _draw_untried(canvas, [row for row in report["experiments"] if row["state"] == "untried"])
+    _draw_facts(canvas, facts)
+
+
+def draw_proofs(canvas: Canvas, report: Report) -> None:
+    """Say below the verdict which of the findings were proved and refuted, a line each."""
+    for row in report["experiments"]:
+        if row["role"] == "fix" and row["verdict"] in ("proved", "refuted"):
+            text = f" {row['rule']}: {_interval(row['gain'])} by {row['lever']}"
+            canvas.line((row["verdict"].upper(), _VERDICT_STYLE[row["verdict"]]), canvas.cut(text, canvas.width - len(row["verdict"])))
+
+
+def _name_cells(canvas: Canvas) -> int:
+    return canvas.width - 2 * _GAIN_CELLS - _VERDICT_CELLS
+
+
+def _draw_head(canvas: Canvas) -> None:
+    _draw_cells(canvas, "what was tried", "predicted", "measured", "verdict", styles=("bold", "bold", "bold"))
+
+
+def _draw_cells(canvas: Canvas, name: str, predicted: str, measured: str, verdict: str, *, styles: tuple[str, str, str]) -> None:
+    left, middle, right = styles
+    names = _name_cells(canvas)
+    canvas.line(
+        (_cell(canvas, name, names), left),
+        _cell(canvas, predicted, _GAIN_CELLS),
+        (_cell(canvas, measured, _GAIN_CELLS), middle),
+        (canvas.cut(verdict, canvas.width - names - 2 * _GAIN_CELLS), right),
+    )
+
+
+def _cell(canvas: Canvas, text: str, cells: int) -> str:
+    text = canvas.cut(text, cells - 1)
+    return text + " " * (cells - cell_len(text))
+
+
+def _draw_as_text(canvas: Canvas, row: ExperimentRow) -> None:
+    """A row for a narrow page."""
+    verdict = row["verdict"] if row["state"] == "measured" else row["state"]
+    gains = [f"{name} {_interval(row[key])}" for name, key in (("measured", "gain"), ("predicted", "predicted")) if row[key] is not None]  # type: ignore[literal-required]
+    canvas.prose(", ".join([*filter(None, [verdict]), *gains, *_said(row)]), label=f"{row['lever'] or _CONTROL}:", hang=_INDENT)
+
+
+def _draw_row(canvas: Canvas, row: ExperimentRow) -> None:
+    name, said = row["lever"] or _CONTROL, _said(row)
+    if row["state"] != "measured" and row["predicted"] is None:
+        canvas.edges([(name, "")], [(row["state"], "yellow")])
+        _draw_said(canvas, said)
+        return
+    if cell_len(name) >= _name_cells(canvas):
+        # A line of its own, and beside the numbers what it was tried for.
+        canvas.line(canvas.cut(name, canvas.width))
+        name = " " * _INDENT + (said.pop(0) if row["role"] in _ROLE and row["rule"] else "")
+    is_measured = row["state"] == "measured"
+    verdict = (row["verdict"] or "") if is_measured else row["state"]
+    styles = ("", "bold", _VERDICT_STYLE.get(verdict, "") if is_measured else "yellow")
+    _draw_cells(canvas, name, _interval(row["predicted"]), _interval(row["gain"]), verdict, styles=styles)
+    _draw_said(canvas, said)
+
+
+def _draw_said(canvas: Canvas, said: list[str]) -> None:
+    if said:
+        canvas.prose(canvas.glyphs.separator.join(said), indent=_INDENT, hang=_INDENT, style="dim")
+
+
+def _said(row: ExperimentRow) -> list[str]:
+    """What must stand beside the numbers of a row."""
+    said = [_ROLE[row["role"]].format(row["rule"])] if row["role"] in _ROLE and row["rule"] else []
+    if row["reason"] is not None:
+        said.append(f"{'because ' if row['state'] == 'not applicable' else ''}{row['reason']}")
+    if row["verdict"] == "cannot distinguish":
+        is_known = row["below"] is not None and row["below"] < 1
+        said.append(f"a gain below {format_share(row['below'])} would not show" if is_known else "too few blocks, or too uneven ones")
+    if row["state"] == "measured" and row["lever"] is not None and row["effect"] == 0:
+        said.append("the lever never changed anything")
+    if row["used"] == "corrected":
+        said.append("without waiting for cores that others took")
+    changes = [text for kind, text in _CHANGES.items() if kind in row["changes"]]
+    if row["changes_numerics"] and _CHANGES["numerics"] not in changes:
+        changes.append(_CHANGES["numerics"])
+    numerics = row["numerics"] or {}
+    return [*said, *changes, *([numerics["says"]] if numerics.get("says") else [])]
+
+
+def _interval(interval: IntervalRow | None) -> str:
+    if interval is None:
+        return ""
+    low, high = interval["low"], interval["high"]
+    if low is None or high is None:
+        return format_ratio(interval["value"])
+    return format_ratio_interval(interval["value"], low, high)
+
+
+def _draw_untried(canvas: Canvas, rows: list[ExperimentRow]) -> None:
+    """Findings and levers that nothing tried, by the reason."""
+    reasons: dict[str, list[str]] = {}
+    for row in rows:
+        what = row["lever"] or row["rule"] or ""
+        reasons.setdefault(row["reason"] or UNKNOWN, []).append(what)
+    text = "; ".join(f"{', '.join(names)} ({reason})" for reason, names in reasons.items())
+    if text:
+        canvas.prose(text, label="Not tried".ljust(_LABEL_CELLS), label_style="dim")
+
+
+def _draw_facts(canvas: Canvas, facts: ExperimentFacts) -> None:
+    if facts["steps_per_block"] is not None:
+        took = "" if facts["took_s"] is None else f"{format_duration(facts['took_s'] * 1e9)} "
+        each = f"{facts['steps_per_block']} step{'s' * (facts['steps_per_block'] != 1)}"
+        canvas.prose(
+            f"{took}in blocks of {each}, seed {facts['seed']}; {_reached(facts)}; ended by: {facts['ended_by']}", label=_label("Tried")
+        )
+    else:
+        canvas.prose(f"nothing was measured, ended by: {facts['ended_by']}", label=_label("Tried"))
+    foreign = facts["foreign_share"]
+    if foreign is not None and foreign >= _BUSY_FROM:
+        busy = (
+            f"others used {format_share(foreign)} of the cores meanwhile: levers that need more cores, as workers do, gain less than alone"
+        )
+        canvas.prose(busy, label=_label("Busy"), label_style="yellow")
+    if facts["trustworthy"] is False:
+        canvas.prose("NO: without any lever the training seemed to change, so other gains may be chance too", label=_label("Trust"))
+    canvas.prose(facts["sandbox"]["claims"], label=_label("Sandbox"), label_style="dim", style="dim")
+
+
+def _reached(facts: ExperimentFacts) -> str:
+    """How well the gains are known."""
+    asked = f"asked for {format_share(facts['precision'])}"
+    if facts["reached"] is None or facts["reached"] >= 1:
+        return f"not every gain is known ({asked})"
+    return f"gains known to within {format_share(facts['reached'])} ({asked})"
+
+
+def _label(text: str) -> str:
+    return text.ljust(_LABEL_CELLS)

@@ -1,0 +1,32 @@
+"""Where the part of a recording ends that a diagnosis is made of: what comes after it is an experiment, with levers on and off."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from slowstep.record.format import EXPERIMENT_FILE
+from slowstep.sources._recording.notes import Notes
+from slowstep.sources._recording.records import Lost, Records
+
+# A process that takes up a plan says first which levers are ready. Of what follows, lines that others refer to or that add up are kept.
+FIRST = ("lever", "task")
+KEPT = ("process", "text", "place", "frame", "stack", "health", "lever", "task")
+
+
+def find_cut(folder: Path, launcher: Notes | None) -> int | None:
+    """When it ends (CLOCK_MONOTONIC, ns): as whoever made the experiment says, else where its plan was posted; None without one."""
+    try:
+        said = json.loads((folder / EXPERIMENT_FILE).read_bytes())
+    except (OSError, ValueError):
+        said = None
+    until_ns = said.get("until_ns") if isinstance(said, dict) else None
+    if isinstance(until_ns, int):
+        return until_ns
+    begin_ns = launcher.last("experiment").get("begin_ns") if launcher is not None else None
+    return begin_ns if isinstance(begin_ns, int) else None
+
+
+def records_before(cut_ns: int, records: Records, lost: Lost) -> tuple[Records, Lost]:
+    """The records that ended by then. Those that were not finished are the last ones of a killed process."""
+    return records[records["t1"] <= cut_ns], Lost(torn=0, malformed=lost.malformed)

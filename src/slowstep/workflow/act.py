@@ -1,0 +1,208 @@
+"""One experiment from its lead-in to its report, with a training that something else starts and ends."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from slowstep.errors import NothingRecorded
+from slowstep.experiments.choose import Chosen, choose_all, choose_asked, choose_named
+from slowstep.experiments.design import doubts, make_plan
+from slowstep.experiments.executor import Ending, Executor, Progress
+from slowstep.experiments.experiment import INTERRUPTED, NEVER_TRAINED, NOTHING_TO_TRY, RUNNING, SCRIPT_ENDED, Experiment, Place, save
+from slowstep.experiments.outcome import Interim
+from slowstep.experiments.plan import Plan
+from slowstep.experiments.results import corrected_arms
+from slowstep.experiments.runner import run
+from slowstep.record.lever import Lever, Spec
+from slowstep.report.json import write
+from slowstep.units import format_share
+from slowstep.workflow.diagnose import REPORT, diagnose_recording
+from slowstep.workflow.experiment_readings import foreign_share
+from slowstep.workflow.lead_in import LeadIn, Limits, lead_in
+from slowstep.workflow.pace import find_pace, receipt_ns
+
+Report = dict[str, Any]
+# What is being done, how much of its time is over (0 to 1), and what has been reached.
+Phase = Callable[[str, float, str], None]
+
+# Finds out, once the experiment is over, what levers that change numbers do to the losses, by lever.
+Check = Callable[[Report], dict[str, dict[str, Any]]]
+
+INTERRUPTED_CODE: Final = 130
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wanted:
+    """What is to be tried (without `levers` and `everything` what the findings name), how precisely, how long, and by which seed."""
+
+    levers: tuple[Spec, ...]
+    everything: bool
+    precision: float
+    budget_s: float
+    seed: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ended:
+    """The report, None where the training left nothing to make one of; then `reason` says why.
+
+    `exit_code` is the command's own, None where it was killed; `output` is the end of what it printed where it failed.
+    """
+
+    report: Report | None
+    ended_by: str
+    exit_code: int | None
+    reason: str | None = None
+    output: str = ""
+
+    @property
+    def code(self) -> int:
+        """What `slowstep prove` ends with."""
+        if self.ended_by == INTERRUPTED:
+            return INTERRUPTED_CODE
+        if self.exit_code:
+            return 1
+        if self.report is None:
+            return NothingRecorded.exit_code
+        return 4 if self.report["run"]["experiment"]["trustworthy"] is False else 0
+
+
+class Act:
+    """Makes the experiment. The training is ended whatever happens, and what was measured until then is reported."""
+
+    def __init__(
+        self,
+        executor: Executor,
+        wanted: Wanted,
+        *,
+        levers: Mapping[str, Lever],
+        place: Place,
+        say: Callable[[str], None],
+        phase: Phase,
+        limits: Limits | None = None,
+        check: Check | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._executor, self._wanted, self._levers = executor, wanted, levers
+        self._say, self._phase, self._limits = say, phase, limits or Limits()
+        self._check, self._clock, self._sleep = check, clock, sleep
+        self._reason: str | None = None
+        self._experiment = Experiment(
+            choices=(), untried=(), precision=wanted.precision, budget_s=wanted.budget_s, place=place, ended_by=SCRIPT_ENDED
+        )
+
+    def run(self) -> Ended:
+        """Make it. Raises CommandNotStarted where the command cannot be started: nothing is left of it then."""
+        self._executor.start()
+        try:
+            self._go_on(
+                lead_in(self._executor, self._diagnose, self._tell_lead_in, limits=self._limits, clock=self._clock, sleep=self._sleep)
+            )
+        except KeyboardInterrupt:
+            self._keep(ended_by=INTERRUPTED)
+        finally:
+            ending = _end(self._executor)
+        self._keep(exit_code=None if ending.killed else ending.exit_code)
+        return self._reported(ending)
+
+    def _go_on(self, lead: LeadIn) -> None:
+        self._reason = lead.reason
+        if lead.report is not None:
+            chosen = self._choose(lead.report)
+            self._keep(choices=chosen.choices, untried=chosen.untried)
+        if lead.how == "ended":
+            # All of it is lead-in: nothing is to be left out.
+            self._keep(until_ns=None, ended_by=SCRIPT_ENDED)
+        elif lead.report is None:
+            self._keep(ended_by=NEVER_TRAINED)
+        elif not chosen.choices:
+            self._keep(ended_by=NOTHING_TO_TRY)
+        else:
+            self._try_out(lead.report, chosen)
+
+    def _try_out(self, report: Report, chosen: Chosen) -> None:
+        pace, wanted = find_pace(report), self._wanted
+        plan = make_plan(chosen.arms, seed=wanted.seed, step_ms=pace.step_ms, period_steps=pace.period_steps, budget_s=wanted.budget_s)
+        each = f"{plan.steps} step{'s' * (plan.steps != 1)}"
+        self._say(f"Tries {', '.join(choice.name for choice in chosen.choices)} in blocks of {each} (seed {plan.seed})")
+        for doubt in doubts(plan, step_ms=pace.step_ms, period_steps=pace.period_steps, budget_s=wanted.budget_s):
+            self._say(doubt)
+        self._keep(floor_ns=receipt_ns(report), ended_by=RUNNING)
+        outcome = run(
+            self._executor,
+            plan,
+            precision=wanted.precision,
+            budget_s=wanted.budget_s,
+            on_progress=lambda interim: self._tell_experiment(plan, interim),
+            corrected=corrected_arms(chosen.choices, self._levers, self._foreign_share(report)),
+            clock=self._clock,
+            sleep=self._sleep,
+        )
+        self._keep(ended_by=outcome.ended_by)
+
+    def _choose(self, report: Report) -> Chosen:
+        if self._wanted.everything:
+            return choose_all(report, self._levers)
+        if self._wanted.levers:
+            return choose_asked(self._wanted.levers, report, self._levers)
+        return choose_named(report["findings"], self._levers)
+
+    def _foreign_share(self, report: Report) -> float | None:
+        """What others take of the machine, by the last seconds of the lead-in."""
+        until_ns = self._experiment.until_ns or 0
+        return foreign_share(self._executor.folder, until_ns - int(self._limits.enough_s * 1e9), report["run"].get("cores"))
+
+    def _diagnose(self, until_ns: int) -> Report:
+        self._keep(until_ns=until_ns)
+        return diagnose_recording(self._executor.folder)
+
+    def _keep(self, **changes: Any) -> None:
+        self._experiment = replace(self._experiment, **changes)
+        save(self._experiment, self._executor.folder)
+
+    def _reported(self, ending: Ending) -> Ended:
+        ended = Ended(
+            report=None,
+            ended_by=self._experiment.ended_by,
+            exit_code=self._experiment.exit_code,
+            reason=ending.problem or self._reason,
+            output=ending.output if self._experiment.exit_code else "",
+        )
+        try:
+            report = diagnose_recording(self._executor.folder)
+        except NothingRecorded as error:
+            return replace(ended, reason=ended.reason or str(error))
+        if self._check is not None and ended.ended_by != INTERRUPTED and (numerics := self._check(report)):
+            self._keep(numerics=numerics)
+            report = diagnose_recording(self._executor.folder)
+        write(report, self._executor.folder / REPORT)
+        return replace(ended, report=report)
+
+    def _tell_lead_in(self, progress: Progress, limits: Limits) -> None:
+        if not progress.updates:
+            self._phase("starting", 0.0, "no training step seen yet")
+            return
+        share = min((progress.training_s or 0.0) / limits.enough_s, progress.updates / limits.updates, 1.0)
+        self._phase("recording", share, f"{progress.updates} steps")
+
+    def _tell_experiment(self, plan: Plan, interim: Interim) -> None:
+        widths = [(plan.arms[arm].name, found.gain.precision) for arm, found in sorted(interim.estimates.items())]
+        self._phase("trying", min(interim.seconds / self._wanted.budget_s, 1.0), widths_text(widths, interim.rounds))
+
+
+def widths_text(widths: Sequence[tuple[str, float]], rounds: int) -> str:
+    """How wide the interval of each arm is by now."""
+    known = [f"{name} {format_share(width)}" for name, width in widths if width < 1]
+    return f"round {rounds}, known to within: {', '.join(known)}" if known else f"round {rounds}"
+
+
+def _end(executor: Executor) -> Ending:
+    """End the training, and do so although somebody presses Ctrl-C once more meanwhile."""
+    try:
+        return executor.end()
+    except KeyboardInterrupt:
+        return executor.end()

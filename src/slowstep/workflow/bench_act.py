@@ -1,0 +1,236 @@
+"""The acts of `slowstep bench`, one after the other, in a training that an executor runs."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, Protocol
+
+from slowstep.experiments.design import make_plan
+from slowstep.experiments.executor import Ending, Executor, Progress
+from slowstep.experiments.plan import Arm, Plan
+from slowstep.experiments.readings import Steps, no_steps
+from slowstep.record import format as contract
+from slowstep.record.command import Command
+from slowstep.record.lever import Spec
+
+What = Literal["data", "compute"]
+EndedBy = Literal["done", "script ended", "never trained", "interrupted", "stood still"]
+# What is done, how much of it (0 to 1), and what has been reached.
+Phase = Callable[[str, float, str], None]
+
+TASK: Final = "bench_data"
+CACHED: Final = Arm(name="mock-loader", levers=(Spec(name="mock-loader"),))
+# Of the time for all, what the loader gets; the rest is for blocks of steps.
+LOADER_SHARE: Final = {"data": 0.6, "compute": 0.15}
+_TICK_S: Final = 0.1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Asked:
+    """What was asked for; `budget_s` is for the measuring, the script's start and first updates come before it."""
+
+    what: What
+    words: tuple[str, ...]
+    budget_s: float = 60.0
+    out: str | None = None
+    allow_writes: bool = False
+    sandbox: str | None = None
+    seed: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Limits:
+    """How long is waited, in seconds. The lead-in ends after `updates`, the first `enough_s` ago, or `few`, the first `slow_s` ago."""
+
+    start_s: float = 300.0
+    updates: int = 10
+    enough_s: float = 2.0
+    few: int = 3
+    slow_s: float = 20.0
+    still_s: float = 60.0
+    closing_s: float = 3.0
+    # A task may take so many times its time: slow batches, and workers that start slowly.
+    overtime: float = 3.0
+
+
+@dataclass(slots=True)
+class Measured:
+    """All that was measured, as far as it came; `reason` says what stopped it."""
+
+    command: Command
+    ended_by: EndedBy = "done"
+    reason: str | None = None
+    notes: list[dict[str, Any]] = field(default_factory=list)
+    plan: Plan | None = None
+    steps: Steps = field(default_factory=no_steps)
+    lever_notes: list[dict[str, Any]] = field(default_factory=list)
+    block_notes: list[dict[str, Any]] = field(default_factory=list)
+    loaders: int = 1
+    updates: int = 0
+    duration_s: float = 0.0
+    ending: Ending | None = None
+    place: dict[str, Any] = field(default_factory=dict)
+
+
+class NotingExecutor(Executor, Protocol):
+    """An executor that can also tell other lines of the training's notes than those of levers."""
+
+    def notes(self, kind: str) -> list[dict[str, Any]]:
+        """The lines of a kind in the notes of the process that trains, so far."""
+
+
+class Stopped(Exception):
+    """The measuring ends here: what was measured until now is what there is."""
+
+    def __init__(self, ended_by: EndedBy, reason: str) -> None:
+        super().__init__(reason)
+        self.ended_by: EndedBy = ended_by
+
+
+class Bench:
+    """The phases one after the other, in a training that an executor runs."""
+
+    def __init__(
+        self,
+        executor: NotingExecutor,
+        asked: Asked,
+        measured: Measured,
+        phase: Phase,
+        limits: Limits,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._executor, self._asked, self._measured, self._phase, self._limits = executor, asked, measured, phase, limits
+        self._clock, self._sleep = clock, sleep
+        self._loader_s = asked.budget_s * LOADER_SHARE[asked.what]
+
+    def run(self) -> Measured:
+        """All phases. Ctrl-C ends it: what was measured until then is told."""
+        measured, began_s = self._measured, self._clock()
+        try:
+            self._executor.start()
+            step_s = self._lead_in()
+            measured.loaders = len({note["loader"] for note in self._executor.notes("iterator")})
+            self._read_loader()
+            self._walk_blocks(step_s)
+        except Stopped as end:
+            measured.ended_by, measured.reason = end.ended_by, str(end)
+        except KeyboardInterrupt:
+            measured.ended_by, measured.reason = "interrupted", "interrupted by Ctrl-C"
+        finally:
+            self._collect()
+            measured.ending = _end(self._executor)
+        measured.duration_s = self._clock() - began_s
+        return measured
+
+    def _lead_in(self) -> float:
+        """Wait for the first updates; returns the seconds of a step, of the later half of them: the first ones are slow."""
+        limits, began_s, first = self._limits, self._clock(), None
+        seen: list[tuple[float, int]] = []
+        while True:
+            progress = self._executor.poll()
+            at_s = self._clock()
+            self._phase("starting", 0.0, f"{progress.updates} updates" if progress.updates else "no training step seen yet")
+            if progress.updates and first is None:
+                first = at_s, progress.updates
+            seen.append((at_s, progress.updates))
+            if not progress.alive:
+                raise self._ended(progress)
+            if first is None:
+                if at_s - began_s > limits.start_s:
+                    raise Stopped("never trained", f"no update of an optimizer was seen in {limits.start_s:.0f} s")
+            else:
+                enough = progress.updates >= limits.updates and at_s - first[0] >= limits.enough_s
+                if enough or (progress.updates >= limits.few and at_s - first[0] >= limits.slow_s):
+                    middle = next(each for each in seen if each[1] >= progress.updates // 2)
+                    return (at_s - middle[0]) / max(progress.updates - middle[1], 1)
+                if at_s - first[0] > limits.slow_s + limits.still_s:
+                    raise Stopped("stood still", f"only {progress.updates} updates in {at_s - first[0]:.0f} s")
+            self._sleep(_TICK_S)
+
+    def _read_loader(self) -> None:
+        is_data = self._asked.what == "data"
+        arguments = {"seconds": self._loader_s, "parts": is_data, "sweep": is_data}
+        self._executor.post(Plan(seed=0, steps=0, arms=(), blocks=(), task=TASK, arguments=arguments))
+        began_s = self._clock()
+        while not (ends := [note for note in self._tell_task(began_s) if note["part"] == "end"]):
+            self._check(self._executor.poll(), began_s, self._limits.overtime * self._loader_s + self._limits.still_s)
+            self._sleep(_TICK_S)
+        reasons = [ends[0].get("reason"), *(note["reason"] for note in self._executor.notes("task") if note["part"] == "loader")]
+        if reason := next(filter(None, reasons), None):
+            raise Stopped("done", f"the loader cannot be measured: {reason}")
+
+    def _tell_task(self, began_s: float) -> list[dict[str, Any]]:
+        notes = self._executor.notes("task")
+        doing = next((note["doing"] for note in reversed(notes) if note["part"] == "begins"), "waiting for the training")
+        self._phase("loader", min((self._clock() - began_s) / self._loader_s, 1.0), doing)
+        return notes
+
+    def _walk_blocks(self, step_s: float) -> None:
+        """As it is, as it is once more, and on cached batches, until the time is over, the plan, or the script."""
+        budget_s = self._asked.budget_s - self._loader_s
+        seed = random.SystemRandom().randrange(1 << 31) if self._asked.seed is None else self._asked.seed
+        plan = self._measured.plan = make_plan([CACHED], seed=seed, step_ms=max(step_s * 1e3, 1e-3), budget_s=budget_s)
+        self._executor.post(plan)
+        began_s, last_s, last = self._clock(), self._clock(), 0
+        while (at_s := self._clock()) - began_s < budget_s:
+            progress = self._executor.poll()
+            if progress.plan == contract.PLAN_DONE:
+                return
+            if not progress.alive:
+                raise self._ended(progress)
+            steps = self._executor.steps()
+            if len(steps.ns) > last:
+                last, last_s = len(steps.ns), at_s
+            elif at_s - last_s > self._limits.still_s:
+                raise Stopped("stood still", f"no step in {self._limits.still_s:.0f} s")
+            self._phase("compute", (at_s - began_s) / budget_s, f"{last} steps, as it is and on cached batches")
+            self._sleep(_TICK_S)
+        self._end_blocks()
+
+    def _end_blocks(self) -> None:
+        """Post a plan of nothing in the place of the other: its levers are removed, and say what they measured."""
+        self._executor.post(Plan(seed=0, steps=1, arms=(Arm(name="as-is"),), blocks=()))
+        until_s = self._clock() + self._limits.closing_s
+        while self._clock() < until_s:
+            progress = self._executor.poll()
+            if progress.plan == contract.PLAN_DONE or not progress.alive:
+                return
+            self._sleep(_TICK_S)
+
+    def _check(self, progress: Progress, began_s: float, limit_s: float) -> None:
+        if not progress.alive:
+            raise self._ended(progress)
+        if self._clock() - began_s > limit_s:
+            raise Stopped("stood still", f"the loader gave nothing more within {limit_s:.0f} s")
+
+    def _ended(self, progress: Progress) -> Stopped:
+        if progress.problem is not None:
+            return Stopped("stood still", progress.problem)
+        how = "" if progress.exit_code in (0, None) else f" with exit code {progress.exit_code}"
+        if not progress.updates:
+            return Stopped("never trained", f"the script ended{how} and made no update")
+        return Stopped("script ended", f"the script ended{how} after {progress.updates} updates")
+
+    def _collect(self) -> None:
+        """What the training has written until now, whatever came between."""
+        measured, executor = self._measured, self._executor
+        try:
+            measured.updates = executor.poll().updates
+            measured.notes, measured.steps = executor.notes("task"), executor.steps()
+            measured.lever_notes, measured.block_notes = executor.lever_notes(), executor.notes("block")
+        except (OSError, AssertionError):
+            # It was not even started.
+            pass
+
+
+def _end(executor: Executor) -> Ending:
+    """End the training, and do so although somebody presses Ctrl-C once more meanwhile."""
+    try:
+        return executor.end()
+    except KeyboardInterrupt:
+        return executor.end()

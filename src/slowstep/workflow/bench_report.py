@@ -1,0 +1,173 @@
+"""The document of `slowstep bench` out of what was measured: rows, sentences, and the next useful command."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from slowstep.experiments.design import AS_IS, CONTROL
+from slowstep.experiments.figures import Figure, scaled
+from slowstep.experiments.loader_bound import Bound, is_crowded, judge
+from slowstep.experiments.loader_speed import Point, bend, curve, own_point
+from slowstep.experiments.loader_stages import Stage, read_calls, stages
+from slowstep.experiments.overlap import Whole, arm_rate, put_together
+from slowstep.report.bench_document import SCHEMA, BenchReport, ComputeRow
+from slowstep.workflow.bench_act import Asked, Measured
+from slowstep.workflow.bench_rows import bound_row, figure, loader_row, run_row, stage_rows, sweep_row, whole_row, words_of
+from slowstep.workflow.bench_sentences import next_command
+
+CACHED: Final = 2
+# The steps' samples are counted in batches by their first dimension; where they and the loader's own count differ by more, by the loader's.
+_SAME: Final = 0.01
+
+
+def make_report(measured: Measured, asked: Asked) -> BenchReport:
+    """All that is known, null where it is not."""
+    found = _Found(measured)
+    point, compute = found.point, found.compute
+    whole = found.whole()
+    rows = found.stages() if asked.what == "data" else ()
+    bound = found.bound() if asked.what == "data" else None
+    sweep = sweep_row(found.points) if asked.what == "data" and found.points else None
+    return {
+        "schema": SCHEMA,
+        "bench": asked.what,
+        "run": run_row(measured, found.cores),
+        "loader": None if point is None else loader_row(point, found.description, found.drains[0]),
+        "stages": stage_rows(rows),
+        "stages_reason": found.stages_reason() if asked.what == "data" else None,
+        "sweep": sweep,
+        "bound": None if bound is None else bound_row(bound),
+        "compute": compute,
+        "whole": None if whole is None else whole_row(whole),
+        "notes": found.notes(),
+        "next": next_command(asked, words_of(measured), point=point, points=found.points, bend=bend(found.points), whole=whole),
+    }
+
+
+class _Found:
+    """What the notes and steps of a training say."""
+
+    def __init__(self, measured: Measured) -> None:
+        self._measured = measured
+        notes = measured.notes
+        self.description: dict[str, Any] = next((n for n in notes if n["part"] == "loader"), {})
+        self.cores: float | None = self.description.get("cores")
+        self.drains = [n for n in notes if n["part"] == "drain"]
+        self._parts = next((n for n in notes if n["part"] == "parts"), None)
+        self.point = own_point(self.drains) if self.drains else None
+        self.points = curve(self.drains) if len(self.drains) > 1 else ()
+        self._factor = _factor(self.point)
+        self.as_is, self.cached = self._rate((AS_IS, CONTROL)), self._rate((CACHED,))
+        self.compute = self._compute()
+
+    def stages(self) -> tuple[Stage, ...]:
+        """The parts of a sample."""
+        return stages(self._parts, self._transported())
+
+    def stages_reason(self) -> str | None:
+        """Why parts are missing, or not left out one by one."""
+        if self._parts is None:
+            return self._measured.reason or "not measured"
+        found = self._parts["reason"] or self._parts["left_out_reason"]
+        return None if found is None else str(found)
+
+    def bound(self) -> Bound | None:
+        """What the loader is bound by."""
+        if self.point is None:
+            return None
+        calls = read_calls(self._parts) if self._parts is not None and self._parts["rows"] else None
+        return judge(self.point, cores=self.cores, first=self.drains[0], calls=calls)
+
+    def whole(self) -> Whole | None:
+        """Both halves together; None where one is missing."""
+        point = self.point
+        if point is None or point.samples_per_s is None or self.cached is None:
+            return None
+        return put_together(
+            point.samples_per_s, self.cached, self.as_is, workers=point.workers, receive_ms=self._receive_ms(), core_ms=self._core_ms()
+        )
+
+    def notes(self) -> list[str]:
+        """What the reader must know beside the numbers."""
+        found = []
+        if self._measured.loaders > 1:
+            data = self.description.get("dataset")
+            found.append(f"the script reads {self._measured.loaders} loaders: measured is the one read last before an update, of a {data}")
+        if self.point is not None and is_crowded(self.point, self.cores):
+            found.append("others use this machine: the loader queued for a core behind them, and is faster on a quiet one")
+        if self.description.get("stream") and len(self.points) > 1:
+            found.append("each worker reads a stream as a whole, unless the data set divides it: more may give the same samples again")
+        if self._factor != 1.0:
+            found.append("batches are counted by the indices that were asked for: the first dimension of a batch is not its samples")
+        bad = [note for note in self._measured.lever_notes if note["state"] in ("failed", "not applicable", "not undone")]
+        return [*found, *(f"{note['name']}: {note['state']}, because {note['reason']}" for note in bad)]
+
+    def _transported(self) -> Point | None:
+        """The loader with workers: its own, else one."""
+        if self.point is not None and self.point.workers:
+            return self.point
+        return next((point for point in self.points if point.workers == 1), None)
+
+    def _rate(self, arms: tuple[int, ...]) -> Figure | None:
+        plan = self._measured.plan
+        figure = None if plan is None else arm_rate(self._measured.steps, plan, arms)
+        return None if figure is None else scaled(figure, self._factor)
+
+    def _compute(self) -> ComputeRow | None:
+        if self._measured.plan is None:
+            return None
+        reason = None if self.cached is not None else self._why_no_compute()
+        return {
+            "samples_per_s": figure(self.cached),
+            "as_is_samples_per_s": figure(self.as_is),
+            "steps": int((~self._measured.steps.settling).sum()),
+            "cpu_ms_per_sample": self._compute_cpu_ms(),
+            "reason": reason,
+        }
+
+    def _why_no_compute(self) -> str:
+        said = next((n["reason"] for n in self._measured.lever_notes if n["state"] in ("failed", "not applicable")), None)
+        steps = self._measured.steps
+        if said is None and len(steps.samples) and (steps.samples <= 0).any():
+            said = "the samples of a step are not known"
+        return str(said or self._measured.reason or "too few blocks of steps in the time")
+
+    def _compute_cpu_ms(self) -> float | None:
+        """CPU ms per sample of the training's own process on cached batches: its workers rest then."""
+        used = [note for note in self._measured.block_notes if note["arm"] == CACHED]
+        steps = self._measured.steps
+        counted = ~steps.settling & (steps.arm == CACHED)
+        known = int(counted.sum())
+        if not used or not known or (steps.samples[counted] <= 0).any():
+            return None
+        per_step = float(steps.samples[counted].sum()) / known * self._factor
+        return float(sum(note["cpu_ns"] for note in used) / sum(note["steps"] for note in used) / 1e6 / per_step)
+
+    def _core_ms(self) -> float | None:
+        """CPU ms per sample of loader and compute together, over the cores; None where one of them is not known."""
+        compute, point = self._compute_cpu_ms(), self.point
+        if compute is None or point is None or self.cores is None or point.samples <= 0:
+            return None
+        made, received, batches = point.total("process_ns"), point.total("trainer_cpu_ns"), point.total("batches")
+        if made is None or received is None or not batches:
+            return None
+        samples = point.samples / point.batches * batches
+        return (compute + (made + received) / samples / 1e6) / self.cores
+
+    def _receive_ms(self) -> float:
+        """What receiving a batch that lies ready takes beyond giving out a cached one, per sample, as the lever saw it in the training."""
+        # The last note is of the most receipts.
+        facts = (note.get("facts") or {} for note in reversed(self._measured.lever_notes) if note["state"] == "effect")
+        floor_ns = next((fact["floor_ns"] for fact in facts if fact.get("floor_ns")), None)
+        point = self.point
+        if floor_ns is None or point is None or point.samples <= 0:
+            return 0.0
+        return float(floor_ns) / 1e6 / (point.samples / point.batches)
+
+
+def _factor(point: Point | None) -> float:
+    """Samples by the loader's count over samples by the recorder's."""
+    if point is None or point.samples <= 0 or point.seen <= 0:
+        return 1.0
+    factor = point.samples / point.seen
+    return 1.0 if abs(factor - 1) <= _SAME else factor

@@ -1,0 +1,126 @@
+"""Rows of the document of `slowstep bench`, each from what was measured."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from typing import Any, Final
+
+from slowstep.experiments.figures import Figure
+from slowstep.experiments.loader_bound import Bound
+from slowstep.experiments.loader_speed import Point, bend, page_cache
+from slowstep.experiments.loader_stages import Stage
+from slowstep.experiments.overlap import Whole
+from slowstep.record.redact import redact_command
+from slowstep.report.bench_document import BoundRow, FigureRow, LoaderRow, PointRow, RunRow, StageRow, SweepRow, WholeRow
+from slowstep.workflow.bench_act import Measured
+from slowstep.workflow.bench_sentences import whole_sentence
+
+_MB: Final = 1e6
+
+
+def words_of(measured: Measured) -> list[str]:
+    """The command as it was typed, without secrets."""
+    return redact_command(list(measured.command.words))
+
+
+def figure(figure: Figure | None, scale: float = 1.0) -> FigureRow | None:
+    """A figure with its interval, times a scale."""
+    if figure is None:
+        return None
+    # Of few blocks the ends may lie on one side of the value itself.
+    value = figure.value * scale
+    return {"value": value, "low": min(figure.low * scale, value), "high": max(figure.high * scale, value)}
+
+
+def run_row(measured: Measured, cores: float | None) -> RunRow:
+    """What was run."""
+    began = datetime.datetime.now().astimezone() - datetime.timedelta(seconds=measured.duration_s)
+    return {
+        "name": measured.command.stem,
+        "command": words_of(measured),
+        "started": began.isoformat(timespec="seconds"),
+        "duration_s": measured.duration_s,
+        "sandbox": measured.place["kind"],
+        "claims": measured.place["claims"],
+        "warnings": list(measured.place["warnings"]),
+        "updates": measured.updates,
+        "cores": cores,
+        "ended_by": measured.ended_by,
+        "reason": measured.reason,
+    }
+
+
+def loader_row(point: Point, description: dict[str, Any], first: dict[str, Any]) -> LoaderRow:
+    """The loader alone."""
+    state, share = page_cache(first)
+    return {
+        "workers": point.workers,
+        "prefetch_factor": description["prefetch_factor"],
+        "batch_size": description["batch_size"],
+        "dataset": description["dataset"],
+        "dataset_length": description["dataset_length"],
+        "stream": description["stream"],
+        "samples_per_s": figure(point.samples_per_s),
+        "batches_per_s": figure(point.batches_per_s),
+        "mb_per_s": figure(point.bytes_per_s, 1 / _MB),
+        "batches": point.batches,
+        "start_s": point.start_s,
+        "page_cache": state,
+        "from_storage": share,
+        "reason": point.reason,
+    }
+
+
+def stage_rows(rows: Sequence[Stage]) -> list[StageRow]:
+    """The parts of a sample."""
+    whole = sum(row.ms for row in rows)
+    return [
+        {
+            "kind": row.kind,
+            "name": row.name,
+            "ms_per_sample": row.ms,
+            "interval": figure(row.figure),
+            "share": row.ms / whole,
+            "left_out_ms": row.left_out_ms,
+            "note": row.note,
+        }
+        for row in rows
+    ]
+
+
+def sweep_row(points: Sequence[Point]) -> SweepRow:
+    """The curve."""
+    rows: list[PointRow] = [
+        {
+            "workers": point.workers,
+            "samples_per_s": figure(point.samples_per_s),
+            "batches_per_s": figure(point.batches_per_s),
+            "batches": point.batches,
+            "reason": point.reason,
+        }
+        for point in points
+    ]
+    return {"points": rows, "bend": bend(points)}
+
+
+def bound_row(bound: Bound) -> BoundRow:
+    """The verdict."""
+    evidence = [{"name": r.name, "value": r.value, "unit": r.unit, "threshold": r.threshold, "source": r.source} for r in bound.rows]
+    return {"kind": bound.kind, "sentence": bound.sentence, "evidence": evidence}  # type: ignore[typeddict-item]
+
+
+def whole_row(whole: Whole) -> WholeRow:
+    """Both halves together."""
+    predicted = figure(whole.predicted)
+    assert predicted is not None
+    return {
+        "how": whole.how,
+        "binds": whole.binds,
+        "cores_bound": whole.cores_bound,
+        "predicted": predicted,
+        "real": figure(whole.real),
+        "log_error": whole.log_error,
+        "agrees": whole.agrees,
+        "sentence": whole_sentence(whole),
+    }

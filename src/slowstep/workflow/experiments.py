@@ -1,0 +1,232 @@
+"""What an experiment adds to the report of a recording: a row for every lever, the findings' measured gains, and whether to trust them."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from slowstep.experiments.choose import Untried
+from slowstep.experiments.experiment import Experiment, load
+from slowstep.experiments.intervals import Interval
+from slowstep.experiments.known_levers import known_levers
+from slowstep.experiments.results import Result, Results, find_results, verdict_on_bound
+from slowstep.record.lever import NUMERICS
+from slowstep.report.document import ExperimentFacts, ExperimentRow, HealthRow, IntervalRow
+from slowstep.workflow.experiment_readings import Recorded, read_experiment
+
+Report = dict[str, Any]
+# A sandbox that writes at half the speed, or twice, changes what checkpoints and logs cost.
+USUAL_WRITES = (0.5, 2.0)
+_NOTHING: ExperimentRow = {
+    "lever": None,
+    "role": "none",
+    "rule": None,
+    "state": "untried",
+    "reason": None,
+    "predicted": None,
+    "gain": None,
+    "wall": None,
+    "corrected": None,
+    "used": None,
+    "why": None,
+    "verdict": None,
+    "below": None,
+    "rounds": 0,
+    "steps": 0,
+    "effect": None,
+    "facts": {},
+    "changes": [],
+    "changes_numerics": False,
+    "numerics": None,
+}
+
+
+def add_experiments(report: Report, folder: Path) -> None:
+    """Complete a report by the experiment in the recording's folder, if there is one. Raises UnreadableInput where it is damaged."""
+    experiment = load(folder)
+    if experiment is None:
+        return
+    findings = {row["rule"]: row for row in report["findings"]}
+    recorded = None
+    if experiment.until_ns is not None:
+        recorded = read_experiment(folder, from_ns=experiment.until_ns, cores=report["run"].get("cores"))
+    results = _results(experiment, recorded, findings)
+    rows = [] if results is None or results.control is None else [_control_row(results)]
+    rows += [_row(result, experiment, findings) for result in results.results] if results is not None else _untaken(experiment, findings)
+    report["experiments"] = [*rows, *(_untried_row(untried, findings) for untried in experiment.untried)]
+    report["run"]["experiment"] = _facts(experiment, recorded, results)
+    report["run"]["next_command"] = next_command(report)
+    report["health"] += _doubts(experiment, recorded, results)
+    for row in rows:
+        _fill_measured(row, findings)
+
+
+def _results(experiment: Experiment, recorded: Recorded | None, findings: Mapping[str, Any]) -> Results | None:
+    if recorded is None or len(recorded.plan.arms) != len(experiment.choices) + 2:
+        return None
+    return find_results(
+        experiment,
+        recorded.plan,
+        recorded.steps,
+        recorded.notes,
+        levers=known_levers(),
+        predicted_lows={rule: row["gain"]["low"] for rule, row in findings.items() if row["gain"]["low"] is not None},
+        foreign_share=recorded.foreign_share,
+    )
+
+
+def _row(result: Result, experiment: Experiment, findings: Mapping[str, Any]) -> ExperimentRow:
+    choice, found, judgement = result.choice, result.estimate, result.judgement
+    row: ExperimentRow = {
+        **_NOTHING,
+        "lever": choice.name,
+        "role": choice.role,
+        "rule": choice.rule,
+        "state": result.state,
+        "reason": result.reason,
+        "predicted": None if choice.role == "other" else _predicted(choice.rule, findings),
+        "effect": result.effect,
+        "facts": dict(result.facts),
+        "changes": list(result.changes),
+        "changes_numerics": choice.changes_numerics or NUMERICS in result.changes,
+        "numerics": experiment.numerics.get(choice.name),
+    }
+    if found is None or judgement is None:
+        return row
+    low = None if row["predicted"] is None else row["predicted"]["low"]
+    verdict = verdict_on_bound(judgement, low) if choice.role == "bound" else judgement.verdict
+    row |= {
+        "gain": _interval(judgement.interval),
+        "wall": _interval(found.wall),
+        "corrected": _interval(found.corrected),
+        "used": "corrected" if found.uses_corrected else "wall",
+        "why": result.why,
+        "verdict": verdict,
+        "below": judgement.seen_from - 1 if verdict == "cannot distinguish" and judgement.seen_from < 100 else None,
+        "rounds": found.rounds,
+        "steps": found.steps,
+    }
+    return row
+
+
+def _control_row(results: Results) -> ExperimentRow:
+    control = results.control
+    assert control is not None
+    return {
+        **_NOTHING,
+        "role": "control",
+        "state": "measured",
+        "gain": _interval(control.gain),
+        "wall": _interval(control.wall),
+        "corrected": _interval(control.corrected),
+        "used": "corrected" if control.uses_corrected else "wall",
+        "rounds": control.rounds,
+        "steps": control.steps,
+    }
+
+
+def _interval(interval: Interval | None) -> IntervalRow | None:
+    """An interval as plain data; an end that could not be told is None."""
+    if interval is None:
+        return None
+    low, high = (end if math.isfinite(end) and end > 0 else None for end in (interval.low, interval.high))
+    return {"value": interval.value, "low": low, "high": high}
+
+
+def _untaken(experiment: Experiment, findings: Mapping[str, Any]) -> list[ExperimentRow]:
+    """Rows of levers that were chosen for a plan that the training never took up."""
+    return [
+        {
+            **_NOTHING,
+            "lever": choice.name,
+            "role": choice.role,
+            "rule": choice.rule,
+            "state": "unmeasured",
+            "reason": "the training ended before it was tried" if experiment.ended_by == "script ended" else "it was not tried",
+            "predicted": None if choice.role == "other" else _predicted(choice.rule, findings),
+            "changes_numerics": choice.changes_numerics,
+        }
+        for choice in experiment.choices
+    ]
+
+
+def _untried_row(untried: Untried, findings: Mapping[str, Any]) -> ExperimentRow:
+    predicted = _predicted(untried.rule, findings)
+    return {**_NOTHING, "lever": untried.lever, "rule": untried.rule, "reason": untried.reason, "predicted": predicted}
+
+
+def _predicted(rule: str | None, findings: Mapping[str, Any]) -> Any:
+    gain = findings[rule]["gain"] if rule is not None and rule in findings else None
+    if gain is None or gain["predicted"] is None:
+        return None
+    return {"value": gain["predicted"], "low": gain["low"], "high": gain["high"]}
+
+
+def _fill_measured(row: ExperimentRow, findings: Mapping[str, Any]) -> None:
+    """The measured gain of a finding is that of its first fix, tried as such."""
+    gain, rule = row["gain"], row["rule"]
+    if row["role"] != "fix" or rule is None or rule not in findings:
+        return
+    if gain is not None and gain["low"] is not None and gain["high"] is not None:
+        findings[rule]["gain"]["measured"] = dict(gain)
+
+
+def _facts(experiment: Experiment, recorded: Recorded | None, results: Results | None) -> ExperimentFacts:
+    place = experiment.place
+    reached = None if results is None else results.reached
+    return {
+        "seed": None if recorded is None else recorded.plan.seed,
+        "steps_per_block": None if recorded is None else recorded.plan.steps,
+        "precision": experiment.precision,
+        "reached": reached if reached is not None and reached < 100 else None,
+        "budget_s": experiment.budget_s,
+        "took_s": None if recorded is None else recorded.took_s,
+        "ended_by": experiment.ended_by,
+        "exit_code": experiment.exit_code,
+        "trustworthy": None if results is None else results.trustworthy,
+        "foreign_share": None if recorded is None else recorded.foreign_share,
+        "sandbox": {"kind": place.kind, "claims": place.claims, "warnings": list(place.warnings), "write_ratio": place.write_ratio},
+    }
+
+
+def next_command(report: Report) -> str:
+    """What helps most now: the same with more time, with other levers, or the training itself once the fix is made."""
+    facts, rows = report["run"]["experiment"], report["experiments"]
+    command = shlex.join(report["run"]["command"])
+    verdicts = {row["verdict"] for row in rows if row["lever"] is not None}
+    longer = f"slowstep prove --budget {max(3 * facts['budget_s'], 60):.0f}s {command}"
+    if facts["trustworthy"] is False or verdicts == {"cannot distinguish"}:
+        return longer
+    if "proved" in verdicts:
+        rule = next((row["rule"] for row in rows if row["verdict"] == "proved" and row["rule"]), None)
+        return f"slowstep explain {rule}" if rule else f"slowstep run {command}"
+    if not any(row["state"] == "measured" and row["lever"] for row in rows):
+        return f"slowstep prove --all {command}"
+    return longer if "cannot distinguish" in verdicts else f"slowstep prove --all {command}"
+
+
+def _doubts(experiment: Experiment, recorded: Recorded | None, results: Results | None) -> list[HealthRow]:
+    found: list[HealthRow] = []
+
+    def add(name: str, severity: Any, remedy: str) -> None:
+        found.append({"name": name, "severity": severity, "count": 1, "remedy": remedy})
+
+    if results is not None and results.trustworthy is False and results.control is not None:
+        gained = f"{results.control.gain.value:.2f}x"
+        add(
+            "experiment-not-trustworthy",
+            "error",
+            f"without any lever the training 'gained' {gained}: repeat on a quieter machine, or longer",
+        )
+    ratio = experiment.place.write_ratio
+    if ratio is not None:
+        usual = USUAL_WRITES[0] <= ratio <= USUAL_WRITES[1]
+        text = f"files are written at {ratio:.2f} times the speed outside: what checkpoints and logs cost is measured there"
+        add("sandbox-writes", "info" if usual else "notice", text)
+    for note in recorded.notes if recorded is not None else ():
+        if note.get("state") == "not undone":
+            add("lever-not-undone", "notice", f"{note.get('name')}: {note.get('reason')}; what was measured after it is doubtful")
+    return found

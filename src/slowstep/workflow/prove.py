@@ -1,0 +1,119 @@
+"""Proves what a diagnosis predicts: the unmodified training, in a sandbox, with levers on and off in interleaved blocks of steps."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from slowstep.errors import BadUsage, CommandNotStarted
+from slowstep.experiments.choose import USUAL
+from slowstep.experiments.executor import LiveExecutor
+from slowstep.experiments.experiment import Place
+from slowstep.experiments.known_levers import check, known_levers
+from slowstep.experiments.sandbox import Sandbox, open_sandbox
+from slowstep.record.command import Command, resolve_command
+from slowstep.record.folder import create_folder, remove_folder
+from slowstep.record.lever import Spec
+from slowstep.units import format_duration
+from slowstep.workflow.act import Act, Ended, Phase, Wanted
+from slowstep.workflow.lead_in import Limits
+from slowstep.workflow.numerics_check import NumericsCheck
+
+# What is left to do when the time for everything else is over: killing, reading, reporting.
+_AFTER_S: Final = 60.0
+SEEDS: Final = 1 << 31
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Asked:
+    """What `slowstep prove` was asked for. `precision` is half the width of an interval as a share; without `levers` the findings' are
+    tried, with `everything` all that there are. `out` is the folder for recordings, `sandbox` the kind that must be used; None: any.
+    """
+
+    words: tuple[str, ...]
+    levers: tuple[Spec, ...] = ()
+    everything: bool = False
+    precision: float = 0.05
+    budget_s: float = 60.0
+    seed: int | None = None
+    out: str | None = None
+    allow_writes: bool = False
+    sandbox: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tell:
+    """Where to tell what happens: `say` takes a line, `phase` how far the present phase is (a share, 0 to 1) and what has been reached."""
+
+    say: Callable[[str], None]
+    phase: Phase
+
+
+def prove(asked: Asked, environ: Mapping[str, str], tell: Tell, *, limits: Limits | None = None) -> Ended:
+    """Prove: the lead-in, the diagnosis, the experiment, the report. Nothing of it is left running, whatever happens.
+
+    Raises BadUsage before anything has started, NoSandbox where the user's files could not be kept from harm.
+    """
+    levers, limits = known_levers(), limits or Limits()
+    for spec in asked.levers:
+        check(spec, levers, filled_in=frozenset(USUAL))
+    command = _resolved(asked.words, environ)
+    folder = Path(create_folder(parent=asked.out, stem=command.stem))
+
+    def opened(place: Path) -> Sandbox:
+        return open_sandbox(place, Path.cwd(), allow_writes=asked.allow_writes, kind=asked.sandbox)
+
+    try:
+        sandbox = opened(folder)
+    except BaseException:
+        remove_folder(str(folder))
+        raise
+    with sandbox:
+        whole_s = limits.whole_s + asked.budget_s + _AFTER_S
+        executor = LiveExecutor(command, folder, sandbox, environ, limit_s=whole_s)
+        for line in _announced(asked, sandbox, limits, whole_s):
+            tell.say(line)
+        act = Act(
+            executor,
+            Wanted(
+                levers=asked.levers,
+                everything=asked.everything,
+                precision=asked.precision,
+                budget_s=asked.budget_s,
+                seed=random.SystemRandom().randrange(SEEDS) if asked.seed is None else asked.seed,
+            ),
+            levers=levers,
+            place=Place(kind=sandbox.kind, claims=sandbox.claims, warnings=sandbox.warnings, write_ratio=sandbox.write_ratio),
+            say=tell.say,
+            phase=tell.phase,
+            limits=limits,
+            check=NumericsCheck(command, environ, folder, opened, budget_s=asked.budget_s, say=tell.say),
+        )
+        try:
+            return act.run()
+        except CommandNotStarted as error:
+            raise BadUsage(str(error)) from error
+
+
+def _resolved(words: tuple[str, ...], environ: Mapping[str, str]) -> Command:
+    try:
+        return resolve_command(words, environ)
+    except CommandNotStarted as error:
+        # Only of `run` the exit code is the command's.
+        raise BadUsage(str(error)) from error
+
+
+def _announced(asked: Asked, sandbox: Sandbox, limits: Limits, whole_s: float) -> list[str]:
+    """What will be done, where, and how long that takes at most: said before it begins."""
+    which = "every lever" if asked.everything else ", ".join(map(str, asked.levers)) or "the levers that the findings name"
+    where = {"overlay": "in an overlay", "copy": "in a copy of the working folder"}.get(sandbox.kind, "without a sandbox")
+    lead = f"records and diagnoses it for some {limits.enough_s:.0f} s (at most {format_duration(limits.most_s * 1e9)})"
+    longest = f"{format_duration(whole_s * 1e9)} in all at most, of which {format_duration(limits.start_s * 1e9)} are for its start"
+    return [
+        f"Runs the training {where} and throws it away: {sandbox.claims}",
+        f"First {lead}, then tries {which} for up to {format_duration(asked.budget_s * 1e9)}: {longest}",
+        *sandbox.warnings,
+    ]

@@ -1,0 +1,282 @@
+"""`slowstep prove` from an unmodified script to proofs; afterwards no file of the user's is changed and nothing is left running."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from launching import Ended, Workplace
+from sandboxed import looks_of
+from slowstep.errors import NoSandbox
+from slowstep.experiments.sandbox import open_sandbox
+from slowstep.report.document import validate
+
+pytestmark = pytest.mark.timeout(400)
+slow = pytest.mark.slow
+
+LIMIT_S = 240
+TRAIN = Path(__file__).resolve().parents[2] / "examples" / "case_study" / "train.py"
+
+# A step of some 10 ms, and a problem of sleep: twice the step, whatever else the machine does.
+SCRIPT = """\
+import os, sys, time
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+torch.set_num_threads(1)
+problem = sys.argv[1]
+steps = int(sys.argv[2])
+
+class Numbers(Dataset):
+    def __len__(self):
+        return 64
+    def __getitem__(self, index):
+        if problem == "loader":
+            time.sleep(0.006)
+        return torch.full((8,), float(index)), torch.zeros(1)
+
+def plot():
+    if problem == "callback":
+        time.sleep(0.02)
+
+def log(step):
+    with open("train.log", "a") as file:
+        file.write(f"{step}\\n")
+
+model = torch.nn.Linear(8, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
+loader = DataLoader(Numbers(), batch_size=4, shuffle=True)
+done = 0
+while done < steps:
+    for inputs, targets in loader:
+        optimizer.zero_grad()
+        torch.nn.functional.mse_loss(model(inputs), targets).backward()
+        time.sleep(0.008)
+        optimizer.step()
+        plot()
+        log(done)
+        done += 1
+        if done % 20 == 0:
+            torch.save(model.state_dict(), "latest.pt")
+        if problem == "crash" and done == steps:
+            raise RuntimeError("made to crash")
+        if done == steps:
+            break
+"""
+NEVER_PRECISE = ("--precision", "0.01%")
+NEVER = "import sys; print('nothing to train'); sys.exit(int(sys.argv[1]))\n"
+
+
+@pytest.fixture
+def place(work: Workplace) -> Iterator[Workplace]:
+    """A folder with the script and a file that it appends to; the test is skipped where no sandbox is possible."""
+    work.write("train.py", SCRIPT)
+    work.write("never.py", NEVER)
+    work.write("train.log", "the user's own\n")
+    try:
+        recording = work.runs / "trial"
+        recording.mkdir(parents=True)
+        open_sandbox(recording, work.folder, allow_writes=False).close()
+        recording.rmdir()
+    except NoSandbox as error:
+        pytest.skip(str(error))
+    before = looks_of(work.folder)
+    yield work
+    assert looks_of(work.folder) == before
+
+
+def proved(place: Workplace, *words: str, options: tuple[str, ...] = ()) -> tuple[Ended, dict[str, Any] | None]:
+    """What a proof ended with, and its report."""
+    target = place.runs.parent / "report.json"
+    ended = place.run(*words, act="prove", options=("--json", str(target), "--seed", "1", *options), limit_s=LIMIT_S)
+    report = json.loads(target.read_text()) if target.exists() else None
+    if report is not None:
+        validate(report)
+    return ended, report
+
+
+def verdicts(report: dict[str, Any]) -> dict[str | None, str | None]:
+    return {row["lever"]: row["verdict"] for row in report["experiments"]}
+
+
+@slow
+def test_the_lever_that_the_finding_names_is_proved(place: Workplace) -> None:
+    ended, report = proved(place, "train.py", "callback", "100000", options=("--precision", "10%", "--budget", "40s"))
+
+    assert ended.code in (0, 4), ended.err
+    assert report is not None
+    finding = next(row for row in report["findings"] if row["rule"] == "slow-callback")
+    assert verdicts(report)["stub=__main__:plot"] == "proved"
+    assert finding["gain"]["measured"]["low"] > 1.5
+    assert report["run"]["experiment"]["sandbox"]["claims"] == "no file changed"
+    assert "PROVED slow-callback" in ended.out
+    (recording,) = [path for path in place.runs.iterdir() if path.is_dir()]
+    again = place.run(str(recording), act="analyze", options=(), limit_s=60)
+    assert again.out == ended.out
+
+
+@slow
+def test_a_lever_that_is_no_remedy_is_not_proved_beside_one_that_is(place: Workplace) -> None:
+    levers = ("--levers", "stub=__main__:plot,mock-loader", "--precision", "10%", "--budget", "40s")
+    ended, report = proved(place, "train.py", "callback", "100000", options=levers)
+
+    assert ended.code in (0, 4), ended.err
+    assert report is not None
+    assert verdicts(report)["stub=__main__:plot"] == "proved"
+    assert verdicts(report)["mock-loader"] != "proved"
+
+
+@slow
+def test_workers_are_proved_for_a_loader_that_has_none(place: Workplace) -> None:
+    options = ("--levers", "workers=2", "--precision", "10%", "--budget", "40s")
+    ended, report = proved(place, "train.py", "loader", "100000", options=options)
+
+    assert ended.code in (0, 4), ended.err
+    assert report is not None
+    assert verdicts(report)["workers=2"] == "proved"
+    assert next(row for row in report["experiments"] if row["lever"] == "workers=2")["rule"] == "serial-loader"
+
+
+@slow
+def test_a_script_that_ends_before_the_plan_says_what_was_reached(place: Workplace) -> None:
+    ended, report = proved(place, "train.py", "callback", "500", options=NEVER_PRECISE)
+
+    assert ended.code in (0, 4), ended.err
+    assert report is not None
+    assert report["run"]["experiment"]["ended_by"] == "script ended"
+    assert "ended by: script ended" in ended.out
+
+
+@slow
+def test_a_script_that_ends_in_the_lead_in_is_diagnosed_at_least(place: Workplace) -> None:
+    ended, report = proved(place, "train.py", "callback", "60")
+
+    assert ended.code == 0, ended.err
+    assert report is not None
+    assert [row["state"] for row in report["experiments"]] in ([], ["unmeasured"])
+    assert "nothing was measured, ended by: script ended" in ended.out
+
+
+@slow
+def test_a_script_that_crashes_shows_its_last_words_and_ends_with_1(place: Workplace) -> None:
+    ended, report = proved(place, "train.py", "crash", "60")
+
+    assert ended.code == 1
+    assert "RuntimeError: made to crash" in ended.err
+    assert report is not None
+
+
+@pytest.mark.parametrize(("exit_code", "code"), [(0, 2), (7, 1)])
+def test_a_script_that_never_trains_says_so(place: Workplace, exit_code: int, code: int) -> None:
+    ended, report = proved(place, "never.py", str(exit_code))
+
+    assert (ended.code, report) == (code, None)
+    assert "no training was seen" in ended.err
+    assert ("nothing to train" in ended.err) == bool(exit_code)
+
+
+@slow
+def test_ctrl_c_in_the_middle_shows_a_partial_table(place: Workplace) -> None:
+    process = place.start("train.py", "callback", "100000", act="prove", options=NEVER_PRECISE, start_new_session=True)
+    wait_until(lambda: any(place.runs.glob("*/plan.json")), 120)
+    time.sleep(5)
+    os.killpg(process.pid, signal.SIGINT)
+    ended = place.finish(process, 60)
+
+    assert ended.code == 130, ended.err
+    assert "what was tried" in ended.out
+    assert "ended by: interrupted" in ended.out
+
+
+@slow
+def test_a_proof_that_is_terminated_leaves_nothing(place: Workplace) -> None:
+    process = place.start("train.py", "callback", "100000", act="prove")
+    wait_until(lambda: any(place.runs.glob("*/plan.json")), 120)
+    process.send_signal(signal.SIGTERM)
+    place.finish(process, 60)
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (("--levers", "werkers=4"), "No lever is called 'werkers'. Did you mean workers?"),
+        (("--levers", ","), "--levers needs at least one lever"),
+        (("--levers", "mock-loader", "--all"), "exclude each other"),
+        (("--precision", "5"), "give percent"),
+        (("--budget", "soon"), "is no duration"),
+        (("--sandbox", "docker"), "give overlay or copy"),
+        (("--json", "nowhere/report.json"), "there is no folder"),
+    ],
+)
+def test_a_mistake_is_said_before_anything_starts(place: Workplace, options: tuple[str, ...], complaint: str) -> None:
+    ended = place.run("train.py", "callback", "10", act="prove", options=options)
+
+    assert ended.code == 2
+    assert complaint in ended.err
+    assert [path.name for path in place.runs.iterdir()] == []
+
+
+def test_a_script_that_does_not_exist_is_a_mistake_too(place: Workplace) -> None:
+    ended = place.run("nothere.py", act="prove")
+
+    assert ended.code == 2
+    assert "There is no script 'nothere.py'" in ended.err
+
+
+def test_what_belongs_to_the_command_is_left_to_it(place: Workplace) -> None:
+    ended = place.run("never.py", "0", "--help", "--levers", "nonsense", act="prove")
+
+    assert ended.code == 2
+    assert "no training was seen" in ended.err
+
+
+CASES = [
+    pytest.param("serial-loader", None, "workers=", id="serial-loader"),
+    pytest.param("slow-callback", "stub=__main__:save_mask_images,mock-loader", "stub=", id="slow-callback"),
+]
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("pictures")
+
+
+@slow
+@pytest.mark.parametrize(("variant", "levers", "right"), CASES)
+def test_the_case_studys_problems_are_proved(work: Workplace, pictures: Path, variant: str, levers: str | None, right: str) -> None:
+    options = ("--budget", "90s", "--precision", "10%", *(("--levers", levers) if levers else ()))
+    words = (str(TRAIN), "--variant", variant, "--steps", "100000", "--data", str(pictures))
+    if variant == "serial-loader":
+        # Most of the step is sleep, whatever others do to the machine; epochs are long, since workers are started anew at each.
+        words = (*words, "--read-latency-ms", "8", "--batch-size", "4")
+    ended, report = proved(work, *words, options=options)
+
+    assert ended.code in (0, 4), ended.err
+    assert report is not None
+    found = verdicts(report)
+    assert [verdict for lever, verdict in found.items() if lever and lever.startswith(right)] == ["proved"], found
+    assert found.get("mock-loader") != "proved"
+
+
+@slow
+def test_nothing_is_proved_of_the_healthy_base(work: Workplace, pictures: Path) -> None:
+    words = (str(TRAIN), "--steps", "100000", "--data", str(pictures))
+    ended, report = proved(work, *words, options=("--budget", "30s", "--levers", "prefetch=4"))
+
+    assert ended.code in (0, 4), ended.err
+    assert report is not None
+    assert "proved" not in verdicts(report).values()
+
+
+def wait_until(happened: Any, limit_s: float) -> None:
+    deadline = time.monotonic() + limit_s
+    while not happened():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.1)

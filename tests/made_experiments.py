@@ -1,0 +1,98 @@
+"""Experiments in recordings made by hand: steps of every arm, notes of levers, the plan, and what was asked for."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from made_recordings import MS, TRAINER_THREAD
+from slowstep.experiments.choose import Choice, Untried
+from slowstep.experiments.design import make_plan
+from slowstep.experiments.experiment import Experiment, Place, save
+from slowstep.experiments.plan import Arm, Plan, spec_text
+from slowstep.record import format as fmt
+
+OVERLAY = Place(kind="overlay", claims="no file changed", write_ratio=0.9)
+TRAINER = "100-1"
+
+
+def made_experiment(choices: tuple[Choice, ...], **more: Any) -> Experiment:
+    """One that ended as asked for."""
+    usual: dict[str, Any] = {"untried": (), "precision": 0.05, "budget_s": 60.0, "place": OVERLAY, "ended_by": "precision"}
+    return Experiment(choices=choices, **(usual | more))
+
+
+def made_plan(choices: tuple[Choice, ...], *, seed: int = 1, step_ms: float = 20.0) -> Plan:
+    """The plan that tries them."""
+    arms = tuple(Arm(name=spec_text(choice.spec), levers=(choice.spec,)) for choice in choices)
+    return make_plan(arms, seed=seed, step_ms=step_ms, budget_s=20.0)
+
+
+def add_experiment(
+    folder: Path,
+    experiment: Experiment,
+    gains: Mapping[int, float],
+    *,
+    rounds: int = 12,
+    notes: tuple[dict[str, Any], ...] = (),
+    step_ms: float = 20.0,
+    spread: float = 0.02,
+    delay_ms: float = 0.0,
+) -> Plan:
+    """Write an experiment into a made recording, at `until_ns` of it; arms have these gains, the others none.
+
+    `notes` are what the levers said; every arm with a gain was ready and has changed something in each step.
+    """
+    plan = made_plan(experiment.choices, step_ms=step_ms)
+    (folder / fmt.PLAN_FILE).write_text(plan.dumps())
+    assert experiment.until_ns is not None
+    write_steps(
+        folder, plan, gains, from_ns=experiment.until_ns, rounds=rounds, notes=notes, step_ms=step_ms, spread=spread, delay_ms=delay_ms
+    )
+    save(experiment, folder)
+    return plan
+
+
+def write_steps(
+    folder: Path,
+    plan: Plan,
+    gains: Mapping[int, float],
+    *,
+    from_ns: int,
+    rounds: int,
+    notes: tuple[dict[str, Any], ...] = (),
+    step_ms: float = 20.0,
+    spread: float = 0.02,
+    delay_ms: float = 0.0,
+) -> None:
+    """What the training's process writes while it walks a plan, from a time on."""
+    at_ns, records, drawn = from_ns, [], random.Random(0)
+    gone = {note["arm"] for note in notes if note["state"] == "not applicable"}
+    for block, arm in enumerate(plan.blocks[: rounds * len(plan.arms)]):
+        if arm in gone:
+            continue
+        for step in range(plan.steps + 1):
+            ns = int(step_ms / gains.get(arm, 1.0) * drawn.uniform(1 - spread, 1 + spread) * MS) + int(delay_ms * MS)
+            flags = fmt.SETTLING if step == 0 else 0
+            records.append(fmt.RECORD.pack(at_ns, at_ns + ns, block, 16, int(delay_ms * MS), TRAINER_THREAD, flags, arm, fmt.ARM))
+            at_ns += ns
+    said = [{"arm": arm, "name": each.name, "state": "ready"} for arm, each in enumerate(plan.arms)]
+    said += [{"arm": arm, "name": plan.arms[arm].name, "state": "effect", "effect": rounds * plan.steps, "facts": {}} for arm in gains]
+    path = folder / f"{TRAINER}.rec"
+    path.write_bytes(path.read_bytes().rstrip(b"\0").ljust(_whole(path), b"\0") + b"".join(records))
+    with (folder / f"{TRAINER}.jsonl").open("a") as file:
+        file.writelines(json.dumps({"kind": "lever", **note}) + "\n" for note in (*said, *notes))
+
+
+def untried(rule: str, reason: str) -> Untried:
+    """A finding that nothing tries."""
+    return Untried(rule=rule, lever=None, reason=reason)
+
+
+def _whole(path: Path) -> int:
+    """The bytes of a file's finished records."""
+    used = len(path.read_bytes().rstrip(b"\0"))
+    return -(-used // fmt.RECORD_BYTES) * fmt.RECORD_BYTES

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import pytest
+
+from made_events import Events, at
+from slowstep.analyses.untrained import describe_untrained
+from slowstep.record import format as fmt
+from slowstep.sources.recording import SOURCE
+
+
+def describe(events: Events, **ending: object) -> str:
+    events.launcher.lines[-1] |= {"started_ns": at(0)}
+    events.launcher.lines.append({"kind": "exit", "ended_ns": at(40_000), "by": "script", "signals": [], "code": 0, **ending})
+    return describe_untrained(events.timeline())
+
+
+@pytest.fixture
+def events(tmp_path) -> Events:
+    """A loop that updates its parameters by hand: three backward passes."""
+    events = Events(tmp_path)
+    for k in range(3):
+        events.wait(10 * k, 10 * k + 1)
+        events.backward(10 * k + 2, 10 * k + 4)
+    assert fmt.UPDATE not in {fmt.RECORD.unpack(record)[-1] for record in events.trainer.records}
+    return events
+
+
+def test_what_was_seen_instead_of_updates_is_counted(events):
+    text = describe(events)
+
+    assert "no update was seen in 40 s" in text
+    assert "3 batches asked for, 3 backward passes" in text
+    assert "The command" not in text
+
+
+def test_a_command_that_failed_says_so_before_any_other_advice(events):
+    text = describe(events, code=3)
+
+    assert "failed before any update (exit code 3)" in text
+    assert text.index("exit code 3") < text.index("An update of your own")
+
+
+def test_what_has_not_begun_to_train_is_to_run_longer(tmp_path, events):
+    begun, not_begun = describe(events), Events(tmp_path / "other")
+    not_begun.wait(0, 1)
+
+    assert "Let it run until it trains" in describe(not_begun)
+    assert "Let it run until it trains" not in begun
+
+
+def test_a_command_that_was_killed_names_the_signal(events):
+    assert "was ended by SIGKILL (exit code 137)" in describe(events, code=137)
+
+
+def test_a_command_that_stop_ended_is_no_failure(events):
+    text = describe(events, code=130, by="slowstep --stop", signals=["SIGINT"])
+
+    assert "ended by --stop" in text
+    assert "exit code" not in text
+
+
+def test_a_command_that_failed_before_pytorch_was_imported_says_so_too(tmp_path):
+    events = Events(tmp_path)
+    events.trainer.lines.clear()
+    events.launcher.lines.append({"kind": "exit", "code": 1, "ended_ns": at(1)})
+    events.close()
+    for file in tmp_path.glob("100-1.*"):
+        file.unlink()
+
+    text = describe_untrained(SOURCE.read(tmp_path))
+    assert "no training was seen" in text
+    assert text.index("exit code 1") < text.index("import slowstep.auto")

@@ -1,0 +1,132 @@
+"""The levers that findings name: they do what the fix would do, with its numbers, and exist."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from made_recordings import Training, make_recording
+from slowstep.diagnosis import lever_specs
+from slowstep.experiments.known_levers import known_levers
+from slowstep.experiments.plan import parse_spec
+from slowstep.workflow.diagnose import diagnose_recording
+
+
+def findings(folder: Path, **training: Any) -> dict[str, Any]:
+    report = diagnose_recording(make_recording(folder, Training(**training)))
+    return {row["rule"]: row["fixes"] for row in report["findings"]}
+
+
+def levers_of(fixes: list[dict[str, Any]]) -> list[tuple[str | None, str | None]]:
+    return [(fix["lever"], fix["bounded_by"]) for fix in fixes]
+
+
+@pytest.mark.parametrize(
+    ("rule", "training"),
+    [("serial-loader", {"workers": 0, "getitem_ms": 10}), ("too-few-workers", {"blocked_ms": 24, "storage": True})],
+)
+def test_a_lever_has_the_number_of_workers_that_the_fix_proposes(tmp_path, rule, training):
+    (fix,) = findings(tmp_path / "r", **training)[rule]
+
+    proposed = re.search(r"num_workers=(\d+)", fix["text"])
+    assert proposed is not None
+    assert fix["lever"] == f"workers={proposed[1]}"
+
+
+def test_a_lever_has_the_batch_size_that_the_fix_proposes(tmp_path):
+    fix = findings(tmp_path / "r", batch_size=4, fixed_ms=20, per_sample_ms=0.2, last_batch=1)["small-batch"][0]
+
+    proposed = re.search(r"batch size (\d+) instead", fix["text"])
+    assert proposed is not None
+    assert fix["lever"] == f"batch-size={proposed[1]}"
+    assert fix["changes_numerics"]
+
+
+def test_a_slow_function_after_the_update_is_stubbed_by_the_name_under_which_it_is_imported(tmp_path):
+    assert levers_of(findings(tmp_path / "r", after_ms=10)["slow-callback"]) == [("stub=__main__:save_mask_images", None), (None, None)]
+
+
+def test_a_slow_transform_is_stubbed_where_it_is_defined_and_bounded_by_a_mocked_input(tmp_path):
+    fixes = findings(tmp_path / "r", workers=4, getitem_ms=90, cores=4, transform=("darken", 0.9))["slow-transform"]
+
+    assert levers_of(fixes) == [("stub=data:darken", "mock-loader")] * 2
+
+
+def test_a_slow_collate_is_stubbed(tmp_path):
+    (fix,) = findings(tmp_path / "r", collate_ms=26, collate="data.pad_slowly")["slow-collate"]
+
+    assert levers_of([fix]) == [("stub=data:pad_slowly", "mock-loader")]
+
+
+def test_a_collate_function_that_cannot_be_named_has_only_the_bound(tmp_path):
+    (fix,) = findings(tmp_path / "r", collate_ms=26, collate="somewhere.else.pad_slowly")["slow-collate"]
+
+    assert levers_of([fix]) == [(None, "mock-loader")]
+
+
+def test_every_second_validation_is_left_out_as_the_fix_proposes(tmp_path):
+    fixes = findings(tmp_path / "r", validation=(10, 120), epoch_steps=200)["frequent-validation"]
+
+    assert levers_of(fixes) == [("validation-off:every=2", None), (None, None)]
+
+
+def test_checkpoints_are_left_out(tmp_path):
+    fixes = findings(tmp_path / "r", saves=(5, 40))["blocking-checkpoint"]
+
+    assert levers_of(fixes)[0] == ("checkpoint-off", None)
+
+
+def test_what_grows_is_bounded_by_what_leaves_out_all_of_it(tmp_path):
+    grown = findings(tmp_path / "function", after_ms=1, after_growth_ms=20, after_writes=True, getitem_ms=2)["growing-file"]
+
+    assert levers_of(grown)[0] == (None, "stub=__main__:save_mask_images")
+
+
+def test_workers_that_are_started_anew_are_kept(tmp_path):
+    fixes = findings(tmp_path / "r", start_ms=100, epoch_steps=10, workers=2)["worker-restart"]
+
+    assert levers_of(fixes)[0] == ("persistent-workers", None)
+
+
+def test_data_from_storage_are_read_ahead_and_bounded_by_a_mocked_input(tmp_path):
+    fixes = findings(tmp_path / "r", workers=16, getitem_ms=10, blocked_ms=400, storage=True, cores=4)["storage-wait"]
+
+    assert levers_of(fixes) == [("warm-cache", "mock-loader"), (None, "mock-loader")]
+
+
+def test_advice_names_a_lever_too(tmp_path):
+    fixes = findings(tmp_path / "r", threads=1, cores=8, nodes=20, workers=1, getitem_ms=1, fixed_ms=60)["idle-cores"]
+
+    assert levers_of(fixes) == [("threads=2", None)]
+
+
+def _specs() -> list[str]:
+    made = {"workers": 2, "batch_size": 8, "threads": 4}
+    constants = [value for name, value in vars(lever_specs).items() if name.isupper()]
+    return [*constants, *(getattr(lever_specs, name)(number) for name, number in made.items()), "stub=train:plot"]
+
+
+@pytest.mark.parametrize("text", _specs())
+def test_every_lever_that_rules_can_name_exists(text):
+    spec = parse_spec(text)
+
+    lever = known_levers()[spec.name]
+    assert (lever.takes is not None) or spec.value is None
+
+
+@pytest.mark.parametrize("text", ["stub=train:plot", "checkpoint-off", "validation-off"])
+def test_what_rules_want_to_be_done_once_in_k_times_can_be(text):
+    every = parse_spec(lever_specs.seldom(text, 50) or "")
+
+    assert every.every == 50
+    assert known_levers()[every.name].every
+
+
+def test_rules_spell_no_lever_themselves():
+    rules = Path(lever_specs.__file__).parent / "rules"
+
+    spelled = [path.name for path in sorted(rules.glob("*.py")) if re.search(r"(lever|bounded_by)=f?[\"']", path.read_text())]
+    assert spelled == []

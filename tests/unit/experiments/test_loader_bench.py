@@ -1,0 +1,235 @@
+"""What is made of the readings of a loader: its speed, its curve, its parts, and what binds it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from slowstep.experiments.loader_bound import is_crowded, judge
+from slowstep.experiments.loader_speed import bend, curve, make_point, own_point, page_cache
+from slowstep.experiments.loader_stages import read_calls, stages
+
+MS = 1_000_000
+
+
+def a_slice(workers: int = 1, **changes: Any) -> dict[str, Any]:
+    """A tenth of a second in which each producer computed all the time."""
+    made = 100 * MS * max(workers, 1)
+    usual = {"period_ns": 100 * MS, "batches": 10, "wall_ns": made, "cpu_ns": made, "delay_ns": 0, "others_ns": 0, "collate_ns": 0}
+    usual |= {"collate_cpu_ns": 0, "process_ns": made, "trainer_cpu_ns": 5 * MS * bool(workers), "read_bytes": 1000, "storage_bytes": 0}
+    return {**usual, "received_bytes": 0, "connections": 0, **changes}
+
+
+def a_drain(workers: int = 1, *, batch_ms: float = 10.0, batches: int = 40, **changes: Any) -> dict[str, Any]:
+    """A reading of batches of 8 samples and 800 bytes that take equally long; `slices` are changes to all of its slices."""
+    rows = [[int(batch_ms * MS), 1, 8, 800] for _ in range(batches)]
+    in_slices = changes.pop("slices", {})
+    slices = [a_slice(workers, **in_slices) for _ in range(8)]
+    usual = {"workers": workers, "rows": rows, "skipped": 2, "seen": 8 * batches, "ready": 0, "ready_ns": 0, "starts_ns": [50 * MS]}
+    return {**usual, "slices": slices, "reason": None, **changes}
+
+
+def the_parts(**changes: Any) -> dict[str, Any]:
+    """Batches of 10 samples: of 100 ms the data set's own 30, two steps 40 and 20, collate 10."""
+    row = [10, 100 * MS, 100 * MS, 0, 0, 10 * MS, 40 * MS, 20 * MS]
+    calls = {"base": {"network": 0, "file": 20 * MS, "sleep": 0, "decode": 80 * MS, "names": [["decode", "Decoder.decode", 80 * MS]]}}
+    usual = {"steps": ["resize", "flip"], "rows": [row] * 6, "left_out": [[10, 90 * MS, 70 * MS, 30 * MS]] * 3, "left_out_reason": None}
+    return {**usual, "calls": calls, "calls_samples": 100, "calls_reason": None, "reason": None, **changes}
+
+
+def test_a_reading_of_equal_batches_has_an_exact_speed():
+    point = make_point(1, [a_drain(batch_ms=10)])
+
+    assert point.samples_per_s is not None
+    assert point.bytes_per_s is not None
+    assert (point.samples_per_s.value, point.samples_per_s.low, point.samples_per_s.high) == (800, 800, 800)
+    assert point.bytes_per_s.value == 80_000
+    assert (point.batches, point.samples, point.start_s, point.reason) == (40, 320, 0.05, None)
+
+
+def test_too_few_batches_have_a_reason_and_no_speed():
+    point = make_point(4, [a_drain(4, batches=3)])
+
+    assert point.samples_per_s is None
+    assert point.reason == "only 3 batches came in its time"
+    assert make_point(4, [a_drain(4, batches=0, reason="ValueError: broken")]).reason == "ValueError: broken"
+
+
+def test_samples_that_are_not_known_leave_batches():
+    drain = a_drain()
+    drain["rows"] = [[10 * MS, 1, -1, -1]] * 40
+
+    point = make_point(1, [drain])
+    assert point.samples_per_s is None
+    assert point.bytes_per_s is None
+    assert point.batches_per_s is not None
+    assert point.batches_per_s.value == 100
+
+
+@pytest.mark.parametrize(
+    ("read", "storage", "state"),
+    [(1000, 0, "warm"), (1000, 40, "warm"), (1000, 500, "mixed"), (1000, 990, "cold"), (0, 500, "cold"), (0, 0, "unknown")],
+)
+def test_the_page_cache_is_told_by_what_came_from_storage(read, storage, state):
+    assert page_cache(a_drain(slices={"read_bytes": read, "storage_bytes": storage}))[0] == state
+
+
+def test_where_the_kernel_does_not_say_the_page_cache_is_unknown():
+    assert page_cache(a_drain(slices={"read_bytes": None, "storage_bytes": None})) == ("unknown", None)
+
+
+def test_the_loader_as_it_is_is_its_cold_pass_or_all_of_them():
+    warm = [a_drain(batch_ms=10), a_drain(2, batch_ms=5), a_drain(batch_ms=30)]
+    assert own_point(warm).samples_per_s.value == pytest.approx(400)
+
+    cold = [a_drain(batch_ms=20, slices={"storage_bytes": 1000}), a_drain(batch_ms=10)]
+    assert own_point(cold).samples_per_s.value == pytest.approx(400)
+
+
+def test_the_curve_bends_where_more_workers_add_next_to_nothing():
+    first = a_drain(2, batch_ms=10)
+
+    points = curve([first, a_drain(0, batch_ms=20), a_drain(1, batch_ms=19), a_drain(2, batch_ms=10), a_drain(4, batch_ms=9.8)])
+    assert [point.workers for point in points] == [0, 1, 2, 4]
+    assert bend(points) == 2
+    assert bend(points[:1]) is None
+    assert bend(curve([first, a_drain(0, batch_ms=5), a_drain(1, batch_ms=20)])) == 0
+
+
+def test_the_parts_of_a_sample_add_up():
+    rows = stages(the_parts(), None)
+
+    assert [row.kind for row in rows] == ["read", "decode", "own", "transform", "transform", "collate"]
+    assert [round(row.ms, 3) for row in rows] == [0.2, 0.8, 2.0, 4.0, 2.0, 1.0]
+    assert sum(row.ms for row in rows) == pytest.approx(10)
+    assert rows[1].note == "Decoder.decode"
+    assert [row.left_out_ms for row in rows if row.kind == "transform"] == [4.0, 2.0]
+
+
+def test_reading_inside_a_transform_is_reading():
+    calls = {"0": {"network": 0, "file": 100 * MS, "sleep": 0, "decode": 200 * MS, "names": []}}
+
+    rows = {row.name: row.ms for row in stages(the_parts(calls=calls), None)}
+    assert (rows["read"], rows["decode"], rows["resize"]) == (1.0, 2.0, 1.0)
+
+
+def test_standing_still_is_reading_though_no_call_shows_it():
+    still = [10, 100 * MS, 60 * MS, 0, 0, 10 * MS, 30 * MS, 20 * MS]
+
+    rows = {row.name: row.ms for row in stages(the_parts(rows=[still] * 6, calls={}), None)}
+    assert rows["read"] == 4.0
+    # All of its 40 ms were that.
+    assert "the data set itself" not in rows
+
+
+def test_where_neither_is_seen_they_are_not_told_apart():
+    rows = stages(the_parts(calls={}, calls_samples=0), None)
+
+    assert rows[0].name == "the data set itself"
+    assert rows[0].note == "read and decode not told apart"
+    assert read_calls(the_parts(calls_samples=0)) is None
+
+
+def test_no_parts_have_no_rows():
+    assert stages(None, None) == ()
+    assert stages(the_parts(rows=[]), None) == ()
+
+
+def test_transport_is_what_workers_use_beside_making_batches_and_the_trainer_for_receiving():
+    point = make_point(1, [a_drain(slices={"cpu_ns": 70 * MS, "wall_ns": 70 * MS, "process_ns": 90 * MS, "trainer_cpu_ns": 20 * MS})])
+
+    row = stages(the_parts(), point)[-1]
+    # Per slice 10 batches of 8 samples: 20 ms of the worker and 20 ms of the trainer.
+    assert row.kind == "transport"
+    assert row.ms == pytest.approx(0.5)
+
+
+def test_computing_workers_are_cpu_bound():
+    bound = judge(make_point(1, [a_drain()]), cores=2)
+
+    assert bound.kind == "cpu"
+    assert "1.1 of 2 cores are busy: more workers can use the others" in bound.sentence
+    assert {row.threshold for row in bound.rows if row.unit == "share"} >= {0.5}
+    assert all(row.source for row in bound.rows if row.threshold is not None)
+
+
+def test_workers_on_all_cores_have_none_left():
+    assert "more workers find no core" in judge(make_point(2, [a_drain(2)]), cores=2).sentence
+
+
+def test_a_queue_behind_others_is_no_work_of_the_loader():
+    crowded = a_drain(slices={"cpu_ns": 10 * MS, "delay_ns": 60 * MS, "process_ns": 10 * MS})
+    point = make_point(1, [crowded])
+
+    assert is_crowded(point, 2)
+    assert judge(point, cores=2).kind == "blocked"
+    assert not is_crowded(make_point(2, [a_drain(2, slices={"delay_ns": 60 * MS})]), 2)
+
+
+STILL = {"cpu_ns": 10 * MS, "process_ns": 10 * MS}
+
+
+@pytest.mark.parametrize(
+    ("slices", "calls", "kind"),
+    [
+        ({}, None, "blocked"),
+        ({"storage_bytes": 900}, None, "storage"),
+        ({"storage_bytes": 20}, None, "blocked"),
+        ({"connections": 2, "received_bytes": 5000}, None, "network"),
+        ({}, "network", "network"),
+        ({}, "sleep", "blocked"),
+        ({"storage_bytes": 900}, "file", "storage"),
+        ({"storage_bytes": 900}, "network", "network"),
+    ],
+)
+def test_what_stands_still_is_told_by_calls_and_counters(slices, calls, kind):
+    times = {"network": 0, "file": 0, "sleep": 0, "decode": 0} | ({calls: 500 * MS} if calls else {})
+    parts = the_parts(calls={"base": {**times, "names": [[calls, "the.call", 500 * MS]] if calls else []}})
+
+    bound = judge(make_point(1, [a_drain(slices=STILL | slices)]), cores=2, calls=read_calls(parts))
+    assert bound.kind == kind
+    assert "stands still for 90%" in bound.sentence
+    assert calls in (None, "file") or "the.call" in bound.sentence
+
+
+def test_batches_that_lie_ready_are_bound_by_their_transport():
+    assert judge(make_point(1, [a_drain(ready=30, ready_ns=600 * MS)]), cores=2).kind == "transport"
+
+
+def test_idle_workers_and_nothing_ready_is_undetermined():
+    bound = judge(make_point(4, [a_drain(4, slices={"wall_ns": 80 * MS, "cpu_ns": 80 * MS})]), cores=8)
+
+    assert bound.kind == "undetermined"
+    assert "unequal times" in bound.sentence
+
+
+def test_half_and_half_is_mixed():
+    drain = a_drain()
+    drain["slices"] = [a_slice(cpu_ns=(55 - 10 * (number % 2)) * MS) for number in range(8)]
+
+    bound = judge(make_point(1, [drain]), cores=2)
+    assert bound.kind == "undetermined"
+    assert bound.sentence.startswith("mixed: 50%")
+
+
+def test_without_slices_nothing_is_judged():
+    assert judge(make_point(1, [a_drain(batches=0, reason="broken") | {"slices": []}]), cores=2).kind == "undetermined"
+
+
+def test_the_readings_of_a_real_run_are_understood(real_bench: Any):
+    notes = real_bench("case_study_data")["notes"]
+    drains = [note for note in notes if note["part"] == "drain"]
+    parts = next(note for note in notes if note["part"] == "parts")
+
+    point = own_point(drains)
+    rows = {row.kind: row for row in stages(parts, point)}
+    # 4 ms of sleep for each of two files.
+    assert rows["read"].ms > 8
+    assert rows["read"].note == "time.sleep"
+    assert rows["decode"].note == "ImagingDecoder.decode"
+    assert judge(point, cores=2, first=drains[0], calls=read_calls(parts)).kind == "blocked"
+    speeds = [made.samples_per_s.value for made in curve(drains) if made.samples_per_s is not None]
+    assert len(speeds) == 4
+    assert np.all(np.diff(speeds[1:]) > 0)

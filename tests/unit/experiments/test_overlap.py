@@ -1,0 +1,90 @@
+"""The whole out of its halves."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from slowstep.experiments.figures import Figure
+from slowstep.experiments.overlap import arm_rate, put_together
+from slowstep.experiments.plan import Arm, Plan
+from slowstep.experiments.readings import Steps, no_steps
+
+
+def exactly(value: float) -> Figure:
+    return Figure(value=value, draws=np.full(100, value))
+
+
+def test_with_workers_the_slower_half_decides():
+    whole = put_together(exactly(400), exactly(1000), exactly(390), workers=2)
+
+    assert (whole.how, whole.binds, whole.predicted.value) == ("max", "loader", pytest.approx(400))
+    assert whole.agrees
+    assert put_together(exactly(1000), exactly(400), None, workers=2).binds == "compute"
+
+
+def test_without_workers_they_add_up():
+    whole = put_together(exactly(500), exactly(500), exactly(250), workers=0)
+
+    assert (whole.how, whole.binds, whole.predicted.value) == ("sum", "both", pytest.approx(250))
+    assert whole.log_error == pytest.approx(0)
+
+
+def test_receiving_is_the_training_threads_own():
+    # 2 ms a sample of computing and 0.5 ms of receiving.
+    assert put_together(exactly(1000), exactly(500), None, workers=1, receive_ms=0.5).predicted.value == pytest.approx(400)
+    assert put_together(exactly(1000), exactly(500), None, workers=0, receive_ms=0.5).predicted.value == pytest.approx(1000 / 3)
+
+
+def test_with_too_few_cores_neither_half_decides():
+    whole = put_together(exactly(1000), exactly(1000), exactly(500), workers=2, core_ms=2.0)
+
+    assert (whole.binds, whole.cores_bound, whole.predicted.value) == ("both", True, pytest.approx(500))
+    assert not put_together(exactly(100), exactly(1000), None, workers=2, core_ms=2.0).cores_bound
+
+
+@pytest.mark.parametrize(("real", "agrees"), [(390, True), (365, True), (300, False), (None, None)])
+def test_it_is_held_against_the_training(real, agrees):
+    assert put_together(exactly(400), exactly(1000), None if real is None else exactly(real), workers=1).agrees is agrees
+
+
+def steps(arms: list[int], *, block_steps: int, ns: dict[int, int], samples: int = 8, settling: int = 1) -> Steps:
+    """Blocks of these arms, each of so many counted steps behind those in which it settles."""
+    rows = [(arm, block, number < settling) for block, arm in enumerate(arms) for number in range(settling + block_steps)]
+    return Steps(
+        arm=np.array([arm for arm, _, _ in rows]),
+        block=np.array([block for _, block, _ in rows]),
+        ns=np.array([ns[arm] * (10 if first else 1) for arm, _, first in rows]),
+        samples=np.full(len(rows), samples),
+        delay_ns=np.zeros(len(rows), dtype=np.int64),
+        settling=np.array([first for _, _, first in rows]),
+    )
+
+
+def plan(arms: list[int], block_steps: int) -> Plan:
+    return Plan(seed=0, steps=block_steps, arms=(Arm(name="as-is"), Arm(name="control"), Arm(name="mock-loader")), blocks=tuple(arms))
+
+
+def test_the_speed_of_arms_is_that_of_their_counted_steps():
+    arms = [0, 1, 2] * 6
+    made = steps(arms, block_steps=4, ns={0: 20_000_000, 1: 20_000_000, 2: 10_000_000})
+
+    as_is, cached = (arm_rate(made, plan(arms, 4), which) for which in ((0, 1), (2,)))
+    assert as_is is not None
+    assert cached is not None
+    assert (as_is.value, cached.value) == (pytest.approx(400), pytest.approx(800))
+
+
+def test_blocks_that_lack_steps_are_none():
+    arms = [0] * 4
+    made = steps(arms, block_steps=4, ns={0: 20_000_000})
+
+    assert arm_rate(made, plan(arms, 5), (0,)) is None
+    assert arm_rate(made, plan(arms, 4), (2,)) is None
+
+
+def test_steps_without_samples_have_no_speed():
+    arms = [0] * 6
+
+    assert arm_rate(steps(arms, block_steps=2, ns={0: 1000}, samples=-1), plan(arms, 2), (0,)) is None
+    assert arm_rate(no_steps(), plan(arms, 2), (0,)) is None

@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch.utils.data import BatchSampler, DataLoader, Dataset, SequentialSampler
+
+from made_trainings import AS_IS, Samples, Walked, loader, plan_of, walk
+from slowstep.levers import _peak, batch_size
+from slowstep.levers._baked import find_baked
+
+
+class Own(BatchSampler):
+    """A batch sampler of the script's own."""
+
+
+def features(some: list[torch.Tensor]) -> torch.Tensor:
+    return torch.stack(some).T.contiguous()
+
+
+def walked(folder: Path, made: Any, lever: str = "batch-size=8", **settings: Any) -> Walked:
+    came = walk(folder / "r", plan_of([lever], [AS_IS, 1, AS_IS, 1]), lambda script: script.train(made), **settings)
+    assert came.done
+    assert came.faults == {}
+    return came
+
+
+def samples(came: Walked, arm: int) -> set[int]:
+    """Samples in an arm's counted steps."""
+    steps = came.steps
+    return set(steps.samples[(steps.arm == arm) & ~steps.settling].tolist())
+
+
+@pytest.fixture
+def script_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+    """Makes a text the script that is running."""
+
+    def make(text: str) -> None:
+        path = tmp_path / "train.py"
+        path.write_text(text)
+        main = types.ModuleType("__main__")
+        main.__file__ = str(path)
+        monkeypatch.setitem(sys.modules, "__main__", main)
+
+    return make
+
+
+@pytest.mark.parametrize(("size", "workers"), [(2, 1), (8, 0), (8, 2)])
+def test_samples_and_peaks_of_memory_are_known_per_size(size: int, workers: int, tmp_path: Path) -> None:
+    came = walked(tmp_path, loader(num_workers=workers), f"batch-size={size}")
+
+    assert samples(came, AS_IS) == {4}
+    assert samples(came, 1) == {size}
+    facts = came.effect()[1]
+    assert (facts["batch_size"], facts["own_batch_size"], facts["peak_of"]) == (size, 4, "process")
+    assert facts["peak_bytes"] > 1 << 20
+    assert facts["own_peak_bytes"] > 1 << 20
+
+
+def test_a_peak_is_that_of_its_size(tmp_path: Path) -> None:
+    """A step takes 1 MiB a sample; 64 of them show beside all else that this process holds."""
+
+    def train(script: Any) -> None:
+        for batch in loader():
+            torch.zeros(len(batch), 1 << 18).add_(1)
+            if not script.step(batch):
+                return
+
+    came = walk(tmp_path / "r", plan_of(["batch-size=128"], [AS_IS, 1]), train)
+
+    facts = came.effect()[1]
+    assert facts["peak_bytes"] - facts["own_peak_bytes"] > 64 << 20
+
+
+def test_a_size_that_needs_more_memory_than_there_is_is_a_data_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_peak.Peak, "free_bytes", lambda self: 1000)
+    monkeypatch.setattr(_peak._room, "resident_peak_bytes", lambda: (_peak._room.resident_bytes() or 0) + (64 << 20))
+
+    came = walked(tmp_path, loader())
+
+    assert came.became() == ["not applicable"]
+    assert "steps of 8 samples would need about" in came.reason()
+    assert came.reason().endswith("out of memory is to be expected")
+
+
+@pytest.mark.parametrize(
+    ("made", "reason"),
+    [
+        (lambda: DataLoader(Samples(), batch_size=None), "the loader makes no batches: its data set does"),
+        (
+            lambda: DataLoader(Samples(), batch_sampler=Own(SequentialSampler(Samples()), 4, True)),
+            "a batch sampler of the script's own, Own, decides what is in a batch",
+        ),
+        (lambda: loader(batch_size=8), "batches hold 8 samples already"),
+        (lambda: loader(Samples(7), batch_size=2), "the data set has 7 samples only"),
+        # Four features of four samples look like four samples; those of eight samples do too.
+        (lambda: loader(collate_fn=features), "a batch of 4 samples came where 8 were asked for"),
+    ],
+)
+def test_a_size_that_cannot_be_changed_is_refused(made: Any, reason: str, tmp_path: Path) -> None:
+    came = walked(tmp_path, made())
+
+    assert came.became() == ["not applicable"]
+    assert came.reason() == reason
+
+
+def test_batches_that_do_not_say_their_size_are_refused(tmp_path: Path) -> None:
+    class Three(Dataset[torch.Tensor]):
+        def __len__(self) -> int:
+            return 4096
+
+        def __getitem__(self, index: int) -> torch.Tensor:
+            return torch.zeros(3, 4)
+
+    came = walked(tmp_path, loader(Three(), collate_fn=lambda some: torch.cat(some)))
+
+    assert came.reason() == "its batches do not say how many samples they hold"
+
+
+def test_compiled_code_is_made_for_its_shapes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batch_size, "has_compiled", lambda: True)
+
+    came = walked(tmp_path, loader())
+
+    assert came.reason() == "code was compiled for the shapes that it gets, and would be compiled anew"
+
+
+def test_a_size_written_into_the_script_is_refused(tmp_path: Path, script_of: Any) -> None:
+    script_of("import torch\nhidden = torch.zeros(1, 4, 16)\n")
+
+    came = walked(tmp_path, loader())
+
+    assert came.reason() == "train.py:2 makes a shape with the batch size in it"
+
+
+def test_a_script_that_has_trained_on_a_smaller_last_batch_can_take_others(tmp_path: Path, script_of: Any) -> None:
+    script_of("import torch\nhidden = torch.zeros(1, 4, 16)\n")
+
+    came = walked(tmp_path, loader(Samples(42)))
+
+    assert came.became() == ["ready", "effect"]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("x.view(64, -1)", 1),
+        ("BATCH = 64\nx = torch.zeros(1, BATCH, 8)", 2),
+        ("def main():\n    size = 64\n    return x.reshape(size * 2, -1)", 3),
+        ("h = torch.randn(2, args.batch_size, 8)", 1),
+        ("h = model.init_hidden(config.train.per_device_batch_size)", 1),
+        ("x.view(x.size(0), -1)", None),
+        ("hidden = 64\nloader = DataLoader(data, batch_size=64)", None),
+        ("x.view(-1, 32)", None),
+        ("x.view(True, -1)", None),
+        ("this is no Python", None),
+    ],
+)
+def test_shapes_with_the_batch_size_in_them_are_found(text: str, line: int | None, script_of: Any) -> None:
+    script_of(text)
+
+    assert find_baked(64) == (None if line is None else f"train.py:{line}")
+
+
+def test_a_session_without_a_script_has_nothing_written_into_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "__main__", types.ModuleType("__main__"))
+
+    assert find_baked(64) is None

@@ -1,0 +1,311 @@
+"""Loaders that are built again: whose batches the training gets, that the gain is true, and what is refused."""
+
+from __future__ import annotations
+
+import importlib
+import multiprocessing
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import DataLoader, Dataset, SequentialSampler, get_worker_info
+
+from made_trainings import AS_IS, Samples, Script, Walked, loader, plan_of, walk
+from slowstep.levers import _rebuilt
+from slowstep.levers._rebuilt import again
+from slowstep.record.lever import DEMAND, NUMERICS, ORDER, Lever
+from slowstep.registry import discover
+
+INPUT = {
+    "mock-loader",
+    "constant-batch",
+    "workers",
+    "prefetch",
+    "pin-memory",
+    "persistent-workers",
+    "batch-size",
+    "warm-cache",
+    "cold-cache",
+}
+TWICE = [AS_IS, 1, 1, AS_IS]
+
+
+class Makers(Dataset[torch.Tensor]):
+    """Samples that say how many workers there are, and who made them. Made by three workers they fail from one sample on."""
+
+    def __init__(self, fails_from: int = 1 << 30, how: str = "raise") -> None:
+        self.fails_from, self.how = fails_from, how
+
+    def __len__(self) -> int:
+        return 1 << 14
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        info = get_worker_info()
+        workers = 0 if info is None else info.num_workers
+        if workers == 3 and index >= self.fails_from:
+            if self.how == "die":
+                os._exit(1)
+            raise ValueError("no such sample")
+        return torch.tensor([float(workers), float(os.getpid()), 0.0, 0.0])
+
+
+def walked(folder: Path, lever: str, blocks: list[int] = TWICE, steps: int = 5, work_s: float = 0.0, **arguments: Any) -> Walked:
+    """A training with such a loader, and what came of one lever."""
+    made = loader(**{"dataset": Makers(), **arguments})
+    came = walk(folder / "r", plan_of([lever], blocks, steps), lambda script: script.train(made, work_s, keep=True))
+    assert came.done
+    assert came.faults == {}
+    return came
+
+
+def workers_seen(came: Walked, arm: int) -> set[float]:
+    return {float(batch[0, 0]) for batch in came.given(arm)}
+
+
+@pytest.mark.parametrize(("own", "asked"), [(0, 2), (1, 3), (2, 0), (2, 1)])
+def test_the_training_gets_batches_of_so_many_workers_while_the_lever_is_on(own: int, asked: int, tmp_path: Path) -> None:
+    came = walked(tmp_path, f"workers={asked}", num_workers=own)
+
+    assert workers_seen(came, 1) == {float(asked)}
+    assert workers_seen(came, AS_IS) == {float(own)}
+    effect, facts = came.effect()
+    assert effect == len(came.given(1))
+    assert (facts["workers"], facts["own_workers"]) == (asked, own)
+
+
+def test_a_loader_with_another_prefetch_factor_makes_that_many_ahead(tmp_path: Path) -> None:
+    came = walked(tmp_path, "prefetch=5", num_workers=1, work_s=0.005)
+
+    facts = came.effect()[1]
+    assert facts["prefetch_factor"] == 5
+    assert (facts["own_ready"], facts["ready"]) == (2, 5)
+
+
+@pytest.mark.slow
+def test_the_gain_of_a_second_worker_is_true_where_the_loader_remains_the_limit(tmp_path: Path) -> None:
+    """One worker makes a batch in 80 ms and two make two, a step takes none: the gain is 2.
+
+    Blocks of five steps that began with the four batches that a full queue holds would gain more than 4.
+    """
+    came = walked(tmp_path, "workers=2", [0, 1, 1, 0] * 3, dataset=Samples(sample_s=0.02), num_workers=1)
+
+    assert came.gain() == pytest.approx(2.0, rel=0.2)
+    assert came.step_ns(AS_IS) == pytest.approx(80e6, rel=0.2)
+
+
+@pytest.mark.slow
+def test_the_gain_is_true_where_more_workers_make_the_training_itself_the_limit(tmp_path: Path) -> None:
+    came = walked(tmp_path, "workers=4", [0, 1, 1, 0] * 3, dataset=Samples(sample_s=0.02), num_workers=1, work_s=0.04)
+
+    assert came.gain() == pytest.approx(80 / 41, rel=0.15)
+
+
+@pytest.mark.slow
+def test_the_training_as_it_is_is_no_faster_for_the_batches_that_gathered(tmp_path: Path) -> None:
+    came = walked(tmp_path, "workers=2", [0, 1] * 4, steps=4, dataset=Samples(sample_s=0.01), num_workers=1)
+
+    steps = came.steps
+    own = steps.ns[(steps.arm == AS_IS) & ~steps.settling & (steps.block > 0)]
+    assert np.min(own) > 25e6
+
+
+def test_the_own_workers_rest_through_changes_of_epoch_while_another_loader_is_asked(tmp_path: Path) -> None:
+    started: list[int] = []
+
+    class Counted(DataLoader[Any]):
+        def __iter__(self) -> Any:
+            iterator = super().__iter__()
+            started.append(iterator._workers[0].pid)
+            return iterator
+
+    made = Counted(Samples(48), batch_size=4, num_workers=1)
+    came = walk(tmp_path / "r", plan_of(["workers=2"], [1], steps=60), lambda script: script.train(made), lead_in=20)
+
+    assert came.done
+    epochs = came.effect()[1]["epoch_changes"]
+    assert epochs >= 5
+    # While the second one began that many epochs, the own one had the same worker.
+    assert len(started) - len(set(started)) >= epochs - 1
+
+
+def test_persistent_workers_stay_and_the_own_ones_are_started_anew(tmp_path: Path) -> None:
+    made = DataLoader(Makers(), batch_size=4, sampler=range(48), num_workers=2)
+    came = walk(tmp_path / "r", plan_of(["persistent-workers"], [0, 1], steps=60), lambda script: script.train(made, keep=True))
+
+    makers = [{float(batch[0, 1]) for batch in came.given(arm)} for arm in (0, 1)]
+    # Two workers for five epochs and more, and two for each of so many.
+    assert len(makers[1]) == 2
+    assert len(makers[0]) >= 8
+    assert came.effect()[1]["epoch_changes"] >= 4
+
+
+def test_a_worker_that_fails_in_the_middle_ends_its_arm_and_not_the_script(tmp_path: Path) -> None:
+    came = walked(tmp_path, "workers=3", [0, 1, 0, 1, 0], steps=20, dataset=Makers(fails_from=60), num_workers=1)
+
+    assert came.became() == ["ready", "failed"]
+    assert came.reason() == "RuntimeError: ValueError: no such sample"
+    assert workers_seen(came, AS_IS) == {1.0}
+
+
+def test_a_worker_that_dies_in_the_middle_ends_its_arm_and_not_the_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_rebuilt, "LONGEST_S", 1.0)
+    monkeypatch.setattr(_rebuilt, "LONGEST_TIMES", 0)
+
+    came = walked(tmp_path, "workers=3", [0, 1, 0], steps=20, dataset=Makers(fails_from=60, how="die"), num_workers=1)
+
+    assert came.became() == ["ready", "failed"]
+
+
+def test_workers_that_fail_from_the_first_batch_on_are_never_asked(tmp_path: Path) -> None:
+    came = walked(tmp_path, "workers=3", [0, 1, 0], dataset=Makers(fails_from=0), num_workers=1)
+
+    assert came.became() == ["not applicable"]
+    assert came.reason() == "its first batch fails: ValueError: no such sample"
+
+
+@pytest.mark.slow
+def test_workers_that_cannot_be_started_a_second_time_are_refused(tmp_path: Path) -> None:
+    samples = Samples()
+    made = loader(samples, num_workers=1, multiprocessing_context="spawn")
+
+    def train(script: Script) -> None:
+        for batch in made:
+            # Opened when the workers have their copy already.
+            samples.lock = threading.Lock()  # type: ignore[attr-defined]
+            if not script.step(batch):
+                return
+
+    came = walk(tmp_path / "r", plan_of(["workers=2"], [0, 1, 0]), train)
+
+    assert came.done
+    assert came.became() == ["not applicable"]
+    assert "cannot be started a second time" in came.reason()
+    assert "pickle" in came.reason()
+
+
+def test_workers_are_not_started_where_that_would_run_the_script_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(multiprocessing, "get_start_method", lambda allow_none=False: "spawn")
+
+    came = walked(tmp_path, "workers=2", [0, 1, 0], num_workers=0)
+
+    assert came.reason() == "workers would be started by 'spawn', which runs the script anew where it does not expect it"
+
+
+@pytest.mark.parametrize(
+    ("room", "reason"), [("shared_free_bytes", "MiB of shared memory"), ("memory_free_bytes", "workers need")], ids=["shared", "ordinary"]
+)
+def test_a_second_loader_needs_room(room: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_rebuilt, room, lambda: 100)
+
+    came = walked(tmp_path, "workers=2", [0, 1, 0], num_workers=1)
+
+    assert came.became() == ["not applicable"]
+    assert reason in came.reason()
+
+
+@pytest.mark.parametrize(
+    ("lever", "workers", "reason"),
+    [
+        ("workers=2", 2, "the loader has 2 workers already"),
+        ("workers=1", 1, "the loader has 1 worker already"),
+        ("prefetch=2", 1, "each worker makes 2 batches ahead already"),
+        ("prefetch=2", 0, "the loader has no workers"),
+        ("persistent-workers", 0, "the loader has no workers"),
+        ("persistent-workers", 1, "no change of epoch was seen, and workers are started at those only"),
+        ("pin-memory", 1, "there is no accelerator that memory could be pinned for"),
+    ],
+)
+def test_a_lever_without_a_meaning_is_refused(
+    lever: str, workers: int, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: False)
+
+    came = walked(tmp_path, lever, [0, 1, 0], num_workers=workers)
+
+    assert came.became() == ["not applicable"]
+    assert came.reason() == reason
+
+
+@pytest.mark.parametrize("lever", ["workers", "workers=two", "workers=-1", "prefetch=0"])
+def test_a_number_that_cannot_be_meant_is_said(lever: str, tmp_path: Path) -> None:
+    came = walked(tmp_path, lever, [0, 1, 0], num_workers=1)
+
+    assert came.became() == ["failed"]
+    assert "takes a whole number of at least" in came.reason()
+
+
+def test_memory_is_pinned_already(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = loader(num_workers=1)
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
+    made.pin_memory = True
+    monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda: torch.device("mps"))
+
+    with pytest.warns(UserWarning, match="MPS"):
+        came = walk(tmp_path / "r", plan_of(["pin-memory"], [0, 1, 0]), lambda script: script.train(made))
+
+    assert came.reason() == "the loader pins its batches already"
+
+
+def test_iterators_of_a_loaders_own_are_refused(tmp_path: Path) -> None:
+    class OwnIterators(DataLoader[Any]):
+        def _get_iterator(self) -> Any:
+            return super()._get_iterator()
+
+    came = walk(tmp_path / "r", plan_of(["workers=1"], [0, 1, 0]), lambda script: script.train(OwnIterators(Samples(), batch_size=4)))
+
+    assert came.reason() == "OwnIterators makes iterators of its own"
+
+
+def test_a_sampler_that_can_be_read_once_is_refused(tmp_path: Path) -> None:
+    made = DataLoader(Samples(), batch_size=4, sampler=iter(range(4000)))
+
+    came = walk(tmp_path / "r", plan_of(["workers=1"], [0, 1, 0]), lambda script: script.train(made))
+
+    assert came.reason() == "its sampler, a range_iterator, is an iterator and can be read once only"
+
+
+def test_a_lever_can_be_asked_for_once_in_an_arm(tmp_path: Path) -> None:
+    came = walk(
+        tmp_path / "r", plan_of([("workers=2", "mock-loader")], [0, 1, 0, 1, 0]), lambda script: script.train(loader(num_workers=1))
+    )
+
+    assert came.done
+    assert came.became() == ["ready", "failed"]
+    assert came.reason() == "RuntimeError: two levers of one arm give the training its input"
+
+
+def test_a_loader_is_built_again_without_its_constructor() -> None:
+    class Strict(DataLoader[Any]):
+        def __init__(self, *, must: int) -> None:
+            super().__init__(Samples(), batch_size=4, num_workers=2, sampler=SequentialSampler(Samples()), timeout=3)
+            self.must = must
+
+    made = Strict(must=3)
+    second = again(made, num_workers=0)
+
+    assert (type(second), second.must, second.batch_size, second.dataset) == (Strict, 3, 4, made.dataset)
+    assert (second.num_workers, second.prefetch_factor, second.timeout) == (0, None, 0)
+    assert (made.num_workers, made.prefetch_factor, made.timeout) == (2, 2, 3)
+    assert len(list(second)) == 1024
+
+
+def test_all_levers_of_input_say_what_they_change() -> None:
+    levers = discover("slowstep.levers", "LEVER")
+    changes = {name: lever.changes for name, lever in levers.items() if isinstance(lever, Lever) and name in INPUT}
+
+    assert set(changes) == INPUT
+    assert all(ORDER in changed for changed in changes.values())
+    assert {name for name, changed in changes.items() if DEMAND in changed} == {"workers", "pin-memory", "batch-size"}
+    assert {name for name, changed in changes.items() if NUMERICS in changed} == {"batch-size"}
+
+
+@pytest.mark.parametrize("name", sorted(INPUT))
+def test_each_is_explained_in_the_fixed_form(name: str) -> None:
+    text = importlib.import_module(f"slowstep.levers.{name.replace('-', '_')}").__doc__ or ""
+
+    headings = [line.removesuffix(":") for line in text.splitlines() if line.endswith(":") and not line.startswith(" ")]
+    assert headings == ["What it changes", "What it answers", "When it has no meaning", "How it is undone"]

@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from torch.utils.data import DataLoader
+
+from made_trainings import Samples
+from slowstep.levers._stream import MULTI, Stream, Supply, Usual, torch_class
+
+
+def open_stream(**arguments: object) -> Stream:
+    iterator = iter(DataLoader(Samples(40), batch_size=4, **arguments))  # type: ignore[arg-type]
+    return Stream(iterator, type(iterator)._next_data)
+
+
+def counted(stream: Stream) -> int:
+    count = 0
+    while True:
+        try:
+            stream.take()
+        except StopIteration:
+            return count
+        count += 1
+
+
+@pytest.mark.parametrize(("left", "expected"), [(0, []), (2, [0, 1]), (5, [0, 1, 2, 0, 1])])
+def test_a_supply_gives_as_many_indices_as_are_wanted_and_begins_its_sampler_anew(left: int, expected: list[int]) -> None:
+    supply = Supply(iter(range(3)), range(3))
+    supply.left = left
+
+    assert list(supply) == expected
+
+
+def test_a_supply_without_a_limit_goes_on_and_on() -> None:
+    assert list(itertools.islice(Supply(iter(range(2)), range(2)), 5)) == [0, 1, 0, 1, 0]
+
+
+def test_a_supply_of_an_empty_sampler_ends() -> None:
+    assert list(Supply(iter([]), [])) == []
+
+
+def test_what_is_left_of_a_supply_is_no_supply() -> None:
+    supply = Supply(iter(range(9)), range(9))
+    supply.left = 3
+
+    assert list(supply.remaining()) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("left", [0, 1, 7, 25])
+def test_an_iterator_gives_as_many_batches_as_it_is_allowed(workers: int, left: int) -> None:
+    stream = open_stream(num_workers=workers)
+    stream.take()
+
+    stream.allow(left)
+
+    # Those that were under way can be received or left where they are, not be unmade.
+    assert counted(stream) == max(left, 2 * workers)
+
+
+def test_an_iterator_that_was_near_its_end_gets_as_much_work_as_ever() -> None:
+    stream = open_stream(num_workers=2)
+    for _ in range(9):
+        stream.take()
+    assert stream.outstanding == 1
+
+    stream.allow(30)
+
+    assert stream.outstanding == 4
+    assert counted(stream) == 30
+
+
+def test_what_is_thrown_away_is_no_more_than_had_gathered() -> None:
+    stream = open_stream(num_workers=1, prefetch_factor=3)
+    while not stream.is_idle():
+        pass
+
+    # The worker may be as fast as we are.
+    assert 1 <= len(stream.throw_away(2, 0)) <= 3
+    while not stream.is_idle():
+        pass
+    assert 1 <= len(stream.throw_away(0, 0)) <= 3
+    assert stream.throw_away(0, 0, most=0) == []
+
+
+def test_an_iterator_that_ends_while_batches_are_thrown_away_ends_for_the_script_too() -> None:
+    stream = open_stream(num_workers=1, prefetch_factor=20)
+    while not stream.is_idle():
+        pass
+
+    assert len(stream.throw_away(-1, 0)) == 10
+    with pytest.raises(StopIteration):
+        stream.take()
+
+
+def test_without_workers_nothing_gathers() -> None:
+    stream = open_stream()
+
+    assert (stream.ready, stream.outstanding, stream.is_idle(), stream.throw_away(0, 0)) == (None, 0, True, [])
+
+
+def test_closing_ends_the_workers() -> None:
+    stream = open_stream(num_workers=2, persistent_workers=True)
+    workers = stream.iterator._workers
+
+    stream.end()
+    assert all(worker.is_alive() for worker in workers)
+    stream.close()
+
+    assert not any(worker.is_alive() for worker in workers)
+    assert isinstance(stream.iterator, torch_class(MULTI))
+
+
+def test_nothing_is_usual_before_anything_was_seen() -> None:
+    usual = Usual()
+    usual.add(None, 1)
+
+    assert usual.level is None
+    assert usual.start(2) == (0, 0)
+
+
+def test_workers_that_the_training_waits_for_begin_with_nothing_ready_and_apart() -> None:
+    usual = Usual()
+    # Four workers that deliver together, every 40 ms.
+    for at, ready in enumerate([0, 3, 2, 1] * 3):
+        usual.add(ready, at * 10)
+
+    assert usual.start(4) == (0, 10)
+
+
+def test_workers_that_are_never_waited_for_begin_with_their_usual_level() -> None:
+    usual = Usual()
+    for at, ready in enumerate([4, 3, 4, 3, 4]):
+        usual.add(ready, at)
+
+    assert usual.start(2) == (4, 0)
+
+
+def test_time_in_which_others_were_asked_is_between_no_requests() -> None:
+    usual = Usual()
+    usual.add(0, 0)
+    usual.add(0, 10)
+    usual.interrupt()
+    usual.add(0, 1000)
+    usual.add(0, 1010)
+
+    assert usual.start(1) == (0, 10)

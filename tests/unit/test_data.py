@@ -1,0 +1,105 @@
+"""FakeBatches: the shapes, types and values that were asked for, the same again or anew."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from slowstep import data
+from slowstep.data import FakeBatches
+
+
+def test_a_batch_has_the_shapes_and_types_that_were_asked_for():
+    batches = FakeBatches([(4, 3, 8, 8), (4,)], ["float16", "int64"], length=3)
+
+    images, labels = next(iter(batches))
+
+    assert (tuple(images.shape), images.dtype) == ((4, 3, 8, 8), torch.float16)
+    assert (tuple(labels.shape), labels.dtype) == ((4,), torch.int64)
+
+
+def test_it_has_a_length_and_can_be_read_again():
+    batches = FakeBatches([(2,)], length=3)
+
+    assert len(batches) == 3
+    assert len(list(batches)) == 3
+    assert len(list(batches)) == 3
+
+
+def test_constant_batches_are_the_same_arrays_in_lists_of_their_own():
+    first, second = FakeBatches([(2,)], length=2)
+
+    assert first is not second
+    assert first[0] is second[0]
+
+
+def test_random_batches_differ_and_are_the_same_in_the_next_epoch():
+    batches = FakeBatches([(16,)], random=True, length=2)
+
+    first, second = (batch[0] for batch in batches)
+    again = next(iter(batches))[0]
+
+    assert not torch.equal(first, second)
+    assert torch.equal(first, again)
+
+
+def test_values_lie_in_the_domain_of_their_array():
+    images, labels = next(iter(FakeBatches([(1000,), (1000,)], ["float32", "int64"], domain=[(-1, 1), (0, 10)])))
+
+    assert -1 <= float(images.min()) < -0.9
+    assert 0.9 < float(images.max()) < 1
+    assert sorted(set(labels.tolist())) == list(range(10))
+
+
+def test_the_random_numbers_of_the_script_stay_as_they_are():
+    torch.manual_seed(7)
+    expected = torch.rand(3)
+    torch.manual_seed(7)
+
+    list(FakeBatches([(5,)], random=True, length=2))
+
+    assert torch.equal(torch.rand(3), expected)
+
+
+def test_without_torch_they_are_arrays_of_numpy(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+
+    images, labels = next(iter(FakeBatches([(4, 2), (4,)], ["float32", "int64"], domain=[(0, 1), (3, 5)])))
+
+    assert isinstance(images, np.ndarray)
+    assert (images.shape, images.dtype, labels.dtype) == ((4, 2), np.float32, np.int64)
+    assert set(labels.tolist()) <= {3, 4}
+
+
+def test_without_either_it_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.setitem(sys.modules, "numpy", None)
+
+    with pytest.raises(ImportError, match="pip install numpy"):
+        FakeBatches([(4,)])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"shapes": [(4,)], "dtypes": ["float32", "int64"]}, "1 shapes, 2 dtypes"),
+        ({"shapes": [(4,), (2,)], "domain": [(0, 1)]}, "2 shapes, 2 dtypes, 1 domains"),
+        ({"shapes": [(4,)], "length": -1}, "length=-1"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        FakeBatches(**arguments)
+
+
+def test_it_is_reached_by_its_package_and_brings_nothing_heavy_along():
+    probe = "import sys, slowstep; slowstep.data.FakeBatches; print([name for name in ('torch', 'numpy') if name in sys.modules])"
+
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, timeout=60, check=False)
+
+    assert done.stdout.strip() == "[]", done.stderr
+    assert data.__all__ == ["FakeBatches"]

@@ -1,0 +1,177 @@
+"""A whole act of `slowstep prove`, on a training that takes no time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from made_experiments import OVERLAY
+from made_recordings import Training, make_recording
+from slowstep.errors import CommandNotStarted
+from slowstep.experiments.known_levers import known_levers
+from slowstep.experiments.plan import parse_spec
+from slowstep.record.lever import Lever
+from slowstep.report.document import validate
+from slowstep.workflow.act import Act, Ended, Wanted
+from slowstep.workflow.diagnose import diagnose_recording
+from slowstep.workflow.lead_in import Limits
+from staged_training import Stage, StagedTraining
+
+SLOW_CALLBACK = Training(steps=400, workers=2, after_ms=15)
+STUB = "stub=__main__:save_mask_images"
+LEVERS = known_levers() | {
+    name: Lever(name=name, takes=takes, every=True, prepare=lambda training, spec: pytest.fail("no lever is made ready here"))
+    for name, takes in (("stub", "MODULE:FUNCTION"), ("checkpoint-off", None))
+}
+
+
+class Told:
+    """What was said, and in which phases it was."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.phases: list[str] = []
+
+    def phase(self, name: str, share: float, reached: str) -> None:
+        assert 0.0 <= share <= 1.0
+        assert reached
+        self.phases += [name] if name not in self.phases else []
+
+
+def acted(folder: Path, stage: Stage, *levers: str, training: Training = SLOW_CALLBACK, **more: Any) -> tuple[Ended, StagedTraining, Told]:
+    staged, told = StagedTraining(make_recording(folder, training), stage), Told()
+    wanted = {"levers": tuple(map(parse_spec, levers)), "everything": False, "precision": 0.05, "budget_s": 30.0, "seed": 7}
+    act = Act(
+        staged,
+        Wanted(**(wanted | more)),
+        levers=LEVERS,
+        place=OVERLAY,
+        say=told.lines.append,
+        phase=told.phase,
+        limits=Limits(start_s=20.0),
+        clock=staged.clock,
+        sleep=staged.sleep,
+    )
+    ended = act.run()
+    assert staged.ends >= 1
+    if ended.report is not None:
+        validate(ended.report)
+        assert diagnose_recording(folder) == ended.report
+    return ended, staged, told
+
+
+def test_what_the_finding_names_is_tried_and_proved(tmp_path):
+    ended, staged, told = acted(tmp_path / "r", Stage(gains={2: 1.6}))
+
+    assert (ended.ended_by, ended.exit_code, ended.code) == ("precision", None, 0)
+    assert [arm.name for arm in staged.plan.arms] == ["as-is", "control", STUB]
+    assert staged.plan.seed == 7
+    assert [(row["lever"], row["verdict"]) for row in ended.report["experiments"]] == [(None, None), (STUB, "proved")]
+    assert told.phases == ["starting", "recording", "trying"]
+    assert told.lines == [f"Tries {STUB} in blocks of {staged.plan.steps} steps (seed 7)"]
+
+
+def test_levers_that_were_asked_for_are_tried_instead(tmp_path):
+    ended, staged, _ = acted(tmp_path / "r", Stage(gains={2: 1.0}), "mock-loader")
+
+    assert [arm.name for arm in staged.plan.arms] == ["as-is", "control", "mock-loader"]
+    assert [(row["lever"], row["rule"], row["state"]) for row in ended.report["experiments"][1:]] == [
+        ("mock-loader", None, "measured"),
+        (None, "slow-callback", "untried"),
+    ]
+
+
+def test_nothing_is_tried_where_no_finding_names_a_lever(tmp_path):
+    ended, staged, _ = acted(tmp_path / "r", Stage(), training=Training(steps=400, workers=2))
+
+    assert (ended.ended_by, ended.code, staged.plan) == ("nothing to try", 0, None)
+    assert ended.report["experiments"] == []
+    assert ended.report["run"]["next_command"] == "slowstep prove --all train.py"
+
+
+@pytest.mark.parametrize(("exit_code", "code"), [(0, 0), (3, 1)])
+def test_a_script_that_ends_in_the_lead_in_gives_a_partial_answer(tmp_path, exit_code, code):
+    ended, staged, _ = acted(tmp_path / "r", Stage(ends_at_s=4.0, exit_code=exit_code))
+
+    assert (ended.ended_by, ended.exit_code, ended.code, staged.plan) == ("script ended", exit_code, code, None)
+    assert [(row["lever"], row["state"]) for row in ended.report["experiments"]] == [(STUB, "unmeasured")]
+    assert ended.output == ("the last words" if exit_code else "")
+
+
+def test_a_script_that_ends_before_the_plan_does_says_what_was_reached(tmp_path):
+    ended, _, _ = acted(tmp_path / "r", Stage(gains={2: 1.6}, rounds=6, ends_at_s=9.0))
+
+    assert (ended.ended_by, ended.exit_code, ended.code) == ("script ended", 0, 0)
+    row = ended.report["experiments"][1]
+    assert (row["rounds"], row["verdict"]) == (6, "cannot distinguish")
+    assert ended.report["run"]["experiment"]["reached"] is not None
+
+
+@pytest.mark.parametrize(("at_s", "tried"), [(1.0, False), (4.0, False), (9.0, True)])
+def test_ctrl_c_ends_the_training_and_shows_what_there_is(tmp_path, at_s, tried):
+    ended, staged, _ = acted(tmp_path / "r", Stage(gains={2: 1.6}, rounds=5, interrupt_at_s=at_s))
+
+    assert (ended.ended_by, ended.code) == ("interrupted", 130)
+    assert (staged.plan is not None) == tried
+    assert [row["state"] for row in ended.report["experiments"]] == (["measured", "measured"] if tried else [])
+
+
+def test_what_is_found_of_the_losses_afterwards_stands_in_the_report_and_in_the_recording(tmp_path):
+    folder = make_recording(tmp_path / "r", SLOW_CALLBACK)
+    staged, seen = StagedTraining(folder, Stage(gains={2: 1.6})), []
+
+    def check(report: dict[str, Any]) -> dict[str, dict[str, Any]]:
+        assert staged.ends
+        seen.append([row["lever"] for row in report["experiments"]])
+        return {STUB: {"says": "the losses are equal to the last bit"}}
+
+    wanted = Wanted(levers=(), everything=False, precision=0.05, budget_s=30.0, seed=1)
+    ended = Act(
+        staged, wanted, levers=LEVERS, place=OVERLAY, say=seen.append, phase=lambda *_: None, check=check,
+        clock=staged.clock, sleep=staged.sleep,
+    ).run()  # fmt: skip
+
+    assert seen[-1] == [None, STUB]
+    assert ended.report["experiments"][1]["numerics"] == {"says": "the losses are equal to the last bit"}
+    assert diagnose_recording(folder) == ended.report
+
+
+def test_a_control_that_gains_is_not_trusted(tmp_path):
+    ended, _, _ = acted(tmp_path / "r", Stage(gains={1: 1.3, 2: 1.6}))
+
+    assert ended.code == 4
+
+
+def test_a_script_that_never_trains_leaves_a_reason(tmp_path):
+    staged_only_launcher = Training(steps=3, workers=0)
+    folder = tmp_path / "r"
+    make_recording(folder, staged_only_launcher)
+    for file in folder.glob("100-1.*"):
+        file.unlink()
+    staged, told = StagedTraining(folder, Stage(trains_at_s=None)), Told()
+    wanted = Wanted(levers=(), everything=False, precision=0.05, budget_s=30.0, seed=1)
+    act = Act(
+        staged, wanted, levers=LEVERS, place=OVERLAY, say=told.lines.append, phase=told.phase, limits=Limits(start_s=20.0),
+        clock=staged.clock, sleep=staged.sleep,
+    )  # fmt: skip
+
+    ended = act.run()
+
+    assert (ended.report, ended.ended_by, ended.code) == (None, "never trained", 2)
+    assert ended.reason == "no training step was seen in 20 s"
+
+
+def test_a_command_that_cannot_be_started_is_the_callers_affair(tmp_path):
+    class Unstartable(StagedTraining):
+        def start(self) -> None:
+            raise CommandNotStarted("it is not executable", exit_code=126)
+
+    staged = Unstartable(make_recording(tmp_path / "r", SLOW_CALLBACK), Stage())
+    wanted = Wanted(levers=(), everything=False, precision=0.05, budget_s=30.0, seed=1)
+    act = Act(staged, wanted, levers=LEVERS, place=OVERLAY, say=print, phase=lambda *_: None, clock=staged.clock, sleep=staged.sleep)
+
+    with pytest.raises(CommandNotStarted):
+        act.run()
+    assert staged.ends == 0

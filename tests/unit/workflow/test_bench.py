@@ -1,0 +1,237 @@
+"""`slowstep bench` outside of the training: its acts in a training that is played, and the document made of what they measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from slowstep.experiments.executor import Ending, Progress
+from slowstep.experiments.plan import Arm, Plan
+from slowstep.experiments.readings import Steps, no_steps
+from slowstep.record import format as contract
+from slowstep.record.command import Command
+from slowstep.report.bench_document import faults
+from slowstep.workflow.bench_act import Asked, Bench, Limits, Measured
+from slowstep.workflow.bench_report import make_report
+
+COMMAND = Command(words=("train.py", "--lr", "1"), path="python", argv=("python", "train.py", "--lr", "1"), stem="train")
+PLACE = {"kind": "overlay", "claims": "no file changed", "warnings": []}
+LOADER = {"kind": "task", "part": "loader", "reason": None}
+END = {"kind": "task", "part": "end", "state": "done"}
+
+
+class Played:
+    """A training that is played: ten updates a second, a task of some seconds, then steps of 100 ms. `at_s` is the clock of all."""
+
+    folder = Path()
+
+    def __init__(self, **changes: Any) -> None:
+        self.at_s = 0.0
+        self.notes_of: dict[str, list[dict[str, Any]]] = {"task": [LOADER, END], "iterator": [{"loader": 1}], "block": []}
+        self.first_s, self.task_s, self.ends_s, self.exit_code = 3.0, 5.0, 1e9, 0
+        self.interrupted_s = 1e9
+        self.__dict__.update(changes)
+        self.posted: list[tuple[float, Plan]] = []
+        self.ended = 0
+
+    def sleep(self, seconds: float) -> None:
+        self.at_s += seconds
+        if self.at_s >= self.interrupted_s:
+            self.interrupted_s = 1e9
+            raise KeyboardInterrupt
+
+    def start(self) -> None:
+        """Nothing to do."""
+
+    def poll(self) -> Progress:
+        updates = max(int((min(self.at_s, self.ends_s) - self.first_s) * 10), 0)
+        alive = self.at_s < self.ends_s
+        plan = contract.PLAN_DONE if self.posted and not self.posted[-1][1].blocks else contract.PLAN_TAKEN
+        return Progress(updates=updates, plan=plan, alive=alive, exit_code=None if alive else self.exit_code, training_s=None)
+
+    def post(self, plan: Plan) -> None:
+        self.posted.append((self.at_s, plan))
+
+    def notes(self, kind: str) -> list[dict[str, Any]]:
+        if kind != "task" or not self.posted:
+            return self.notes_of.get(kind, [])
+        is_done = self.at_s - self.posted[0][0] >= self.task_s
+        return [note for note in self.notes_of["task"] if is_done or note["part"] != "end"]
+
+    def lever_notes(self) -> list[dict[str, Any]]:
+        return []
+
+    def steps(self) -> Steps:
+        begun = [at_s for at_s, plan in self.posted if plan.blocks]
+        count = int((min(self.at_s, self.ends_s) - begun[0]) * 10) if begun else 0
+        if not count:
+            return no_steps()
+        whole = np.arange(count)
+        order = np.array(self.posted[-1][1].blocks if self.posted[-1][1].blocks else self.posted[-2][1].blocks)
+        size = self.posted[1][1].steps
+        block = np.minimum(whole // size, len(order) - 1)
+        ones = np.ones(count, dtype=np.int64)
+        return Steps(arm=order[block], block=block, ns=ones * 10**8, samples=ones * 8, delay_ns=ones * 0, settling=ones < 0)
+
+    def end(self) -> Ending:
+        self.ended += 1
+        return Ending(exit_code=self.exit_code, killed=True, left=(), output="last words")
+
+
+def run(played: Any, what: Any = "data", **limits: Any) -> Measured:
+    measured = Measured(COMMAND, place=PLACE)
+    asked = Asked(what=what, words=COMMAND.words, budget_s=60, seed=1)
+    phases: list[str] = []
+    bench = Bench(
+        played,
+        asked,
+        measured,
+        lambda name, share, reached: phases.append(name),
+        Limits(**limits),
+        clock=lambda: played.at_s,
+        sleep=played.sleep,
+    )
+    assert bench.run() is measured
+    assert played.ended == 1
+    assert phases
+    return measured
+
+
+def test_the_loader_is_read_first_and_then_the_blocks_are_walked_until_the_time_is_over():
+    played = Played()
+
+    measured = run(played)
+
+    (task_s, task), (blocks_s, blocks), (_, last) = played.posted
+    assert (task.task, task.arguments) == ("bench_data", {"seconds": 36, "parts": True, "sweep": True})
+    assert task_s == pytest.approx(5.1, abs=0.3)
+    assert blocks_s - task_s == pytest.approx(5, abs=0.3)
+    assert [arm.name for arm in blocks.arms] == ["as-is", "control", "mock-loader"]
+    assert blocks.steps == 5
+    assert last.blocks == ()
+    assert measured.duration_s == pytest.approx(5 + 5 + 24, abs=1)
+    assert (measured.ended_by, measured.reason, measured.loaders) == ("done", None, 1)
+    assert len(measured.steps.ns) > 200
+
+
+def test_of_the_compute_the_loader_is_only_read():
+    played = Played()
+
+    run(played, "compute")
+
+    assert played.posted[0][1].arguments == {"seconds": 9, "parts": False, "sweep": False}
+
+
+@pytest.mark.parametrize(
+    ("changes", "ended_by", "reason"),
+    [
+        ({"ends_s": 2.0}, "never trained", "the script ended and made no update"),
+        ({"ends_s": 2.0, "exit_code": 3}, "never trained", "the script ended with exit code 3 and made no update"),
+        ({"first_s": 1e6}, "never trained", "no update of an optimizer was seen in 300 s"),
+        ({"ends_s": 4.0}, "script ended", "the script ended after 10 updates"),
+        ({"ends_s": 7.0}, "script ended", "the script ended after 40 updates"),
+        ({"ends_s": 15.0}, "script ended", "the script ended after 120 updates"),
+        ({"task_s": 1e6}, "stood still", "the loader gave nothing more within 168 s"),
+        ({"interrupted_s": 2.0}, "interrupted", "interrupted by Ctrl-C"),
+        ({"interrupted_s": 12.0}, "interrupted", "interrupted by Ctrl-C"),
+    ],
+)
+def test_whatever_ends_it_is_told_and_the_training_is_ended(changes, ended_by, reason):
+    measured = run(Played(**changes))
+
+    assert (measured.ended_by, measured.reason) == (ended_by, reason)
+
+
+@pytest.mark.parametrize(
+    ("notes", "reason"),
+    [
+        ([{**LOADER, "reason": "no torch DataLoader feeds the training"}, END], "no torch DataLoader feeds the training"),
+        ([{**END, "state": "failed", "reason": "ValueError: no"}], "ValueError: no"),
+    ],
+)
+def test_a_loader_that_cannot_be_measured_ends_it(notes, reason):
+    measured = run(Played(notes_of={"task": notes, "iterator": [], "block": []}))
+
+    assert measured.reason == f"the loader cannot be measured: {reason}"
+    assert measured.plan is None
+
+
+def measured_of(real: dict[str, Any], **changes: Any) -> Measured:
+    """What a real run measured."""
+    plan, steps = real["plan"], {name: np.array(values) for name, values in real["steps"].items()}
+    arms = tuple(Arm(name=arm["name"]) for arm in plan["arms"])
+    made = {
+        "notes": real["notes"],
+        "plan": Plan(seed=plan["seed"], steps=plan["steps"], arms=arms, blocks=tuple(plan["blocks"])),
+        "steps": Steps(**{**steps, "settling": steps["settling"].astype(bool)}),
+        "lever_notes": real["lever_notes"],
+        "block_notes": real["block_notes"],
+        "loaders": real["loaders"],
+        "updates": real["updates"],
+        "duration_s": real["duration_s"],
+        "place": real["place"],
+    }
+    return Measured(Command(words=tuple(real["words"]), path="python", argv=("python",), stem="train"), **{**made, **changes})
+
+
+def test_the_document_of_a_real_run_is_valid_and_says_what_it_found(real_bench: Callable[[str], dict[str, Any]]):
+    report = make_report(measured_of(real_bench("case_study_data")), Asked(what="data", words=("train.py",)))
+
+    assert faults(report) == []
+    assert report["bound"]["kind"] == "blocked"
+    assert report["loader"]["page_cache"] == "warm"
+    assert [point["workers"] for point in report["sweep"]["points"]] == [0, 1, 2, 4]
+    assert report["whole"]["how"] == "max"
+    assert report["next"]["command"].startswith("slowstep ")
+
+
+def test_the_document_of_a_training_without_workers_adds_up(real_bench: Callable[[str], dict[str, Any]]):
+    report = make_report(measured_of(real_bench("case_study_compute")), Asked(what="compute", words=("train.py",)))
+
+    assert faults(report) == []
+    whole = report["whole"]
+    assert whole["how"] == "sum"
+    halves = 1 / report["loader"]["samples_per_s"]["value"] + 1 / report["compute"]["samples_per_s"]["value"]
+    assert whole["predicted"]["value"] == pytest.approx(1 / halves)
+    assert report["next"]["command"].startswith("slowstep prove --levers workers=")
+    assert (report["stages"], report["sweep"], report["bound"]) == ([], None, None)
+
+
+@pytest.mark.parametrize("kept", [0, 1, 2, 3, 5])
+def test_the_document_of_a_partial_run_is_valid(real_bench: Callable[[str], dict[str, Any]], kept: int):
+    real = real_bench("case_study_data")
+    measured = measured_of(
+        real, notes=real["notes"][:kept], plan=None, steps=no_steps(), ended_by="interrupted", reason="interrupted by Ctrl-C"
+    )
+
+    report = make_report(measured, Asked(what="data", words=("train.py",)))
+
+    assert faults(report) == []
+    assert report["whole"] is None
+    assert (report["loader"] is None) == (kept < 3)
+
+
+def test_a_lever_that_failed_is_told(real_bench: Callable[[str], dict[str, Any]]):
+    note = {"kind": "lever", "arm": 2, "name": "mock-loader", "state": "not applicable", "reason": "batches cannot be copied"}
+    measured = measured_of(real_bench("case_study_data"), lever_notes=[note], steps=no_steps())
+
+    report = make_report(measured, Asked(what="data", words=("train.py",)))
+
+    assert faults(report) == []
+    assert report["compute"]["reason"] == "batches cannot be copied"
+    assert report["notes"][-1] == "mock-loader: not applicable, because batches cannot be copied"
+    assert report["next"]["command"].startswith("slowstep bench compute")
+
+
+def test_the_schema_refuses_what_it_does_not_know(real_bench: Callable[[str], dict[str, Any]]):
+    report: dict[str, Any] = dict(make_report(measured_of(real_bench("case_study_data")), Asked(what="data", words=("train.py",))))
+
+    assert faults(report | {"more": 1})
+    assert faults(report | {"bench": "both"})
+    outside = report["loader"]["samples_per_s"] | {"high": 0.0}
+    assert faults(report | {"loader": report["loader"] | {"samples_per_s": outside}})
+    assert any("shares" in fault for fault in faults(report | {"stages": report["stages"][1:]}))

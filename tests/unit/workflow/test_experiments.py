@@ -1,0 +1,197 @@
+"""What an experiment in a recording adds to its report."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from made_experiments import add_experiment, made_experiment, untried
+from made_recordings import START_NS, Training, make_recording
+from slowstep.experiments.choose import Choice, Role
+from slowstep.experiments.experiment import Experiment, save
+from slowstep.experiments.plan import parse_spec
+from slowstep.report.document import validate
+from slowstep.workflow.diagnose import diagnose_recording
+
+SLOW_CALLBACK = Training(steps=400, workers=2, after_ms=15)
+UNTIL_NS = START_NS + 6_000_000_000
+
+
+def choice(text: str, role: Role = "other", rule: str | None = None, *, numerics: bool = False) -> Choice:
+    return Choice(spec=parse_spec(text), role=role, rule=rule, changes_numerics=numerics)
+
+
+STUB = choice("stub=__main__:save_mask_images", "fix", "slow-callback")
+
+
+def reported(
+    folder: Path, choices: tuple[Choice, ...], gains: dict[int, float], *, training: Training = SLOW_CALLBACK, **more: Any
+) -> dict[str, Any]:
+    make_recording(folder, training)
+    experiment = made_experiment(choices, until_ns=UNTIL_NS, **more.pop("asked", {}))
+    add_experiment(folder, experiment, gains, **more)
+    report = diagnose_recording(folder)
+    validate(report)
+    return report
+
+
+def row_of(report: dict[str, Any], lever: str | None) -> dict[str, Any]:
+    (row,) = [row for row in report["experiments"] if row["lever"] == lever and row["state"] != "untried"]
+    return row
+
+
+def test_a_plain_recording_has_no_experiments(tmp_path):
+    report = diagnose_recording(make_recording(tmp_path / "plain", SLOW_CALLBACK))
+
+    assert report["experiments"] == []
+    assert "experiment" not in report["run"]
+
+
+def test_a_gain_that_was_measured_is_the_findings_and_proves_it(tmp_path):
+    report = reported(tmp_path / "r", (STUB,), {2: 1.6})
+
+    row, (finding, *_) = row_of(report, STUB.name), report["findings"]
+    assert finding["rule"] == "slow-callback"
+    assert (row["verdict"], row["state"], row["role"]) == ("proved", "measured", "fix")
+    assert row["gain"]["low"] < 1.6 < row["gain"]["high"]
+    assert finding["gain"]["measured"] == row["gain"]
+    assert row["predicted"] == {"value": finding["gain"]["predicted"], "low": finding["gain"]["low"], "high": finding["gain"]["high"]}
+    assert (row["rounds"], row["effect"]) == (12, 12 * report["run"]["experiment"]["steps_per_block"])
+    assert report["run"]["experiment"]["trustworthy"] is True
+    assert report["run"]["next_command"] == "slowstep explain slow-callback"
+
+
+def test_a_gain_well_below_the_predicted_is_proved_and_one_of_nothing_refuted(tmp_path):
+    report = reported(tmp_path / "r", (STUB,), {2: 1.0})
+
+    row = row_of(report, STUB.name)
+    assert row["verdict"] == "refuted"
+    assert report["findings"][0]["gain"]["measured"] == row["gain"]
+
+
+def test_a_bound_proves_no_fix_though_it_gains(tmp_path):
+    report = reported(tmp_path / "r", (choice("mock-loader", "bound", "slow-callback"),), {2: 2.0})
+
+    assert row_of(report, "mock-loader")["verdict"] == "upper bound"
+    assert report["findings"][0]["gain"]["measured"] is None
+
+
+def test_a_bound_below_the_prediction_refutes_it(tmp_path):
+    report = reported(tmp_path / "r", (choice("mock-loader", "bound", "slow-callback"),), {2: 1.05})
+
+    assert row_of(report, "mock-loader")["verdict"] == "refuted"
+
+
+def test_another_lever_is_held_against_no_prediction(tmp_path):
+    report = reported(tmp_path / "r", (choice("prefetch=4"), choice("logging-off", "other", "slow-callback")), {2: 1.2, 3: 1.2})
+
+    assert [(row["predicted"], row["verdict"]) for row in report["experiments"][1:]] == [(None, "proved"), (None, "proved")]
+    assert report["findings"][0]["gain"]["measured"] is None
+
+
+def test_too_wide_an_interval_distinguishes_nothing_and_says_below_what(tmp_path):
+    report = reported(tmp_path / "r", (choice("prefetch=4"),), {2: 1.01}, rounds=9, spread=0.6)
+
+    row = row_of(report, "prefetch=4")
+    assert row["verdict"] == "cannot distinguish"
+    assert 0.03 < row["below"] < 1.0
+    assert report["run"]["experiment"]["reached"] > 0.05
+    assert report["run"]["next_command"] == "slowstep prove --budget 180s train.py"
+
+
+def test_what_every_arm_seems_to_gain_without_a_lever_is_not_trusted(tmp_path):
+    report = reported(tmp_path / "r", (STUB,), {1: 1.3, 2: 1.6})
+
+    assert report["run"]["experiment"]["trustworthy"] is False
+    assert "experiment-not-trustworthy" in [row["name"] for row in report["health"]]
+    assert row_of(report, None)["role"] == "control"
+
+
+@pytest.mark.parametrize("state", ["not applicable", "failed"])
+def test_a_lever_that_could_not_be_had_says_why(tmp_path, state):
+    note = {"arm": 2, "name": STUB.name, "state": state, "reason": "the training has no such function"}
+    report = reported(tmp_path / "r", (STUB,), {}, rounds=0, notes=(note,))
+
+    row = row_of(report, STUB.name)
+    assert (row["state"], row["reason"], row["gain"], row["verdict"]) == (state, "the training has no such function", None, None)
+    assert report["run"]["next_command"] == "slowstep prove --all train.py"
+
+
+def test_a_lever_that_failed_after_it_was_measured_says_both(tmp_path):
+    note = {"arm": 2, "name": STUB.name, "state": "failed", "reason": "RuntimeError: no memory"}
+    report = reported(tmp_path / "r", (STUB,), {2: 1.5}, notes=(note,))
+
+    row = row_of(report, STUB.name)
+    assert (row["state"], row["reason"], row["verdict"]) == ("failed", "RuntimeError: no memory", "proved")
+
+
+def test_a_lever_that_was_not_undone_is_a_doubt(tmp_path):
+    note = {"arm": 2, "name": STUB.name, "state": "not undone", "reason": "ValueError: gone"}
+    report = reported(tmp_path / "r", (STUB,), {2: 1.5}, notes=(note,))
+
+    assert "lever-not-undone" in [row["name"] for row in report["health"]]
+
+
+@pytest.mark.parametrize(
+    ("foreign_cores", "lever", "used", "why"),
+    [
+        (0.0, STUB.name, "wall", "left the machine alone"),
+        (2.0, STUB.name, "corrected", "others took 50% of the machine"),
+        (2.0, "workers=4", "wall", "the lever's own doing"),
+    ],
+)
+def test_waiting_for_a_core_is_left_out_where_others_cause_it_and_only_there(tmp_path, foreign_cores, lever, used, why):
+    training = replace(SLOW_CALLBACK, foreign_cores=foreign_cores)
+    demanding = choice("workers=4")
+    report = reported(tmp_path / "r", (STUB, demanding), {2: 1.5, 3: 1.5}, training=training, delay_ms=5.0)
+
+    row = row_of(report, lever)
+    assert (row["used"], why in row["why"]) == (used, True)
+    assert row["corrected"]["value"] > row["wall"]["value"]
+    assert row["gain"]["value"] == row[used]["value"]
+
+
+def test_a_mocked_input_gains_less_by_what_receiving_a_batch_takes(tmp_path):
+    floor = {"arm": 2, "name": "mock-loader", "state": "effect", "effect": 60, "facts": {"floor_ns": 2_000_000}}
+    with_floor = reported(tmp_path / "with", (choice("mock-loader"),), {2: 2.0}, notes=(floor,))
+    without = reported(tmp_path / "without", (choice("mock-loader"),), {2: 2.0})
+
+    assert row_of(without, "mock-loader")["gain"]["value"] == pytest.approx(2.0, rel=0.02)
+    assert row_of(with_floor, "mock-loader")["gain"]["value"] == pytest.approx(20 / 12, rel=0.02)
+
+
+def test_untried_findings_stay_in_the_report(tmp_path):
+    asked = {"untried": (untried("slow-callback", "it was not asked for"),)}
+    report = reported(tmp_path / "r", (choice("prefetch=4"),), {2: 1.0}, asked=asked)
+
+    (row,) = [row for row in report["experiments"] if row["state"] == "untried"]
+    assert (row["rule"], row["role"], row["reason"]) == ("slow-callback", "none", "it was not asked for")
+    assert row["predicted"]["value"] > 1.1
+
+
+def test_levers_of_a_plan_that_was_never_taken_up_are_unmeasured(tmp_path):
+    folder = make_recording(tmp_path / "r", SLOW_CALLBACK)
+    save(made_experiment((STUB,), ended_by="script ended", exit_code=3), folder)
+
+    report = diagnose_recording(folder)
+
+    validate(report)
+    (row,) = report["experiments"]
+    assert (row["lever"], row["state"], row["reason"]) == (STUB.name, "unmeasured", "the training ended before it was tried")
+    facts = report["run"]["experiment"]
+    assert (facts["ended_by"], facts["exit_code"], facts["seed"], facts["trustworthy"]) == ("script ended", 3, None, None)
+    assert report["run"]["steps"] > 300
+
+
+@pytest.mark.parametrize(("ratio", "severity"), [(0.9, "info"), (0.2, "notice"), (3.0, "notice")])
+def test_a_sandbox_that_writes_at_another_speed_is_a_doubt(tmp_path, ratio, severity):
+    folder = make_recording(tmp_path / "r", SLOW_CALLBACK)
+    plain: Experiment = made_experiment((STUB,))
+    save(replace(plain, place=replace(plain.place, write_ratio=ratio)), folder)
+
+    (row,) = [row for row in diagnose_recording(folder)["health"] if row["name"] == "sandbox-writes"]
+
+    assert row["severity"] == severity
