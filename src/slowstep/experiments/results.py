@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from slowstep.experiments.choose import Choice
@@ -85,7 +85,8 @@ def find_results(
         for arm, choice in enumerate(experiment.choices, FIRST)
         if choice.role != "other" and choice.rule is not None and choice.rule in predicted_lows
     }
-    judgements = judge_all(estimates, lows)
+    held_back = needing_cores(experiment.choices, levers, foreign_share)
+    judgements = {arm: unrefuted(it) if arm in held_back else it for arm, it in judge_all(estimates, lows).items()}
     results = [
         _result(choice, changes[at], estimates.get(arm), judgements.get(arm), noted.get(arm, ()), foreign_share)
         for at, (arm, choice) in enumerate(enumerate(experiment.choices, FIRST))
@@ -109,6 +110,18 @@ def corrected_arms(choices: Sequence[Choice], levers: Mapping[str, Lever], forei
         return frozenset()
     arms = {arm for arm, choice in enumerate(choices, FIRST) if DEMAND not in _changes(choice, levers)}
     return frozenset({CONTROL} | arms)
+
+
+def needing_cores(choices: Sequence[Choice], levers: Mapping[str, Lever], foreign_share: float | None) -> frozenset[int]:
+    """The arms that ask for more of a machine of which others take a part: that they gain little here says nothing of them alone."""
+    if foreign_share is None or foreign_share < BUSY_FROM:
+        return frozenset()
+    return frozenset(arm for arm, choice in enumerate(choices, FIRST) if DEMAND in _changes(choice, levers))
+
+
+def unrefuted(judgement: Judgement) -> Judgement:
+    """The same without a refutation."""
+    return replace(judgement, verdict="cannot distinguish") if judgement.verdict == "refuted" else judgement
 
 
 def verdict_on_bound(judgement: Judgement, predicted_low: float | None) -> Verdict | Literal["upper bound"]:

@@ -185,6 +185,7 @@ class Rebuilt(InputChange):
     def facts(self) -> Mapping[str, Any]:
         """Its workers, how many batches usually lie ready in it, and the changes of epoch while it was on."""
         shape = {"workers": self.loader.num_workers, "own_workers": self._own_workers, "prefetch_factor": self.loader.prefetch_factor}
+        shape["persistent"] = self.loader.persistent_workers
         return {**super().facts(), **shape, "ready": self.usual.level, "epoch_changes": self.epochs}
 
     def _running(self) -> Stream:

@@ -2,7 +2,7 @@
 
 What it changes:
     A second loader, like the training's own but for the number of its workers, is started beside it; while the lever is on the training
-    gets that one's batches. Each loader's workers rest while the other is asked.
+    gets that one's batches. Each loader's workers rest while the other is asked. In place of a loader without workers they are persistent.
 What it answers:
     Whether more (or fewer) workers make the training faster on this machine, and how much.
 When it has no meaning:
@@ -24,8 +24,12 @@ from slowstep.record.training import Training
 def prepare(training: Training, spec: Spec) -> Change:
     """A loader with N workers. Raises NotApplicable with the reason, and ValueError for an N that is no whole number."""
     workers = count_of(spec, least=0)
-    if loader_of(training).num_workers == workers:
+    loader = loader_of(training)
+    if loader.num_workers == workers:
         raise NotApplicable(f"the loader has {workers} worker{'' if workers == 1 else 's'} already")
+    if loader.num_workers == 0:
+        # It has said nothing about them, and that is how serial-loader's fix has them.
+        return Rebuilt(training, num_workers=workers, persistent_workers=True)
     return Rebuilt(training, num_workers=workers)
 
 

@@ -77,6 +77,15 @@ def test_the_training_gets_batches_of_so_many_workers_while_the_lever_is_on(own:
     assert (facts["workers"], facts["own_workers"]) == (asked, own)
 
 
+def test_workers_of_a_training_that_had_none_outlive_its_epochs(tmp_path: Path) -> None:
+    dataset = Samples(24)
+    came = walk(tmp_path / "r", plan_of(["workers=1"], [1], steps=30), lambda script: script.train(DataLoader(dataset, batch_size=4)))
+
+    facts = came.effect()[1]
+    assert facts["epoch_changes"] >= 3
+    assert facts["persistent"]
+
+
 def test_a_loader_with_another_prefetch_factor_makes_that_many_ahead(tmp_path: Path) -> None:
     came = walked(tmp_path, "prefetch=5", num_workers=1, work_s=0.005)
 

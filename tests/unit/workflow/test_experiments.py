@@ -170,6 +170,14 @@ def test_waiting_for_a_core_is_left_out_where_others_cause_it_and_only_there(tmp
     assert row["gain"]["value"] == row[used]["value"]
 
 
+@pytest.mark.parametrize(("foreign_cores", "verdict"), [(0.0, "refuted"), (2.0, "cannot distinguish")])
+def test_a_lever_that_needs_cores_is_not_refuted_where_others_have_them(tmp_path, foreign_cores, verdict):
+    training = replace(SLOW_CALLBACK, foreign_cores=foreign_cores)
+    report = reported(tmp_path / "r", (choice("workers=4"),), {2: 0.9}, training=training, delay_ms=5.0)
+
+    assert row_of(report, "workers=4")["verdict"] == verdict
+
+
 def test_a_mocked_input_gains_less_by_what_receiving_a_batch_takes(tmp_path):
     floor = {"arm": 2, "name": "mock-loader", "state": "effect", "effect": 60, "facts": {"floor_ns": 2_000_000}}
     with_floor = reported(tmp_path / "with", (choice("mock-loader"),), {2: 2.0}, notes=(floor,))
