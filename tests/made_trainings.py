@@ -149,6 +149,7 @@ class Script:
 @contextlib.contextmanager
 def recording(folder: Path) -> Iterator[Recorder]:
     """A recorder as an experiment's process has it, with the hooks of torch; afterwards they are gone."""
+    folder.parent.mkdir(exist_ok=True)
     recorder = Recorder(make_folder(folder), level=0)
     recorder.experiment = True
     attach(recorder)
@@ -178,6 +179,11 @@ def walk(folder: Path, plan: Plan, train: Callable[[Script], Any], *, lead_in: i
         script.step = posting  # type: ignore[method-assign]
         train(script)
     return walked
+
+
+def once(check: Callable[[Path], bool], folder: Path, attempts: int = 4) -> bool:
+    """Whether what was measured is right in one of a few attempts: a busy machine spoils some, what is wrong is wrong in all."""
+    return any(check(folder / str(attempt)) for attempt in range(attempts))
 
 
 def loader(dataset: Any = None, batch_size: int = 4, **arguments: Any) -> DataLoader[Any]:

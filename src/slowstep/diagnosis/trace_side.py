@@ -12,6 +12,7 @@ import polars as pl
 from slowstep.analyses.steps import Floats
 from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.analyses.trace.parts import piece
+from slowstep.diagnosis.gain import RESAMPLES, SEED
 from slowstep.findings import Evidence
 
 # Host time looks longer in a trace than it is: torch.profiler makes a small step's processor time 1.23 to 1.70 times as long
@@ -24,8 +25,6 @@ COVERED: Final = 0.90
 RUNTIME_CALL: Final = r"(cuda|hip|cu)[A-Z]"
 # A finding that has most of a part takes it as a whole: what others say of that part is the same in other words.
 MOST: Final = 0.5
-RESAMPLES: Final = 1000
-SEED: Final = 20200823
 
 
 def per_step(m: TraceMeasurements, stage: str, *parts: str) -> Floats:
@@ -68,6 +67,16 @@ def spread_over(part_ns: Floats, total_ns: float, steps: int) -> Floats:
 def claim_of(m: TraceMeasurements, stage: str, part: str, what: str, ns: Floats) -> str:
     """The claim of a finding about `ns` (shape (steps,)) of a part of the ledger: the part where that is most of it, else a piece of it."""
     return part if float(ns.sum()) >= MOST * float(per_step(m, stage, part).sum()) else piece(part, what)
+
+
+def claims_of(m: TraceMeasurements, rows: pl.DataFrame, what: str, ns: str = "ns") -> tuple[str, ...]:
+    """The claims of a finding about rows with `step`, `stage`, `part` and, in a column named `ns`, their time: one for each part."""
+    found = rows.select("stage", "part").unique().sort("stage", "part")
+    return tuple(
+        claim_of(m, stage, part, what, by_step(m, own["step"], own[ns]))
+        for stage, part in found.iter_rows()
+        for own in (rows.filter((pl.col("stage") == stage) & (pl.col("part") == part)),)
+    )
 
 
 def no_device(m: TraceMeasurements) -> str | None:

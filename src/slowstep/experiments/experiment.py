@@ -43,7 +43,7 @@ class Experiment:
     """`choices` are those of the plan's arms, after the two without levers. `precision` is the width that an interval should have.
 
     `until_ns` (CLOCK_MONOTONIC) is where the recording for the diagnosis ends, None where all of it is for that. `floor_ns` is what
-    receiving batches costs a step.
+    receiving batches costs a step. `options` are the words that chose the levers, to be used again.
     """
 
     choices: tuple[Choice, ...]
@@ -56,6 +56,7 @@ class Experiment:
     ended_by: str = RUNNING
     exit_code: int | None = None
     numerics: dict[str, dict[str, Any]] = field(default_factory=dict)
+    options: tuple[str, ...] = ()
     version: int = VERSION
 
 

@@ -36,10 +36,10 @@ class Orders:
 
     def add(self, spec: Spec) -> int:
         """Give an order to watch a function; returns its number. Raises ValueError where there are too many."""
-        self._orders.append({"spec": asdict(spec), "state": WATCH})
-        number = len(self._orders) - 1
+        number = len(self._orders)
         if (number + 1) * _DONE.size > _DONE_BYTES:
             raise ValueError("too many functions at a time for the loader's workers")
+        self._orders.append({"spec": asdict(spec), "state": WATCH})
         self._write()
         return number
 

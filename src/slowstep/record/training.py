@@ -30,8 +30,9 @@ class Training:
         self._fed: Counter[int] = Counter()
         self._loaders: dict[int, weakref.ref[Any]] = {}
         self._starts: Counter[int] = Counter()
-        # By iterator: its loader's key, and the loader itself, which a script need not hold (`for batch in DataLoader(...)`).
-        self._loader_of: weakref.WeakKeyDictionary[Any, tuple[int, Any]] = weakref.WeakKeyDictionary()
+        self._loader_of: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        # Loaders by their iterators: a script need not hold them (`for batch in DataLoader(...)`).
+        self._held: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
         self._last_read: weakref.ref[Any] | None = None
         self._iterator: weakref.ref[Any] | None = None
         self._asked = self._after_updates = 0
@@ -49,20 +50,22 @@ class Training:
             self._fed.pop(key, None)
             self._starts[key] = 0
             self._reads.forget(key)
-        # A loader with persistent workers holds its iterator, and both would live for ever.
-        self._loader_of[iterator] = key, None if getattr(loader, "_iterator", None) is iterator else loader
+        self._loader_of[iterator] = key
         self._starts[key] += 1
+        # One with persistent workers holds its iterator itself, and both would live for ever.
+        if getattr(loader, "_iterator", None) is not iterator:
+            self._held[iterator] = loader
         self._reads.started(iterator)
 
     def requested(self, iterator: Any) -> bool:
         """An iterator is asked for a batch, on this thread. Returns whether it is the training thread's first since its update."""
         self._last_read = weakref.ref(iterator)
-        known, is_own = self._loader_of.get(iterator), threading.get_ident() == self.thread
-        if self.is_input(iterator):
+        loader, is_own = self._loader_of.get(iterator), threading.get_ident() == self.thread
+        if loader is not None and self.is_input(iterator):
             self._iterator = self._last_read
             self.requests += 1
-        elif known is not None and is_own and self.recorder.local.me.making is None:
-            self._reads.read(iterator, known[0], self._after_updates)
+        elif loader is not None and is_own and self.recorder.local.me.making is None:
+            self._reads.read(iterator, loader, self._after_updates)
         first = self._is_after_update and is_own
         if first:
             self._is_after_update = False
@@ -83,8 +86,8 @@ class Training:
         self._after_updates += 1
         self._is_after_update = True
         read = None if self._last_read is None else self._last_read()
-        if read is not None and (known := self._loader_of.get(read)) is not None:
-            self._fed[known[0]] += 1
+        if read is not None and (loader := self._loader_of.get(read)) is not None:
+            self._fed[loader] += 1
         return True
 
     @property
@@ -121,13 +124,12 @@ class Training:
 
     def is_input(self, iterator: Any) -> bool:
         """Whether an iterator is one of the training loader's own, and not one that somebody else (a lever, a validation) reads."""
-        known, loader = self._loader_of.get(iterator), self.loader
-        return known is not None and loader is not None and known[0] == id(loader)
+        loader = self.loader
+        return loader is not None and self._loader_of.get(iterator) == id(loader)
 
     def is_validation(self, iterator: Any) -> bool:
         """Whether an iterator is of a loader that is read between two updates, several batches at a time, and never across one."""
-        known = self._loader_of.get(iterator)
-        return known is not None and known[0] in self._reads.validations and not self.is_input(iterator)
+        return self._loader_of.get(iterator) in self._reads.validations and not self.is_input(iterator)
 
     @property
     def validates(self) -> bool:

@@ -116,6 +116,8 @@ def _said(row: ExperimentRow) -> list[str]:
         said.append("the lever never changed anything")
     if row["used"] == "corrected":
         said.append("without waiting for cores that others took")
+    if row["state"] != "measured":
+        return said
     changes = [text for kind, text in _CHANGES.items() if kind in row["changes"]]
     if row["changes_numerics"] and _CHANGES["numerics"] not in changes:
         changes.append(_CHANGES["numerics"])

@@ -44,6 +44,13 @@ class Wanted:
     budget_s: float
     seed: int
 
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The words of the command line that ask for these levers."""
+        if self.everything:
+            return ("--all",)
+        return ("--levers", ",".join(map(str, self.levers))) if self.levers else ()
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ended:
@@ -92,7 +99,13 @@ class Act:
         self._check, self._clock, self._sleep = check, clock, sleep
         self._reason: str | None = None
         self._experiment = Experiment(
-            choices=(), untried=(), precision=wanted.precision, budget_s=wanted.budget_s, place=place, ended_by=SCRIPT_ENDED
+            choices=(),
+            untried=(),
+            precision=wanted.precision,
+            budget_s=wanted.budget_s,
+            place=place,
+            ended_by=SCRIPT_ENDED,
+            options=wanted.options,
         )
 
     def run(self) -> Ended:

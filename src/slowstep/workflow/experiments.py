@@ -58,7 +58,7 @@ def add_experiments(report: Report, folder: Path) -> None:
     rows += [_row(result, experiment, findings) for result in results.results] if results is not None else _untaken(experiment, findings)
     report["experiments"] = [*rows, *(_untried_row(untried, findings) for untried in experiment.untried)]
     report["run"]["experiment"] = _facts(experiment, recorded, results)
-    report["run"]["next_command"] = next_command(report)
+    report["run"]["next_command"] = next_command(report, experiment.options)
     report["health"] += _doubts(experiment, recorded, results)
     for row in rows:
         _fill_measured(row, findings)
@@ -192,20 +192,23 @@ def _facts(experiment: Experiment, recorded: Recorded | None, results: Results |
     }
 
 
-def next_command(report: Report) -> str:
+def next_command(report: Report, options: tuple[str, ...]) -> str:
     """What helps most now: the same with more time, with other levers, or the training itself once the fix is made."""
-    facts, rows = report["run"]["experiment"], report["experiments"]
+    facts, rows = report["run"]["experiment"], [row for row in report["experiments"] if row["lever"] is not None]
     command = shlex.join(report["run"]["command"])
-    verdicts = {row["verdict"] for row in rows if row["lever"] is not None}
-    longer = f"slowstep prove --budget {max(3 * facts['budget_s'], 60):.0f}s {command}"
-    if facts["trustworthy"] is False or verdicts == {"cannot distinguish"}:
+    longer = shlex.join(["slowstep", "prove", *options, "--budget", f"{max(3 * facts['budget_s'], 60):.0f}s"]) + f" {command}"
+    verdicts = {row["verdict"] for row in rows}
+    is_short = verdicts <= {"cannot distinguish", None} and any(
+        row["verdict"] or (row["state"] == "unmeasured" and facts["ended_by"] == "budget") for row in rows
+    )
+    if facts["trustworthy"] is False or is_short:
         return longer
     if "proved" in verdicts:
         rule = next((row["rule"] for row in rows if row["verdict"] == "proved" and row["rule"]), None)
         return f"slowstep explain {rule}" if rule else f"slowstep run {command}"
-    if not any(row["state"] == "measured" and row["lever"] for row in rows):
-        return f"slowstep prove --all {command}"
-    return longer if "cannot distinguish" in verdicts else f"slowstep prove --all {command}"
+    if "cannot distinguish" in verdicts:
+        return longer
+    return f"slowstep run {command}" if options == ("--all",) else f"slowstep prove --all {command}"
 
 
 def _doubts(experiment: Experiment, recorded: Recorded | None, results: Results | None) -> list[HealthRow]:

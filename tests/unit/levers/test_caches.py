@@ -86,7 +86,8 @@ def walked(folder: Path, lever: str, dataset: Any, **arguments: Any) -> Walked:
 def test_with_a_warm_cache_nothing_comes_from_storage(workers: int, folder: Path, tmp_path: Path) -> None:
     in_storage(folder)
 
-    came = walked(tmp_path, "warm-cache", Files(folder), num_workers=workers)
+    # In an order in which hardly any sample was read already.
+    came = walked(tmp_path, "warm-cache", Files(folder), num_workers=workers, shuffle=True)
 
     assert came.became() == ["ready", "effect"], came.notes
     effect, facts = came.effect()

@@ -5,16 +5,16 @@ from __future__ import annotations
 import importlib
 import multiprocessing
 import os
+import signal
 import threading
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from torch.utils.data import DataLoader, Dataset, SequentialSampler, get_worker_info
 
-from made_trainings import AS_IS, Samples, Script, Walked, loader, plan_of, walk
+from made_trainings import AS_IS, Samples, Script, Walked, loader, once, plan_of, walk
 from slowstep.levers import _rebuilt
 from slowstep.levers._rebuilt import again
 from slowstep.record.lever import DEMAND, NUMERICS, ORDER, Lever
@@ -86,31 +86,38 @@ def test_a_loader_with_another_prefetch_factor_makes_that_many_ahead(tmp_path: P
 
 
 @pytest.mark.slow
-def test_the_gain_of_a_second_worker_is_true_where_the_loader_remains_the_limit(tmp_path: Path) -> None:
-    """One worker makes a batch in 80 ms and two make two, a step takes none: the gain is 2.
+@pytest.mark.parametrize("own", [0, 1])
+def test_the_gain_of_a_second_worker_is_true_where_the_loader_remains_the_limit(own: int, tmp_path: Path) -> None:
+    """One maker makes a batch in 80 ms and two make two, a step takes none: the gain is 2.
 
     Blocks of five steps that began with the four batches that a full queue holds would gain more than 4.
     """
-    came = walked(tmp_path, "workers=2", [0, 1, 1, 0] * 3, dataset=Samples(sample_s=0.02), num_workers=1)
 
-    assert came.gain() == pytest.approx(2.0, rel=0.2)
-    assert came.step_ns(AS_IS) == pytest.approx(80e6, rel=0.2)
+    def is_true(folder: Path) -> bool:
+        came = walked(folder, "workers=2", [0, 1, 1, 0] * 3, dataset=Samples(sample_s=0.02), num_workers=own)
+        return came.gain() == pytest.approx(2.0, rel=0.15) and came.step_ns(AS_IS) == pytest.approx(80e6, rel=0.15)
+
+    assert once(is_true, tmp_path)
 
 
 @pytest.mark.slow
 def test_the_gain_is_true_where_more_workers_make_the_training_itself_the_limit(tmp_path: Path) -> None:
-    came = walked(tmp_path, "workers=4", [0, 1, 1, 0] * 3, dataset=Samples(sample_s=0.02), num_workers=1, work_s=0.04)
+    def is_true(folder: Path) -> bool:
+        came = walked(folder, "workers=4", [0, 1, 1, 0] * 3, dataset=Samples(sample_s=0.02), num_workers=1, work_s=0.04)
+        return came.gain() == pytest.approx(80 / 42, rel=0.1)
 
-    assert came.gain() == pytest.approx(80 / 41, rel=0.15)
+    assert once(is_true, tmp_path)
 
 
 @pytest.mark.slow
 def test_the_training_as_it_is_is_no_faster_for_the_batches_that_gathered(tmp_path: Path) -> None:
-    came = walked(tmp_path, "workers=2", [0, 1] * 4, steps=4, dataset=Samples(sample_s=0.01), num_workers=1)
+    """Four steps that began with eight batches would be free."""
 
-    steps = came.steps
-    own = steps.ns[(steps.arm == AS_IS) & ~steps.settling & (steps.block > 0)]
-    assert np.min(own) > 25e6
+    def is_true(folder: Path) -> bool:
+        came = walked(folder, "workers=2", [0, 1] * 4, steps=4, dataset=Samples(sample_s=0.01), num_workers=1, prefetch_factor=8)
+        return came.step_ns(AS_IS) == pytest.approx(40e6, rel=0.15)
+
+    assert once(is_true, tmp_path)
 
 
 def test_the_own_workers_rest_through_changes_of_epoch_while_another_loader_is_asked(tmp_path: Path) -> None:
@@ -158,6 +165,31 @@ def test_a_worker_that_dies_in_the_middle_ends_its_arm_and_not_the_script(tmp_pa
     came = walked(tmp_path, "workers=3", [0, 1, 0], steps=20, dataset=Makers(fails_from=60, how="die"), num_workers=1)
 
     assert came.became() == ["ready", "failed"]
+
+
+def test_a_worker_that_dies_while_it_rests_ends_its_arm_and_not_the_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Torch raises the death of any worker that it knows of in the main thread, wherever that is."""
+    monkeypatch.setattr(_rebuilt, "LONGEST_S", 1.0)
+    monkeypatch.setattr(_rebuilt, "LONGEST_TIMES", 0)
+    theirs: set[int] = set()
+
+    def train(script: Script) -> None:
+        for batch in made:
+            workers, pid = (int(number) for number in batch[0, :2])
+            if workers == 3:
+                theirs.add(pid)
+            elif theirs:
+                os.kill(theirs.pop(), signal.SIGKILL)
+                theirs.clear()
+            if not script.step(batch, 0.002):
+                return
+
+    made = loader(Makers(), num_workers=1)
+    came = walk(tmp_path / "r", plan_of(["workers=3"], [1, 0, 1, 0], steps=20), train)
+
+    assert came.done
+    assert came.faults == {}
+    assert came.became() == ["ready", "effect", "failed"]
 
 
 def test_workers_that_fail_from_the_first_batch_on_are_never_asked(tmp_path: Path) -> None:

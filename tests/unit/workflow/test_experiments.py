@@ -102,6 +102,22 @@ def test_too_wide_an_interval_distinguishes_nothing_and_says_below_what(tmp_path
     assert report["run"]["next_command"] == "slowstep prove --budget 180s train.py"
 
 
+@pytest.mark.parametrize(
+    ("options", "ended_by", "expected"),
+    [
+        (("--levers", "prefetch=4"), "budget", "slowstep prove --levers prefetch=4 --budget 180s train.py"),
+        (("--all",), "budget", "slowstep prove --all --budget 180s train.py"),
+        ((), "script ended", "slowstep prove --all train.py"),
+        (("--all",), "script ended", "slowstep run train.py"),
+    ],
+)
+def test_the_next_command_of_an_experiment_without_results_asks_for_the_same_levers(tmp_path, options, ended_by, expected):
+    report = reported(tmp_path / "r", (choice("prefetch=4"),), {}, rounds=0, asked={"options": options, "ended_by": ended_by})
+
+    assert row_of(report, "prefetch=4")["state"] == "unmeasured"
+    assert report["run"]["next_command"] == expected
+
+
 def test_what_every_arm_seems_to_gain_without_a_lever_is_not_trusted(tmp_path):
     report = reported(tmp_path / "r", (STUB,), {1: 1.3, 2: 1.6})
 

@@ -14,7 +14,8 @@ import numpy as np
 import polars as pl
 
 from slowstep.analyses.trace.callers import Callers
-from slowstep.analyses.trace.copies import COMPUTE, device_work, union_of
+from slowstep.analyses.trace.copies import COMPUTE, union_of
+from slowstep.analyses.trace.device_work import work_kinds
 from slowstep.analyses.trace.names import matches
 from slowstep.analyses.trace.nesting import Nesting
 from slowstep.analyses.trace.tables import COLLECTIVES
@@ -81,7 +82,7 @@ def read_collectives(timeline: Timeline, callers: Callers) -> pl.DataFrame:
 
 def _of_device(timeline: Timeline, callers: Callers) -> pl.DataFrame:
     device = timeline.table("device_events")
-    work = device_work(device)
+    work = work_kinds(device)
     mine = (work == "collective").to_numpy()
     rows = device.filter(pl.Series(mine)).with_columns(pl.col("name", "collective").cast(pl.String))
     start, end, key = rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy(), rows["device"].to_numpy()
@@ -125,7 +126,7 @@ def _of_host(timeline: Timeline) -> pl.DataFrame:
     start, end = rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy()
     device = timeline.table("device_events")
     if device.height:
-        computing = device.filter(device_work(device).is_in(list(COMPUTE)))
+        computing = device.filter(work_kinds(device).is_in(list(COMPUTE)))
         hidden = _over_all(computing).inside(np.zeros(rows.height, dtype=np.int64), start, end)
     else:
         operators = timeline.table("host_events").filter(pl.col("kind") == "operator")

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from slowstep.analyses.trace.callers import Callers
-from slowstep.analyses.trace.kernel_class import is_collective
+from slowstep.analyses.trace.device_work import work_kinds
 from slowstep.analyses.trace.tables import COPIES
 from slowstep.analyses.trace.unions import Union
 from slowstep.analyses.trace.waits import read_waits, waits_for_copies
@@ -19,8 +19,8 @@ from slowstep.timeline.timeline import Timeline
 KINDS = ("h2d", "d2h", "d2d", "p2p", "memset")
 # What an instant of the device is charged to before a copy of this kind, by the ledger's order. Copies inside the device and memsets are
 # compute there; exposed they are while no kernel computes.
-COMPUTE = ("compute", "d2d", "p2p", "memset")
-HIGHER = {"h2d": (*COMPUTE, "collective"), "d2h": (*COMPUTE, "collective", "h2d")} | dict.fromkeys(("d2d", "p2p", "memset"), ("compute",))
+COMPUTE = ("kernel", "d2d", "p2p", "memset")
+HIGHER = {"h2d": (*COMPUTE, "collective"), "d2h": (*COMPUTE, "collective", "h2d")} | dict.fromkeys(("d2d", "p2p", "memset"), ("kernel",))
 PLACE = ["kind", "operator", "where"]
 
 
@@ -64,14 +64,6 @@ def read_copies(timeline: Timeline, callers: Callers) -> pl.DataFrame:
     return rows.filter(pl.col("kind").is_in(KINDS))
 
 
-def device_work(device: pl.DataFrame) -> pl.Series:
-    """The ledger's kind of each device event: `compute`, `collective`, or that of the copy."""
-    kind = device["kind"].cast(pl.String)
-    collective = is_collective(device["name"]).fill_null(value=False) | device["collective"].is_not_null()
-    name = pl.when(kind != "kernel").then(kind).when(collective).then(pl.lit("collective")).otherwise(pl.lit("compute"))
-    return pl.select(name.alias("work"))["work"]
-
-
 def union_of(device: pl.DataFrame, work: pl.Series, kinds: Iterable[str]) -> Union:
     """When work of some kinds ran on each device."""
     rows = device.filter(work.is_in(list(kinds)))
@@ -79,7 +71,7 @@ def union_of(device: pl.DataFrame, work: pl.Series, kinds: Iterable[str]) -> Uni
 
 
 def _exposed(device: pl.DataFrame, kind: pl.Series) -> Ints:
-    work = device_work(device)
+    work = work_kinds(device)
     exposed = np.zeros(device.height, dtype=np.int64)
     for higher in set(HIGHER.values()):
         mine = np.flatnonzero(kind.is_in([name for name, above in HIGHER.items() if above == higher]).to_numpy())

@@ -6,7 +6,7 @@ from typing import Final
 
 import polars as pl
 
-from slowstep.analyses.trace.device_work import busiest_device, device_work, launch_calls
+from slowstep.analyses.trace.device_work import busiest_device, device_work, launching_calls
 from slowstep.analyses.trace.measured import Coverage
 from slowstep.health import Health
 from slowstep.timeline.timeline import Timeline
@@ -19,7 +19,7 @@ def find_coverage(timeline: Timeline, steps: pl.DataFrame) -> Coverage:
     """Coverage of the trace's kernels, launches and time; shares are None where nothing is there that could be covered."""
     events = timeline.table("device_events")
     kernels = events.filter(pl.col("kind") == "kernel")
-    calls = launch_calls(timeline)
+    calls = launching_calls(timeline)
     return Coverage(
         kernels=len(kernels),
         kernels_with_launch=_share(len(kernels.join(calls, on="correlation", how="semi")), len(kernels)),

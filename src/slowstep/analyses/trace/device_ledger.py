@@ -20,7 +20,8 @@ from slowstep.analyses.trace.host_lane import Lanes
 from slowstep.analyses.trace.host_ledger import build_host_ledger
 from slowstep.analyses.trace.idle import explain, find_gaps
 from slowstep.analyses.trace.tables import GAPS, LEDGER
-from slowstep.timeline.intervals import Ints, containing, union
+from slowstep.analyses.trace.unions import merged
+from slowstep.timeline.intervals import containing
 from slowstep.timeline.timeline import Timeline
 
 # Highest rank first: what runs beside something of higher rank is overlapped, and costs the step nothing.
@@ -62,7 +63,7 @@ def summed(rows: pl.DataFrame) -> pl.DataFrame:
 def busy_time(work: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
     """Of each step the time in which the device worked, by what ran then: `step`, `stage`, `part`, `ns`."""
     begins, ends = steps["start_ns"].to_numpy(), steps["end_ns"].to_numpy()
-    unions = [_union(work.filter(pl.col("kind").is_in(kinds))) for kinds, _, _ in RANKS]
+    unions = [merged(work.filter(pl.col("kind").is_in(kinds))) for kinds, _, _ in RANKS]
     edges = np.sort(np.concatenate([begins, ends, *(side for both in unions for side in both)]))
     edges = edges[np.append(True, np.diff(edges) > 0)]
     at, lengths = edges[:-1], np.diff(edges)
@@ -76,7 +77,3 @@ def busy_time(work: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
     )
     rows = pl.DataFrame({"step": step[kept], "rank": rank[kept], "ns": lengths[kept]}).group_by("step", "rank").agg(pl.col("ns").sum())
     return rows.join(names, on="rank").select(pl.col("step").cast(pl.Int32), "stage", "part", "ns")
-
-
-def _union(rows: pl.DataFrame) -> tuple[Ints, Ints]:
-    return union(rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy())

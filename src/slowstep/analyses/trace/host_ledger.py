@@ -19,8 +19,9 @@ from slowstep.analyses.trace import parts
 from slowstep.analyses.trace.stage_ranges import stage_ranges
 from slowstep.analyses.trace.tables import LEDGER
 from slowstep.analyses.trace.training_thread import BACKWARD, OPTIMIZER_RANGE, training_thread
+from slowstep.analyses.trace.unions import merged
 from slowstep.stages import UNATTRIBUTED
-from slowstep.timeline.intervals import Ints, containing, flattened, union
+from slowstep.timeline.intervals import Ints, containing, flattened
 from slowstep.timeline.timeline import Timeline
 
 # Ranges of PyTorch's process groups and operators of its collectives.
@@ -94,23 +95,23 @@ class _Spans:
         engines = host.filter(pl.col("backward"))["thread"].unique()
         mine = host.filter((pl.col("thread") == thread) | (pl.col("thread").is_in(engines.implode()) & (pl.col("kind") == "operator")))
         operators = mine.filter(pl.col("kind") == "operator")
-        self.computing = _union(operators.filter(~pl.col("waits")))
-        self.operators = _union(operators)
-        self.backward = _union(mine.filter(pl.col("backward")))
-        self.optimizer = _union(mine.filter(pl.col("optimizer")))
-        self.collective = _union(host.filter(pl.col("collective")))
+        self.computing = merged(operators.filter(~pl.col("waits")))
+        self.operators = merged(operators)
+        self.backward = merged(mine.filter(pl.col("backward")))
+        self.optimizer = merged(mine.filter(pl.col("optimizer")))
+        self.collective = merged(host.filter(pl.col("collective")))
         plain = ~(pl.col("backward") | pl.col("optimizer") | pl.col("collective"))
         self.named = mine.filter((pl.col("kind") == "annotation") & (pl.col("thread") == thread) & plain)
 
     @property
     def edges(self) -> list[Ints]:
-        every = (self.computing, self.operators, self.backward, self.optimizer, self.collective, _union(self.named))
+        every = (self.computing, self.operators, self.backward, self.optimizer, self.collective, merged(self.named))
         return [side for both in every for side in both]
 
     def bodies(self, begins: Ints, ends: Ints, ranges: pl.DataFrame) -> tuple[Ints, Ints]:
         """Of each step, from the end of its first input wait or its first operator to the end of its optimizer or last operator."""
         waits = ranges.filter(pl.col("stage") == "preprocess")
-        received = _union(waits)[1]
+        received = merged(waits)[1]
         done = np.where(
             _last_within(self.optimizer[1], begins, ends) >= 0,
             _last_within(self.optimizer[1], begins, ends),
@@ -138,10 +139,6 @@ class _Spans:
         kind = np.where(_in(self.backward, at), BACKWARD_KIND, kind)
         kind = np.where(_in(self.optimizer, at), OPTIMIZER_KIND, kind)
         return np.where(_in(self.collective, at) & ~_in(self.computing, at), SHARING_KIND, kind)
-
-
-def _union(rows: pl.DataFrame) -> tuple[Ints, Ints]:
-    return union(rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy())
 
 
 def _in(intervals: tuple[Ints, Ints], at: Ints) -> Flags:

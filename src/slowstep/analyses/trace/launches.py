@@ -7,7 +7,7 @@ import polars as pl
 
 from slowstep.analyses.trace.callers import Callers
 from slowstep.analyses.trace.names import matches
-from slowstep.analyses.trace.runtime_calls import LAUNCHES_GRAPH, LAUNCHES_KERNEL
+from slowstep.analyses.trace.runtime_calls import LAUNCHES_GRAPH, LAUNCHES_KERNEL, calls_of_runtime, outer_calls
 from slowstep.analyses.trace.tables import LAUNCHES
 from slowstep.analyses.trace.unions import Union
 from slowstep.analyses.trace.window import in_window
@@ -49,10 +49,10 @@ def find_launches(timeline: Timeline, steps: pl.DataFrame, callers: Callers | No
 
 def launch_calls(timeline: Timeline) -> pl.DataFrame:
     """The host calls that launch kernels: columns of `host_events`, and `graph`, whether it launches a whole graph."""
-    host = timeline.table("host_events").filter(pl.col("kind").is_in(["runtime", "driver"]))
+    host = calls_of_runtime(timeline)
     graph = matches(host["name"], LAUNCHES_GRAPH).alias("graph")
     found = host.with_columns(graph).filter(graph | matches(host["name"], LAUNCHES_KERNEL))
-    return found.sort("kind", maintain_order=True).unique(["correlation", "thread", "start_ns"], keep="first", maintain_order=True)
+    return outer_calls(found, "correlation", "thread", "start_ns")
 
 
 def _queue(device: pl.DataFrame, steps: pl.DataFrame) -> list[pl.Series]:

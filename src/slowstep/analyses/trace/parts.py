@@ -24,7 +24,6 @@ RUN_DRY: Final = "run dry after "
 # preprocess: a trace of the training process cannot tell what the producer of the batch did
 INPUT_WAIT: Final = "waiting for input"
 # output, store: the part is the name of the range; these where it has none
-CALLBACKS: Final = "callbacks"
 VALIDATION: Final = "validation"
 CHECKPOINT: Final = "checkpoint"
 LOGGING: Final = "logging"

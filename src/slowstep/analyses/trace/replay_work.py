@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from slowstep.analyses.trace.runtime_calls import ALLOCATES, WAITS
+from slowstep.analyses.trace.runtime_calls import ALLOCATES, WAITS, calls_of_runtime, outer_calls
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Timeline
 
@@ -77,7 +77,7 @@ TURNS_ALWAYS = 4
 
 def find_material(timeline: Timeline, steps: pl.DataFrame) -> Material | str:
     """What steps are replayed from, or why that cannot be."""
-    host = timeline.table("host_events").filter(pl.col("kind").is_in(["runtime", "driver"]))
+    host = calls_of_runtime(timeline)
     device = timeline.table("device_events").with_row_index("row")
     main = steps["thread"].drop_nulls()
     main_thread = int(main.mode().sort()[0]) if len(main) else None
@@ -134,8 +134,7 @@ def _calls(host: pl.DataFrame, device: pl.DataFrame) -> pl.DataFrame:
     rows = host.select("thread", "start_ns", "end_ns", "kind", "name", "correlation").join(names, on="name", how="left")
     rows = rows.join(launched, on="correlation", how="left").with_columns(pl.col("launches").fill_null(False))
     rows = rows.filter(pl.col("launches") | (pl.col("waits_for") > 0) | pl.col("orders_streams"))
-    # A call of the runtime may be traced once more as the call of the driver inside it: the runtime's sorts first, and is kept.
-    known = rows.filter(pl.col("correlation").is_not_null()).sort("kind", maintain_order=True).unique("correlation", keep="first")
+    known = outer_calls(rows.filter(pl.col("correlation").is_not_null()), "correlation")
     rows = pl.concat([known, rows.filter(pl.col("correlation").is_null())]).sort("start_ns", "end_ns", maintain_order=True)
     return rows.with_row_index("call")
 

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+import polars as pl
+
+from slowstep.timeline.timeline import Timeline
+
 # Versions of a call end in `_v7000` and `_ptsz` (per-thread streams), as Nsight Systems writes them.
 LAUNCHES_KERNEL: Final = (
     r"^(cuda|cu|hip)(Ext|Module|ExtModule)?(Launch(Cooperative)?Kernel|LaunchDevice|LaunchHostFunc|HccModuleLaunchKernel)"
@@ -28,3 +32,15 @@ ALLOCATES: Final = (
 ALLOCATES_AND_WAITS: Final = (
     r"^(cuda|hip)(Malloc|Free)(Pitch|Array|Host|3D)?(_v\d+|_ptsz)*$|^(cuda|hip)Host(Alloc|Malloc|Free)|^cuMem(Alloc|Free)(Host)?(_v\d+)*$"
 )
+
+
+def calls_of_runtime(timeline: Timeline) -> pl.DataFrame:
+    """The host events that are calls of a runtime or a driver."""
+    return timeline.table("host_events").filter(pl.col("kind").is_in(["runtime", "driver"]))
+
+
+def outer_calls(calls: pl.DataFrame, *keys: str) -> pl.DataFrame:
+    """One call for each value of the keys. A call of the runtime may be traced once more as the call of the driver that it makes: the outer
+    one counts.
+    """
+    return calls.sort("kind", "start_ns", "end_ns", "thread").unique(keys, keep="first", maintain_order=True)

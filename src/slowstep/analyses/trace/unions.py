@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import polars as pl
 
-from slowstep.timeline.intervals import Ints
+from slowstep.timeline.intervals import Ints, union
+
+
+def merged(rows: pl.DataFrame) -> tuple[Ints, Ints]:
+    """Begins and ends of the disjoint stretches in which any of the rows (`start_ns`, `end_ns`) ran, in order of time."""
+    return union(rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy())
 
 
 class Union:

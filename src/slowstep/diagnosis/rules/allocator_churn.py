@@ -25,7 +25,7 @@ from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import (
     by_step,
-    claim_of,
+    claims_of,
     for_framework,
     no_device,
     no_launches,
@@ -67,7 +67,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
         share=share,
         share_low=low,
         share_high=high,
-        claims=_claims(m, gaps),
+        claims=claims_of(m, gaps, "allocator calls"),
         evidence=(
             Evidence(name="device idle for allocator calls", value=share, unit="share of window", threshold=CLAIM, where=worst),
             *(
@@ -85,15 +85,6 @@ def judge_trace(m: TraceMeasurements) -> Answer:
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=None)
-
-
-def _claims(m: TraceMeasurements, gaps: pl.DataFrame) -> tuple[str, ...]:
-    found = gaps.select("stage", "part").unique().sort("stage", "part")
-    return tuple(
-        claim_of(m, stage, part, "allocator calls", by_step(m, rows["step"], rows["ns"]))
-        for stage, part in found.iter_rows()
-        for rows in (gaps.filter((pl.col("stage") == stage) & (pl.col("part") == part)),)
-    )
 
 
 def _host_ms(memory: pl.DataFrame, steps: int) -> float | None:

@@ -30,7 +30,7 @@ from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import (
     HOST_SHARE,
     by_step,
-    claim_of,
+    claims_of,
     for_framework,
     no_device,
     no_launches,
@@ -66,7 +66,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
         share=share,
         share_low=low,
         share_high=high,
-        claims=_claims(m, gaps),
+        claims=claims_of(m, gaps, "operations on the host"),
         evidence=(
             Evidence(name="device idle, operators on the host", value=share, unit="share of window", threshold=HOST_SHARE),
             *(_row(m, site) for site in sites.head(3).iter_rows(named=True)),
@@ -91,15 +91,6 @@ def _gaps_on_host(m: TraceMeasurements) -> pl.DataFrame:
     sites = sites.filter((pl.col("on_host") > 0) & (pl.col("on_host") >= MOSTLY * pl.col("all")))
     gaps = m.table("gaps").filter(pl.col("stage").is_in(STAGES)).with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
     return gaps.join(sites, on=["operator", "where"], how="semi", nulls_equal=True)
-
-
-def _claims(m: TraceMeasurements, gaps: pl.DataFrame) -> tuple[str, ...]:
-    found = gaps.select("stage", "part").unique().sort("stage", "part")
-    return tuple(
-        claim_of(m, stage, part, "operations on the host", by_step(m, rows["step"], rows["ns"]))
-        for stage, part in found.iter_rows()
-        for rows in (gaps.filter((pl.col("stage") == stage) & (pl.col("part") == part)),)
-    )
 
 
 def _no_operators(m: TraceMeasurements) -> str | None:

@@ -68,7 +68,7 @@ class Segments:
         try:
             if to:
                 self._profiler(to[-1]).enable()
-        except Exception as error:  # noqa: BLE001 - another tool has the interpreter's hooks: each version says so by another exception
+        except Exception as error:
             self.reason = f"{type(error).__name__}: {error}"
 
     def _profiler(self, part: Any) -> Any:

@@ -65,7 +65,7 @@ class Drain:
             finally:
                 self._end_iterator()
                 cells.close()
-        except Exception as error:  # noqa: BLE001 - the user's data set may raise anything
+        except Exception as error:
             drained.reason = said(error)
         self._end_row()
         return drained

@@ -1,4 +1,4 @@
-"""Loader workers of trainings under experiment: before each batch a worker looks whether a lever is to be switched in it, too.
+"""Loader workers of trainings with levers: before each batch a worker looks whether one is to be switched in it, too.
 
 Experiments are posted long after the workers were forked; this is what they were forked with.
 """
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def install(recorder: Recorder) -> Undo:
     """Replace `_worker_loop`. Raises Unfit where torch has none that gets its tasks from a queue."""
-    if not recorder.experiment:
+    if not (recorder.experiment or recorder.levers):
         return all_of([])
     module = sys.modules.get("torch.utils.data._utils.worker")
     if module is None:
@@ -34,7 +34,7 @@ def install(recorder: Recorder) -> Undo:
     def _worker_loop(*args: Any, **kwargs: Any) -> Any:
         try:
             bound = signature.bind(*args, **kwargs)
-            # Levers are above the recorder, and are not imported where there is no experiment.
+            # Levers are above the recorder, and are not imported where nobody asked for them.
             follower = import_module("slowstep.levers._workers").Follower(recorder.folder)
             bound.arguments["index_queue"] = FollowingQueue(follower, bound.arguments["index_queue"])
             args, kwargs = bound.args, bound.kwargs

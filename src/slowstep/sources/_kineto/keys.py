@@ -16,7 +16,6 @@ REPEATED_AT_LEAST = 0.99
 # Above all correlations that profilers give out, which are 32 bits wide.
 _PROCESS_SHIFT = 40
 _GRAPH_LAUNCH = re.compile(r"graph_?launch", re.IGNORECASE)
-_CALLS = ("runtime", "driver")
 
 
 def clean_keys(

@@ -48,7 +48,6 @@ GROUPS: Final = {
     "trace": "unused",
 }
 HOST_GROUPS: Final = ("operator", "runtime", "driver", "annotation", "python", "overhead")
-DEVICE_GROUPS: Final = ("kernel", "copy", "memset")
 
 STEP: Final = re.compile(r"ProfilerStep[#*](\d+)\Z")
 MEMORY: Final = "[memory]"
