@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from slowstep.analyses.chance import SEED
 from slowstep.analyses.ledger import CORE, FORWARD, Ledger
 from slowstep.analyses.steps import Floats, Steps
 from slowstep.analyses.trainer import Trainer
@@ -27,7 +28,6 @@ LARGER_SHARE = 0.05
 DISPATCH_NS = 37_000.0
 WEIGHT_NS = 5.2
 RESAMPLES = 500
-SEED = 20200823
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

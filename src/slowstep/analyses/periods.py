@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from slowstep.analyses.chance import SEED
 from slowstep.analyses.steps import Floats
 from slowstep.timeline.intervals import Ints
 
@@ -27,7 +28,6 @@ LONGEST_PERIOD = 1000
 # More steps tell nothing new, and take longer to search.
 MOST_STEPS = 10_000
 MOST_FOUND = 4
-SEED = 20200823
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

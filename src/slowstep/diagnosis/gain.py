@@ -11,12 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from slowstep.analyses.chance import SEED
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps import Floats
 from slowstep.findings import Gain
 
 RESAMPLES = 400
-SEED = 20200823
 # Blocks must be long enough that neighbouring steps' correlation is inside them, and many enough to be drawn from.
 BLOCK_AT_LEAST = 5
 BLOCKS_AT_LEAST = 8

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from slowstep.analyses.chance import SEED
 from slowstep.analyses.steps import Floats
 from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.analyses.trace.scenarios import SCENARIOS
-from slowstep.diagnosis.gain import RESAMPLES, RUN_TO_RUN, SEED
+from slowstep.diagnosis.gain import RESAMPLES, RUN_TO_RUN
 from slowstep.findings import Gain
 
 # Of so few steps, percentiles of resampled ones are no interval: their smallest and largest are. The range of five values holds their

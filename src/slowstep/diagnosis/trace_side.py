@@ -9,10 +9,11 @@ from typing import Any, Final
 import numpy as np
 import polars as pl
 
+from slowstep.analyses.chance import SEED
 from slowstep.analyses.steps import Floats
 from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.analyses.trace.parts import piece
-from slowstep.diagnosis.gain import RESAMPLES, SEED
+from slowstep.diagnosis.gain import RESAMPLES
 from slowstep.findings import Evidence
 
 # Host time looks longer in a trace than it is: torch.profiler makes a small step's processor time 1.23 to 1.70 times as long

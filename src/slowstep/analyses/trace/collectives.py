@@ -21,6 +21,7 @@ from slowstep.analyses.trace.nesting import Nesting
 from slowstep.analyses.trace.tables import COLLECTIVES
 from slowstep.analyses.trace.unions import Union
 from slowstep.analyses.trace.window import in_window
+from slowstep.timeline.element_types import element_bytes
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Timeline
 
@@ -36,17 +37,6 @@ OPERATIONS: Final = (
 )
 RANGE: Final = r"(?i)^(nccl|rccl|gloo|mpi|ucc):"
 LIBRARIES: Final = (("gloo", r"(?i)^gloo"), ("xla", r"^(all|reduce|collective)-"), ("nccl", r"(?i)nccl"), ("rccl", r"(?i)rccl"))
-ELEMENT_BYTES: Final = {
-    "double": 8,
-    "long int": 8,
-    "long": 8,
-    "c10::complex<float>": 8,
-    "float": 4,
-    "int": 4,
-    "c10::Half": 2,
-    "c10::BFloat16": 2,
-    "short": 2,
-} | {"signed char": 1, "unsigned char": 1, "bool": 1, "c10::Float8_e4m3fn": 1, "c10::Float8_e5m2": 1}
 
 
 def find_collectives(timeline: Timeline, steps: pl.DataFrame, callers: Callers | None = None) -> pl.DataFrame:
@@ -155,10 +145,11 @@ def input_bytes(shapes: str | None, types: str | None) -> int | None:
     """Bytes of all inputs of a range, from their shapes and element types as in the trace; None where these do not tell."""
     try:
         pairs = list(zip(json.loads(shapes or ""), json.loads(types or ""), strict=True))
-        sizes = [math.prod(shape) * ELEMENT_BYTES[kind] for shape, kind in pairs if shape]
-    except (ValueError, KeyError, TypeError):
+        sizes = [(math.prod(shape), element_bytes(str(kind))) for shape, kind in pairs if shape]
+    except (ValueError, TypeError):
         return None
-    return sum(sizes) if sizes else None
+    known = [elements * size for elements, size in sizes if size is not None]
+    return sum(known) if sizes and len(known) == len(sizes) else None
 
 
 def _factor() -> pl.Expr:

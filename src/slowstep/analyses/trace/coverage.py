@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import polars as pl
 
 from slowstep.analyses.trace.device_work import busiest_device, device_work, launching_calls
 from slowstep.analyses.trace.measured import Coverage
+from slowstep.analyses.trace.names import matches
+from slowstep.analyses.trace.runtime_calls import LAUNCHES_GRAPH, LAUNCHES_KERNEL, calls_of_runtime
 from slowstep.health import Health
 from slowstep.timeline.timeline import Timeline
-
-# Calls that put a kernel (or a graph of them) into a queue, of CUDA's and HIP's runtime and driver.
-LAUNCHES: Final = r"^(cuda|hip|cu)(Ext)?(Module)?(Graph)?Launch(Cooperative)?(Kernel|HostFunc)?|^hipGraphLaunch|^hipExtLaunch"
 
 
 def find_coverage(timeline: Timeline, steps: pl.DataFrame) -> Coverage:
@@ -57,9 +54,8 @@ def find_doubts(timeline: Timeline) -> tuple[Health, ...]:
 
 
 def _launches_with_kernel(timeline: Timeline, kernels: pl.DataFrame) -> float | None:
-    calls = timeline.table("host_events").filter(pl.col("kind").is_in(["runtime", "driver"]) & pl.col("correlation").is_not_null())
-    names = calls["name"].unique()
-    launches = calls.join(pl.DataFrame({"name": names.filter(names.cast(pl.String).str.contains(LAUNCHES))}), on="name", how="semi")
+    calls = calls_of_runtime(timeline).filter(pl.col("correlation").is_not_null())
+    launches = calls.filter(matches(calls["name"], f"{LAUNCHES_KERNEL}|{LAUNCHES_GRAPH}"))
     launches = launches.unique("correlation")
     return _share(len(launches.join(kernels, on="correlation", how="semi")), len(launches))
 

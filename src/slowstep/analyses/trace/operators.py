@@ -7,7 +7,7 @@ import polars as pl
 
 from slowstep.analyses.trace.callers import NAMED, Callers
 from slowstep.analyses.trace.names import matches
-from slowstep.analyses.trace.runtime_calls import LAUNCHES_WORK
+from slowstep.analyses.trace.runtime_calls import LAUNCHES_WORK, calls_of_runtime
 from slowstep.analyses.trace.tables import OPERATORS
 from slowstep.analyses.trace.window import in_window
 from slowstep.timeline.intervals import Ints
@@ -79,7 +79,7 @@ def _device_work(timeline: Timeline, callers: Callers) -> tuple[Ints, Ints]:
 
 
 def _calls_that_launch(timeline: Timeline, callers: Callers) -> Ints:
-    host = timeline.table("host_events").filter(pl.col("kind").is_in(["runtime", "driver"]))
+    host = calls_of_runtime(timeline)
     host = host.filter(matches(host["name"], LAUNCHES_WORK))
     span = callers.innermost_operator(callers.indices_around(host["thread"], host["start_ns"]))
     return np.bincount(span[span >= 0], minlength=callers.spans.height).astype(np.int64)

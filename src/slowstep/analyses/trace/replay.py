@@ -14,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 import polars as pl
 
+from slowstep.analyses.chance import SEED
 from slowstep.analyses.trace.callers import Callers
 from slowstep.analyses.trace.replay_clock import Variant, step_lengths, unchanged
 from slowstep.analyses.trace.replay_graph import build_graph, residual_ns
@@ -27,7 +28,6 @@ from slowstep.analyses.trace.tables import REPLAY
 from slowstep.timeline.timeline import Timeline
 
 STEPS_AT_MOST: Final = 5
-SEED: Final = 20200823
 MISSES_AT_MOST: Final = 0.02
 # The mark of a trace that shows no steps, and is taken as one.
 WINDOW: Final = "window"

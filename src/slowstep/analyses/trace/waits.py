@@ -7,7 +7,8 @@ import polars as pl
 
 from slowstep.analyses.trace.callers import Callers
 from slowstep.analyses.trace.names import matches
-from slowstep.analyses.trace.runtime_calls import ALLOCATES_AND_WAITS, COPIES_AND_WAITS, WAITS
+from slowstep.analyses.trace.runtime_calls import calls_of_runtime
+from slowstep.analyses.trace.synchronizing import synchronizing_calls
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Timeline
 
@@ -16,21 +17,12 @@ ASKS = r"GetLastError|PeekAtLastError|GetDevice|SetDevice|GetAttribute|PointerGe
 
 
 def read_waits(timeline: Timeline, callers: Callers) -> pl.DataFrame:
-    """One row per host call that may wait for the device, in the order of threads and times.
+    """One row per host call that waits for the device (see `synchronizing_calls`), in the order of threads and times.
 
     Columns: `thread`, `start_ns`, `end_ns`, `call` (its name), `correlation`, those of `Callers.around`, and `span` and `inner`: rows of
-    `callers.spans`, of the innermost stretch and of the innermost operator around it. A call that copies without waiting by its name is
-    among them where it copies to pageable memory: that returns when the copy is done (CUDA Runtime API, synchronization behaviour).
+    `callers.spans`, of the innermost stretch and of the innermost operator around it.
     """
-    host = timeline.table("host_events").filter(pl.col("kind").is_in(["runtime", "driver"]))
-    device = timeline.table("device_events")
-    to_pageable = device.filter((pl.col("kind") == "d2h") & pl.col("pageable"))["correlation"].drop_nulls()
-    by_name = matches(host["name"], f"{WAITS}|{COPIES_AND_WAITS}|{ALLOCATES_AND_WAITS}")
-    copies = pl.col("correlation").is_in(to_pageable.unique().implode()).fill_null(value=False)
-    found = host.filter(by_name | copies).select(
-        "thread", "start_ns", "end_ns", pl.col("name").cast(pl.String).alias("call"), "correlation"
-    )
-    found = found.sort("thread", "start_ns", "end_ns")
+    found = synchronizing_calls(timeline).rename({"name": "call"})
     span = callers.indices_around(found["thread"], found["start_ns"])
     places = [pl.Series("span", span), pl.Series("inner", callers.innermost_operator(span))]
     return pl.concat([found.with_columns(places), callers.describe(span)], how="horizontal")
@@ -77,7 +69,7 @@ def _next_row(waits: pl.DataFrame, key: str, keys: Ints, times_ns: Ints) -> Ints
 
 
 def _following(timeline: Timeline, waits: pl.DataFrame, calls: pl.DataFrame) -> Ints:
-    host = timeline.table("host_events").filter(pl.col("kind").is_in(["runtime", "driver"]))
+    host = calls_of_runtime(timeline)
     host = host.filter(~matches(host["name"], ASKS)).select("thread", "start_ns").unique().sort("start_ns")
     left = (
         calls.select(pl.col("call_thread").alias("thread"), pl.col("call_start_ns").alias("start_ns"))

@@ -22,9 +22,9 @@ from slowstep.sources._kineto.words import (
     MEMORY,
     STEP,
     copy_direction,
-    element_bytes,
     is_pageable,
 )
+from slowstep.timeline.element_types import element_bytes
 from slowstep.timeline.trace_tables import DEVICE_KINDS, HOST_KINDS
 
 Ints = NDArray[np.int64]

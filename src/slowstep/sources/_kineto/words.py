@@ -83,16 +83,3 @@ def is_pageable(name: str) -> bool | None:
     """Whether the host side of a copy is pageable memory; None where its name does not say."""
     low = name.lower()
     return True if "pageable" in low else False if "pinned" in low else None
-
-
-# Names of c10::ScalarType and their lengths.
-_ELEMENT_BYTES = {
-    "byte": 1, "char": 1, "bool": 1, "short": 2, "int": 4, "long": 8, "half": 2, "float": 4, "double": 8, "bfloat16": 2,
-    "complexhalf": 4, "complexfloat": 8, "complexdouble": 16, "uint16": 2, "uint32": 4, "uint64": 8,
-    "float8_e5m2": 1, "float8_e4m3fn": 1, "float8_e5m2fnuz": 1, "float8_e4m3fnuz": 1,
-}  # fmt: skip
-
-
-def element_bytes(name: str) -> int | None:
-    """Bytes of one element of a type, as `BFloat16` or `c10::BFloat16`; None for a type that is not known."""
-    return _ELEMENT_BYTES.get(name.removeprefix("c10::").lower())
