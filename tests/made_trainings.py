@@ -158,6 +158,8 @@ def recording(folder: Path) -> Iterator[Recorder]:
     finally:
         recorder.leave()
         detach(recorder)
+        # The page stays mapped as long as anything holds the recorder: later children of this process would take it for theirs.
+        (folder / contract.CONTROL_FILE).unlink()
 
 
 def walk(folder: Path, plan: Plan, train: Callable[[Script], Any], *, lead_in: int = LEAD_IN, limit: int = 2000) -> Walked:
