@@ -12,7 +12,9 @@ OURS = {"PYTHONPATH": "/inject:/there", "SLOWSTEP_RECORDING": "/run", "SLOWSTEP_
 @pytest.fixture(autouse=True)
 def _before(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", "/there")
-    monkeypatch.delenv("SLOWSTEP_RECORDING", raising=False)
+    # Set first, so that it is gone again afterwards: what was not there when it was deleted is not put back.
+    monkeypatch.setenv("SLOWSTEP_RECORDING", "/earlier")
+    monkeypatch.delenv("SLOWSTEP_RECORDING")
     monkeypatch.setenv("SLOWSTEP_STEPS", "5")
 
 
