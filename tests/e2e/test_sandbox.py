@@ -39,10 +39,12 @@ def ours(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 @pytest.fixture
-def place(tmp_path: Path, ours: str) -> Iterator[Place]:
+def place(ours: str) -> Iterator[Place]:
     """The user's folders; afterwards no process, mount or temporary file may be left."""
     before = mounts()
-    place = Place(tmp_path)
+    # Short as well: loaders have sockets in the temporary folder, and no more than 107 characters name a socket.
+    top = tempfile.mkdtemp(prefix="their-", dir=Path(ours).parent)
+    place = Place(Path(top))
     yield place
     left = place.processes()
     for pid in left:
@@ -51,6 +53,7 @@ def place(tmp_path: Path, ours: str) -> Iterator[Place]:
     assert mounts() == before
     assert os.listdir(ours) == []
     assert not (place.folder / "scratch").exists()
+    shutil.rmtree(top)
 
 
 CHANGES = """\
@@ -627,7 +630,8 @@ def test_a_training_with_workers_walks_a_plan_in_a_sandbox(place, kind):
     assert ending.left == ()
     counted = steps.block[~steps.settling]
     assert {int(block): int((counted == block).sum()) for block in set(counted.tolist()) - {-1}} == dict.fromkeys(range(6), 3)
-    assert [note["state"] for note in notes if note["arm"] == 2] == ["ready", "effect"]
+    # Its effect is noted after each of its blocks.
+    assert [note["state"] for note in notes if note["arm"] == 2] == ["ready", "effect", "effect", "effect"]
     assert place.looks() == before
     launcher = [json.loads(line) for line in (place.folder / "launcher.jsonl").read_text().splitlines()]
     assert [note["kind"] for note in launcher if note["kind"] in ("run", "experiment", "exit")] == ["run", "experiment", "exit"]

@@ -12,7 +12,6 @@ from torch.utils.data import Dataset
 
 from made_trainings import AS_IS, Samples, Script, Walked, loader, once, plan_of, walk
 from slowstep.levers import _ring
-from slowstep.record import format as contract
 
 MOCK = [AS_IS, 1, AS_IS, 1]
 
@@ -186,4 +185,4 @@ def test_what_gathered_while_the_ring_was_on_is_thrown_away(tmp_path: Path) -> N
 def test_the_plan_is_posted_and_done(tmp_path: Path) -> None:
     walked = mocked(tmp_path, lambda script: script.train(loader()))
 
-    assert (Path(walked.folder) / contract.CONTROL_FILE).read_bytes()[contract.CONTROL_PLAN] == contract.PLAN_DONE
+    assert walked.done

@@ -49,7 +49,7 @@ def open_overlay(folder: str, cwd: str) -> Opened:
                 remove(scratch)
                 if not isinstance(said, Impossible):
                     raise
-                reason = reason if memory_bytes else str(said)
+                reason = f"{reason}; in memory: {said}" if memory_bytes else str(said)
     raise Impossible(reason)
 
 
