@@ -12,7 +12,6 @@ from torch.utils.data import Dataset
 
 from made_trainings import AS_IS, Samples, Script, Walked, loader, once, plan_of, walk
 from slowstep.levers import _ring
-from slowstep.record import format as contract
 
 MOCK = [AS_IS, 1, AS_IS, 1]
 
@@ -181,9 +180,3 @@ def test_what_gathered_while_the_ring_was_on_is_thrown_away(tmp_path: Path) -> N
         return walked.done and 18e6 < walked.step_ns(AS_IS) < 26e6 and walked.step_ns(1) < 10e6
 
     assert once(is_true, tmp_path)
-
-
-def test_the_plan_is_posted_and_done(tmp_path: Path) -> None:
-    walked = mocked(tmp_path, lambda script: script.train(loader()))
-
-    assert (Path(walked.folder) / contract.CONTROL_FILE).read_bytes()[contract.CONTROL_PLAN] == contract.PLAN_DONE
