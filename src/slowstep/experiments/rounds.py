@@ -60,7 +60,8 @@ def sum_rounds(steps: Steps, plan: Plan, floors: Mapping[int, float] | None = No
     floor_ns = np.array([(floors or {}).get(arm, 0.0) for arm in range(len(plan.arms))])
     where = _Layout(order, len(plan.arms))
     whole = np.bincount(block, minlength=len(order)) == plan.steps
-    known = bool((samples[whole[block]] > 0).all())
+    # Who asks for a batch ahead receives none in an epoch's last step: a block's sum is what counts.
+    known = bool((samples[whole[block]] >= 0).all() and (summed(samples)[whole] > 0).all())
     return Rounds(
         steps=plan.steps,
         whole=where.laid_out(whole),

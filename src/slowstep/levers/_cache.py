@@ -53,8 +53,8 @@ class OtherCache(Rebuilt):
         if reads is None:
             raise NotApplicable(NOT_COUNTED)
         if self._first is None or self._first[0] != paths:
-            self._first = (paths, self.feed.received, reads)
-        batches = self.feed.received - self._first[1]
+            self._first = (paths, self.feed.seen.received, reads)
+        batches = self.feed.seen.received - self._first[1]
         if batches < LOOKED_AT:
             return False
         read = reads.since(self._first[2])

@@ -6,16 +6,15 @@ like any other. The script keeps its own iterator, which counts: an epoch has as
 
 from __future__ import annotations
 
-import sys
 import threading
-from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from slowstep.levers._epochs import Epochs, has_indices
+from slowstep.levers._references import is_referred_to_only_by
 from slowstep.levers._replaced import in_place_of_torchs
-from slowstep.levers._stream import MULTI, READINGS, SINGLE, Stream, Usual, torch_class
-from slowstep.record.batches import bytes_in
+from slowstep.levers._seen import Seen
+from slowstep.levers._stream import MULTI, SINGLE, Stream, torch_class
 from slowstep.record.hook import Undo
 from slowstep.record.lever import NotApplicable
 from slowstep.record.recorder import now
@@ -23,9 +22,6 @@ from slowstep.record.recorder import now
 if TYPE_CHECKING:
     from slowstep.levers._input import InputChange
     from slowstep.record.training import Training
-
-# Batches of the loader's own that are looked at before anything is changed.
-SEEN: Final = 16
 
 _feeds: dict[Training, Feed] = {}
 
@@ -40,17 +36,12 @@ def feed_of(training: Training) -> Feed:
 class Feed:
     """Hands out batches: the loader's own, or those of the one change that is on.
 
-    `usual` says how many own batches usually lie ready, `receipts_ns` how long the receipt of one that lay ready takes.
+    `seen` is what is known of how the loader gives its own.
     """
 
     def __init__(self, training: Training) -> None:
         self.training = training
-        self.usual = Usual()
-        self.receipts_ns: deque[int] = deque(maxlen=READINGS)
-        # Batches of the loader's own: all, and those on which nothing of ours had an influence.
-        self.received = self.seen = 0
-        self.slowest_ns = 0
-        self.batch_bytes: int | None = None
+        self.seen = Seen()
         self._changes: list[InputChange] = []
         self._giver: InputChange | None = None
         self._taken = self._wanted = 0
@@ -91,7 +82,7 @@ class Feed:
         if self._giver is not None:
             raise RuntimeError("two levers of one arm give the training its input")
         own = self.training.iterator
-        self.usual.interrupt()
+        self.seen.usual.interrupt()
         self._own = own if change.keeps_own else None
         self._giver, self._taken, self._has_ended, self._has_begun = change, 0, False, False
         self._wanted = change.begin(None if own is None else self._epochs.left(own))
@@ -109,6 +100,23 @@ class Feed:
         """The loader's own iterator, if it can be touched: where a recording ends this is another thread, and the training may be in it."""
         return self.training.iterator if threading.get_ident() == self.training.thread else None
 
+    def receive_ready(self) -> Any:
+        """Where one of the loader's own batches lies ready, and its workers rest, receive it as a step does; None elsewhere."""
+        own = self._own_now()
+        stream = None if own is None or self._epochs.is_over(own) else Stream(own, self.receive)
+        if stream is None or not stream.ready or not stream.is_idle() or self._epochs.spare(own) == 0:
+            return None
+        began_ns = now()
+        try:
+            batch = stream.take()
+        except StopIteration:
+            # What lay ready was the end of a stream.
+            self._epochs.end(own)
+            return None
+        self.seen.receipts_ns.append(now() - began_ns)
+        self._epochs.throw_away(own, 1)
+        return batch
+
     def is_giving(self, change: InputChange) -> bool:
         """Whether the batches come from it now."""
         return self._giver is change
@@ -117,7 +125,7 @@ class Feed:
         """Whether enough of the loader's own batches were seen. Raises NotApplicable where another thread reads the loader."""
         if self._elsewhere:
             raise NotApplicable("another thread than the training's reads the loader")
-        return self.seen >= SEEN
+        return self.seen.is_enough()
 
     def is_settled(self) -> bool:
         """Whether the first batches after a switch have passed, and workers that nobody asks have filled their queues and wait."""
@@ -135,11 +143,8 @@ class Feed:
             return
         if left is not None:
             own.allow(None)
-        level, apart_ns = self.usual.start(own.workers)
-        # Its workers rest, so each of these receipts is that of a batch that lay ready.
-        is_idle, spent_ns = own.is_idle(), own.throw_away(level, apart_ns, most=self._epochs.spare(own.iterator))
-        self.receipts_ns.extend(spent_ns if is_idle else ())
-        self._epochs.throw_away(own.iterator, len(spent_ns))
+        level, apart_ns = self.seen.usual.start(own.workers)
+        self._epochs.throw_away(own.iterator, own.throw_away(level, apart_ns, most=self._epochs.spare(own.iterator)))
         if left is not None:
             own.allow(left)
 
@@ -164,6 +169,8 @@ class Feed:
             raise StopIteration
         stream = Stream(own, self.receive)
         ready, is_settled = stream.ready, self.is_settled()
+        # Where its workers rest, what they made lies ready beyond doubt.
+        is_ready = bool(ready) and is_settled and stream.is_idle()
         began_ns = now()
         try:
             batch = original(own)
@@ -172,23 +179,17 @@ class Feed:
             raise
         self._taken += 1
         try:
-            self._look(own, batch, ready, now() - began_ns, is_settled=is_settled)
+            spent_ns = now() - began_ns
+            if is_ready:
+                self.seen.receipts_ns.append(spent_ns)
+            self.seen.look(batch, ready, spent_ns, is_settled=is_settled)
+            left = self._epochs.left(own)
+            for change in self._changes:
+                # The last batch of an epoch may hold fewer samples.
+                change.saw(own, batch, is_last=left == 1)
         except Exception as error:
             self.training.recorder.fault(error)
         return batch
-
-    def _look(self, own: Any, batch: Any, ready: int | None, spent_ns: int, *, is_settled: bool) -> None:
-        if self.batch_bytes is None:
-            self.batch_bytes = max(bytes_in(batch), 0)
-        self.received += 1
-        if is_settled:
-            self.seen += 1
-            self.usual.add(ready, now())
-            self.slowest_ns = max(self.slowest_ns, spent_ns)
-        left = self._epochs.left(own)
-        for change in self._changes:
-            # The last batch of an epoch may hold fewer samples.
-            change.saw(own, batch, is_last=left == 1)
 
     def _given_batch(self, own: Any, original: Callable[[Any], Any], giver: InputChange) -> Any:
         if giver.error is not None:
@@ -251,23 +252,8 @@ class Feed:
         if not self._can_go_on():
             return False
         left = self._epochs.left(self._own)
-        return self._has_ended or (left is not None and left <= 0) or _references(self) <= _references(_Holder())
+        return self._has_ended or (left is not None and left <= 0) or is_referred_to_only_by(self, "_own")
 
     def _can_go_on(self) -> bool:
         own = self._own
         return own is not None and has_indices(own) and not self._epochs.is_over(own) and not Stream(own, self.receive).is_over
-
-
-class _Holder:
-    """Refers to an object that nobody else refers to."""
-
-    def __init__(self) -> None:
-        self._own = _Thing()
-
-
-class _Thing:
-    pass
-
-
-def _references(holder: Any) -> int:
-    return sys.getrefcount(holder._own)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Mapping
 from typing import Any
 
@@ -82,8 +81,7 @@ class InputChange(Change):
 
     def facts(self) -> Mapping[str, Any]:
         """How many batches lie ready as it is, and how long the receipt of one takes (ns; None where none was seen to lie ready)."""
-        receipts_ns = self.feed.receipts_ns
-        return {"own_ready": self.feed.usual.level, "receipt_ns": int(statistics.median(receipts_ns)) if receipts_ns else None}
+        return {"own_ready": self.feed.seen.usual.level, "receipt_ns": self.feed.seen.receipt_ns}
 
 
 def said(error: Exception) -> str:

@@ -78,10 +78,10 @@ class Rebuilt(InputChange):
 
     def ready(self) -> bool:
         """Whether its first batch has come, and its workers rest. Raises NotApplicable where they cannot be started or fail."""
-        if self.feed.batch_bytes is None:
+        if self.feed.seen.batch_bytes is None:
             return super().ready()
         if self.stream is None:
-            self._check_room(self.feed.batch_bytes)
+            self._check_room(self.feed.seen.batch_bytes)
             self._start()
         return self._has_been_tried() and self.feed.is_settled() and super().ready()
 
@@ -128,7 +128,7 @@ class Rebuilt(InputChange):
         if iterator._worker_pids_set:
             torch_class("_utils").signal_handling._remove_worker_pids(id(iterator))
             iterator._worker_pids_set = False
-        iterator._timeout = iterator._timeout or max(LONGEST_S, LONGEST_TIMES * self.feed.slowest_ns / 1e9)
+        iterator._timeout = iterator._timeout or max(LONGEST_S, LONGEST_TIMES * self.feed.seen.slowest_ns / 1e9)
 
     def begin(self, left: int | None) -> int:
         """Begin with as many batches ready as this loader usually has: a queue that filled up while nobody asked is none of its gain."""

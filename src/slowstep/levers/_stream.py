@@ -84,12 +84,13 @@ class Usual:
     def start(self, workers: int) -> tuple[int, int]:
         """How many batches are to lie ready where requests begin, and how far apart (ns) workers are then to be given work.
 
-        Workers that the training waits for deliver in bunches of up to all of them: once a bunch nothing is ready.
+        Workers that the training waits for deliver in bunches of up to all of them: once a bunch nothing is ready. One batch is left for
+        the first step, which is not counted: it begins when the workers do, as each step does later.
         """
         zeros = sum(ready == 0 for ready in self._readings)
         if not self._readings or zeros * workers * 2 >= len(self._readings):
-            return 0, int(statistics.mean(self._apart_ns)) if self._apart_ns else 0
-        return self.level or 0, 0
+            return 1, int(statistics.mean(self._apart_ns)) if self._apart_ns else 0
+        return max(self.level or 0, 1), 0
 
 
 class Stream:
@@ -138,27 +139,26 @@ class Stream:
         """Its next batch. Raises StopIteration at its end, and whatever the data set raises."""
         return self._receive(self.iterator)
 
-    def throw_away(self, level: int, apart_ns: int, *, most: int | None = None) -> list[int]:
-        """Receive what has gathered until no more than `level` lie ready, for 2 s and `most` at most; returns how long each took (ns).
+    def throw_away(self, level: int, apart_ns: int, *, most: int | None = None) -> int:
+        """Receive what has gathered until no more than `level` lie ready, for 2 s and `most` at most; returns how many were received.
 
         Each receipt gives a resting worker new work. The workers get theirs `apart_ns` after one another: begun together they would deliver
         together, and a block of few steps hold one such bunch more or less. At its end the iterator raises StopIteration again when it
         is asked again: nothing is lost by stopping here.
         """
-        spent: list[int] = []
+        thrown = 0
         until_ns = now() + THROW_AWAY_NS
         # Not those that are made meanwhile: fast workers would never let it end.
         gathered = self.outstanding if most is None else min(most, self.outstanding)
-        while len(spent) < gathered and (self.ready or 0) > level and now() < until_ns:
-            began_ns = now()
+        while thrown < gathered and (self.ready or 0) > level and now() < until_ns:
             try:
                 self.take()
             except StopIteration:
                 break
-            spent.append(now() - began_ns)
-            if apart_ns and len(spent) < self.workers:
+            thrown += 1
+            if apart_ns and thrown < self.workers:
                 time.sleep(min(apart_ns, max(until_ns - now(), 0)) / 1e9)
-        return spent
+        return thrown
 
     def allow(self, left: int | None) -> None:
         """Have it give so many more batches, those included that are being made, or any number (None); its workers get work again.

@@ -69,6 +69,20 @@ def test_samples_count_only_where_every_step_has_them():
     assert sum_rounds(made_steps(known + unknown), PLAN).samples is None
 
 
+def test_a_step_that_received_no_batch_is_made_up_for_by_the_next():
+    """As where a batch is asked for ahead: an epoch's last step receives none, the first of the next two."""
+    ahead = _block(1, 5, samples=0) + _block(1, 5, samples=16)[1:]
+
+    rounds = sum_rounds(made_steps(_block(0, 10, 10) + ahead), PLAN)
+
+    assert rounds.samples is not None
+    assert sorted(rounds.samples[0].tolist()) == [0, 16, 16]
+
+
+def test_a_block_without_any_sample_has_no_throughput_of_samples():
+    assert sum_rounds(made_steps(_block(0, 10, 10) + _block(1, 5, 5, samples=0)), PLAN).samples is None
+
+
 def test_samples_of_a_block_that_is_not_whole_do_not_matter():
     assert sum_rounds(made_steps(_block(0, 10, 10) + _block(1, 5, samples=-1)), PLAN).samples is not None
 

@@ -141,6 +141,7 @@ def test_no_lever_changes_what_the_script_sees_of_any_loader(kind: str, tmp_path
     assert torch_attributes() == before
 
 
+@pytest.mark.slow
 def test_a_loader_made_anew_for_each_epoch_is_fed_too(tmp_path: Path) -> None:
     epochs: list[int] = []
 
