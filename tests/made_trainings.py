@@ -85,6 +85,11 @@ class Walked:
         # The first step that is recorded follows the one in which the plan was posted.
         return [batch for batch, of in zip(self.batches[lead_in:], self.steps.arm.tolist(), strict=False) if of == arm]
 
+    def counted(self, arm: int, lead_in: int = LEAD_IN) -> list[Any]:
+        """The same of its counted steps alone: while a mocked loader settles, one of the loader's own batches may be received."""
+        steps = zip(self.batches[lead_in:], self.steps.arm.tolist(), self.steps.settling.tolist(), strict=False)
+        return [batch for batch, of, settling in steps if of == arm and not settling]
+
     def reason(self, arm: int = 1) -> str:
         """Why an arm was given up."""
         (reason,) = [note["reason"] for note in self.notes if note["arm"] == arm and "reason" in note]

@@ -37,18 +37,18 @@ def mocked(folder: Path, train: Any, lever: str = "mock-loader", blocks: list[in
 def test_the_training_gets_sixteen_real_batches_in_turn(workers: int, tmp_path: Path) -> None:
     walked = mocked(tmp_path, lambda script: script.train(loader(num_workers=workers), keep=True))
 
-    seen = [tuple(batch[:, 0].tolist()) for batch in walked.given(1)]
+    seen = [tuple(batch[:, 0].tolist()) for batch in walked.counted(1)]
     assert len(set(seen)) == min(len(seen), 16)
     assert all(batch == tuple(range(int(batch[0]), int(batch[0]) + 4)) for batch in seen)
     effect, facts = walked.effect()
-    assert effect == len(seen)
+    assert effect >= len(seen)
     assert (facts["batches"], facts["copies"]) == (16, False)
 
 
 def test_a_constant_batch_is_always_the_same(tmp_path: Path) -> None:
     walked = mocked(tmp_path, lambda script: script.train(loader(num_workers=1), keep=True), "constant-batch")
 
-    assert len({tuple(batch[:, 0].tolist()) for batch in walked.given(1)}) == 1
+    assert len({tuple(batch[:, 0].tolist()) for batch in walked.counted(1)}) == 1
     assert walked.effect()[1]["batches"] == 1
 
 
