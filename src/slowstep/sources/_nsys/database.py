@@ -81,11 +81,12 @@ class Database:
         if not there:
             yield each(pl.DataFrame(schema={new: kind for new, (_, kind) in wanted.items()}))
             return
-        # A row of one unknown value would be an empty line, which no reader of lines can tell from none: hence the 0.
-        cells = [*(text(old) if kind is pl.String else number(old) for old, kind in there.values()), "'0'"]
+        # A row of one unknown value would be an empty line, which no reader of lines can tell from none: hence the 0. It comes first, since
+        # polars takes a text for compressed by its first bytes: an unknown value before a separator and \x8b would look like gzip.
+        cells = ["'0'", *(text(old) if kind is pl.String else number(old) for old, kind in there.values())]
         row = f" || '{FIELD}' || ".join(cells)
         clean = f" || '{FIELD}' || ".join(without_separators(cell) for cell in cells)
-        schema = {new: kind for new, (_, kind) in there.items()} | {"": pl.Int8}
+        schema = {"": pl.Int8} | {new: kind for new, (_, kind) in there.items()}
         columns = [pl.col(new) if new in there else pl.lit(None, dtype=kind).alias(new) for new, (_, kind) in wanted.items()]
         yield from self._chunks(Query(table, row, clean, where, schema), lambda frame: each(frame.select(columns)))
 
