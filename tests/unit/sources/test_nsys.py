@@ -425,6 +425,16 @@ def test_a_file_with_scribbles_never_gives_a_traceback(tmp_path, small, scribble
     assert timeline is None or has_declared_schema(timeline)
 
 
+@pytest.mark.parametrize("start", [b"\x1f\x8b\x08", b"\x8b", b"x\x9c", b"x^", b"(\xb5/\xfd"])
+def test_a_text_that_looks_compressed_is_a_text(tmp_path, start):
+    odd = [{**NAMES[0], "id": None, "value": start + b"odd"}, *NAMES]
+    path = made_export(
+        tmp_path / "odd.sqlite", {"StringIds": odd, "META_DATA_EXPORT": [{"name": start, "value": b"y"}], KERNELS: [kernel(1, 2)]}
+    )
+
+    assert rows(nsys.read(path), "device_events", "name") == [("gemm",)]
+
+
 VALUES = st.one_of(
     st.none(), st.integers(-(2**63), 2**63 - 1), st.integers(0, 100), st.floats(), st.text(max_size=5), st.binary(max_size=5)
 )

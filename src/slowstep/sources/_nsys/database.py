@@ -17,9 +17,9 @@ import polars as pl
 
 from slowstep.sources._nsys.cells import FIELD, RECORD, Query, frame_of, number, text, without_separators
 
-CHUNK_ROWS: Final = 1 << 14
+CHUNK_ROWS: Final = 1 << 15
 # Rows of a table are numbered without large gaps. Where they are not, or not numbered at all, the table is one chunk.
-MOST_CHUNKS: Final = 1 << 16
+MOST_CHUNKS: Final = 1 << 15
 MOST_READERS: Final = 4
 
 
@@ -32,7 +32,8 @@ class Database:
     def __init__(self, path: Path, tell: Callable[[int], None]) -> None:
         self._path, self._tell = path, tell
         self._own, self._opened, self._lock = local(), list[sqlite3.Connection](), Lock()
-        self._readers = ThreadPoolExecutor(min(MOST_READERS, os.cpu_count() or 1))
+        self._most = min(MOST_READERS, os.cpu_count() or 1)
+        self._readers = ThreadPoolExecutor(self._most)
         self.damaged: set[str] = set()
         self.cut_off = _is_cut_off(path)
         self.columns: dict[str, frozenset[str]] = {}
@@ -80,11 +81,12 @@ class Database:
         if not there:
             yield each(pl.DataFrame(schema={new: kind for new, (_, kind) in wanted.items()}))
             return
-        # A row of one unknown value would be an empty line, which no reader of lines can tell from none: hence the 0.
-        cells = [*(text(old) if kind is pl.String else number(old) for old, kind in there.values()), "'0'"]
+        # A row of one unknown value would be an empty line, which no reader of lines can tell from none: hence the 0. It comes first, since
+        # polars takes a text for compressed by its first bytes: an unknown value before a separator and \x8b would look like gzip.
+        cells = ["'0'", *(text(old) if kind is pl.String else number(old) for old, kind in there.values())]
         row = f" || '{FIELD}' || ".join(cells)
         clean = f" || '{FIELD}' || ".join(without_separators(cell) for cell in cells)
-        schema = {new: kind for new, (_, kind) in there.items()} | {"": pl.Int8}
+        schema = {"": pl.Int8} | {new: kind for new, (_, kind) in there.items()}
         columns = [pl.col(new) if new in there else pl.lit(None, dtype=kind).alias(new) for new, (_, kind) in wanted.items()]
         yield from self._chunks(Query(table, row, clean, where, schema), lambda frame: each(frame.select(columns)))
 
@@ -124,7 +126,7 @@ class Database:
         for start in starts:
             where = f"rowid >= {start} AND rowid < {start + CHUNK_ROWS} AND ({query.where})"
             waiting.append(self._readers.submit(lambda where: each(self._chunk(query, where)), where))
-            if len(waiting) > MOST_READERS:
+            if len(waiting) > self._most:
                 yield self._told(waiting.popleft())
         while waiting:
             yield self._told(waiting.popleft())
