@@ -70,6 +70,7 @@ def test_kill_9_of_slowstep_leaves_the_training_alone(work: Workplace) -> None:
     assert "samples/s" in later.stdout
 
 
+@pytest.mark.slow
 def test_an_exception_ends_as_without_slowstep(work: Workplace) -> None:
     work.write("train.py", TRAINING + "train(40)\ntrain('many' + 1)\n")
 
@@ -229,6 +230,7 @@ def test_an_isolated_python_is_not_reached_and_the_message_says_why(work: Workpl
     assert "import slowstep.auto" in ended.err
 
 
+@pytest.mark.slow
 def test_closed_standard_output_stays_closed(work: Workplace) -> None:
     held = "[os.readlink(f'/proc/self/fd/{number}') for number in (0, 1, 2) if os.path.exists(f'/proc/self/fd/{number}')]"
     work.write("train.py", TRAINING + f"train(40)\nfiles = {held}\nopen('files', 'w').write(f'{{sys.stdout}} {{files}}')\n")
@@ -266,6 +268,7 @@ def test_two_trainings_at_once_keep_apart(work: Workplace) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")
+@pytest.mark.slow
 def test_a_full_disk_ends_the_recording_and_not_the_training(work: Workplace) -> None:
     work.runs.mkdir()
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=320k", "tmpfs", str(work.runs)], capture_output=True, check=False)

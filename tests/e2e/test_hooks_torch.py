@@ -148,7 +148,7 @@ for (one, _), (other, _) in zip(loader, loader):
     assert [(record.a, record.b) for record in waits] == [(number, batch) for batch in range(1000) for number in (1, 2)]
 
 
-@pytest.mark.parametrize("context", ["fork", "spawn", "forkserver"])
+@pytest.mark.parametrize("context", ["fork", *(pytest.param(context, marks=pytest.mark.slow) for context in ("spawn", "forkserver"))])
 def test_workers_record_their_own_fetches(context: str, run: Run) -> None:
     ran = run(f"train(DataLoader(Numbers(), batch_size=4, num_workers=2, multiprocessing_context='{context}'))")
 

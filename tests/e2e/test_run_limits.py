@@ -88,6 +88,7 @@ def test_a_script_that_fails_before_it_trains_is_said_to_have_failed(work: Workp
     assert "failed before any update (exit code 1)" in ended.err
 
 
+@pytest.mark.slow
 def test_stop_ends_the_training_as_ctrl_c_would(work: Workplace) -> None:
     work.write("train.py", TRAINING + "try:\n    train(10**6)\nexcept KeyboardInterrupt:\n    print('clean-up ran')\n    sys.exit(3)\n")
 

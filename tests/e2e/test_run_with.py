@@ -31,6 +31,7 @@ def test_a_lever_that_was_asked_for_is_on_and_the_report_says_that_results_are_o
     assert "threads=2 was on from step 2" in ended.err
 
 
+@pytest.mark.slow
 def test_levers_that_are_unknown_or_do_not_apply_are_said_and_the_run_goes_on_without_them(work: Workplace) -> None:
     work.write("train.py", SCRIPT)
     options = ("--with", "no-such", "--with", "threads=1", "--with", "threads=none")
@@ -46,6 +47,7 @@ def test_levers_that_are_unknown_or_do_not_apply_are_said_and_the_run_goes_on_wi
     ]
 
 
+@pytest.mark.slow
 def test_without_it_nothing_is_said_of_levers(work: Workplace) -> None:
     work.write("train.py", SCRIPT)
 

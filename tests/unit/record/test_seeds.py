@@ -221,6 +221,7 @@ def test_a_script_that_seeds_its_generators_each_epoch_gets_the_order_of_that_se
     assert lines[:4] == lines[4:]
 
 
+@pytest.mark.slow
 def test_what_is_drawn_before_torch_is_imported_repeats_itself_too(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     lines = ("import random", "files = list(range(9))", "random.shuffle(files)", "import numpy, torch")
