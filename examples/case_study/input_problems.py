@@ -21,7 +21,7 @@ from data import INPUT_SIZE, ShapesDataset
 
 CHUNK_BYTES = 4096
 THOROUGH, HALF = 16, 5  # with HALF, a sample takes half of the time that it takes with THOROUGH
-TILE = 4  # pixels; a sample of 56 x 56 is kept in 196 tiles
+TILE = 2  # pixels; a sample of 56 x 56 is kept in 784 tiles
 TILED_PICTURES = 64  # one after the other stands for the other pictures too: files are slow to make
 
 
