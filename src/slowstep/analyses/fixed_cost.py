@@ -1,8 +1,8 @@
 """The step's fixed cost: what a step takes however few samples it holds.
 
-Two sources. Where steps of different sizes were seen (the last batch of an epoch is usually smaller), a line is laid through the medians of
-the two groups. Else bounds: the optimizer's time does not depend on the batch, and the operations of forward and backward cost at least
-nothing and at most DISPATCH_NS each and WEIGHT_NS per weight.
+Two sources. Where steps of different sizes were seen (the last batch of an epoch is usually smaller), a line is laid through each smaller
+one and the usual ones beside it. Else bounds: the optimizer's time does not depend on the batch, and the operations of forward and backward
+cost at least nothing and at most DISPATCH_NS each and WEIGHT_NS per weight.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ SMALL_SHARE = 0.75
 FEWEST_SMALL = 5
 # Where more steps than this are larger than the usual one, it is no remainder of an epoch that makes the others smaller.
 LARGER_SHARE = 0.05
+# A smaller step is compared with the median of so many usual ones right before it: few enough for the same speed of the machine.
+BESIDE = 10
 # Upper bounds of the fixed cost of forward and backward together, per autograd node and per weight (laid out anew, and its gradient
 # written, once per step). Measured by benchmarks/dispatch.py on one core: 7 to 28 us a node, up to 3.9 ns a weight; a third more here.
 DISPATCH_NS = 37_000.0
@@ -94,30 +96,34 @@ def _groups(steps: Steps) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
 
 
 def _by_line(work: Floats, samples: Floats, usual: NDArray[np.bool_], small: NDArray[np.bool_], typical: float) -> FixedCost:
-    rng = np.random.default_rng(SEED)
-    big, few = work[usual], work[small]
-    n, m = float(samples[usual][0]), samples[small]
-    draws = [_intercept(rng.choice(big, len(big)), n, few[i := rng.integers(0, len(few), len(few))], m[i]) for _ in range(RESAMPLES)]
-    low, high = np.percentile(draws, [5, 95])
-    value = _intercept(big, n, few, m)
+    shares = _shares(work, samples, np.flatnonzero(usual), np.flatnonzero(small))
+    draws = np.random.default_rng(SEED).choice(shares, (RESAMPLES, len(shares)))
+    low, high = np.percentile(np.median(draws, axis=1), [5, 95])
 
-    def within(ns: float) -> float:
-        return float(min(max(ns, 0.0), typical))
+    def within(share: float) -> float:
+        return float(min(max(share, 0.0), 1.0)) * typical
 
     return FixedCost(
-        value_ns=within(value),
+        value_ns=within(float(np.median(shares))),
         low_ns=within(float(low)),
         high_ns=within(float(high)),
         step_ns=typical,
-        samples=n,
-        source=f"{int(small.sum())} smaller batches against {int(usual.sum())} of the usual size",
+        samples=float(samples[usual][0]),
+        source=f"{len(shares)} smaller batches against {int(usual.sum())} of the usual size",
     )
 
 
-def _intercept(big: Floats, n: float, few: Floats, m: Floats) -> float:
-    """Cost at size 0 of the line through the two medians."""
-    high, low, size = float(np.median(big)), float(np.median(few)), float(np.median(m))
-    return high - (high - low) / (n - size) * n
+def _shares(work: Floats, samples: Floats, usual: NDArray[np.intp], small: NDArray[np.intp]) -> Floats:
+    """For each smaller step the share of a usual one that the line through it and the usual steps beside it leaves at size 0.
+
+    Against those beside it, because a machine's speed drifts: within one run the same steps took 18 ms at first and 23 ms later.
+    """
+    # Those before it: the steps after it meet the loader's start into the next epoch.
+    places = np.searchsorted(usual, small)
+    beside = np.array([np.median(work[usual[max(k - BESIDE, 0) : k] if k else usual[:BESIDE]]) for k in places])
+    n, m = samples[usual[0]], samples[small]
+    shares: Floats = 1 - (1 - work[small] / np.maximum(beside, 1.0)) * n / (n - m)
+    return shares
 
 
 def _backwards_per_step(trainer: Trainer) -> float:

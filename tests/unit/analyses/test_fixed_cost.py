@@ -68,3 +68,24 @@ def test_batches_sized_by_the_length_of_their_samples_tell_nothing_of_the_fixed_
 
     assert cost.value_ns is None
     assert cost.low_ns == pytest.approx(2 * MS)
+
+
+def test_a_machine_that_slows_down_during_the_run_leaves_the_fixed_share(tmp_path):
+    events = Events(tmp_path)
+    events.loader()
+    begin = 0.0
+    for k in range(120):
+        # Half of a step of 16 is fixed; the second half of the run takes twice as long. Epochs end at 20 steps, except in the slow half.
+        small = k % 20 == 19 if k < 100 else k % 5 == 4
+        length = (15.0 if small else 20.0) * (1 if k < 60 else 2)
+        events.wait(begin, begin + 0.1, k, samples=8 if small else 16)
+        events.backward(begin + 0.1, begin + 0.75 * length)
+        events.update(begin + 0.9 * length, begin + length)
+        begin += length
+
+    cost = measure(events.timeline()).fixed_cost
+
+    assert cost.value_ns is not None
+    assert cost.value_ns / cost.step_ns == pytest.approx(0.5, abs=0.03)
+    assert cost.low_ns / cost.step_ns > 0.45
+    assert (cost.high_ns or 0) / cost.step_ns < 0.55

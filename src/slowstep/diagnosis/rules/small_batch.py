@@ -2,9 +2,9 @@
 
 What it sees:
     The fixed cost of the training thread's own work is at least half of the step. It is measured where steps of different sizes were seen
-    (the last batch of an epoch), by the line through their durations; else it is known only between bounds: the optimizer's time, and
-    that plus an upper bound for dispatching every operation of forward and backward. In a profiler's trace: the device waits for launches
-    for at least half of the steps, and at least half of its kernels are shorter than their launch.
+    (the last batch of an epoch), by the line through them and the usual ones right before; else it is known only between bounds: the
+    optimizer's time, and that plus an upper bound for dispatching every operation of forward and backward. In a profiler's trace: the
+    device waits for launches for at least half of the steps, and at least half of its kernels are shorter than their launch.
 Why it costs:
     Optimizer, dispatching operations, receiving a batch and Python between them cost the same for two samples as for twenty.
 How the gain is predicted:
@@ -13,8 +13,8 @@ How the gain is predicted:
     are replayed, in which launches and the gaps between them do not grow.
 When it is wrong:
     The cost per sample is assumed to fall by a tenth (5 % more to 60 % less in the interval): small operations do not fill the vector
-    units, large ones not the caches. A larger batch needs more memory, and
-    may need another learning rate: it changes the numerics. Launches are slower under a profiler than without.
+    units, large ones not the caches. For the same reason a last batch of one or two samples makes the fixed cost look too small. A larger
+    batch needs more memory, and may need another learning rate: it changes the numerics. Launches are slower under a profiler than without.
 What to try:
     A larger batch size; a fused or foreach optimizer; torch.compile.
 """
