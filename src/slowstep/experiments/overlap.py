@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from slowstep.experiments.figures import Figure, combined, inverse, ratio
 from slowstep.experiments.plan import Plan
@@ -45,7 +46,7 @@ class Whole:
 
 
 def are_samples_known(steps: Steps, counted: NDArray[np.bool_]) -> bool:
-    """Whether the counted steps tell their samples. Who asks for a batch ahead receives none in an epoch's last step, and two in its first."""
+    """Whether the counted steps tell their samples. Who asks for a batch ahead receives none in an epoch's last step, two in its first."""
     samples = steps.samples[counted]
     return bool(len(samples) and samples.min() >= 0 and samples.max() > 0)
 
