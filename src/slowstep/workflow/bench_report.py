@@ -40,7 +40,15 @@ def make_report(measured: Measured, asked: Asked) -> BenchReport:
         "compute": compute,
         "whole": None if whole is None else whole_row(whole),
         "notes": found.notes(),
-        "next": next_command(asked, words_of(measured), point=point, points=found.points, bend=bend(found.points), whole=whole),
+        "next": next_command(
+            asked,
+            words_of(measured),
+            point=point,
+            points=found.points,
+            bend=bend(found.points),
+            whole=whole,
+            interrupted=measured.ended_by == "interrupted",
+        ),
     }
 
 
