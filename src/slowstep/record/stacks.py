@@ -67,7 +67,8 @@ class StackTable:
 
     def _places(self, frame: FrameType | None) -> list[tuple[CodeType, int, int]]:
         """Code, instruction and line of a frame and of those that called it. The line is 0 for places that are known already."""
-        known, places = self._frames, []
+        known = self._frames
+        places: list[tuple[CodeType, int, int]] = []
         while frame is not None and len(places) < LARGEST_DEPTH:
             code, at = frame.f_code, frame.f_lasti
             # By instruction, not by line: a line's number is slow to ask for.
