@@ -41,6 +41,12 @@ def format_duration(duration_ns: float | None) -> str:
     return f"{duration_ns:.0f} ns"
 
 
+def format_number_beside(duration_ns: float, beside_ns: float) -> str:
+    """Nanoseconds as a bare number, in the unit in which another duration stands before it: "(p05 690)" beside "705 us"."""
+    unit = next((ns for _, ns in _NS_PER_UNIT if abs(beside_ns) >= ns * 0.9995), 1)
+    return format_number(duration_ns / unit)
+
+
 def format_milliseconds(duration_ms: float | None) -> str:
     """Milliseconds as a duration: 0.012 is "12.0 us", 1500 is "1.50 s"."""
     return format_duration(None if duration_ms is None else duration_ms * 1e6)

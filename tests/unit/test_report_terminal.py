@@ -64,6 +64,24 @@ def test_a_terminal_without_unicode_gets_plain_ascii(sample_report, name):
     assert "entra?nement->.py" in text
 
 
+@pytest.mark.parametrize(
+    ("median_ms", "low_ms", "high_ms", "text"),
+    [(0.705, 0.690, 0.879, "step 705 us (p05 690, p95 879)"), (1500.0, 1250.0, 2000.0, "step 1.50 s (p05 1.25, p95 2.00)")],
+)
+def test_the_spread_of_a_step_is_in_the_unit_of_its_median(sample_report, median_ms, low_ms, high_ms, text):
+    report = sample_report("healthy")
+    report["throughput"]["step_ms"] |= {"median": median_ms, "p05": low_ms, "p95": high_ms}
+
+    assert text in render(report, width=140, color=False).replace("\xa0", " ")
+
+
+def test_what_happened_once_is_not_counted_each_time(sample_report):
+    report = sample_report("healthy")
+    report["run"]["periodic"] = [{"name": "validation", "every_steps": None, "ms": 2410.0, "share": 0.18}]
+
+    assert "Recurring: validation once, 2.41 s (18 %)" in render(report, width=140, color=False).replace("\xa0", " ")
+
+
 def test_the_last_line_is_the_next_command(sample_report):
     last = {name: render(sample_report(name), width=80, color=False).splitlines()[-1].split(maxsplit=1)[1] for name in NAMES}
 

@@ -35,10 +35,10 @@ def find_before_update(trainer: Trainer, steps: Steps, stacks: Stacks) -> Before
     at = np.searchsorted(backward, trainer.update_start_ns, side="right") - 1
     known = at >= 0
     start, end = backward[np.maximum(at, 0)][known], trainer.update_start_ns[known]
-    # Of several updates after one backward only the first.
-    first = np.append(True, np.diff(start) > 0)[: len(start)]
+    # Only a backward since the update before: an older one was for that update, and this one's own runs inside it, in a closure.
+    own = start > np.append(-1, trainer.update_end_ns[:-1])[known]
     step = np.searchsorted(steps.edges_ns, start, side="right") - 1
-    usable = first & (step >= 0) & (step < steps.stretches) & (end > start)
+    usable = own & (step >= 0) & (step < steps.stretches) & (end > start)
     usable &= ~steps.excluded[np.clip(step, 0, steps.stretches - 1)]
     start, end = start[usable], end[usable]
     taken = inside(stacks, start, end)

@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
+from os.path import normpath
 from pathlib import PurePath
 
 import numpy as np
@@ -126,7 +127,8 @@ def inside(stacks: Stacks, start_ns: Ints, end_ns: Ints) -> Ints:
 
 def shown(file: str, script: str | None) -> str:
     """A path as reports show it: relative to the script's folder where it lies in it, else its last two components."""
-    where = PurePath(file)
+    # Of `python ../train.py` the interpreter keeps the dots.
+    where = PurePath(normpath(file))
     if script is not None and where.is_relative_to(PurePath(script).parent):
         return str(where.relative_to(PurePath(script).parent))
     return str(PurePath(*where.parts[-2:]))

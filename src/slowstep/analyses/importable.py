@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from os.path import normpath
 from pathlib import PurePath
 
 from slowstep.timeline.timeline import ProcessFacts
@@ -15,7 +16,7 @@ def import_name(function: str, file: str | None, facts: ProcessFacts) -> str | N
     None where it has no such name: lambdas, code that was typed, files outside of all folders for modules.
     """
     named = all(part.isidentifier() or part == "<locals>" for part in function.split("."))
-    module = _module(PurePath(file), facts) if named and file is not None else None
+    module = _module(PurePath(normpath(file)), facts) if named and file is not None else None
     return None if module is None else f"{module}:{function}"
 
 

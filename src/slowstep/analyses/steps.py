@@ -152,12 +152,7 @@ def _samples(trainer: Trainer, edges: Ints) -> tuple[Floats, int | None, str | N
     got = trainer.waits.filter(~pl.col("exhausted"), ~pl.col("failed"))
     origin = "leading dimension of the batch (assumed)"
     if got.is_empty():
-        # Without a loader the first forward of a step shows the batch; teachers and discriminators that follow see the same samples.
-        forwards = trainer.spans.filter(pl.col("kind") == "forward")
-        training = forwards.filter(pl.col("gradients").fill_null(True))
-        got = forwards if training.is_empty() else training
-        step = np.searchsorted(edges, got["start_ns"].to_numpy(), side="right")
-        got = got.filter(pl.Series(np.append(1, np.diff(step))[: got.height] != 0)) if got.height else got
+        got = _forwards_of_batches(trainer.spans, edges)
         origin = "leading dimension of the forward's input (assumed)"
     known = got.filter(pl.col("samples").is_not_null())
     if known.is_empty() or known.height < got.height:
@@ -168,6 +163,22 @@ def _samples(trainer: Trainer, edges: Ints) -> tuple[Floats, int | None, str | N
     samples = np.bincount(step[inside], weights=per_batch[inside], minlength=len(edges) - 1).astype(np.float64)
     sizes, times = np.unique(known["samples"].to_numpy(), return_counts=True)
     return samples, int(sizes[times.argmax()]), origin
+
+
+def _forwards_of_batches(spans: pl.DataFrame, edges: Ints) -> pl.DataFrame:
+    """The forwards that show a batch where there is no loader: the first of each step, and those of its further micro-batches.
+
+    Teachers and discriminators that follow see the same samples. So of several modules, and before the first's backward, none is counted.
+    """
+    forwards = spans.filter(pl.col("kind") == "forward")
+    training = forwards.filter(pl.col("gradients").fill_null(True))
+    got = forwards if training.is_empty() else training
+    start = got["start_ns"].to_numpy()
+    shows = np.diff(np.searchsorted(edges, start, side="right"), prepend=-1) != 0
+    if got["module"].n_unique() == 1:
+        backward = np.sort(spans.filter(pl.col("kind") == "backward")["end_ns"].to_numpy())
+        shows |= np.diff(np.searchsorted(backward, start), prepend=-1) != 0
+    return got.filter(pl.Series(shows, dtype=pl.Boolean))
 
 
 def _events(trainer: Trainer, edges: Ints) -> list[Ints]:

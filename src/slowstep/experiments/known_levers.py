@@ -21,7 +21,8 @@ def known_levers() -> dict[str, Lever]:
 def check(spec: Spec, levers: Mapping[str, Lever], *, filled_in: frozenset[str] = frozenset()) -> None:
     """Hold a lever that was asked for against those there are; of those `filled_in` the value may be left out.
 
-    Raises BadUsage for one that does not exist, for a value that is missing or not taken, and for `every` where it means nothing.
+    Raises BadUsage for one that does not exist, for a value that is missing, not taken or cannot be meant, and for `every` where it means
+    nothing.
     """
     lever = levers.get(spec.name)
     if lever is None:
@@ -32,6 +33,11 @@ def check(spec: Spec, levers: Mapping[str, Lever], *, filled_in: frozenset[str] 
         raise BadUsage(f"Lever {spec.name} takes no value, and {spec.value!r} was given. See: slowstep explain {spec.name}")
     if spec.every > 1 and not lever.every:
         raise BadUsage(f"Lever {spec.name} is on or off: every={spec.every} means nothing to it. See: slowstep explain {spec.name}")
+    if spec.value is not None and lever.read is not None:
+        try:
+            lever.read(spec)
+        except ValueError as error:
+            raise BadUsage(f"Lever {spec}: {error}. See: slowstep explain {spec.name}") from error
 
 
 def _hint(name: str, levers: Mapping[str, Lever]) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from slowstep.experiments.figures import Figure, combined, inverse, ratio
 from slowstep.experiments.plan import Plan
@@ -44,11 +45,17 @@ class Whole:
         return overlap or self.log_error <= math.log1p(CLOSE)
 
 
+def are_samples_known(steps: Steps, counted: NDArray[np.bool_]) -> bool:
+    """Whether the counted steps tell their samples. Who asks for a batch ahead receives none in an epoch's last step, two in its first."""
+    samples = steps.samples[counted]
+    return bool(len(samples) and samples.min() >= 0 and samples.max() > 0)
+
+
 def arm_rate(steps: Steps, plan: Plan, arms: tuple[int, ...]) -> Figure | None:
     """Samples/s of arms, from the whole blocks of them; None where samples are not known or there are too few blocks."""
     order = np.asarray(plan.blocks, dtype=np.int64)
     counted = ~steps.settling & (steps.block >= 0) & (steps.block < len(order))
-    if not counted.any() or (steps.samples[counted] <= 0).any():
+    if not are_samples_known(steps, counted):
         return None
     block = steps.block[counted]
     ns = np.bincount(block, weights=steps.ns[counted], minlength=len(order))

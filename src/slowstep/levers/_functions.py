@@ -8,7 +8,7 @@ from typing import Any
 
 from slowstep.levers._answers import Answer, LastResult, OtherFunction
 from slowstep.levers._intercept import Function, intercept, is_running
-from slowstep.levers._targets import find_functions, is_in_a_graph
+from slowstep.levers._targets import find_functions, is_in_a_graph, module_and_function
 from slowstep.record.hook import Undo, all_of
 from slowstep.record.lever import NotApplicable, Spec
 
@@ -34,16 +34,29 @@ class Redirected:
         self.answer.is_on = on
 
 
-def redirected(spec: Spec, needed: Callable[[], Any] = tuple) -> Redirected:
-    """What `stub=MODULE:FUNCTION` or `swap=MODULE:F=MODULE:G` asks for. Raises ValueError for a text of another form, NotApplicable
-    where the functions are not there, or are of a kind whose calls cannot be replaced."""
+def named(spec: Spec) -> tuple[str, str | None]:
+    """The function to be answered and, for `swap`, the one that answers. Raises ValueError for a text of another form, and for one
+    function that is named twice."""
     first, equals, second = (spec.value or "").partition("=")
-    functions = find_functions(first)
-    for function in functions:
-        _check(function, first)
+    module_and_function(first)
     if spec.name == "stub":
         if equals:
             raise ValueError(f"stub takes one MODULE:FUNCTION, not {spec.value!r}")
+        return first, None
+    module_and_function(second)
+    if first == second:
+        raise ValueError(f"{spec.value!r} names one function twice")
+    return first, second
+
+
+def redirected(spec: Spec, needed: Callable[[], Any] = tuple) -> Redirected:
+    """What `stub=MODULE:FUNCTION` or `swap=MODULE:F=MODULE:G` asks for. Raises ValueError for a text of another form, NotApplicable
+    where the functions are not there, or are of a kind whose calls cannot be replaced."""
+    first, second = named(spec)
+    functions = find_functions(first)
+    for function in functions:
+        _check(function, first)
+    if second is None:
         return Redirected(functions, LastResult(spec.every, needed))
     other = find_functions(second)[0]
     if other in functions:

@@ -28,14 +28,20 @@ _NOT_PLAIN: Final = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASY
 _LOCAL: Final = ".<locals>."
 
 
+def module_and_function(text: str) -> tuple[str, str]:
+    """The two halves of `MODULE:FUNCTION`. Raises ValueError for a text of another form."""
+    name, colon, path = text.partition(":")
+    if not (name and colon and path) or path != path.strip():
+        raise ValueError(f"{text!r} is no MODULE:FUNCTION, such as train:plot or train:Net.forward")
+    return name, path
+
+
 def find_functions(text: str) -> list[Function]:
     """The functions that `MODULE:FUNCTION` or `MODULE:Class.method` names: one, or one per copy of the module where it was loaded twice.
 
     Raises ValueError for a text of another form, NotApplicable where there is no such thing, and where its calls cannot be replaced.
     """
-    name, colon, path = text.partition(":")
-    if not (name and colon and path) or path != path.strip():
-        raise ValueError(f"{text!r} is no MODULE:FUNCTION, such as train:plot or train:Net.forward")
+    name, path = module_and_function(text)
     modules = list(_modules(name))
     if not modules:
         raise NotApplicable(f"no module {name} has been imported by the training")

@@ -96,11 +96,16 @@ class Autocast(Change):
             context.__exit__(None, None, None)
 
 
-def prepare(training: Training, spec: Spec) -> Change:
-    """Raises ValueError for another value than bf16 and fp16, NotApplicable with the reason where it has no meaning."""
+def _read(spec: Spec) -> str:
     value = spec.value or "bf16"
     if value not in _DTYPES:
         raise ValueError(f"autocast={value}: it is autocast=bf16, or autocast=fp16 on an accelerator")
+    return value
+
+
+def prepare(training: Training, spec: Spec) -> Change:
+    """Raises ValueError for another value than bf16 and fp16, NotApplicable with the reason where it has no meaning."""
+    value = _read(spec)
     told = describe_parameters(training.optimizer)
     device, dtypes = told["device"], told["dtypes"]
     if not dtypes or device is None:
@@ -125,4 +130,4 @@ def _unable(device: str, value: str) -> str | None:
     return None
 
 
-LEVER = Lever(name="autocast", takes="bf16|fp16", takes_optional=True, changes=frozenset({NUMERICS}), prepare=prepare)
+LEVER = Lever(name="autocast", takes="bf16|fp16", takes_optional=True, changes=frozenset({NUMERICS}), prepare=prepare, read=_read)

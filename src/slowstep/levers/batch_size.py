@@ -110,9 +110,13 @@ class OtherSize(Rebuilt):
         }
 
 
+def _read(spec: Spec) -> int:
+    return count_of(spec, least=1)
+
+
 def prepare(training: Training, spec: Spec) -> Change:
     """A loader with batches of N. Raises NotApplicable with the reason, and ValueError for an N under 1."""
-    size, loader = count_of(spec, least=1), loader_of(training)
+    size, loader = _read(spec), loader_of(training)
     own = loader.batch_sampler
     if own is None:
         raise NotApplicable("the loader makes no batches: its data set does")
@@ -145,4 +149,4 @@ def _has_met_other_sizes(training: Training, batches: Any) -> bool:
     return training.starts > 1 and not batches.drop_last and len(batches.sampler) % batches.batch_size != 0
 
 
-LEVER = Lever(name="batch-size", takes="N", changes=frozenset({NUMERICS, ORDER, DEMAND}), prepare=prepare)
+LEVER = Lever(name="batch-size", takes="N", changes=frozenset({NUMERICS, ORDER, DEMAND}), prepare=prepare, read=_read)

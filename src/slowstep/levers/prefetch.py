@@ -19,9 +19,13 @@ from slowstep.record.lever import ORDER, Change, Lever, NotApplicable, Spec
 from slowstep.record.training import Training
 
 
+def _read(spec: Spec) -> int:
+    return count_of(spec, least=1)
+
+
 def prepare(training: Training, spec: Spec) -> Change:
     """A loader with prefetch_factor=N. Raises NotApplicable with the reason, and ValueError for an N under 1."""
-    factor, loader = count_of(spec, least=1), loader_of(training)
+    factor, loader = _read(spec), loader_of(training)
     if loader.num_workers == 0:
         raise NotApplicable("the loader has no workers")
     if loader.prefetch_factor == factor:
@@ -29,4 +33,4 @@ def prepare(training: Training, spec: Spec) -> Change:
     return Rebuilt(training, prefetch_factor=factor)
 
 
-LEVER = Lever(name="prefetch", takes="N", changes=frozenset({ORDER}), prepare=prepare)
+LEVER = Lever(name="prefetch", takes="N", changes=frozenset({ORDER}), prepare=prepare, read=_read)

@@ -18,6 +18,7 @@ How it is undone:
 from __future__ import annotations
 
 from slowstep.levers._function_change import FunctionChange
+from slowstep.levers._functions import named
 from slowstep.record.lever import Change, Lever, Spec
 from slowstep.record.training import Training
 
@@ -27,4 +28,4 @@ def prepare(training: Training, spec: Spec) -> Change:
     return FunctionChange(training, spec)
 
 
-LEVER = Lever(name="stub", takes="MODULE:FUNCTION", every=True, prepare=prepare)
+LEVER = Lever(name="stub", takes="MODULE:FUNCTION", every=True, prepare=prepare, read=named)

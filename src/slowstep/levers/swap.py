@@ -15,6 +15,7 @@ How it is undone:
 from __future__ import annotations
 
 from slowstep.levers._function_change import FunctionChange
+from slowstep.levers._functions import named
 from slowstep.record.lever import NUMERICS, Change, Lever, Spec
 from slowstep.record.training import Training
 
@@ -24,4 +25,4 @@ def prepare(training: Training, spec: Spec) -> Change:
     return FunctionChange(training, spec)
 
 
-LEVER = Lever(name="swap", takes="MODULE:F=MODULE:G", changes=frozenset({NUMERICS}), prepare=prepare)
+LEVER = Lever(name="swap", takes="MODULE:F=MODULE:G", changes=frozenset({NUMERICS}), prepare=prepare, read=named)

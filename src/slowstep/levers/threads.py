@@ -54,15 +54,20 @@ class Threads(Change):
         return {"threads_before": self._before, "threads": self._count}
 
 
-def prepare(training: Training, spec: Spec) -> Change:
-    """Raises ValueError where the value is no number of threads, NotApplicable where there are as many already."""
+def _read(spec: Spec) -> int:
     value = spec.value or ""
     if not value.isdecimal() or not 1 <= int(value) <= _MOST:
         raise ValueError(f"threads={value}: give a number of threads, such as threads=4")
+    return int(value)
+
+
+def prepare(training: Training, spec: Spec) -> Change:
+    """Raises ValueError where the value is no number of threads, NotApplicable where there are as many already."""
+    count = _read(spec)
     torch: Any = sys.modules["torch"]
-    if int(torch.get_num_threads()) == int(value):
-        raise NotApplicable(f"operations use {value} thread{'s' * (value != '1')} already")
-    return Threads(torch, int(value))
+    if int(torch.get_num_threads()) == count:
+        raise NotApplicable(f"operations use {count} thread{'s' * (count != 1)} already")
+    return Threads(torch, count)
 
 
-LEVER = Lever(name="threads", takes="N", changes=frozenset({DEMAND}), prepare=prepare)
+LEVER = Lever(name="threads", takes="N", changes=frozenset({DEMAND}), prepare=prepare, read=_read)

@@ -21,9 +21,13 @@ from slowstep.record.lever import DEMAND, ORDER, Change, Lever, NotApplicable, S
 from slowstep.record.training import Training
 
 
+def _read(spec: Spec) -> int:
+    return count_of(spec, least=0)
+
+
 def prepare(training: Training, spec: Spec) -> Change:
     """A loader with N workers. Raises NotApplicable with the reason, and ValueError for an N that is no whole number."""
-    workers = count_of(spec, least=0)
+    workers = _read(spec)
     loader = loader_of(training)
     if loader.num_workers == workers:
         raise NotApplicable(f"the loader has {workers} worker{'' if workers == 1 else 's'} already")
@@ -33,4 +37,4 @@ def prepare(training: Training, spec: Spec) -> Change:
     return Rebuilt(training, num_workers=workers)
 
 
-LEVER = Lever(name="workers", takes="N", changes=frozenset({ORDER, DEMAND}), prepare=prepare)
+LEVER = Lever(name="workers", takes="N", changes=frozenset({ORDER, DEMAND}), prepare=prepare, read=_read)

@@ -78,7 +78,8 @@ class Lever:
     """A kind of change. `takes` names its value in messages ("N", "MODULE:FUNCTION"), None where it takes none.
 
     `every`: whether `:every=k` is understood, which leaves one call in k as it is. `changes` holds NUMERICS, ORDER and DEMAND.
-    `prepare` raises NotApplicable, with the reason, and ValueError for a value that cannot be meant.
+    `prepare` raises NotApplicable, with the reason, and ValueError for a value that cannot be meant. `read`, too, raises that ValueError,
+    from the specification alone: so a slip of the hand is said before a training is started for it.
     """
 
     name: str
@@ -87,3 +88,4 @@ class Lever:
     every: bool = False
     changes: frozenset[str] = frozenset()
     prepare: Callable[[Training, Spec], Change]
+    read: Callable[[Spec], object] | None = None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -13,6 +12,7 @@ from typing import Any, Final
 
 from slowstep.record.fastpath import Event
 from slowstep.record.format import STACK
+from slowstep.record.other_threads import current_frames, without_collecting
 from slowstep.record.tracebacks import PACKAGE
 
 PERIOD_NS: Final = 50_000_000
@@ -50,23 +50,31 @@ class StackTable:
 
     def stack_id(self, frame: FrameType | None) -> int | None:
         """The number of the stack whose leaf is `frame`; None for an empty one, or when too many different ones were seen."""
-        known, found, depth = self._frames, [], 0
-        while frame is not None and depth < LARGEST_DEPTH:
-            # By instruction, not by line: a line's number is slow to ask for.
-            number = known.get((id(frame.f_code), frame.f_lasti))
+        known, found = self._frames, []
+        for code, at, line in without_collecting(lambda: self._places(frame)):
+            number = known.get((id(code), at))
             if number is None:
-                number = self._new_frame(frame)
+                number = self._new_frame(code, at, line)
             # Frames of slowstep itself have the number 0.
             if number:
                 found.append(number)
-            depth += 1
-            frame = frame.f_back
         if not found:
             return None
         found.reverse()
         key = tuple(found)
         number = self._stacks.get(key)
         return self._new_stack(key) if number is None else number
+
+    def _places(self, frame: FrameType | None) -> list[tuple[CodeType, int, int]]:
+        """Code, instruction and line of a frame and of those that called it. The line is 0 for places that are known already."""
+        known = self._frames
+        places: list[tuple[CodeType, int, int]] = []
+        while frame is not None and len(places) < LARGEST_DEPTH:
+            code, at = frame.f_code, frame.f_lasti
+            # By instruction, not by line: a line's number is slow to ask for.
+            places.append((code, at, 0 if (id(code), at) in known else frame.f_lineno or 0))
+            frame = frame.f_back
+        return places
 
     def _new_stack(self, key: tuple[int, ...]) -> int | None:
         if len(self._stacks) >= MOST_STACKS:
@@ -75,8 +83,7 @@ class StackTable:
         self._note({"kind": "stack", "id": number, "frames": list(key)})
         return number
 
-    def _new_frame(self, frame: FrameType) -> int:
-        code, line = frame.f_code, frame.f_lineno or 0
+    def _new_frame(self, code: CodeType, at: int, line: int) -> int:
         # Held, so that its id() stays its own.
         self._codes[id(code)] = code
         number = 0
@@ -85,7 +92,7 @@ class StackTable:
             if not number:
                 number = self._lines[id(code), line] = len(self._lines) + 1
                 self._note(frame_note(number, code, line))
-        self._frames[id(code), frame.f_lasti] = number
+        self._frames[id(code), at] = number
         return number
 
 
@@ -141,7 +148,7 @@ class Sampler:
     def take(self, planned_ns: int) -> None:
         """One round: a stack of every watched thread that still runs."""
         at_ns = time.monotonic_ns()
-        frames = sys._current_frames()
+        frames = current_frames()
         for ident, thread in list(self._watched.items()):
             frame = frames.get(ident)
             if frame is None:

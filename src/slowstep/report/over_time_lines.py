@@ -37,7 +37,8 @@ def over_time_lines(run: Run) -> Iterator[tuple[str, str]]:
 def _event(row: Periodic) -> str:
     every = row["every_steps"]
     often = "once" if every is None else f"every {format_number(int(every) if float(every).is_integer() else every)} steps"
-    return f"{row['name']} {often}, {_duration(row['ms'] * 1e6)} each ({format_share(row['share'])})"
+    each = "" if every is None else " each"
+    return f"{row['name']} {often}, {_duration(row['ms'] * 1e6)}{each} ({format_share(row['share'])})"
 
 
 def _duration(ns: float) -> str:

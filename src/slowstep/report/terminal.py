@@ -13,7 +13,7 @@ from slowstep.report.over_time_lines import over_time_lines
 from slowstep.report.rank_table import draw_ranks, rank_name
 from slowstep.report.streams import takes_color, takes_unicode, width_of
 from slowstep.stages import UNATTRIBUTED
-from slowstep.units import UNKNOWN, format_duration, format_number, format_rate, format_share
+from slowstep.units import UNKNOWN, format_duration, format_number, format_number_beside, format_rate, format_share
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -96,8 +96,9 @@ def _speed(report: Report) -> list[str]:
     steps = "steps/s not measured" if speed["steps_per_s"] is None else format_rate(speed["steps_per_s"], "steps")
     spread, median = speed["step_ms"], speed["step_ms"]["median"]
     step = f"step {UNKNOWN}" if median is None else f"step {format_duration(median * 1e6)}"
-    if spread["p05"] is not None and spread["p95"] is not None:
-        step += f" (p05 {format_number(spread['p05'])}, p95 {format_number(spread['p95'])})"
+    if median is not None and spread["p05"] is not None and spread["p95"] is not None:
+        low, high = (format_number_beside(value * 1e6, median * 1e6) for value in (spread["p05"], spread["p95"]))
+        step += f" (p05 {low}, p95 {high})"
     job = run.get("all_samples_per_s")
     if job is not None:
         ranks = sum(row["rank"] is not None and row["report"] is not None for row in run["rank_rows"])

@@ -9,7 +9,7 @@ from slowstep.experiments.figures import Figure, scaled
 from slowstep.experiments.loader_bound import Bound, is_crowded, judge
 from slowstep.experiments.loader_speed import Point, bend, curve, own_point
 from slowstep.experiments.loader_stages import Stage, read_calls, stages
-from slowstep.experiments.overlap import Whole, arm_rate, put_together
+from slowstep.experiments.overlap import Whole, are_samples_known, arm_rate, put_together
 from slowstep.report.bench_document import SCHEMA, BenchReport, ComputeRow
 from slowstep.workflow.bench_act import Asked, Measured
 from slowstep.workflow.bench_rows import bound_row, figure, loader_row, run_row, stage_rows, sweep_row, whole_row, words_of
@@ -40,7 +40,15 @@ def make_report(measured: Measured, asked: Asked) -> BenchReport:
         "compute": compute,
         "whole": None if whole is None else whole_row(whole),
         "notes": found.notes(),
-        "next": next_command(asked, words_of(measured), point=point, points=found.points, bend=bend(found.points), whole=whole),
+        "next": next_command(
+            asked,
+            words_of(measured),
+            point=point,
+            points=found.points,
+            bend=bend(found.points),
+            whole=whole,
+            interrupted=measured.ended_by == "interrupted",
+        ),
     }
 
 
@@ -128,7 +136,8 @@ class _Found:
     def _why_no_compute(self) -> str:
         said = next((n["reason"] for n in self._measured.lever_notes if n["state"] in ("failed", "not applicable")), None)
         steps = self._measured.steps
-        if said is None and len(steps.samples) and (steps.samples <= 0).any():
+        counted = ~steps.settling
+        if said is None and counted.any() and not are_samples_known(steps, counted):
             said = "the samples of a step are not known"
         return str(said or self._measured.reason or "too few blocks of steps in the time")
 
@@ -138,7 +147,7 @@ class _Found:
         steps = self._measured.steps
         counted = ~steps.settling & (steps.arm == CACHED)
         known = int(counted.sum())
-        if not used or not known or (steps.samples[counted] <= 0).any():
+        if not used or not are_samples_known(steps, counted):
             return None
         per_step = float(steps.samples[counted].sum()) / known * self._factor
         return float(sum(note["cpu_ns"] for note in used) / sum(note["steps"] for note in used) / 1e6 / per_step)

@@ -38,9 +38,12 @@ def next_command(
     points: Sequence[Point],
     bend: int | None,
     whole: Whole | None,
+    interrupted: bool = False,
 ) -> NextRow:
     """The command that helps most now: the proof of what was found, or the look at the other half."""
     command = shlex.join(words)
+    if interrupted and whole is None:
+        return {"command": f"slowstep bench {asked.what} {command}", "why": "it was interrupted before it was done"}
     if point is None:
         return {"command": f"slowstep run {command}", "why": "it needs no loader to say where the time goes"}
     if whole is None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from slowstep.experiments.choose import Untried
-from slowstep.experiments.experiment import Experiment, load
+from slowstep.experiments.experiment import INTERRUPTED, Experiment, load
 from slowstep.experiments.intervals import Interval
 from slowstep.experiments.known_levers import known_levers
 from slowstep.experiments.results import Result, Results, find_results, verdict_on_bound
@@ -199,7 +199,7 @@ def next_command(report: Report, options: tuple[str, ...]) -> str:
     longer = shlex.join(["slowstep", "prove", *options, "--budget", f"{max(3 * facts['budget_s'], 60):.0f}s"]) + f" {command}"
     verdicts = {row["verdict"] for row in rows}
     is_short = verdicts <= {"cannot distinguish", None} and any(
-        row["verdict"] or (row["state"] == "unmeasured" and facts["ended_by"] == "budget") for row in rows
+        row["verdict"] or (row["state"] == "unmeasured" and facts["ended_by"] in ("budget", INTERRUPTED)) for row in rows
     )
     if facts["trustworthy"] is False or is_short:
         return longer

@@ -79,7 +79,12 @@ def test_names_that_people_give_to_validations_are_recognised(function, evaluati
 
 @pytest.mark.parametrize(
     ("file", "expected"),
-    [("/home/u/p/train.py", "train.py"), ("/home/u/p/data/sets.py", "data/sets.py"), ("/srv/shared/lib/io.py", "lib/io.py")],
+    [
+        ("/home/u/p/train.py", "train.py"),
+        ("/home/u/p/data/sets.py", "data/sets.py"),
+        ("/home/u/p/out/../train.py", "train.py"),
+        ("/srv/shared/lib/io.py", "lib/io.py"),
+    ],
 )
 def test_paths_are_shown_relative_to_the_script_or_by_their_end(file, expected):
     assert shown(file, "/home/u/p/train.py") == expected

@@ -171,6 +171,22 @@ def test_samples_are_unknown_where_any_batch_did_not_say_how_many_it_holds(tmp_p
     assert steps.batch_size_from is None
 
 
+@pytest.mark.parametrize(("modules", "samples"), [((0, 0, 0), 24.0), ((0, 1, 0), 8.0)], ids=["micro-batches", "a second model"])
+def test_without_a_loader_micro_batches_are_told_from_the_forwards_of_other_models(tmp_path, modules, samples):
+    events = Events(tmp_path)
+    for k in range(6):
+        for number, module in enumerate(modules):
+            begin = 20 * k + 4 * number
+            events.forward(begin + 1, begin + 2, samples=8, module=module)
+            events.backward(begin + 2, begin + 4)
+        events.update(20 * k + 15, 20 * k + 17)
+
+    steps = _steps(events.timeline())
+
+    assert steps.samples.tolist() == [samples] * 5
+    assert steps.batch_size == 8
+
+
 def test_without_a_loader_the_first_forward_of_a_step_tells_the_samples(tmp_path):
     events = Events(tmp_path)
     for k in range(6):

@@ -52,6 +52,14 @@ def test_a_command_that_was_killed_names_the_signal(events):
     assert "was ended by SIGKILL (exit code 137)" in describe(events, code=137)
 
 
+def test_a_command_that_an_experiment_ended_was_not_ended_by_an_option_of_run(events):
+    text = describe(events, code=137, by="slowstep --stop", signals=["SIGKILL"])
+
+    assert "The experiment ended before it trained" in text
+    assert "--stop" not in text.partition("Let it run")[0]
+    assert "exit code" not in text
+
+
 def test_a_command_that_stop_ended_is_no_failure(events):
     text = describe(events, code=130, by="slowstep --stop", signals=["SIGINT"])
 

@@ -40,6 +40,21 @@ def test_a_function_of_the_users_there_is_named_and_not_called_the_trainings_own
     assert "collect_metrics (train.py:60), between backward and update, takes 33% of the time" in verdict["summary"]
 
 
+def test_the_update_itself_is_not_between_where_backward_runs_in_a_closure_of_it(tmp_path):
+    events = Events(tmp_path)
+    events.loader(workers=1)
+    stack = events.trainer.stack([LOOP, METRICS])
+    for batch in range(60):
+        now = batch * 30.0
+        events.fetch(now, now + 1, batch, worker=0, cpu=1)
+        events.wait(now + 1, now + 1.5, batch)
+        events.backward(now + 8, now + 17)
+        events.trainer.event(fmt.STACK, at(now + 22), at(now + 22), stack, 20e6, 0, thread=TRAINER_THREAD)
+        events.update(now + 2, now + 29)
+
+    assert "between backward" not in diagnose_recording(events.close())["verdict"]["summary"]
+
+
 def test_without_backwards_nothing_is_between(tmp_path):
     assert "between backward" not in _verdict(tmp_path, 10, METRICS, backwards=False)["summary"]
 

@@ -150,6 +150,31 @@ def test_what_cannot_be_meant_is_said_before_anything_starts(text, complaint):
         check(parse_spec(text), LEVERS)
 
 
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("workers=x", "workers=x: workers=N takes a whole number of at least 0, not 'x'"),
+        ("workers=-1", "a whole number of at least 0"),
+        ("prefetch=0", "a whole number of at least 1"),
+        ("batch-size=big", "a whole number of at least 1"),
+        ("threads=0", "give a number of threads"),
+        ("autocast=fp8", "autocast=bf16, or autocast=fp16"),
+        ("stub=plot", "'plot' is no MODULE:FUNCTION"),
+        ("stub=train:plot=train:draw", "stub takes one MODULE:FUNCTION"),
+        ("swap=train:plot", "'' is no MODULE:FUNCTION"),
+        ("swap=train:plot=train:plot", "one function twice"),
+    ],
+)
+def test_a_value_that_cannot_be_meant_is_said_before_anything_starts(text, complaint):
+    with pytest.raises(BadUsage, match=complaint):
+        check(parse_spec(text), known_levers())
+
+
+@pytest.mark.parametrize("text", ["workers=0", "prefetch=4", "threads=2", "autocast", "autocast=fp16", "stub=m:C.f", "swap=m:f=m:g"])
+def test_a_value_that_can_be_meant_is_taken(text):
+    check(parse_spec(text), known_levers())
+
+
 def test_values_that_will_be_filled_in_may_be_left_out():
     check(Spec(name="workers"), LEVERS, filled_in=frozenset({"workers"}))
 

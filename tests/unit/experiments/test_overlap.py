@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -88,3 +90,17 @@ def test_steps_without_samples_have_no_speed():
 
     assert arm_rate(steps(arms, block_steps=2, ns={0: 1000}, samples=-1), plan(arms, 2), (0,)) is None
     assert arm_rate(no_steps(), plan(arms, 2), (0,)) is None
+
+
+def test_a_step_that_received_its_batch_a_step_earlier_leaves_the_others_known():
+    arms = [0, 1] * 20
+    plain = steps(arms, block_steps=4, ns={0: 1000, 1: 1000})
+    ahead = plain.samples.copy()
+    # An epoch's last step, and the next one's first.
+    ahead[-2:] = (0, 16)
+
+    made = replace(plain, samples=ahead)
+
+    assert arm_rate(made, plan(arms, 4), (0,)).value == pytest.approx(arm_rate(plain, plan(arms, 4), (0,)).value)
+    assert arm_rate(made, plan(arms, 4), (1,)).value == pytest.approx(arm_rate(plain, plan(arms, 4), (1,)).value)
+    assert arm_rate(replace(plain, samples=np.zeros_like(ahead)), plan(arms, 4), (0,)) is None

@@ -213,6 +213,10 @@ def test_the_document_of_a_partial_run_is_valid(real_bench: Callable[[str], dict
     assert faults(report) == []
     assert report["whole"] is None
     assert (report["loader"] is None) == (kept < 3)
+    assert report["next"] == {
+        "command": "slowstep bench data train.py --variant too-few-workers --steps 500",
+        "why": "it was interrupted before it was done",
+    }
 
 
 def test_a_lever_that_failed_is_told(real_bench: Callable[[str], dict[str, Any]]):

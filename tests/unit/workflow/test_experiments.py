@@ -107,6 +107,8 @@ def test_too_wide_an_interval_distinguishes_nothing_and_says_below_what(tmp_path
     [
         (("--levers", "prefetch=4"), "budget", "slowstep prove --levers prefetch=4 --budget 180s train.py"),
         (("--all",), "budget", "slowstep prove --all --budget 180s train.py"),
+        (("--all",), "interrupted", "slowstep prove --all --budget 180s train.py"),
+        ((), "interrupted", "slowstep prove --budget 180s train.py"),
         ((), "script ended", "slowstep prove --all train.py"),
         (("--all",), "script ended", "slowstep run train.py"),
     ],

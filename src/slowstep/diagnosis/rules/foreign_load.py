@@ -35,7 +35,7 @@ def judge(m: Measurements) -> Answer:
     queued = float(m.delay_ns.sum() / m.step_ns.sum())
     evidence = (
         Evidence(name="busy cores of others", value=m.load.foreign_cores, unit="cores", where=f"of {m.cores:g} allowed"),
-        Evidence(name="their share of the cores allowed", value=m.load.foreign_share, unit="share", threshold=BUSY_FROM),
+        Evidence(name="their share of the cores", value=m.load.foreign_share, unit="share", threshold=BUSY_FROM),
         Evidence(name="taken by the hypervisor", value=m.load.stolen_cores, unit="cores"),
         Evidence(name="training thread in the queue for a core", value=queued, unit="share of window"),
         Evidence(name="some task of the machine waited for a core", value=m.machine.pressure.get("cpu"), unit="share of time"),

@@ -1,0 +1,76 @@
+"""Frames of threads that run on while they are looked at."""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import slowstep
+from slowstep.record import other_threads
+from slowstep.record.other_threads import without_collecting
+
+# Collections begin at nearly every allocation, and let the other thread run: its functions return while they are being noted. They differ
+# in size, so that what is left of one is no frame of another.
+SCRIPT = """
+import gc, random, sys, threading, time
+from slowstep.record.other_threads import current_frames
+from slowstep.record.stacks import StackTable
+
+class Slow:
+    def __init__(self):
+        self.me = self
+    def __del__(self):
+        time.sleep(0.0005)
+
+for k in range(40):
+    body = "\\n".join(f"    v{i} = n + {i}" for i in range(k * 3 % 37))
+    exec(f"def f{k}(n, pick):\\n{body}\\n    if n:\\n        return pick(names)(n - 1, pick)\\n{body}\\n    return n")
+names = [globals()[f"f{k}"] for k in range(40)]
+seen, is_over = set(), False
+
+def work():
+    pick = random.Random(0).choice
+    while not is_over:
+        pick(names)(20, pick)
+
+thread = threading.Thread(target=work, daemon=True)
+thread.start()
+def note(line):
+    Slow()
+    if line["kind"] == "frame":
+        seen.add(line["function"])
+gc.set_threshold(1, 10**6, 10**6)
+end = time.monotonic() + 5
+while time.monotonic() < end:
+    StackTable(note).stack_id(current_frames().get(thread.ident))
+is_over = True
+thread.join()
+assert {function.__name__ for function in names} <= seen, seen
+assert gc.isenabled()
+"""
+
+
+def test_a_stack_is_whole_though_collections_let_its_thread_run_on():
+    environment = {**os.environ, "PYTHONPATH": str(Path(slowstep.__path__[0]).parent)}
+
+    done = subprocess.run([sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, timeout=60, check=False)
+
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("was_enabled", [True, False])
+def test_whether_garbage_is_collected_is_as_it_was(monkeypatch, was_enabled):
+    monkeypatch.setattr(other_threads, "_COLLECTS_AT_ALLOCATIONS", True)
+    (gc.enable if was_enabled else gc.disable)()
+    try:
+        assert without_collecting(gc.isenabled) is False
+        with pytest.raises(ZeroDivisionError):
+            without_collecting(lambda: 1 // 0)
+        assert gc.isenabled() is was_enabled
+    finally:
+        gc.enable()
