@@ -15,22 +15,28 @@ How it is undone:
 
 from __future__ import annotations
 
+from typing import Any
+
 from slowstep.levers._count import count_of
-from slowstep.levers._rebuilt import Rebuilt, loader_of
+from slowstep.levers._rebuilt import Rebuilt, at_building, own_loader
 from slowstep.record.lever import DEMAND, ORDER, Change, Lever, NotApplicable, Spec
 from slowstep.record.training import Training
 
 
-def prepare(training: Training, spec: Spec) -> Change:
-    """A loader with N workers. Raises NotApplicable with the reason, and ValueError for an N that is no whole number."""
+def arguments(loader: Any, spec: Spec) -> dict[str, Any]:
+    """What N workers change of a loader. Raises NotApplicable with the reason, and ValueError for an N that is no whole number."""
     workers = count_of(spec, least=0)
-    loader = loader_of(training)
     if loader.num_workers == workers:
         raise NotApplicable(f"the loader has {workers} worker{'' if workers == 1 else 's'} already")
     if loader.num_workers == 0:
         # It has said nothing about them, and that is how serial-loader's fix has them.
-        return Rebuilt(training, num_workers=workers, persistent_workers=True)
-    return Rebuilt(training, num_workers=workers)
+        return {"num_workers": workers, "persistent_workers": True}
+    return {"num_workers": workers}
 
 
-LEVER = Lever(name="workers", takes="N", changes=frozenset({ORDER, DEMAND}), prepare=prepare)
+def prepare(training: Training, spec: Spec) -> Change:
+    """A loader with N workers. Raises as `arguments`."""
+    return Rebuilt(training, **arguments(own_loader(training), spec))
+
+
+LEVER = Lever(name="workers", takes="N", changes=frozenset({ORDER, DEMAND}), prepare=prepare, build=at_building(arguments))
