@@ -65,7 +65,8 @@ class Results:
     def reached(self) -> float | None:
         """Half the width of the widest interval, as a share; None where nothing was measured."""
         known = [r.estimate for r in self.results if r.estimate is not None] + ([self.control] if self.control is not None else [])
-        return max((e.gain.precision for e in known), default=None)
+        in_runs = [r.repeated.log_ratio.interval() for r in self.results if r.repeated is not None]
+        return max((gain.precision for gain in [e.gain for e in known] + in_runs), default=None)
 
 
 def find_results(
