@@ -121,7 +121,8 @@ def arguments(loader: Any, spec: Spec) -> dict[str, Any]:
         raise NotApplicable(f"a batch sampler of the script's own, {type(own).__name__}, decides what is in a batch")
     if own.batch_size == size:
         raise NotApplicable(f"batches hold {size} samples already")
-    if loader._dataset_kind == 0 and len(own.sampler) < size:
+    # A sampler may have no length: what it holds is not known then.
+    if loader._dataset_kind == 0 and hasattr(own.sampler, "__len__") and len(own.sampler) < size:
         raise NotApplicable(f"the data set has {len(own.sampler)} samples only")
     changed = {"batch_sampler": plain(own.sampler, size, own.drop_last)}
     return changed if loader.batch_size is None else changed | {"batch_size": size}
@@ -148,7 +149,8 @@ def _has_graphs() -> bool:
 
 def _has_met_other_sizes(training: Training, batches: Any) -> bool:
     """Whether an epoch has ended with a smaller batch, and the training went on."""
-    return training.starts > 1 and not batches.drop_last and len(batches.sampler) % batches.batch_size != 0
+    has_ended = training.starts > 1 and not batches.drop_last and hasattr(batches.sampler, "__len__")
+    return has_ended and len(batches.sampler) % batches.batch_size != 0
 
 
 LEVER = Lever(name="batch-size", takes="N", changes=frozenset({NUMERICS, ORDER, DEMAND}), prepare=prepare, build=at_building(arguments))
