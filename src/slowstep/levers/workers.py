@@ -8,7 +8,9 @@ What it answers:
 When it has no meaning:
     Where the loader has that many workers already, makes iterators of its own, reads its sampler as one iterator, or its workers cannot be
     started a second time (a data set that cannot be pickled) or find no room for their batches in memory. The processes of both
-    loaders take memory at the same time. Data comes in another order: nothing is said about the loss.
+    loaders take memory at the same time. Where the loader cannot be built a second time, for a reason that another run does not have,
+    `slowstep prove` compares whole runs, in which the script builds it with the lever. Data comes in another order: nothing is said
+    about the loss.
 How it is undone:
     The own loader's batches are given out again, after those that gathered were thrown away; in the end the second loader's workers end.
 """
