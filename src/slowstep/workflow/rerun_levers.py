@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from slowstep.errors import SlowstepError
 from slowstep.experiments.plan import parse_spec
 from slowstep.experiments.repeated import FEWEST_PAIRS, AllRepeated, Repeated
 from slowstep.experiments.reruns import WARMUP_SHARE, rerun, seconds_needed
@@ -80,6 +81,9 @@ class RerunLevers:
                 within_s=longest_s(design.needed_s),
                 tell=self._say,
             )
+        except (SlowstepError, OSError) as error:
+            # What the experiment has found is worth more.
+            found = AllRepeated(levers={name: Repeated(state="unmeasured", reason=str(error)) for name in asked})
         finally:
             self._runs.remove()
         return AllRepeated(levers={**found.levers, **late}, control=found.control, interrupted=found.interrupted)

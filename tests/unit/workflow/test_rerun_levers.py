@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from slowstep.errors import NoSandbox
 from slowstep.experiments.repeated import FEWEST_PAIRS
 from slowstep.experiments.sandbox import Sandbox
 from slowstep.record.command import Command
@@ -39,7 +40,7 @@ def compared(folder: Path, *, budget_s: float, opens: type[BaseException] = Asse
 
     def opened(place: Path) -> Sandbox:
         assert place.parent == folder / FOLDER
-        raise opens
+        raise opens("no room")
 
     return RerunLevers(COMMAND, os.environ, folder, opened, budget_s=budget_s, say=said.append)(report(), [REFUSED], 1), said
 
@@ -114,6 +115,13 @@ def test_runs_that_take_too_long_are_not_begun_and_say_how_long_they_would(tmp_p
     assert said == []
     assert found.levers["workers=2"].state == "unmeasured"
     assert found.levers["workers=2"].reason == "8 runs would take 56.0 s, with --budget 28s or more and no other lever"
+
+
+@pytest.mark.parametrize("error", [NoSandbox, OSError])
+def test_a_run_that_cannot_be_made_spoils_nothing_else(tmp_path: Path, error: type[Exception]) -> None:
+    found, _ = compared(tmp_path, budget_s=60.0, opens=error)
+
+    assert (found.levers["workers=2"].state, found.levers["workers=2"].reason, found.interrupted) == ("unmeasured", "no room", False)
 
 
 def test_ctrl_c_in_the_first_run_leaves_a_lever_without_result(tmp_path: Path) -> None:
