@@ -70,6 +70,21 @@ while done < steps:
         if done == steps:
             break
 """
+# A sampler that can be read once only: the loader cannot be built a second time in the same training.
+ONCE = """\
+class Once:
+    def __init__(self):
+        self.index = 0
+    def __iter__(self):
+        return self
+    def __len__(self):
+        return 1 << 20
+    def __next__(self):
+        self.index += 1
+        return self.index % 64
+
+loader = DataLoader(Numbers(), batch_size=4, sampler=Once())
+"""
 NEVER_PRECISE = ("--precision", "0.01%")
 NEVER = "import sys; print('nothing to train'); sys.exit(int(sys.argv[1]))\n"
 
@@ -79,6 +94,7 @@ def place(work: Workplace) -> Iterator[Workplace]:
     """A folder with the script and a file that it appends to; the test is skipped where no sandbox is possible."""
     work.write("train.py", SCRIPT)
     work.write("never.py", NEVER)
+    work.write("once.py", SCRIPT.replace("loader = DataLoader(Numbers(), batch_size=4, shuffle=True)\n", ONCE))
     work.write("train.log", "the user's own\n")
     try:
         recording = work.runs / "trial"
@@ -142,6 +158,39 @@ def test_workers_are_proved_for_a_loader_that_has_none(place: Workplace) -> None
     assert report is not None
     assert verdicts(report)["workers=2"] == "proved"
     assert next(row for row in report["experiments"] if row["lever"] == "workers=2")["rule"] == "serial-loader"
+
+
+@slow
+def test_workers_of_a_loader_that_cannot_be_built_again_are_proved_by_whole_runs(place: Workplace) -> None:
+    ended, report = proved(place, "once.py", "loader", "100000", options=("--levers", "workers=2", "--budget", "90s"))
+
+    assert ended.code in (0, 4), ended.err
+    assert report is not None
+    row = next(row for row in report["experiments"] if row["lever"] == "workers=2")
+    assert (row["how"], row["verdict"]) == ("re-runs", "proved"), row
+    assert row["reason"] == "it could not be switched (its sampler, a Once, is an iterator and can be read once only)"
+    assert "Cannot be switched in a running training, so whole runs are compared: workers=2." in ended.err
+    assert f"measured by {row['rounds']} pairs of whole runs" in " ".join(ended.out.split())
+    (recording,) = [path for path in place.runs.iterdir() if path.is_dir()]
+    assert not (recording / "re-runs").exists()
+    again = place.run(str(recording), act="analyze", options=(), limit_s=60)
+    assert again.out == ended.out
+
+
+@slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_whole_runs_that_are_ended_leave_nothing_but_what_is_known(place: Workplace, number: signal.Signals) -> None:
+    options = ("--levers", "workers=2", "--budget", "120s")
+    process = place.start("once.py", "loader", "100000", act="prove", options=options, start_new_session=True)
+    wait_until(lambda: any(place.runs.glob("*/re-runs/*/*.rec")), 120)
+    (recording,) = [path for path in place.runs.iterdir() if path.is_dir()]
+    os.killpg(process.pid, number)
+    ended = place.finish(process, 60)
+
+    if number == signal.SIGINT:
+        assert ended.code == 130, ended.err
+        assert "whole runs were not compared: they ended too soon" in " ".join(ended.out.split())
+        assert not (recording / "re-runs").exists()
 
 
 @slow

@@ -15,6 +15,7 @@ import msgspec
 
 from slowstep.errors import UnreadableInput
 from slowstep.experiments.choose import Choice, Untried
+from slowstep.experiments.repeated import AllRepeated
 from slowstep.record.format import EXPERIMENT_FILE
 
 # Version 1: the first.
@@ -43,7 +44,8 @@ class Experiment:
     """`choices` are those of the plan's arms, after the two without levers. `precision` is the width that an interval should have.
 
     `until_ns` (CLOCK_MONOTONIC) is where the recording for the diagnosis ends, None where all of it is for that. `floor_ns` is what
-    receiving batches costs a step. `options` are the words that chose the levers, to be used again.
+    receiving batches costs a step. `repeated` are levers that whole runs were made with. `options` are the words that chose the levers, to
+    be used again.
     """
 
     choices: tuple[Choice, ...]
@@ -56,6 +58,7 @@ class Experiment:
     ended_by: str = RUNNING
     exit_code: int | None = None
     numerics: dict[str, dict[str, Any]] = field(default_factory=dict)
+    repeated: AllRepeated = field(default_factory=AllRepeated)
     options: tuple[str, ...] = ()
     version: int = VERSION
 

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, Protocol
 
 from slowstep.experiments.design import AS_IS, CONTROL, MIN_ROUNDS
-from slowstep.experiments.intervals import Interval
+from slowstep.experiments.intervals import Interval, LogRatio
 from slowstep.experiments.stats import Estimate
 
 Verdict = Literal["proved", "refuted", "cannot distinguish"]
@@ -23,6 +23,18 @@ Verdict = Literal["proved", "refuted", "cannot distinguish"]
 # A gain of 3 % is the least that is worth a change, and the least that the diagnosis calls one (the design's verdict).
 WORTH: Final = 1.03
 CONTROL_LEVEL: Final = 0.99
+
+
+class Measured(Protocol):
+    """What a verdict needs to know of an arm."""
+
+    @property
+    def log_ratio(self) -> LogRatio:
+        """Of its throughput by that as it is."""
+
+    @property
+    def rounds(self) -> int:
+        """From so many rounds, or pairs of runs."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,12 +46,16 @@ class Judgement:
     seen_from: float
 
 
-def judge_all(estimates: Mapping[int, Estimate], predicted_lows: Mapping[int, float] | None = None) -> dict[int, Judgement]:
-    """The verdict on every arm with levers. `predicted_lows` are the low ends of predicted gains, for the arms that have one."""
-    lows = predicted_lows or {}
+def judge_all(
+    estimates: Mapping[int, Measured], predicted_lows: Mapping[int, float] | None = None, fewest: Mapping[int, int] | None = None
+) -> dict[int, Judgement]:
+    """The verdict on every arm with levers. `predicted_lows` are the low ends of predicted gains, for the arms that have one; `fewest` are
+    the rounds without which there is no verdict, where they are not MIN_ROUNDS.
+    """
+    lows, least = predicted_lows or {}, fewest or {}
     return {
         arm: Judgement(
-            verdict=judge(interval, rounds=estimates[arm].rounds, predicted_low=lows.get(arm)),
+            verdict=judge(interval, rounds=estimates[arm].rounds, predicted_low=lows.get(arm), fewest=least.get(arm, MIN_ROUNDS)),
             interval=interval,
             seen_from=seen_from(interval),
         )
@@ -48,7 +64,7 @@ def judge_all(estimates: Mapping[int, Estimate], predicted_lows: Mapping[int, fl
 
 
 def holm(
-    estimates: Mapping[int, Estimate], *, predicted_lows: Mapping[int, float] | None = None, level: float = 0.95
+    estimates: Mapping[int, Measured], *, predicted_lows: Mapping[int, float] | None = None, level: float = 0.95
 ) -> dict[int, Interval]:
     """The adjusted interval of every arm with levers: each end at the level that Holm's procedure holds it to. The control is no claim."""
     ratios = {arm: e.log_ratio for arm, e in estimates.items() if arm not in (AS_IS, CONTROL)}
@@ -59,9 +75,9 @@ def holm(
     return {arm: Interval(value=r.factor, low=r.low(lower[arm]), high=r.high(upper[arm])) for arm, r in ratios.items()}
 
 
-def judge(interval: Interval, *, rounds: int, predicted_low: float | None = None) -> Verdict:
+def judge(interval: Interval, *, rounds: int, predicted_low: float | None = None, fewest: int = MIN_ROUNDS) -> Verdict:
     """The verdict that an adjusted interval gives. A gain that is proved but smaller than predicted is proved; few rounds prove nothing."""
-    if rounds < MIN_ROUNDS:
+    if rounds < fewest:
         return "cannot distinguish"
     if interval.low > WORTH:
         return "proved"

@@ -1,22 +1,23 @@
-"""Whole short runs in pairs, as it is and with a lever on: the fall-back for what cannot be switched in a running training, and the check
-of a lever that changes numbers.
+"""Whole short runs, as it is and with a lever on: the fall-back for what cannot be switched in a running training, and the check of a lever
+that changes numbers.
 
-The order of each second pair is reversed, so that what drifts meets both alike. Every run needs a start-up of its own: `seconds_needed`
-says how long all of them take, before they begin.
+Runs are interleaved, so that what drifts meets all alike. Every run needs a start-up of its own: `seconds_needed` says how long all of them
+take, before they begin.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Sequence
+import random
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from slowstep.experiments.intervals import Interval, LogRatio
 from slowstep.experiments.numerics import Numerics, Pair, compare
+from slowstep.experiments.repeated import AllRepeated, Repeated
+from slowstep.experiments.repeated import State as Outcome
 from slowstep.experiments.whole_run import Asked, Limits, Make, Ran, State, run_once
 from slowstep.record.lever import Spec
 
@@ -26,37 +27,10 @@ WARMUP_SHARE: Final = 0.20
 FEWEST_STEPS: Final = 10
 # Three seeds with and three without (issue 5); far enough apart that a script's seed + rank of one is not that of another.
 SEED_OFFSETS: Final = (0, 10_007, 20_014)
-# Draws from Student's distribution: its ends at 2.5 % are known to 1 %.
-_DRAWS: Final = 99_999
-_SEED: Final = 20_260_102
+_AS_IS: Final = "as it is"
+_CONTROL: Final = "as it is, once more"
 
 Tell = Callable[[str], None]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Reruns:
-    """Throughput with the lever by that as it is. `how` says that whole runs were compared, and not blocks of one training.
-
-    `ratios` are those of the single pairs; `log_ratio` is None with fewer than two. `state` and `reason` tell of the run that ended it all
-    where it is not "done". `per` is what throughput counts: "sample", or "step" where samples are not known.
-    """
-
-    lever: Spec
-    state: State
-    reason: str | None
-    ratios: tuple[float, ...]
-    log_ratio: LogRatio | None
-    per: Literal["sample", "step"]
-    steps: int
-    seconds: float
-    effect: int
-    facts: dict[str, Any]
-    how: Literal["re-runs"] = "re-runs"
-
-    @property
-    def gain(self) -> Interval | None:
-        """The factor of throughput with its 95 % interval."""
-        return None if self.log_ratio is None else self.log_ratio.interval()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -75,23 +49,97 @@ def seconds_needed(runs: int, *, startup_s: float, step_s: float, steps: int) ->
     return runs * (startup_s + steps * step_s)
 
 
-def rerun(make: Make, lever: Spec, limits: Limits, *, pairs: int, tell: Tell = lambda _: None) -> Reruns:
-    """Compare throughputs in so many pairs of runs; a lever that cannot be had, or a run without enough steps, ends them early.
+def rerun(
+    make: Make,
+    asked: Mapping[str, Asked],
+    limits: Limits,
+    *,
+    rounds: int,
+    seed: int,
+    control: bool = False,
+    within_s: float = float("inf"),
+    tell: Tell = lambda _: None,
+) -> AllRepeated:
+    """Compare throughputs over so many rounds, each with one run as it is and one of every lever (`asked`, by name), in random order.
 
-    `make` has to make each run ready in a sandbox of its own: one that finds the checkpoint of the run before it goes on from there.
+    With `control` each round has one more run as it is. A lever that cannot be had, or whose run has too few steps, is in no more rounds;
+    after `within_s` no more runs begin. Ctrl-C ends the run that is on, and the rest is left out. `make` has to make each run ready in a
+    sandbox of its own: one that finds the checkpoint of the run before goes on from there.
     """
-    found: list[tuple[Ran, Ran]] = []
-    ended: Ran | None = None
-    seconds = 0.0
-    for number, (first, second) in enumerate(_orders(pairs, Asked(), Asked(levers=(lever,)))):
-        tell(f"re-runs of {lever}: pair {number + 1} of {pairs}")
-        runs, ended = _both(make, (first, second), limits)
-        seconds += sum(ran.seconds for ran in runs)
-        if ended is not None:
-            break
-        as_is, with_lever = sorted(runs, key=lambda ran: len(ran.asked.levers))
-        found.append((as_is, with_lever))
-    return _reruns(lever, found, ended, seconds)
+    walk = _Rounds(make, {_AS_IS: Asked(), **({_CONTROL: Asked()} if control else {}), **asked}, limits, random.Random(seed), within_s)
+    interrupted = False
+    try:
+        for number in range(rounds):
+            tell(f"round {number + 1} of {rounds}")
+            if not walk.go_round(asked):
+                break
+    except KeyboardInterrupt:
+        interrupted = True
+    return AllRepeated(
+        levers={name: walk.repeated(name) for name in asked}, control=walk.ratios(_CONTROL) if control else (), interrupted=interrupted
+    )
+
+
+class _Rounds:
+    """The runs that were made, by round and arm, and the arms that are left."""
+
+    def __init__(self, make: Make, arms: Mapping[str, Asked], limits: Limits, drawn: random.Random, within_s: float) -> None:
+        self._make, self._arms, self._limits, self._drawn = make, arms, limits, drawn
+        self._until_s = limits.clock() + within_s
+        self._made: list[dict[str, Ran]] = []
+        self._gone: dict[str, Ran] = {}
+
+    def go_round(self, levers: Mapping[str, Asked]) -> bool:
+        """One run of each arm that is left. False where nothing can be learned from one more round."""
+        order = [name for name in self._arms if name not in self._gone]
+        self._drawn.shuffle(order)
+        ran: dict[str, Ran] = {}
+        # Known to all at once: Ctrl-C may end the round in its middle.
+        self._made.append(ran)
+        for name in order:
+            if self._limits.clock() >= self._until_s:
+                return False
+            ran[name] = run_once(self._make, self._arms[name], self._limits)
+            if _is_useless(ran[name], self._limits.steps):
+                self._gone[name] = ran[name]
+                if name == _AS_IS or self._gone.keys() >= levers.keys():
+                    return False
+        return True
+
+    def ratios(self, name: str) -> tuple[float, ...]:
+        """Its throughput by that of the run as it is, of each round that has both."""
+        pairs, most = self._pairs(name), self._limits.steps
+        by_samples = _are_by_samples(pairs, most)
+        return tuple(_throughput(changed, by_samples, most) / _throughput(as_is, by_samples, most) for as_is, changed in pairs)
+
+    def repeated(self, name: str) -> Repeated:
+        """What is known of a lever."""
+        pairs, most, runs = self._pairs(name), self._limits.steps, [ran[name] for ran in self._made if name in ran]
+        state, reason = self._outcome(name, len(pairs))
+        return Repeated(
+            state=state,
+            reason=reason,
+            ratios=self.ratios(name),
+            per="sample" if _are_by_samples(pairs, most) else "step",
+            steps=sum(_steps_of(changed, most) for _, changed in pairs),
+            effect=sum(changed.effect for _, changed in pairs),
+            seconds=sum(ran.seconds for ran in runs),
+            facts=pairs[-1][1].facts if pairs else {},
+        )
+
+    def _outcome(self, name: str, pairs: int) -> tuple[Outcome, str | None]:
+        gone = self._gone.get(name)
+        if gone is not None:
+            return "not applicable" if gone.state == "not applicable" else "failed", gone.reason or gone.state
+        if pairs >= 2:
+            return "measured", None
+        as_is = self._gone.get(_AS_IS)
+        return "unmeasured", "they ended too soon" if as_is is None else f"one as it is failed: {as_is.reason or as_is.state}"
+
+    def _pairs(self, name: str) -> list[tuple[Ran, Ran]]:
+        most = self._limits.steps
+        found = [(ran[_AS_IS], ran[name]) for ran in self._made if _AS_IS in ran and name in ran]
+        return [pair for pair in found if not any(_is_useless(each, most) for each in pair)]
 
 
 def check(make: Make, lever: Spec, limits: Limits, *, offsets: Sequence[int] = SEED_OFFSETS, tell: Tell = lambda _: None) -> Check:
@@ -121,12 +169,6 @@ def check(make: Make, lever: Spec, limits: Limits, *, offsets: Sequence[int] = S
     )
 
 
-def _orders(pairs: int, as_is: Asked, lever: Asked) -> Iterator[tuple[Asked, Asked]]:
-    """As it is, lever, lever, as it is, as it is, lever ..."""
-    for number in range(pairs):
-        yield (lever, as_is) if number % 2 else (as_is, lever)
-
-
 def _both(make: Make, asked: tuple[Asked, Asked], limits: Limits) -> tuple[list[Ran], Ran | None]:
     """Two runs, and the one of them that makes going on senseless. One that ended or was slow still counts for the steps that it made."""
     runs: list[Ran] = []
@@ -142,52 +184,34 @@ def _made(ran: Ran) -> int:
     if ran.losses is not None:
         # A loss that is not finite says enough by itself.
         return FEWEST_STEPS if ran.losses.first_not_finite else len(ran.losses)
-    return 0 if ran.steps is None else len(_counted(ran, ran.steps.ns))
+    return 0
 
 
-def _counted(ran: Ran, values: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Those after the warm-up, and after the lever was on: the plan's first step is the second update's, or a later one's."""
+def _is_useless(ran: Ran, most: int) -> bool:
+    """One that ended or was slow still counts for the steps that it made."""
+    return ran.state in ("not applicable", "failed") or _steps_of(ran, most) < FEWEST_STEPS
+
+
+def _steps_of(ran: Ran, most: int) -> int:
+    return 0 if ran.steps is None else len(_counted(ran, ran.steps.ns, most))
+
+
+def _counted(ran: Ran, values: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+    """Of so many steps those after the warm-up, and after the lever was on: the plan's first step is the second update's, or a later one's.
+
+    A run makes a few steps more until somebody sees that it has made enough: all runs count the same.
+    """
+    values = values[:most]
     return values[max(round(len(values) * WARMUP_SHARE), ran.on_from or 0) :]
 
 
-def _reruns(lever: Spec, pairs: Sequence[tuple[Ran, Ran]], ended: Ran | None, seconds: float) -> Reruns:
-    by_samples = all(_tells_samples(ran) for pair in pairs for ran in pair)
-    ratios = tuple(_throughput(changed, by_samples) / _throughput(as_is, by_samples) for as_is, changed in pairs)
-    changed_runs = [changed for _, changed in pairs]
-    return Reruns(
-        lever=lever,
-        state="done" if ended is None else ended.state,
-        reason=None if ended is None else ended.reason,
-        ratios=ratios,
-        log_ratio=log_ratio(ratios),
-        per="sample" if by_samples else "step",
-        steps=sum(_made(ran) for ran in changed_runs),
-        seconds=seconds,
-        effect=sum(ran.effect for ran in changed_runs),
-        facts=changed_runs[-1].facts if changed_runs else {},
-    )
+def _are_by_samples(pairs: Sequence[tuple[Ran, Ran]], most: int) -> bool:
+    return all(ran.steps is not None and bool(np.all(_counted(ran, ran.steps.samples, most) >= 0)) for pair in pairs for ran in pair)
 
 
-def _tells_samples(ran: Ran) -> bool:
-    return ran.steps is not None and bool(np.all(_counted(ran, ran.steps.samples) >= 0))
-
-
-def _throughput(ran: Ran, by_samples: bool) -> float:
+def _throughput(ran: Ran, by_samples: bool, most: int) -> float:
     """Samples, or steps, per second after the warm-up."""
     assert ran.steps is not None
-    ns = _counted(ran, ran.steps.ns)
-    done = int(_counted(ran, ran.steps.samples).sum()) if by_samples else len(ns)
+    ns = _counted(ran, ran.steps.ns, most)
+    done = int(_counted(ran, ran.steps.samples, most).sum()) if by_samples else len(ns)
     return done / (float(ns.sum()) / 1e9)
-
-
-def log_ratio(ratios: Sequence[float]) -> LogRatio | None:
-    """The mean of the pairs' log ratios; how far off it may be is Student's distribution with one degree of freedom less than pairs.
-
-    The pairs are runs of their own, so they are taken as independent, and their logarithms as normal. None with fewer than two.
-    """
-    if len(ratios) < 2:
-        return None
-    logs = np.log(ratios)
-    error = float(logs.std(ddof=1)) / math.sqrt(len(logs))
-    pivots = np.sort(np.random.default_rng(_SEED).standard_t(len(logs) - 1, _DRAWS))
-    return LogRatio(value=float(logs.mean()), error=error, pivots=pivots)

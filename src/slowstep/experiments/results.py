@@ -9,9 +9,10 @@ from typing import Any, Final, Literal
 from slowstep.experiments.choose import Choice
 from slowstep.experiments.design import CONTROL
 from slowstep.experiments.experiment import Experiment
-from slowstep.experiments.judging import Judgement, Verdict, is_trustworthy, judge_all, refuted_under
+from slowstep.experiments.judging import Judgement, Measured, Verdict, is_trustworthy, judge_all, refuted_under
 from slowstep.experiments.plan import Plan
 from slowstep.experiments.readings import Steps
+from slowstep.experiments.repeated import FEWEST_PAIRS, Repeated
 from slowstep.experiments.stats import Estimate, estimate
 from slowstep.record.lever import DEMAND, Lever
 
@@ -29,12 +30,16 @@ ONLY_WALL: Final = "others left the machine alone"
 UNKNOWN_LOAD: Final = "what others took of the machine is not known"
 OWN_DEMAND: Final = "waiting for a core is the lever's own doing"
 CORRECTED: Final = "others took {share:.0%} of the machine: the time in which the training waited for a core is left out"
+RERUNS: Final = "whole runs are compared by the clock"
 UNCORRECTED: Final = "others took {share:.0%} of the machine, and how long the training waited for a core is not known"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Result:
-    """One arm: how it went, what was estimated and judged of it, how often its lever changed something, and what else that measured."""
+    """One arm: how it went, what was estimated and judged of it, how often its lever changed something, and what else that measured.
+
+    `repeated` are the whole runs that were compared in its place, where it could not be switched.
+    """
 
     choice: Choice
     state: State
@@ -45,6 +50,7 @@ class Result:
     effect: int | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
     changes: tuple[str, ...] = ()
+    repeated: Repeated | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,7 +65,8 @@ class Results:
     def reached(self) -> float | None:
         """Half the width of the widest interval, as a share; None where nothing was measured."""
         known = [r.estimate for r in self.results if r.estimate is not None] + ([self.control] if self.control is not None else [])
-        return max((e.gain.precision for e in known), default=None)
+        in_runs = [r.repeated.log_ratio.interval() for r in self.results if r.repeated is not None]
+        return max((gain.precision for gain in [e.gain for e in known] + in_runs), default=None)
 
 
 def find_results(
@@ -85,14 +92,23 @@ def find_results(
         for arm, choice in enumerate(experiment.choices, FIRST)
         if choice.role != "other" and choice.rule is not None and choice.rule in predicted_lows
     }
+    repeated = {
+        arm: found for arm, choice in enumerate(experiment.choices, FIRST) if (found := experiment.repeated.levers.get(choice.name))
+    }
+    measured: dict[int, Measured] = {**estimates, **{arm: found for arm, found in repeated.items() if found.rounds >= 2}}
     held_back = needing_cores(experiment.choices, levers, foreign_share)
-    judgements = {arm: unrefuted(it) if arm in held_back else it for arm, it in judge_all(estimates, lows).items()}
+    judgements = {
+        arm: unrefuted(it) if arm in held_back else it
+        for arm, it in judge_all(measured, lows, dict.fromkeys(repeated, FEWEST_PAIRS)).items()
+    }
     results = [
         _result(choice, changes[at], estimates.get(arm), judgements.get(arm), noted.get(arm, ()), foreign_share)
         for at, (arm, choice) in enumerate(enumerate(experiment.choices, FIRST))
     ]
+    results = [_repeated(each, repeated[arm]) if arm in repeated else each for arm, each in enumerate(results, FIRST)]
     control = estimates.get(CONTROL)
-    return Results(control=control, trustworthy=None if control is None else is_trustworthy(control), results=tuple(results))
+    trustworthy = None if control is None else is_trustworthy(control)
+    return Results(control=control, trustworthy=False if experiment.repeated.is_doubtful else trustworthy, results=tuple(results))
 
 
 def floors(noted: Mapping[int, Sequence[Note]], otherwise_ns: float) -> dict[int, float]:
@@ -174,6 +190,26 @@ def _result(
         effect=int(effects[-1].get("effect") or 0) if effects else None,
         facts=_facts(notes),
         changes=changes,
+    )
+
+
+def _repeated(result: Result, found: Repeated) -> Result:
+    """The result of a lever that could not be switched, by whole runs with it. Why it could not is told in any case."""
+    state: State = found.state
+    if found.state == "unmeasured":
+        state = result.state
+    said = {
+        "measured": f"it could not be switched ({result.reason})",
+        "unmeasured": f"{result.reason}; and whole runs were not compared: {found.reason}",
+    }
+    return replace(
+        result,
+        state=state,
+        reason=said.get(found.state, f"{result.reason}; and in a run of its own: {found.reason}"),
+        why=RERUNS if found.rounds >= 2 else None,
+        effect=found.effect if found.rounds else result.effect,
+        facts=found.facts,
+        repeated=found if found.rounds >= 2 else None,
     )
 
 

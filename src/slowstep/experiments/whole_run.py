@@ -29,9 +29,13 @@ Make = Callable[[Mapping[str, str]], Executor]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Asked:
-    """What is asked of one run: levers from the beginning, an offset to its seeds (None: seeds as they are), losses recorded."""
+    """What is asked of one run: levers from the beginning, an offset to its seeds (None: seeds as they are), losses recorded.
+
+    `loader` is where the script builds the loader that its levers change there (record/building.py); None: they are switched on later.
+    """
 
     levers: tuple[Spec, ...] = ()
+    loader: int | None = None
     seed_offset: int | None = None
     losses: bool = False
 
@@ -40,6 +44,8 @@ class Asked:
         found = {}
         if self.levers:
             found[fmt.ENV_LEVERS] = json.dumps([asdict(spec) for spec in self.levers])
+        if self.loader is not None:
+            found[fmt.ENV_LOADER] = str(self.loader)
         if self.seed_offset is not None:
             # The order of a set of texts may be the order of the data.
             found |= {fmt.ENV_SEEDS: str(self.seed_offset), "PYTHONHASHSEED": "0"}

@@ -16,7 +16,7 @@ from slowstep.levers._replaced import in_place_of_torchs
 from slowstep.levers._seen import Seen
 from slowstep.levers._stream import MULTI, SINGLE, Stream, torch_class
 from slowstep.record.hook import Undo
-from slowstep.record.lever import NotApplicable
+from slowstep.record.lever import NotHere
 from slowstep.record.recorder import now
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ class Feed:
     def is_known(self) -> bool:
         """Whether enough of the loader's own batches were seen. Raises NotApplicable where another thread reads the loader."""
         if self._elsewhere:
-            raise NotApplicable("another thread than the training's reads the loader")
+            raise NotHere("another thread than the training's reads the loader")
         return self.seen.is_enough()
 
     def is_settled(self) -> bool:

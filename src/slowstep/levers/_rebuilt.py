@@ -5,13 +5,13 @@ from __future__ import annotations
 import multiprocessing
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from slowstep.levers._input import NO_LOADER, InputChange, said
 from slowstep.levers._room import MIB, memory_free_bytes, own_bytes, shared_free_bytes
 from slowstep.levers._stream import Stream, Usual, torch_class
-from slowstep.record.lever import NotApplicable
+from slowstep.record.lever import NotApplicable, NotHere, Spec
 from slowstep.record.recorder import now
 from slowstep.record.training import Training
 
@@ -22,19 +22,28 @@ LONGEST_TIMES: Final = 10
 MOST_ROOM: Final = 0.5
 
 
-def loader_of(training: Training) -> Any:
-    """The training's loader, if it can be built again. Raises NotApplicable with the reason."""
+Arguments = Callable[[Any, Spec], dict[str, Any]]
+
+
+def own_loader(training: Training) -> Any:
+    """The training's loader. Raises NotApplicable where there is none."""
     loader = training.loader
     if loader is None:
         raise NotApplicable(NO_LOADER)
+    return loader
+
+
+def loader_of(training: Training) -> Any:
+    """The training's loader, if it can be built again. Raises NotApplicable with the reason."""
+    loader = own_loader(training)
     if type(loader)._get_iterator is not torch_class("DataLoader")._get_iterator:
-        raise NotApplicable(f"{type(loader).__name__} makes iterators of its own")
+        raise NotHere(f"{type(loader).__name__} makes iterators of its own")
     module = type(loader.dataset).__mro__
     if any(kind.__name__ in ("IterDataPipe", "MapDataPipe") for kind in module):
-        raise NotApplicable("its data set is a data pipe, which reading changes")
+        raise NotHere("its data set is a data pipe, which reading changes")
     for sampler in (loader.batch_sampler, loader.sampler):
         if hasattr(sampler, "__next__"):
-            raise NotApplicable(f"its sampler, a {type(sampler).__name__}, is an iterator and can be read once only")
+            raise NotHere(f"its sampler, a {type(sampler).__name__}, is an iterator and can be read once only")
     return loader
 
 
@@ -42,16 +51,41 @@ def again(loader: Any, **changed: Any) -> Any:
     """A loader like another, some arguments changed. No constructor is called: a subclass may want other arguments than torch's."""
     made = object.__new__(type(loader))
     made.__dict__.update(loader.__dict__)
-    made.__dict__.update(changed)
     made.__dict__["_iterator"] = None
+    _set(made, changed)
+    return made
+
+
+def at_building(arguments: Arguments) -> Callable[[Any, Spec], Mapping[str, Any]]:
+    """What a lever does to a loader that was just built, of what it would build a second one from (`Lever.build`)."""
+
+    def build(loader: Any, spec: Spec) -> Mapping[str, Any]:
+        before = dict(loader.__dict__)
+        try:
+            _set(loader, arguments(loader, spec))
+        except BaseException:
+            loader.__dict__.clear()
+            loader.__dict__.update(before)
+            raise
+        return {**_shape(loader), "own_workers": before.get("num_workers")}
+
+    return build
+
+
+def _shape(loader: Any) -> dict[str, Any]:
+    return {"workers": loader.num_workers, "prefetch_factor": loader.prefetch_factor, "persistent": loader.persistent_workers}
+
+
+def _set(made: Any, changed: Mapping[str, Any]) -> None:
+    """Change arguments of a loader, past its own care that nobody does, and those that go with them."""
+    made.__dict__.update(changed)
     if made.num_workers == 0:
         made.__dict__.update(prefetch_factor=None, persistent_workers=False, timeout=0, _DataLoader__multiprocessing_context=None)
     elif made.prefetch_factor is None:
         made.__dict__["prefetch_factor"] = 2
     hidden = [name for name, value in changed.items() if getattr(made, name) is not value]
     if hidden:
-        raise NotApplicable(f"{type(loader).__name__} keeps its {hidden[0]} in a way of its own")
-    return made
+        raise NotApplicable(f"{type(made).__name__} keeps its {hidden[0]} in a way of its own")
 
 
 class Rebuilt(InputChange):
@@ -72,9 +106,9 @@ class Rebuilt(InputChange):
     def _check_start(self, loader: Any) -> None:
         if self.loader.num_workers == 0:
             if loader.num_workers == 0 and loader._dataset_kind != 0:
-                raise NotApplicable("its data set is a stream in the training's own process, which can be read once only")
+                raise NotHere("its data set is a stream in the training's own process, which can be read once only")
         elif loader.num_workers == 0 and (method := _start_method()) != "fork":
-            raise NotApplicable(f"workers would be started by {method!r}, which runs the script anew where it does not expect it")
+            raise NotHere(f"workers would be started by {method!r}, which runs the script anew where it does not expect it")
 
     def ready(self) -> bool:
         """Whether its first batch has come, and its workers rest. Raises NotApplicable where they cannot be started or fail."""
@@ -120,7 +154,7 @@ class Rebuilt(InputChange):
                 warnings.simplefilter("ignore")
                 iterator = self.loader._get_iterator()
         except Exception as error:
-            raise NotApplicable(f"its workers cannot be started a second time: {said(error)}") from None
+            raise NotHere(f"its workers cannot be started a second time: {said(error)}") from None
         self.stream = Stream(iterator, self.feed.receive)
         if not self.stream.has_workers:
             return
@@ -184,8 +218,7 @@ class Rebuilt(InputChange):
 
     def facts(self) -> Mapping[str, Any]:
         """Its workers, how many batches usually lie ready in it, and the changes of epoch while it was on."""
-        shape = {"workers": self.loader.num_workers, "own_workers": self._own_workers, "prefetch_factor": self.loader.prefetch_factor}
-        shape["persistent"] = self.loader.persistent_workers
+        shape = _shape(self.loader) | {"own_workers": self._own_workers}
         return {**super().facts(), **shape, "ready": self.usual.level, "epoch_changes": self.epochs}
 
     def _running(self) -> Stream:

@@ -26,7 +26,7 @@ from typing import Any, Final
 from slowstep.levers._baked import find_baked
 from slowstep.levers._count import count_of
 from slowstep.levers._peak import Peak
-from slowstep.levers._rebuilt import Rebuilt, loader_of
+from slowstep.levers._rebuilt import Rebuilt, at_building, own_loader
 from slowstep.levers._room import MIB
 from slowstep.record.batches import samples_in
 from slowstep.record.compiled import has_compiled
@@ -114,9 +114,9 @@ def _read(spec: Spec) -> int:
     return count_of(spec, least=1)
 
 
-def prepare(training: Training, spec: Spec) -> Change:
-    """A loader with batches of N. Raises NotApplicable with the reason, and ValueError for an N under 1."""
-    size, loader = _read(spec), loader_of(training)
+def arguments(loader: Any, spec: Spec) -> dict[str, Any]:
+    """What batches of N change of a loader. Raises NotApplicable with the reason, and ValueError for an N under 1."""
+    size = _read(spec)
     own = loader.batch_sampler
     if own is None:
         raise NotApplicable("the loader makes no batches: its data set does")
@@ -125,16 +125,23 @@ def prepare(training: Training, spec: Spec) -> Change:
         raise NotApplicable(f"a batch sampler of the script's own, {type(own).__name__}, decides what is in a batch")
     if own.batch_size == size:
         raise NotApplicable(f"batches hold {size} samples already")
-    if loader._dataset_kind == 0 and len(own.sampler) < size:
+    # A sampler may have no length: what it holds is not known then.
+    if loader._dataset_kind == 0 and hasattr(own.sampler, "__len__") and len(own.sampler) < size:
         raise NotApplicable(f"the data set has {len(own.sampler)} samples only")
+    changed = {"batch_sampler": plain(own.sampler, size, own.drop_last)}
+    return changed if loader.batch_size is None else changed | {"batch_size": size}
+
+
+def prepare(training: Training, spec: Spec) -> Change:
+    """A loader with batches of N. Raises as `arguments`."""
+    loader = own_loader(training)
+    changed = arguments(loader, spec)
+    size, own = changed["batch_sampler"].batch_size, loader.batch_sampler
     if has_compiled() or _has_graphs():
         raise NotApplicable("code was compiled for the shapes that it gets, and would be compiled anew")
     place = None if loader._dataset_kind == 0 and _has_met_other_sizes(training, own) else find_baked(own.batch_size)
     if place is not None:
         raise NotApplicable(f"{place} makes a shape with the batch size in it")
-    changed = {"batch_sampler": plain(own.sampler, size, own.drop_last)}
-    if loader.batch_size is not None:
-        changed["batch_size"] = size
     return OtherSize(training, size, own.batch_size, **changed)
 
 
@@ -146,7 +153,10 @@ def _has_graphs() -> bool:
 
 def _has_met_other_sizes(training: Training, batches: Any) -> bool:
     """Whether an epoch has ended with a smaller batch, and the training went on."""
-    return training.starts > 1 and not batches.drop_last and len(batches.sampler) % batches.batch_size != 0
+    has_ended = training.starts > 1 and not batches.drop_last and hasattr(batches.sampler, "__len__")
+    return has_ended and len(batches.sampler) % batches.batch_size != 0
 
 
-LEVER = Lever(name="batch-size", takes="N", changes=frozenset({NUMERICS, ORDER, DEMAND}), prepare=prepare, read=_read)
+LEVER = Lever(
+    name="batch-size", takes="N", changes=frozenset({NUMERICS, ORDER, DEMAND}), prepare=prepare, build=at_building(arguments), read=_read
+)

@@ -14,21 +14,28 @@ How it is undone:
 
 from __future__ import annotations
 
-from slowstep.levers._rebuilt import Rebuilt, loader_of
+from typing import Any
+
+from slowstep.levers._rebuilt import Rebuilt, at_building, own_loader
 from slowstep.record.lever import ORDER, Change, Lever, NotApplicable, Spec
 from slowstep.record.training import Training
 
 
-def prepare(training: Training, spec: Spec) -> Change:
-    """A loader with persistent workers. Raises NotApplicable with the reason."""
-    loader = loader_of(training)
+def arguments(loader: Any, spec: Spec) -> dict[str, Any]:
+    """What it changes of a loader. Raises NotApplicable with the reason."""
     if loader.num_workers == 0:
         raise NotApplicable("the loader has no workers")
     if loader.persistent_workers:
         raise NotApplicable("the workers are persistent already")
+    return {"persistent_workers": True}
+
+
+def prepare(training: Training, spec: Spec) -> Change:
+    """A loader with persistent workers. Raises NotApplicable with the reason."""
+    changed = arguments(own_loader(training), spec)
     if training.starts < 2:
         raise NotApplicable("no change of epoch was seen, and workers are started at those only")
-    return Rebuilt(training, persistent_workers=True)
+    return Rebuilt(training, **changed)
 
 
-LEVER = Lever(name="persistent-workers", changes=frozenset({ORDER}), prepare=prepare)
+LEVER = Lever(name="persistent-workers", changes=frozenset({ORDER}), prepare=prepare, build=at_building(arguments))

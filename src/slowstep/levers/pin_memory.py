@@ -16,20 +16,24 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from slowstep.levers._rebuilt import Rebuilt, loader_of
+from slowstep.levers._rebuilt import Rebuilt, at_building, own_loader
 from slowstep.record.lever import DEMAND, ORDER, Change, Lever, NotApplicable, Spec
 from slowstep.record.training import Training
 
 
-def prepare(training: Training, spec: Spec) -> Change:
-    """A loader with pin_memory=True. Raises NotApplicable with the reason."""
-    loader = loader_of(training)
+def arguments(loader: Any, spec: Spec) -> dict[str, Any]:
+    """What it changes of a loader. Raises NotApplicable with the reason."""
     torch: Any = sys.modules["torch"]
     if not torch.accelerator.is_available():
         raise NotApplicable("there is no accelerator that memory could be pinned for")
     if loader.pin_memory:
         raise NotApplicable("the loader pins its batches already")
-    return Rebuilt(training, pin_memory=True)
+    return {"pin_memory": True}
 
 
-LEVER = Lever(name="pin-memory", changes=frozenset({ORDER, DEMAND}), prepare=prepare)
+def prepare(training: Training, spec: Spec) -> Change:
+    """A loader with pin_memory=True. Raises as `arguments`."""
+    return Rebuilt(training, **arguments(own_loader(training), spec))
+
+
+LEVER = Lever(name="pin-memory", changes=frozenset({ORDER, DEMAND}), prepare=prepare, build=at_building(arguments))

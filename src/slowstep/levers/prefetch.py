@@ -13,8 +13,10 @@ How it is undone:
 
 from __future__ import annotations
 
+from typing import Any
+
 from slowstep.levers._count import count_of
-from slowstep.levers._rebuilt import Rebuilt, loader_of
+from slowstep.levers._rebuilt import Rebuilt, at_building, own_loader
 from slowstep.record.lever import ORDER, Change, Lever, NotApplicable, Spec
 from slowstep.record.training import Training
 
@@ -23,14 +25,19 @@ def _read(spec: Spec) -> int:
     return count_of(spec, least=1)
 
 
-def prepare(training: Training, spec: Spec) -> Change:
-    """A loader with prefetch_factor=N. Raises NotApplicable with the reason, and ValueError for an N under 1."""
-    factor, loader = _read(spec), loader_of(training)
+def arguments(loader: Any, spec: Spec) -> dict[str, Any]:
+    """What it changes of a loader. Raises NotApplicable with the reason, and ValueError for an N under 1."""
+    factor = _read(spec)
     if loader.num_workers == 0:
         raise NotApplicable("the loader has no workers")
     if loader.prefetch_factor == factor:
         raise NotApplicable(f"each worker makes {factor} batches ahead already")
-    return Rebuilt(training, prefetch_factor=factor)
+    return {"prefetch_factor": factor}
 
 
-LEVER = Lever(name="prefetch", takes="N", changes=frozenset({ORDER}), prepare=prepare, read=_read)
+def prepare(training: Training, spec: Spec) -> Change:
+    """A loader with prefetch_factor=N. Raises as `arguments`."""
+    return Rebuilt(training, **arguments(own_loader(training), spec))
+
+
+LEVER = Lever(name="prefetch", takes="N", changes=frozenset({ORDER}), prepare=prepare, build=at_building(arguments), read=_read)

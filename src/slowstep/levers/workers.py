@@ -8,15 +8,19 @@ What it answers:
 When it has no meaning:
     Where the loader has that many workers already, makes iterators of its own, reads its sampler as one iterator, or its workers cannot be
     started a second time (a data set that cannot be pickled) or find no room for their batches in memory. The processes of both
-    loaders take memory at the same time. Data comes in another order: nothing is said about the loss.
+    loaders take memory at the same time. Where the loader cannot be built a second time, for a reason that another run does not have,
+    `slowstep prove` compares whole runs, in which the script builds it with the lever. Data comes in another order: nothing is said
+    about the loss.
 How it is undone:
     The own loader's batches are given out again, after those that gathered were thrown away; in the end the second loader's workers end.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 from slowstep.levers._count import count_of
-from slowstep.levers._rebuilt import Rebuilt, loader_of
+from slowstep.levers._rebuilt import Rebuilt, at_building, own_loader
 from slowstep.record.lever import DEMAND, ORDER, Change, Lever, NotApplicable, Spec
 from slowstep.record.training import Training
 
@@ -25,16 +29,20 @@ def _read(spec: Spec) -> int:
     return count_of(spec, least=0)
 
 
-def prepare(training: Training, spec: Spec) -> Change:
-    """A loader with N workers. Raises NotApplicable with the reason, and ValueError for an N that is no whole number."""
+def arguments(loader: Any, spec: Spec) -> dict[str, Any]:
+    """What N workers change of a loader. Raises NotApplicable with the reason, and ValueError for an N that is no whole number."""
     workers = _read(spec)
-    loader = loader_of(training)
     if loader.num_workers == workers:
         raise NotApplicable(f"the loader has {workers} worker{'' if workers == 1 else 's'} already")
     if loader.num_workers == 0:
         # It has said nothing about them, and that is how serial-loader's fix has them.
-        return Rebuilt(training, num_workers=workers, persistent_workers=True)
-    return Rebuilt(training, num_workers=workers)
+        return {"num_workers": workers, "persistent_workers": True}
+    return {"num_workers": workers}
 
 
-LEVER = Lever(name="workers", takes="N", changes=frozenset({ORDER, DEMAND}), prepare=prepare, read=_read)
+def prepare(training: Training, spec: Spec) -> Change:
+    """A loader with N workers. Raises as `arguments`."""
+    return Rebuilt(training, **arguments(own_loader(training), spec))
+
+
+LEVER = Lever(name="workers", takes="N", changes=frozenset({ORDER, DEMAND}), prepare=prepare, build=at_building(arguments), read=_read)

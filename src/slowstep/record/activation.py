@@ -45,6 +45,7 @@ def activated(just_imported: str | None = None, import_began_ns: int | None = No
     recorder.capture = _range(contract.ENV_CAPTURE)
     recorder.experiment = os.environ.get(contract.ENV_EXPERIMENT) == "1"
     recorder.levers = _levers()
+    recorder.loader_place = int(place) if (place := os.environ.get(contract.ENV_LOADER, "")).isdecimal() else None
     # Every process that is forked from this one was started with it.
     recorder.introduce({"kind": "startup", "import_began_ns": import_began_ns, "activated_ns": time.monotonic_ns()})
     attach(recorder, just_imported)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.record.arms import Arms
+from slowstep.record.building import FIRST_SAID, AtBuilding, builders
 from slowstep.record.lever import Spec
 
 if TYPE_CHECKING:
@@ -13,21 +14,27 @@ if TYPE_CHECKING:
 
 # So long a lever may take to see what it needs, before it is not applicable (as in switch.py).
 READY_NS: Final = 20_000_000_000
-# The process may be killed at any time: what a lever did is said after so many steps, and every tenfold of them.
-FIRST_SAID: Final = 10
 _ON: Final = 1
 
 
 class Always:
     """Switches on each lever at the first boundary at which it is ready: the first step is always as it is.
 
-    Each has arms of its own, so that one that is unknown, has no meaning or fails leaves the others on.
+    Each has arms of its own, so that one that is unknown, has no meaning or fails leaves the others on. Where the recorder knows the place
+    at which the training's loader is built, those that can change it there do so, and are on in the first step too.
     """
 
     def __init__(self, recorder: Recorder, training: Training, specs: list[dict[str, Any]]) -> None:
         self._recorder, self._training = recorder, training
         self._specs = specs
-        self._levers: list[_AlwaysOn] | None = None
+        self._builders = builders(recorder, training)
+        self._levers: list[_AlwaysOn | AtBuilding] | None = None
+
+    def built(self, loader: Any, place: int) -> None:
+        """The script has built a loader."""
+        if place == self._recorder.loader_place:
+            for lever in self._builders:
+                lever.change(loader)
 
     def boundary(self, at_ns: int) -> None:
         """A step has ended at this instant (ns)."""
@@ -42,10 +49,12 @@ class Always:
             lever.close()
         self._levers = []
 
-    def _prepared(self, at_ns: int) -> list[_AlwaysOn]:
+    def _prepared(self, at_ns: int) -> list[_AlwaysOn | AtBuilding]:
         if self._specs:
             # Notes are written once the files are there.
             self._recorder.ensure_open()
+        if self._builders:
+            return list(self._builders)
         return [_AlwaysOn(Arms(self._recorder, self._training, _arms(fields)), self._training, at_ns) for fields in self._specs]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from slowstep.record.lever import Change, Lever, NotApplicable, Spec
+from slowstep.record.lever import Change, Lever, NotApplicable, NotHere, Spec
 from slowstep.registry import discover
 
 if TYPE_CHECKING:
@@ -22,8 +22,9 @@ class Arms:
     def __init__(self, recorder: Recorder, training: Training, arms: list[dict[str, Any]]) -> None:
         self._recorder, self._training = recorder, training
         self._names = [arm["name"] for arm in arms]
-        levers = discover("slowstep.levers", "LEVER")
-        self._changes: list[list[Change] | None] = [self._prepared(number, arm["levers"], levers) for number, arm in enumerate(arms)]
+        self._specs = [arm["levers"] for arm in arms]
+        self._levers = discover("slowstep.levers", "LEVER")
+        self._changes: list[list[Change] | None] = [self._prepared(number, specs) for number, specs in enumerate(self._specs)]
         self._ready = [False] * len(self._changes)
         self._on = self._left = AS_IS
 
@@ -83,7 +84,7 @@ class Arms:
         try:
             facts = {name: value for change in changes for name, value in change.facts().items()}
         except Exception as error:
-            self._give_up(arm, **_became(error))
+            self._give_up(arm, **self._became(arm, error))
             return
         if changes:
             self._note(arm, "effect", effect=sum(change.effect for change in changes), facts=facts)
@@ -92,19 +93,19 @@ class Arms:
         """Note that an arm is on for good, from the step after so many updates on."""
         self._note(arm, "on", updates=updates)
 
-    def _prepared(self, arm: int, specs: list[dict[str, Any]], levers: dict[str, object]) -> list[Change] | None:
+    def _prepared(self, arm: int, specs: list[dict[str, Any]]) -> list[Change] | None:
         made: list[Change] = []
         try:
             for fields in specs:
                 spec = Spec(**fields)
-                lever = levers.get(spec.name)
+                lever = self._levers.get(spec.name)
                 if not isinstance(lever, Lever):
                     raise NotApplicable(f"there is no lever {spec.name!r}")
                 made.append(lever.prepare(self._training, spec))
         except Exception as error:
             for change in reversed(made):
                 self._try(arm, change.remove)
-            self._note(arm, **_became(error))
+            self._note(arm, **self._became(arm, error))
             return None
         return made
 
@@ -116,7 +117,7 @@ class Arms:
         try:
             return all(ask(change) for change in self._changes[arm] or ())
         except Exception as error:
-            self._give_up(arm, **_became(error))
+            self._give_up(arm, **self._became(arm, error))
             return True
 
     def _each(self, arm: int, act: Callable[[Change], None], *, backwards: bool = False) -> None:
@@ -125,15 +126,15 @@ class Arms:
             try:
                 act(change)
             except Exception as error:
-                self._give_up(arm, **_became(error))
+                self._give_up(arm, **self._became(arm, error))
                 return
 
-    def _give_up(self, arm: int, state: str, reason: str) -> None:
+    def _give_up(self, arm: int, state: str, reason: str, **more: Any) -> None:
         for change in reversed(self._changes[arm] or ()):
             self._try(arm, change.off)
         self._remove(arm)
         self._changes[arm] = None
-        self._note(arm, state, reason=reason)
+        self._note(arm, state, reason=reason, **more)
 
     def _remove(self, arm: int) -> None:
         for change in reversed(self._changes[arm] or ()):
@@ -151,9 +152,18 @@ class Arms:
     def _note(self, arm: int, state: str, **more: Any) -> None:
         self._recorder.note({"kind": "lever", "arm": arm, "name": self._names[arm], "state": state, **more})
 
+    def _became(self, arm: int, error: Exception) -> dict[str, Any]:
+        """What becomes of an arm whose lever raised this; `rerun` is where a run of its own would have to build its loader otherwise."""
+        place = self._training.place if isinstance(error, NotHere) and self._can_build(arm) else None
+        return became(error) | ({} if place is None else {"rerun": place})
 
-def _became(error: Exception) -> dict[str, str]:
-    """What becomes of an arm whose lever raised this."""
+    def _can_build(self, arm: int) -> bool:
+        levers = [self._levers.get(fields["name"]) for fields in self._specs[arm]]
+        return all(isinstance(lever, Lever) and lever.build is not None for lever in levers)
+
+
+def became(error: Exception) -> dict[str, Any]:
+    """What becomes of a lever that raised this: a state, and the reason."""
     if isinstance(error, NotApplicable):
         return {"state": "not applicable", "reason": str(error)}
     return {"state": "failed", "reason": f"{type(error).__name__}: {error}"}

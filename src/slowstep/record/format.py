@@ -123,6 +123,7 @@ ENV_SECONDS: Final = "SLOWSTEP_SECONDS"  # stop recording so many seconds after 
 ENV_CAPTURE: Final = "SLOWSTEP_CAPTURE"  # FIRST-LAST: profile these updates, counted from 1
 ENV_EXPERIMENT: Final = "SLOWSTEP_EXPERIMENT"  # 1: this training is thrown away, and a plan may be posted for it
 ENV_LEVERS: Final = "SLOWSTEP_LEVERS"  # levers that are on from the first step to the last: a JSON list of lever.Spec
+ENV_LOADER: Final = "SLOWSTEP_LOADER"  # the place (record/building.py) of the loader that those levers change where it is built
 ENV_SEEDS: Final = "SLOWSTEP_SEED_OFFSET"  # what is added to every seed that the script sets
 ENV_LOSSES: Final = "SLOWSTEP_LOSSES"  # 1: the loss of every step is recorded
 ENV_DISABLE: Final = "SLOWSTEP_DISABLE"

@@ -126,6 +126,7 @@ SPOKEN: Final = (
     contract.ENV_CAPTURE,
     contract.ENV_EXPERIMENT,
     contract.ENV_LEVERS,
+    contract.ENV_LOADER,
     contract.ENV_SEEDS,
     contract.ENV_LOSSES,
 )

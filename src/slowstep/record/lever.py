@@ -23,6 +23,10 @@ class NotApplicable(Exception):
     """The lever has no meaning in this training; the message ends the sentence "not applicable, because ..."."""
 
 
+class NotHere(NotApplicable):
+    """It has a meaning, but cannot be switched in a running training; a run that has it from its start on may be possible."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
     """A lever as it was asked for: `workers=4`, `stub=train:plot`, `checkpoint-off:every=10`."""
@@ -79,7 +83,8 @@ class Lever:
 
     `every`: whether `:every=k` is understood, which leaves one call in k as it is. `changes` holds NUMERICS, ORDER and DEMAND.
     `prepare` raises NotApplicable, with the reason, and ValueError for a value that cannot be meant. `read`, too, raises that ValueError,
-    from the specification alone: so a slip of the hand is said before a training is started for it.
+    from the specification alone: so a slip of the hand is said before a training is started for it. `build` makes the change to a loader
+    that the script has just built, for good, and says as JSON what it made of it; it raises as `prepare`, and leaves the loader as it was then.
     """
 
     name: str
@@ -89,3 +94,4 @@ class Lever:
     changes: frozenset[str] = frozenset()
     prepare: Callable[[Training, Spec], Change]
     read: Callable[[Spec], object] | None = None
+    build: Callable[[Any, Spec], Mapping[str, Any]] | None = None

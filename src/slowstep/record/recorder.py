@@ -77,6 +77,8 @@ class Recorder:
         self.experiment = False
         # Levers that are on from the first step on, as fields of lever.Spec.
         self.levers: list[dict[str, Any]] = []
+        # Where the script builds the loader that they change there; None: they are switched on between two steps.
+        self.loader_place: int | None = None
         # Called when the first optimizer of this process is met.
         self.when_training: list[Callable[[], None]] = []
         self._forget()

@@ -52,6 +52,11 @@ class Switch:
         self._delay_ns = -1
         self._is_request = self._is_inside = False
 
+    def built(self, loader: Any, place: int) -> None:
+        """The script has built a loader at a place (record/building.py)."""
+        self.training.built(loader, place)
+        self._always.built(loader, place)
+
     def requested(self, iterator: Any) -> None:
         """An iterator is about to be asked for a batch."""
         if self.training.requested(iterator) and (self._walker is None or self._is_request):

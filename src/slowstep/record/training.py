@@ -30,6 +30,8 @@ class Training:
         self._fed: Counter[int] = Counter()
         self._loaders: dict[int, weakref.ref[Any]] = {}
         self._starts: Counter[int] = Counter()
+        # By the key of the object too: where the script has built it (record/building.py).
+        self._places: dict[int, tuple[weakref.ref[Any], int]] = {}
         self._loader_of: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         # Loaders by their iterators: a script need not hold them (`for batch in DataLoader(...)`).
         self._held: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
@@ -40,6 +42,10 @@ class Training:
         self._anchor: int | None = None
         self.requests = 0
         self._reads = Reads()
+
+    def built(self, loader: Any, place: int) -> None:
+        """The script has built a loader at a place."""
+        self._places[id(loader)] = weakref.ref(loader), place
 
     def started(self, loader: Any, iterator: Any) -> None:
         """A loader was asked for an iterator."""
@@ -110,6 +116,13 @@ class Training:
         """The torch DataLoader that was read last before most updates, of those that are still there; None where none was."""
         # A script may make a new one for each epoch.
         return next((loader for key, _ in self._fed.most_common() if (loader := self._loaders[key]()) is not None), None)
+
+    @property
+    def place(self) -> int | None:
+        """Where the script has built that loader; None where nobody saw it."""
+        loader = self.loader
+        known, place = self._places.get(id(loader), (None, None))
+        return place if known is not None and known() is loader else None
 
     @property
     def starts(self) -> int:

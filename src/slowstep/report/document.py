@@ -251,6 +251,7 @@ class ExperimentRow(TypedDict):
 
     `role` says what its gain is of (`experiments/choose.py`, and `control`, `none`); `gain` is `wall` or `corrected`, as `used` says and
     for the reason `why`. `below` is the share under which gains could not be told from none. `changes` is what else the lever changes.
+    `how` says whether it was measured in blocks of one training or by whole runs; `rounds` are pairs of those then.
     """
 
     lever: str | None
@@ -273,6 +274,7 @@ class ExperimentRow(TypedDict):
     changes: list[str]
     changes_numerics: bool
     numerics: dict[str, Any] | None
+    how: Literal["blocks", "re-runs"] | None
 
 
 class Overhead(TypedDict):

@@ -107,11 +107,17 @@ def _draw_said(canvas: Canvas, said: list[str]) -> None:
 def _said(row: ExperimentRow) -> list[str]:
     """What must stand beside the numbers of a row."""
     said = [_ROLE[row["role"]].format(row["rule"])] if row["role"] in _ROLE and row["rule"] else []
+    if row["how"] == "re-runs":
+        said.append(f"measured by {row['rounds']} pairs of whole runs")
     if row["reason"] is not None:
         said.append(f"{'because ' if row['state'] == 'not applicable' else ''}{row['reason']}")
     if row["verdict"] == "cannot distinguish":
         is_known = row["below"] is not None and row["below"] < 1
-        said.append(f"a gain below {format_share(row['below'])} would not show" if is_known else "too few blocks, or too uneven ones")
+        said.append(
+            f"a gain below {format_share(row['below'])} would not show"
+            if is_known
+            else f"too few {'runs' if row['how'] == 're-runs' else 'blocks'}, or too uneven ones"
+        )
     if row["state"] == "measured" and row["lever"] is not None and row["effect"] == 0:
         said.append("the lever never changed anything")
     if row["used"] == "corrected":

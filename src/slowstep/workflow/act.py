@@ -14,6 +14,7 @@ from slowstep.experiments.executor import Ending, Executor, Progress
 from slowstep.experiments.experiment import INTERRUPTED, NEVER_TRAINED, NOTHING_TO_TRY, RUNNING, SCRIPT_ENDED, Experiment, Place, save
 from slowstep.experiments.outcome import Interim
 from slowstep.experiments.plan import Plan
+from slowstep.experiments.repeated import AllRepeated
 from slowstep.experiments.results import corrected_arms
 from slowstep.experiments.runner import run
 from slowstep.record.lever import Lever, Spec
@@ -30,6 +31,9 @@ Phase = Callable[[str, float, str], None]
 
 # Finds out, once the experiment is over, what levers that change numbers do to the losses, by lever.
 Check = Callable[[Report], dict[str, dict[str, Any]]]
+
+# Measures, in runs of their own, the levers that the training refused; by its report, the levers' notes and a seed.
+Rerun = Callable[[Report, Sequence[Mapping[str, Any]], int], AllRepeated]
 
 INTERRUPTED_CODE: Final = 130
 
@@ -91,12 +95,13 @@ class Act:
         phase: Phase,
         limits: Limits | None = None,
         check: Check | None = None,
+        rerun: Rerun | None = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._executor, self._wanted, self._levers = executor, wanted, levers
         self._say, self._phase, self._limits = say, phase, limits or Limits()
-        self._check, self._clock, self._sleep = check, clock, sleep
+        self._check, self._rerun, self._clock, self._sleep = check, rerun, clock, sleep
         self._reason: str | None = None
         self._experiment = Experiment(
             choices=(),
@@ -189,11 +194,21 @@ class Act:
             report = diagnose_recording(self._executor.folder)
         except NothingRecorded as error:
             return replace(ended, reason=ended.reason or str(error))
+        if self._rerun is not None and ended.ended_by != INTERRUPTED:
+            report = self._rerun_refused(report, self._rerun)
+            ended = replace(ended, ended_by=self._experiment.ended_by)
         if self._check is not None and ended.ended_by != INTERRUPTED and (numerics := self._check(report)):
             self._keep(numerics=numerics)
             report = diagnose_recording(self._executor.folder)
         write(report, self._executor.folder / REPORT)
         return replace(ended, report=report)
+
+    def _rerun_refused(self, report: Report, rerun: Rerun) -> Report:
+        found = rerun(report, self._executor.lever_notes(), self._wanted.seed)
+        if not found.levers:
+            return report
+        self._keep(repeated=found, **({"ended_by": INTERRUPTED} if found.interrupted else {}))
+        return diagnose_recording(self._executor.folder)
 
     def _tell_lead_in(self, progress: Progress, limits: Limits) -> None:
         if not progress.updates:

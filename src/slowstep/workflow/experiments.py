@@ -12,7 +12,9 @@ from slowstep.experiments.choose import Untried
 from slowstep.experiments.experiment import INTERRUPTED, Experiment, load
 from slowstep.experiments.intervals import Interval
 from slowstep.experiments.known_levers import known_levers
+from slowstep.experiments.repeated import Repeated
 from slowstep.experiments.results import Result, Results, find_results, verdict_on_bound
+from slowstep.experiments.stats import Estimate
 from slowstep.record.lever import NUMERICS
 from slowstep.report.document import ExperimentFacts, ExperimentRow, HealthRow, IntervalRow
 from slowstep.workflow.experiment_readings import Recorded, read_experiment
@@ -41,6 +43,7 @@ _NOTHING: ExperimentRow = {
     "changes": [],
     "changes_numerics": False,
     "numerics": None,
+    "how": None,
 }
 
 
@@ -94,22 +97,37 @@ def _row(result: Result, experiment: Experiment, findings: Mapping[str, Any]) ->
         "changes_numerics": choice.changes_numerics or NUMERICS in result.changes,
         "numerics": experiment.numerics.get(choice.name),
     }
-    if found is None or judgement is None:
+    if judgement is None:
         return row
     low = None if row["predicted"] is None else row["predicted"]["low"]
     verdict = verdict_on_bound(judgement, low) if choice.role == "bound" else judgement.verdict
     row |= {
         "gain": _interval(judgement.interval),
-        "wall": _interval(found.wall),
-        "corrected": _interval(found.corrected),
-        "used": "corrected" if found.uses_corrected else "wall",
         "why": result.why,
         "verdict": verdict,
         "below": judgement.seen_from - 1 if verdict == "cannot distinguish" and judgement.seen_from < 100 else None,
+    }
+    if result.repeated is not None:
+        row |= _of_runs(result.repeated)
+    elif found is not None:
+        row |= _of_blocks(found)
+    return row
+
+
+def _of_blocks(found: Estimate) -> Any:
+    return {
+        "how": "blocks",
+        "wall": _interval(found.wall),
+        "corrected": _interval(found.corrected),
+        "used": "corrected" if found.uses_corrected else "wall",
         "rounds": found.rounds,
         "steps": found.steps,
     }
-    return row
+
+
+def _of_runs(found: Repeated) -> Any:
+    wall = _interval(found.log_ratio.interval())
+    return {"how": "re-runs", "wall": wall, "used": "wall", "rounds": found.rounds, "steps": found.steps}
 
 
 def _control_row(results: Results) -> ExperimentRow:
@@ -120,11 +138,7 @@ def _control_row(results: Results) -> ExperimentRow:
         "role": "control",
         "state": "measured",
         "gain": _interval(control.gain),
-        "wall": _interval(control.wall),
-        "corrected": _interval(control.corrected),
-        "used": "corrected" if control.uses_corrected else "wall",
-        "rounds": control.rounds,
-        "steps": control.steps,
+        **_of_blocks(control),
     }
 
 
@@ -224,6 +238,8 @@ def _doubts(experiment: Experiment, recorded: Recorded | None, results: Results 
             "error",
             f"without any lever the training 'gained' {gained}: repeat on a quieter machine, or longer",
         )
+    if experiment.repeated.is_doubtful:
+        add("reruns-not-trustworthy", "error", "whole runs without any lever differed from each other: repeat on a quieter machine")
     ratio = experiment.place.write_ratio
     if ratio is not None:
         usual = USUAL_WRITES[0] <= ratio <= USUAL_WRITES[1]

@@ -3,46 +3,34 @@
 from __future__ import annotations
 
 import math
-import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from slowstep.experiments.executor import Ending, Executor, LiveExecutor
 from slowstep.experiments.numerics import CONVERGENCE_STEPS
 from slowstep.experiments.plan import parse_spec
 from slowstep.experiments.reruns import SEED_OFFSETS, check, seconds_needed
-from slowstep.experiments.sandbox import Sandbox
 from slowstep.experiments.whole_run import Limits
 from slowstep.record.command import Command
-from slowstep.record.folder import create_folder
 from slowstep.record.lever import NUMERICS, ORDER
 from slowstep.units import format_duration
+from slowstep.workflow.own_runs import OF_BUDGET, START_UP_S, Open, OwnRuns, longest_s
 
 Report = dict[str, Any]
-Open = Callable[[Path], Sandbox]
 
 # The fewest of which anything is said about convergence, and those before the lever is on.
 STEPS: Final = CONVERGENCE_STEPS + 10
 RUNS_FOLDER: Final = "losses"
 RUNS: Final = 2 * len(SEED_OFFSETS)
-# Of its usual time, which others on the machine may double.
-_PATIENCE: Final = 4.0
-_START_UP_S: Final = 30.0
-# Where the time that the check takes is not asked for, it takes no longer than the experiment and its lead-in may.
-_OF_BUDGET: Final = 2.0
 
 
 class NumericsCheck:
-    """Compares the losses of runs with and without each measured lever that changes them; says before how long that takes.
-
-    `open_sandbox` opens one for a recording's folder: a run that found the checkpoint of the run before would go on from there.
-    """
+    """Compares the losses of runs with and without each measured lever that changes them; says before how long that takes."""
 
     def __init__(
         self, command: Command, environ: Mapping[str, str], folder: Path, open_sandbox: Open, *, budget_s: float, say: Callable[[str], None]
     ) -> None:
-        self._command, self._environ, self._folder, self._open = command, environ, folder, open_sandbox
+        self._runs = OwnRuns(command, environ, folder / RUNS_FOLDER, open_sandbox)
         self._budget_s, self._say = budget_s, say
 
     def __call__(self, report: Report) -> dict[str, dict[str, Any]]:
@@ -55,40 +43,24 @@ class NumericsCheck:
         except KeyboardInterrupt:
             self._say("The comparison of losses was interrupted.")
         finally:
-            shutil.rmtree(self._folder / RUNS_FOLDER, ignore_errors=True)
+            self._runs.remove()
         return found
 
     def _checked(self, lever: str, report: Report) -> dict[str, Any]:
-        startup_s, step_s = report["run"]["startup_s"] or _START_UP_S, 1.0 / report["throughput"]["steps_per_s"]
+        startup_s, step_s = report["run"]["startup_s"] or START_UP_S, 1.0 / report["throughput"]["steps_per_s"]
         needed_s = seconds_needed(RUNS, startup_s=startup_s, step_s=step_s, steps=STEPS)
         takes = f"{RUNS} runs of {STEPS} steps, {format_duration(needed_s * 1e9)}"
-        if needed_s > _OF_BUDGET * self._budget_s:
-            return {"says": f"losses not compared: that takes {takes}, with --budget {math.ceil(needed_s / _OF_BUDGET)}s or more"}
+        if needed_s > OF_BUDGET * self._budget_s:
+            return {"says": f"losses not compared: that takes {takes}, with --budget {math.ceil(needed_s / OF_BUDGET)}s or more"}
         self._say(f"Compares the losses with and without {lever}: {takes}")
-        limits = Limits(steps=STEPS, seconds=_PATIENCE * needed_s / RUNS + _START_UP_S)
-        done = check(lambda variables: self._made(variables, limits.seconds), parse_spec(lever), limits)
+        limits = Limits(steps=STEPS, seconds=longest_s(needed_s / RUNS))
+        done = check(lambda variables: self._runs.made(variables, limits.seconds), parse_spec(lever), limits)
         if done.numerics is None:
             return {"says": f"losses could not be compared: {done.reason or done.state}"}
         return done.numerics.as_row()
-
-    def _made(self, variables: Mapping[str, str], limit_s: float) -> Executor:
-        folder = Path(create_folder(parent=str(self._folder / RUNS_FOLDER), stem="run"))
-        sandbox = self._open(folder)
-        return _Run(self._command, folder, sandbox, self._environ, limit_s=2 * limit_s, asked=variables)
 
 
 def _is_worth_it(row: dict[str, Any]) -> bool:
     """Whether a lever changes numbers alone (other data have other losses in any case) and may gain something."""
     changes_only_numbers = NUMERICS in row["changes"] and ORDER not in row["changes"]
     return changes_only_numbers and row["state"] == "measured" and row["verdict"] != "refuted"
-
-
-class _Run(LiveExecutor):
-    """A run of which nothing is kept."""
-
-    def end(self) -> Ending:
-        """Kill everything that belongs to it, and remove its sandbox and its recording."""
-        ending = super().end()
-        self._sandbox.close()
-        shutil.rmtree(self.folder, ignore_errors=True)
-        return ending

@@ -21,6 +21,7 @@ from slowstep.units import format_duration
 from slowstep.workflow.act import Act, Ended, Phase, Wanted
 from slowstep.workflow.lead_in import Limits
 from slowstep.workflow.numerics_check import NumericsCheck
+from slowstep.workflow.rerun_levers import RerunLevers
 
 # What is left to do when the time for everything else is over: killing, reading, reporting.
 _AFTER_S: Final = 60.0
@@ -91,6 +92,7 @@ def prove(asked: Asked, environ: Mapping[str, str], tell: Tell, *, limits: Limit
             phase=tell.phase,
             limits=limits,
             check=NumericsCheck(command, environ, folder, opened, budget_s=asked.budget_s, say=tell.say),
+            rerun=RerunLevers(command, environ, folder, opened, budget_s=asked.budget_s, say=tell.say),
         )
         try:
             return act.run()

@@ -16,6 +16,7 @@ import pytest
 from slowstep.experiments import reruns
 from slowstep.experiments.plan import Plan, parse_spec
 from slowstep.experiments.readings import Steps
+from slowstep.experiments.repeated import AllRepeated
 from slowstep.experiments.whole_run import Asked, Limits, run_once
 from slowstep.record import format as fmt
 
@@ -136,46 +137,97 @@ def test_what_is_asked_of_a_run_stands_in_its_environment() -> None:
     assert variables == {fmt.ENV_SEEDS: "0", fmt.ENV_LOSSES: "1", "PYTHONHASHSEED": "0"}
 
 
-def test_pairs_are_interleaved_and_their_ratio_has_an_interval(tmp_path: Path) -> None:
+ASKED = {str(LEVER): Asked(levers=(LEVER,))}
+NAME = str(LEVER)
+
+
+def repeated(trainings: Trainings, limits: Limits | None = None, *, rounds: int = 4, **more: Any) -> AllRepeated:
+    return reruns.rerun(trainings, ASKED, limits or trainings.limits(), rounds=rounds, seed=3, **more)
+
+
+def test_a_round_has_a_run_of_each_in_random_order(tmp_path: Path) -> None:
     trainings = Trainings(tmp_path, faster)
     told: list[str] = []
 
-    found = reruns.rerun(trainings, LEVER, trainings.limits(), pairs=4, tell=told.append)
+    found = repeated(trainings, rounds=8, tell=told.append)
 
-    assert trainings.order == "ALLAALLA"
-    assert [made.ends for made in trainings.made] == [1] * 8
-    assert (found.state, found.how, found.per, len(told)) == ("done", "re-runs", "sample", 4)
-    assert found.ratios == pytest.approx((2.0,) * 4)
-    assert found.gain is not None
-    assert (found.gain.value, found.gain.low, found.gain.high) == pytest.approx((2.0, 2.0, 2.0))
-    assert (found.effect, found.facts) == (40, {"autocast_dtype": "bfloat16"})
-    # The first fifth of a run's steps is its warm-up.
-    assert found.steps == pytest.approx(4 * 48, abs=4)
+    pairs = [trainings.order[at : at + 2] for at in range(0, 16, 2)]
+    assert {*pairs} == {"AL", "LA"}
+    assert [made.ends for made in trainings.made] == [1] * 16
+    lever = found.levers[NAME]
+    assert (lever.state, lever.reason, lever.per, len(told)) == ("measured", None, "sample", 8)
+    assert lever.ratios == pytest.approx((2.0,) * 8)
+    assert (lever.effect, lever.facts) == (80, {"autocast_dtype": "bfloat16"})
+    # The first fifth of a run's steps is its warm-up, and those beyond what was asked for are nobody's.
+    assert lever.steps == 8 * 40
+    assert (found.control, found.interrupted) == ((), False)
+
+
+def test_levers_share_the_runs_as_it_is(tmp_path: Path) -> None:
+    trainings = Trainings(tmp_path, lambda asked: Training(notes=(ON,)))
+    other = parse_spec("threads=2")
+
+    found = reruns.rerun(trainings, {**ASKED, "other": Asked(levers=(other,))}, trainings.limits(), rounds=3, seed=1)
+
+    assert (trainings.order.count("A"), trainings.order.count("L")) == (3, 6)
+    assert [each.rounds for each in found.levers.values()] == [3, 3]
+
+
+def test_where_the_loader_is_built_is_told_to_the_runs_with_a_lever_only(tmp_path: Path) -> None:
+    trainings = Trainings(tmp_path, faster)
+
+    reruns.rerun(trainings, {NAME: Asked(levers=(LEVER,), loader=77)}, trainings.limits(), rounds=1, seed=1)
+
+    assert [asked.get(fmt.ENV_LOADER) for asked in sorted(trainings.asked, key=len)] == [None, "77"]
+
+
+def test_a_control_shows_how_runs_differ_by_themselves(tmp_path: Path) -> None:
+    trainings = Trainings(tmp_path, faster)
+
+    found = repeated(trainings, control=True)
+
+    assert (trainings.order.count("A"), trainings.order.count("L")) == (8, 4)
+    assert found.control == pytest.approx((1.0,) * 4)
+    assert not found.is_doubtful
+
+
+def test_ctrl_c_leaves_what_was_measured_until_then(tmp_path: Path) -> None:
+    trainings = Trainings(tmp_path, faster)
+
+    def interrupted(seconds: float) -> None:
+        trainings.clock.sleep(seconds)
+        if len(trainings.made) == 6:
+            raise KeyboardInterrupt
+
+    limits = Limits(steps=50, seconds=100.0, clock=trainings.clock, sleep=interrupted)
+    found = repeated(trainings, limits)
+
+    assert found.interrupted
+    assert (found.levers[NAME].state, found.levers[NAME].rounds) == ("measured", 2)
+    assert [made.ends for made in trainings.made] == [1] * 6
+
+
+def test_after_the_time_for_all_of_them_none_begins(tmp_path: Path) -> None:
+    trainings = Trainings(tmp_path, lambda asked: Training(notes=(ON,)))
+
+    found = repeated(trainings, within_s=2.0)
+
+    # A run takes some 0.6 s.
+    assert len(trainings.made) == 4
+    assert (found.levers[NAME].rounds, found.interrupted) == (2, False)
 
 
 def test_steps_before_the_lever_was_on_do_not_count(tmp_path: Path) -> None:
     late = {**ON, "updates": 40}
     trainings = Trainings(tmp_path, lambda asked: Training(notes=(late,)) if fmt.ENV_LEVERS in asked else Training())
 
-    assert reruns.rerun(trainings, LEVER, trainings.limits(steps=60), pairs=1).steps == pytest.approx(20, abs=2)
-
-
-def test_few_pairs_that_differ_have_a_wide_interval() -> None:
-    ratio = reruns.log_ratio([1.9, 2.0, 2.1])
-
-    assert ratio is not None
-    interval = ratio.interval()
-    # Student with two degrees of freedom: 4.303 standard errors on both sides.
-    half = 4.303 * float(np.log([1.9, 2.0, 2.1]).std(ddof=1)) / 3**0.5
-    middle = float(np.log([1.9, 2.0, 2.1]).mean())
-    assert (np.log(interval.low), np.log(interval.high)) == pytest.approx((middle - half, middle + half), rel=0.02)
-    assert reruns.log_ratio([2.0]) is None
+    assert repeated(trainings, trainings.limits(steps=60), rounds=1).levers[NAME].steps == 20
 
 
 def test_without_samples_steps_are_counted(tmp_path: Path) -> None:
     trainings = Trainings(tmp_path, lambda asked: Training(samples=-1, notes=(ON,)))
 
-    assert reruns.rerun(trainings, LEVER, trainings.limits(), pairs=1).per == "step"
+    assert repeated(trainings, rounds=1).levers[NAME].per == "step"
 
 
 @pytest.mark.parametrize("state", ["not applicable", "failed"])
@@ -183,39 +235,55 @@ def test_a_lever_that_cannot_be_had_ends_them_and_says_why(tmp_path: Path, state
     refused = {"kind": "lever", "arm": 1, "name": str(LEVER), "state": state, "reason": "the reason"}
     trainings = Trainings(tmp_path, lambda asked: Training(notes=(refused,)) if fmt.ENV_LEVERS in asked else Training())
 
-    found = reruns.rerun(trainings, LEVER, trainings.limits(), pairs=4)
+    found = repeated(trainings).levers[NAME]
 
-    assert (found.state, found.reason, found.ratios, found.gain) == (state, "the reason", (), None)
-    assert trainings.order == "AL"
+    assert (found.state, found.reason, found.ratios) == (state, "the reason", ())
+    assert trainings.order.count("L") == 1
+    assert len(trainings.made) <= 2
+
+
+def test_a_lever_that_cannot_be_had_leaves_the_others_in_the_rounds(tmp_path: Path) -> None:
+    refused = {"kind": "lever", "arm": 1, "name": "other", "state": "not applicable", "reason": "the reason"}
+
+    def choose(asked: Mapping[str, str]) -> Training:
+        return Training(notes=(refused,)) if "threads" in asked.get(fmt.ENV_LEVERS, "") else faster(asked)
+
+    trainings = Trainings(tmp_path, choose)
+    found = reruns.rerun(trainings, {**ASKED, "other": Asked(levers=(parse_spec("threads=2"),))}, trainings.limits(), rounds=3, seed=1)
+
+    assert (found.levers[NAME].rounds, found.levers["other"].state) == (3, "not applicable")
+    assert len(trainings.made) == 7
 
 
 def test_a_lever_that_was_never_on_was_not_measured(tmp_path: Path) -> None:
     trainings = Trainings(tmp_path, lambda asked: Training())
 
-    found = reruns.rerun(trainings, LEVER, trainings.limits(), pairs=4)
+    found = repeated(trainings).levers[NAME]
 
     assert (found.state, found.reason) == ("not applicable", "it was not ready before the run was over")
 
 
 def test_a_script_that_ends_early_counts_for_the_steps_that_it_made(tmp_path: Path) -> None:
     trainings = Trainings(tmp_path, lambda asked: Training(lasts=30, notes=(ON,)))
-    few = Trainings(tmp_path / "few", lambda asked: Training(lasts=8, notes=(ON,)))
-    (tmp_path / "few").mkdir()
 
-    assert reruns.rerun(trainings, LEVER, trainings.limits(), pairs=2).state == "done"
-    ended = reruns.rerun(few, LEVER, few.limits(), pairs=2)
-    assert (ended.state, ended.reason) == ("script ended", "it ended by itself with exit code 0")
-    assert few.order == "A"
+    assert repeated(trainings, rounds=2).levers[NAME].state == "measured"
+
+
+def test_a_script_that_ends_before_it_is_measured_is_no_fault_of_the_lever(tmp_path: Path) -> None:
+    few = Trainings(tmp_path, lambda asked: Training(lasts=8) if fmt.ENV_LEVERS not in asked else faster(asked))
+
+    found = repeated(few).levers[NAME]
+
+    assert (found.state, found.reason) == ("unmeasured", "one as it is failed: it ended by itself with exit code 0")
 
 
 def test_a_run_has_a_time_limit(tmp_path: Path) -> None:
-    trainings = Trainings(tmp_path, lambda asked: Training(step_ms=60_000.0))
+    trainings = Trainings(tmp_path, lambda asked: Training(step_ms=60_000.0 if fmt.ENV_LEVERS in asked else 10.0, notes=(ON,)))
 
-    found = reruns.rerun(trainings, LEVER, trainings.limits(seconds=5.0), pairs=2)
+    found = repeated(trainings, trainings.limits(seconds=5.0), rounds=2).levers[NAME]
 
-    assert (found.state, found.seconds) == ("too slow", pytest.approx(5.1, abs=0.2))
+    assert (found.state, found.seconds) == ("failed", pytest.approx(5.1, abs=0.2))
     assert found.reason == "0 of 50 steps were seen in 5 s"
-    assert [made.ends for made in trainings.made] == [1]
 
 
 def test_an_interrupted_run_is_ended(tmp_path: Path) -> None:

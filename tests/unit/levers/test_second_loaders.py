@@ -17,7 +17,8 @@ from torch.utils.data import DataLoader, Dataset, SequentialSampler, get_worker_
 from made_trainings import AS_IS, Samples, Script, Walked, loader, once, plan_of, walk
 from slowstep.levers import _rebuilt
 from slowstep.levers._rebuilt import again
-from slowstep.record.lever import DEMAND, NUMERICS, ORDER, Lever
+from slowstep.levers.workers import LEVER as WORKERS
+from slowstep.record.lever import DEMAND, NUMERICS, ORDER, Lever, NotApplicable, Spec
 from slowstep.registry import discover
 
 INPUT = {
@@ -350,3 +351,28 @@ def test_each_is_explained_in_the_fixed_form(name: str) -> None:
 
     headings = [line.removesuffix(":") for line in text.splitlines() if line.endswith(":") and not line.startswith(" ")]
     assert headings == ["What it changes", "What it answers", "When it has no meaning", "How it is undone"]
+
+
+class Stubborn(DataLoader[torch.Tensor]):
+    """Always says that it has one worker."""
+
+    num_workers = property(lambda self: 1, lambda self, value: None)  # type: ignore[assignment]
+
+
+def test_a_loader_that_was_just_built_is_changed_in_place_or_not_at_all() -> None:
+    plain, stubborn = loader(dataset=Makers()), Stubborn(Makers())
+    before = dict(stubborn.__dict__)
+    assert WORKERS.build is not None
+
+    assert WORKERS.build(plain, Spec(name="workers", value="2"))["workers"] == plain.num_workers == 2
+    assert plain.prefetch_factor == 2
+    with pytest.raises(NotApplicable, match="Stubborn keeps its num_workers in a way of its own"):
+        WORKERS.build(stubborn, Spec(name="workers", value="2"))
+    assert stubborn.__dict__ == before
+
+
+def test_levers_that_only_need_other_arguments_act_where_a_loader_is_built() -> None:
+    levers = discover("slowstep.levers", "LEVER")
+    builds = {name for name, lever in levers.items() if isinstance(lever, Lever) and lever.build is not None}
+
+    assert builds == {"workers", "prefetch", "pin-memory", "persistent-workers", "batch-size"}

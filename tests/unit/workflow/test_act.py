@@ -12,6 +12,7 @@ from made_recordings import Training, make_recording
 from slowstep.errors import CommandNotStarted
 from slowstep.experiments.known_levers import known_levers
 from slowstep.experiments.plan import parse_spec
+from slowstep.experiments.repeated import AllRepeated, Repeated
 from slowstep.record.lever import Lever
 from slowstep.report.document import validate
 from slowstep.workflow.act import Act, Ended, Wanted
@@ -135,6 +136,30 @@ def test_what_is_found_of_the_losses_afterwards_stands_in_the_report_and_in_the_
 
     assert seen[-1] == [None, STUB]
     assert ended.report["experiments"][1]["numerics"] == {"says": "the losses are equal to the last bit"}
+    assert diagnose_recording(folder) == ended.report
+
+
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_what_the_training_refused_is_measured_by_whole_runs_once_it_is_over(tmp_path, interrupted):
+    refused = {"arm": 2, "name": STUB, "state": "not applicable", "reason": "read once only", "rerun": 1}
+    folder = make_recording(tmp_path / "r", SLOW_CALLBACK)
+    staged, seen = StagedTraining(folder, Stage(notes=(refused,))), []
+
+    def rerun(report: dict[str, Any], notes: Any, seed: int) -> AllRepeated:
+        assert staged.ends
+        seen.append((seed, [note["state"] for note in notes if note.get("rerun")], report["experiments"][-1]["state"]))
+        return AllRepeated(levers={STUB: Repeated(state="measured", ratios=(2.0, 2.1, 2.0, 2.1))}, interrupted=interrupted)
+
+    wanted = Wanted(levers=(), everything=False, precision=0.05, budget_s=30.0, seed=9)
+    ended = Act(
+        staged, wanted, levers=LEVERS, place=OVERLAY, say=lambda line: None, phase=lambda *_: None, rerun=rerun,
+        check=lambda report: pytest.fail("after Ctrl-C nothing more is tried") if interrupted else {},
+        clock=staged.clock, sleep=staged.sleep,
+    ).run()  # fmt: skip
+
+    assert seen == [(9, ["not applicable"], "not applicable")]
+    assert [(row["how"], row["verdict"]) for row in ended.report["experiments"] if row["lever"] == STUB] == [("re-runs", "proved")]
+    assert (ended.code, ended.ended_by == "interrupted") == ((130, True) if interrupted else (0, False))
     assert diagnose_recording(folder) == ended.report
 
 

@@ -13,7 +13,9 @@ from made_recordings import START_NS, Training, make_recording
 from slowstep.experiments.choose import Choice, Role
 from slowstep.experiments.experiment import Experiment, save
 from slowstep.experiments.plan import parse_spec
+from slowstep.experiments.repeated import AllRepeated, Repeated
 from slowstep.report.document import validate
+from slowstep.report.terminal import render
 from slowstep.workflow.diagnose import diagnose_recording
 
 SLOW_CALLBACK = Training(steps=400, workers=2, after_ms=15)
@@ -221,3 +223,65 @@ def test_a_sandbox_that_writes_at_another_speed_is_a_doubt(tmp_path, ratio, seve
     (row,) = [row for row in diagnose_recording(folder)["health"] if row["name"] == "sandbox-writes"]
 
     assert row["severity"] == severity
+
+
+REFUSED = {"arm": 2, "name": "workers=4", "state": "not applicable", "reason": "read once only", "rerun": 1}
+
+
+def by_runs(folder: Path, found: Repeated, role: Role = "other", **more: Any) -> dict[str, Any]:
+    """The report of an experiment whose one lever could not be switched."""
+    chosen, asked = choice("workers=4", role, "slow-callback"), {"repeated": AllRepeated(levers={"workers=4": found}, **more)}
+    return reported(folder, (chosen,), {}, notes=(REFUSED,), asked=asked)
+
+
+def test_a_lever_that_could_not_be_switched_is_judged_by_whole_runs_and_says_so(tmp_path):
+    found = Repeated(state="measured", ratios=(1.9, 2.0, 2.1, 2.0), steps=320, effect=40, facts={"workers": 4})
+    report = by_runs(tmp_path / "r", found, "fix")
+
+    row = row_of(report, "workers=4")
+    assert (row["how"], row["state"], row["verdict"], row["rounds"], row["steps"], row["effect"]) == (
+        "re-runs", "measured", "proved", 4, 320, 40,
+    )  # fmt: skip
+    # Student with three degrees of freedom.
+    assert (row["gain"]["low"], row["gain"]["value"], row["gain"]["high"]) == pytest.approx((1.875, 1.998, 2.13), rel=0.01)
+    assert (row["used"], row["wall"], row["corrected"], row["facts"]) == ("wall", row["gain"], None, {"workers": 4})
+    assert report["findings"][0]["gain"]["measured"] == row["gain"]
+    page = " ".join(render(report, width=100, color=False).split())
+    assert "measured by 4 pairs of whole runs · it could not be switched (read once only)" in page
+
+
+@pytest.mark.parametrize(
+    ("ratios", "verdict"),
+    [
+        ((2.0, 2.0, 2.01), "cannot distinguish"),
+        ((1.0, 1.001, 0.999, 1.0), "refuted"),
+        ((0.5, 2.0, 4.0, 1.0), "cannot distinguish"),
+    ],
+    ids=["three pairs", "no gain", "too uneven"],
+)
+def test_whole_runs_are_held_to_the_rules_of_blocks(tmp_path, ratios, verdict):
+    row = row_of(by_runs(tmp_path / "r", Repeated(state="measured", ratios=ratios)), "workers=4")
+
+    assert (row["verdict"], row["rounds"]) == (verdict, len(ratios))
+
+
+@pytest.mark.parametrize(
+    ("found", "state", "reason"),
+    [
+        (Repeated(state="unmeasured", reason="8 runs take 1 h"), "not applicable", "and whole runs were not compared: 8 runs take 1 h"),
+        (Repeated(state="failed", reason="it ended by itself"), "failed", "and in a run of its own: it ended by itself"),
+        (Repeated(state="not applicable", reason="no workers"), "not applicable", "and in a run of its own: no workers"),
+    ],
+    ids=["too long", "failed", "not there either"],
+)
+def test_a_lever_that_whole_runs_could_not_have_either_says_both_reasons(tmp_path, found, state, reason):
+    row = row_of(by_runs(tmp_path / "r", found), "workers=4")
+
+    assert (row["state"], row["reason"], row["gain"], row["verdict"], row["how"]) == (state, f"read once only; {reason}", None, None, None)
+
+
+def test_whole_runs_that_differ_without_a_lever_are_not_trusted(tmp_path):
+    report = by_runs(tmp_path / "r", Repeated(state="measured", ratios=(1.5,) * 4), control=(1.2, 1.21, 1.2, 1.22))
+
+    assert report["run"]["experiment"]["trustworthy"] is False
+    assert "reruns-not-trustworthy" in [row["name"] for row in report["health"]]

@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from slowstep.record.batches import samples_in
+from slowstep.record.building import place_of_call
 from slowstep.record.hook import Hook, Undo, all_of, find, replace
 from slowstep.record.switch import Switch
 
@@ -22,6 +23,7 @@ def install(recorder: Recorder) -> Undo:
     module = sys.modules["torch.utils.data.dataloader"]
     iterator_class, loader_class = find(module, "_BaseDataLoaderIter"), find(module, "DataLoader")
     next_batch, start = find(iterator_class, "__next__"), find(loader_class, "__iter__")
+    build = find(loader_class, "__init__")
     register_after = find(sys.modules["torch.optim.optimizer"], "register_optimizer_step_post_hook")
     switch = Switch(recorder)
     handle = register_after(_updated(recorder, switch))
@@ -30,6 +32,7 @@ def install(recorder: Recorder) -> Undo:
         [
             replace(iterator_class, "__next__", _switched_next(recorder, switch, next_batch)),
             replace(loader_class, "__iter__", _noted_start(recorder, switch, start)),
+            replace(loader_class, "__init__", _noted_build(recorder, switch, build)),
             switch.close,
         ]
     )
@@ -71,6 +74,18 @@ def _noted_start(recorder: Recorder, switch: Switch, original: Any) -> Any:
         return iterator
 
     return __iter__
+
+
+def _noted_build(recorder: Recorder, switch: Switch, original: Any) -> Any:
+    @functools.wraps(original)
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
+        try:
+            switch.built(self, place_of_call(2))
+        except Exception as error:
+            recorder.fault(error)
+
+    return __init__
 
 
 def _updated(recorder: Recorder, switch: Switch) -> Any:
