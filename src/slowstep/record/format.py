@@ -125,4 +125,5 @@ ENV_EXPERIMENT: Final = "SLOWSTEP_EXPERIMENT"  # 1: this training is thrown away
 ENV_LEVERS: Final = "SLOWSTEP_LEVERS"  # levers that are on from the first step to the last: a JSON list of lever.Spec
 ENV_SEEDS: Final = "SLOWSTEP_SEED_OFFSET"  # what is added to every seed that the script sets
 ENV_LOSSES: Final = "SLOWSTEP_LOSSES"  # 1: the loss of every step is recorded
+ENV_UNPROTECTED: Final = "SLOWSTEP_UNPROTECTED"  # 1: this experiment has no sandbox, or one that does not hold back all writes
 ENV_DISABLE: Final = "SLOWSTEP_DISABLE"

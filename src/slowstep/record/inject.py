@@ -128,4 +128,5 @@ SPOKEN: Final = (
     contract.ENV_LEVERS,
     contract.ENV_SEEDS,
     contract.ENV_LOSSES,
+    contract.ENV_UNPROTECTED,
 )
