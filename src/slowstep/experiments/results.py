@@ -25,6 +25,9 @@ BUSY_FROM: Final = 0.20
 # What a lever notes that gives out batches in place of the loader: the receipt of a batch, in ns, that it takes away with the making.
 FLOOR: Final = "floor_ns"
 
+# What is noted of a lever that raised when it was to undo its change.
+NOT_UNDONE: Final = "not undone"
+
 ONLY_WALL: Final = "others left the machine alone"
 UNKNOWN_LOAD: Final = "what others took of the machine is not known"
 OWN_DEMAND: Final = "waiting for a core is the lever's own doing"
@@ -49,11 +52,22 @@ class Result:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Results:
-    """The control, None where it was not measured, and a result for each choice. `trustworthy` is None without a control."""
+    """The control, None where it was not measured, and a result for each choice; `not_undone` are the notes of levers that left a change."""
 
     control: Estimate | None
-    trustworthy: bool | None
     results: tuple[Result, ...]
+    not_undone: tuple[Note, ...] = ()
+
+    @property
+    def control_holds(self) -> bool | None:
+        """Whether the control, which has no lever, gained nothing; None where it was not measured."""
+        return None if self.control is None else is_trustworthy(self.control)
+
+    @property
+    def trustworthy(self) -> bool | None:
+        """Whether the gains are those of the levers; None where nothing speaks for it or against it."""
+        # From the change on that was left, "as it is" is another training, and how much of another nobody knows.
+        return False if self.not_undone else self.control_holds
 
     @property
     def reached(self) -> float | None:
@@ -73,6 +87,7 @@ def find_results(
     foreign_share: float | None,
 ) -> Results:
     """Estimate and judge every arm. `predicted_lows` are the low ends of the findings' predicted gains, by rule."""
+    notes = tuple(notes)
     changes, noted = [_changes(choice, levers) for choice in experiment.choices], _by_arm(notes)
     estimates = estimate(
         steps,
@@ -91,8 +106,8 @@ def find_results(
         _result(choice, changes[at], estimates.get(arm), judgements.get(arm), noted.get(arm, ()), foreign_share)
         for at, (arm, choice) in enumerate(enumerate(experiment.choices, FIRST))
     ]
-    control = estimates.get(CONTROL)
-    return Results(control=control, trustworthy=None if control is None else is_trustworthy(control), results=tuple(results))
+    not_undone = tuple(note for note in notes if note.get("state") == NOT_UNDONE)
+    return Results(control=estimates.get(CONTROL), results=tuple(results), not_undone=not_undone)
 
 
 def floors(noted: Mapping[int, Sequence[Note]], otherwise_ns: float) -> dict[int, float]:
