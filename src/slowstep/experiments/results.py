@@ -52,7 +52,7 @@ class Result:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Results:
-    """The control, None where it was not measured, and a result for each choice; `not_undone` are the notes of levers that left a change."""
+    """The control, None where it was not measured, and a result for each choice; `not_undone` are notes of levers that left a change."""
 
     control: Estimate | None
     results: tuple[Result, ...]

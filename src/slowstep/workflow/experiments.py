@@ -214,7 +214,9 @@ def next_command(report: Report, options: tuple[str, ...]) -> str:
 
 def _distrust(results: Results) -> str | None:
     """Why the gains are not to be trusted, as a clause; None where nothing was seen against them."""
-    reasons = ["without any lever the training seemed to change, so other gains may be chance too"] if results.control_holds is False else []
+    reasons = []
+    if results.control_holds is False:
+        reasons.append("without any lever the training seemed to change, so other gains may be chance too")
     if results.not_undone:
         names = ", ".join(dict.fromkeys(str(note.get("name")) for note in results.not_undone))
         reasons.append(f"{names} could not be undone, so what was measured afterwards is not of the training as it was")

@@ -41,7 +41,7 @@ def open_copy(folder: str, cwd: str, *, limit_bytes: int = LIMIT_BYTES, hold_bac
 
 
 def _opened(folder: str, cwd: str, places: tuple[str, str], limit_bytes: int, hold_back: bool) -> Opened:
-    scratch, temporary = places
+    scratch = places[0]
     fresh(scratch)
     copy = _copied(folder, cwd, scratch, limit_bytes)
     outputs = os.path.join(scratch, "outputs")
