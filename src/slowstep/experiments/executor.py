@@ -143,7 +143,7 @@ class LiveExecutor:
         )
         try:
             self._watch = Watch(self._journal, self._guarded.start())
-        except BaseException:
+        except BaseException:  # Ctrl-C too: nothing of it is left
             self.end()
             raise
 

@@ -82,7 +82,7 @@ class Arms:
         changes = self._changes[arm] or []
         try:
             facts = {name: value for change in changes for name, value in change.facts().items()}
-        except Exception as error:
+        except Exception as error:  # a lever's own fault: its arm is given up and named, the rest goes on
             self._give_up(arm, **_became(error))
             return
         if changes:
@@ -101,7 +101,7 @@ class Arms:
                 if not isinstance(lever, Lever):
                     raise NotApplicable(f"there is no lever {spec.name!r}")
                 made.append(lever.prepare(self._training, spec))
-        except Exception as error:
+        except Exception as error:  # a lever's own fault: its arm is given up and named, the rest goes on
             for change in reversed(made):
                 self._try(arm, change.remove)
             self._note(arm, **_became(error))
@@ -115,7 +115,7 @@ class Arms:
         """Whether all levers of an arm say yes; one that fails has no say any more."""
         try:
             return all(ask(change) for change in self._changes[arm] or ())
-        except Exception as error:
+        except Exception as error:  # a lever's own fault: its arm is given up and named, the rest goes on
             self._give_up(arm, **_became(error))
             return True
 
@@ -124,7 +124,7 @@ class Arms:
         for change in reversed(changes) if backwards else changes:
             try:
                 act(change)
-            except Exception as error:
+            except Exception as error:  # a lever's own fault: its arm is given up and named, the rest goes on
                 self._give_up(arm, **_became(error))
                 return
 
@@ -145,7 +145,7 @@ class Arms:
         except NotApplicable:
             # The reason for which the arm is given up, said once more.
             return
-        except Exception as error:
+        except Exception as error:  # a lever's own fault: its arm is given up and named, the rest goes on
             self._note(arm, "not undone", reason=f"{type(error).__name__}: {error}")
 
     def _note(self, arm: int, state: str, **more: Any) -> None:

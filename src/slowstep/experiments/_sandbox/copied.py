@@ -34,7 +34,7 @@ def open_copy(folder: str, cwd: str, *, limit_bytes: int = LIMIT_BYTES, hold_bac
     places = (scratch, temporary)
     try:
         return _opened(folder, os.path.realpath(cwd), places, limit_bytes, bool(landlock.version()) if hold_back is None else hold_back)
-    except BaseException:
+    except BaseException:  # Ctrl-C too: the copy is removed
         for place in places:
             remove(place)
         raise

@@ -85,7 +85,7 @@ class _Told:
     def _tell(self, act: Any, *args: Any) -> None:
         try:
             act(*args)
-        except Exception as error:
+        except Exception as error:  # the border: counted, and never raised into the training
             self._fault(error)
 
 
