@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from slowstep.errors import BadUsage, CommandNotStarted, NoSandbox
-from slowstep.workflow.thrown_away import thrown_away
+from slowstep.workflow.thrown_away import ThrownAway, thrown_away
 
 PLACE = {"allow_writes": True, "kind": "none"}
 
@@ -30,12 +30,17 @@ def test_nothing_is_left_where_it_cannot_be_made_ready(tmp_path: Path, words: tu
 
 
 def test_a_command_that_cannot_be_started_inside_is_a_mistake_and_its_sandbox_is_closed(tmp_path: Path) -> None:
-    refused = CommandNotStarted("it is not executable", exit_code=126)
+    opened: list[ThrownAway] = []
 
-    with pytest.raises(BadUsage) as caught, thrown_away((sys.executable,), os.environ, out=str(tmp_path / "runs"), **PLACE) as place:
-        assert Path(place.sandbox.places[0]).is_dir()
-        raise refused
+    def start() -> None:
+        with thrown_away((sys.executable,), os.environ, out=str(tmp_path / "runs"), **PLACE) as place:
+            opened.append(place)
+            assert Path(place.sandbox.places[0]).is_dir()
+            raise CommandNotStarted("it is not executable", exit_code=126)
 
-    assert (caught.value.exit_code, str(caught.value)) == (2, "it is not executable")
+    with pytest.raises(BadUsage, match="it is not executable"):
+        start()
+
+    (place,) = opened
     assert not Path(place.sandbox.places[0]).exists()
     assert place.folder.is_dir()
