@@ -16,7 +16,10 @@ A message says what happened, with which value, what was expected, and what to d
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal
+
+# What a command ends with that somebody ended by Ctrl-C: 128 + SIGINT, as in a shell.
+INTERRUPTED_CODE: Final = 130
 
 
 class SlowstepError(Exception):

@@ -246,10 +246,18 @@ def test_ctrl_c_in_the_middle_shows_a_partial_table(place: Workplace) -> None:
 
 @slow
 def test_a_proof_that_is_terminated_leaves_nothing(place: Workplace) -> None:
+    before = looks_of(place.folder)
     process = place.start("train.py", "callback", "100000", act="prove")
     wait_until(lambda: any(place.runs.glob("*/plan.json")), 120)
+    assert len(place.left(0.0)) > 1
     process.send_signal(signal.SIGTERM)
-    place.finish(process, 60)
+    ended = place.finish(process, 60)
+
+    assert ended.code == -signal.SIGTERM
+    assert place.left() == []
+    assert looks_of(place.folder) == before
+    wait_until(lambda: not (place.recording() / "scratch").exists(), 10)
+    assert list(place.temp.iterdir()) == []
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,9 @@ from slowstep.experiments._sandbox import landlock
 from slowstep.experiments._sandbox.copied import open_copy
 from slowstep.experiments.sandbox import Sandbox, open_sandbox
 from slowstep.record import processes
+from slowstep.record.command import resolve_command
 from slowstep.record.folder import create_folder
+from slowstep.record.format import ENV_UNPROTECTED
 
 KINDS = ("overlay", "copy")
 
@@ -216,6 +218,24 @@ def test_what_is_asked_for_runs_in_place(place):
 
     assert progress.exit_code == 0
     assert (place.cwd / "new").exists()
+
+
+def told_to_levers(sandbox: Sandbox) -> str | None:
+    """What a script in it says to levers of the files that it writes."""
+    with sandbox:
+        return sandbox.wrap(resolve_command((sys.executable,), os.environ), {})[1].get(ENV_UNPROTECTED)
+
+
+@pytest.mark.parametrize(("kind", "told"), [("overlay", None), ("none", "1")])
+def test_levers_are_told_where_writes_are_not_held_back(place, kind, told):
+    assert told_to_levers(place.open(kind)) == told
+
+
+@pytest.mark.parametrize(("hold_back", "told"), [(True, None), (False, "1")])
+def test_levers_are_told_of_a_copy_that_does_not_hold_back_all_writes(place, hold_back, told):
+    if hold_back and not landlock.version():
+        pytest.skip("this kernel has no Landlock")
+    assert told_to_levers(Sandbox(open_copy(str(place.folder), str(place.cwd), hold_back=hold_back))) == told
 
 
 def test_where_no_sandbox_is_possible_it_is_said_what_would_be_risked(place):

@@ -4,46 +4,34 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 
 from slowstep.cli.durations import parse_duration
 from slowstep.cli.prove_progress import tell_on
+from slowstep.cli.thrown_away import Json, Out, SandboxKind, Seed, Words, Writes, check_can_measure
 from slowstep.cli.user_command import UserCommand, check_json_target
-from slowstep.errors import BadUsage
-from slowstep.record import format as contract
 from slowstep.report.bench_terminal import show
 from slowstep.report.json import dumps, write
 from slowstep.workflow.bench import bench as bench_training
 from slowstep.workflow.bench_act import Asked, Measured, What
 from slowstep.workflow.bench_report import make_report
 
-SANDBOXES: Final = ("overlay", "copy")
-FAILED: Final = 1
-NOTHING: Final = 2
-INTERRUPTED: Final = 130
-
 app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None, help="Measure one half of a training alone.")
 
-_Command = Annotated[list[str], typer.Argument(metavar="CMD...", help="train.py ARGS, -m MODULE ARGS, or any command that starts Python.")]
 _Budget = Annotated[str, typer.Option("--budget", metavar="TIME", help="Measure for so long, such as 60s or 3m; the start is extra.")]
-_Json = Annotated[str | None, typer.Option("--json", metavar="FILE", help="Write the report as JSON; - is standard output.")]
-_Out = Annotated[str | None, typer.Option("--out", metavar="DIR", help="Folder for recordings (default: slowstep_runs).")]
-_Writes = Annotated[bool, typer.Option("--allow-writes", help="Where no sandbox is possible, let the training change your files.")]
-_Sandbox = Annotated[str | None, typer.Option("--sandbox", metavar="overlay|copy", help="Use this kind of sandbox and no other.")]
-_Seed = Annotated[int | None, typer.Option("--seed", min=0, metavar="N", help="Draw the order of the blocks from this seed.")]
 
 
 @app.command("data", cls=UserCommand)
 def data(
-    command: _Command,
+    command: Words,
     budget: _Budget = "60s",
-    json: _Json = None,
-    out: _Out = None,
-    allow_writes: _Writes = False,
-    sandbox: _Sandbox = None,
-    seed: _Seed = None,
+    json: Json = None,
+    out: Out = None,
+    allow_writes: Writes = False,
+    sandbox: SandboxKind = None,
+    seed: Seed = None,
 ) -> None:
     """Measure the training's own loader alone: its speed, its parts, more and fewer workers, and what binds it.
 
@@ -54,13 +42,13 @@ def data(
 
 @app.command("compute", cls=UserCommand)
 def compute(
-    command: _Command,
+    command: Words,
     budget: _Budget = "60s",
-    json: _Json = None,
-    out: _Out = None,
-    allow_writes: _Writes = False,
-    sandbox: _Sandbox = None,
-    seed: _Seed = None,
+    json: Json = None,
+    out: Out = None,
+    allow_writes: Writes = False,
+    sandbox: SandboxKind = None,
+    seed: Seed = None,
 ) -> None:
     """Measure the training on cached batches: what its compute could do if its input cost nothing.
 
@@ -72,10 +60,7 @@ def compute(
 def _asked(
     what: What, words: list[str], budget: str, out: str | None, sandbox: str | None, seed: int | None, *, allow_writes: bool
 ) -> Asked:
-    if os.environ.get(contract.ENV_DISABLE):
-        raise BadUsage(f"{contract.ENV_DISABLE} is set, so nothing can be measured. Unset it.")
-    if sandbox is not None and sandbox not in SANDBOXES:
-        raise BadUsage(f"--sandbox {sandbox}: give {' or '.join(SANDBOXES)}.")
+    check_can_measure(sandbox)
     seconds = parse_duration(budget)
     return Asked(what=what, words=tuple(words), budget_s=seconds, out=out, allow_writes=allow_writes, sandbox=sandbox, seed=seed)
 
@@ -93,7 +78,7 @@ def _bench(asked: Asked, json: str | None) -> None:
             if json is not None:
                 write(report, json)
             show(report, sys.stdout)
-    raise typer.Exit(_code(measured))
+    raise typer.Exit(measured.code)
 
 
 def _say_failure(measured: Measured) -> None:
@@ -105,11 +90,3 @@ def _say_failure(measured: Measured) -> None:
             print(f"    {line}", file=sys.stderr)
     if not measured.notes:
         print(f"slowstep: {measured.reason or 'nothing was measured'}.", file=sys.stderr)
-
-
-def _code(measured: Measured) -> int:
-    if measured.ended_by == "interrupted":
-        return INTERRUPTED
-    if any(note["part"] == "drain" for note in measured.notes):
-        return 0
-    return FAILED if measured.ending is not None and measured.ending.exit_code else NOTHING

@@ -11,10 +11,10 @@ import typer
 
 from slowstep.cli.durations import parse_duration
 from slowstep.cli.prove_progress import tell_on
+from slowstep.cli.thrown_away import Json, Out, SandboxKind, Seed, Words, Writes, check_can_measure
 from slowstep.cli.user_command import check_json_target
 from slowstep.errors import BadUsage
 from slowstep.experiments.plan import parse_spec
-from slowstep.record import format as contract
 from slowstep.record.lever import Spec
 from slowstep.report.json import dumps, write
 from slowstep.report.terminal import show
@@ -22,13 +22,9 @@ from slowstep.workflow.act import Ended
 from slowstep.workflow.prove import Asked
 from slowstep.workflow.prove import prove as prove_training
 
-SANDBOXES = ("overlay", "copy")
-
 
 def prove(
-    command: Annotated[
-        list[str], typer.Argument(metavar="CMD...", help="train.py ARGS, -m MODULE ARGS, or any command that starts Python.")
-    ],
+    command: Words,
     levers: Annotated[
         list[str] | None,
         typer.Option("--levers", metavar="A,B", help="Levers to try, such as workers=4,checkpoint-off:every=10 (default: the findings')."),
@@ -38,23 +34,18 @@ def prove(
         str, typer.Option("--precision", metavar="5%", help="Stop when every gain is known this well, either way, in percent.")
     ] = "5%",
     budget: Annotated[str, typer.Option("--budget", metavar="TIME", help="Stop trying after a time, such as 60s or 3m.")] = "60s",
-    seed: Annotated[int | None, typer.Option("--seed", min=0, metavar="N", help="Draw the order of the blocks from this seed.")] = None,
-    json: Annotated[str | None, typer.Option("--json", metavar="FILE", help="Write the report as JSON; - is standard output.")] = None,
-    out: Annotated[str | None, typer.Option("--out", metavar="DIR", help="Folder for recordings (default: slowstep_runs).")] = None,
-    allow_writes: Annotated[
-        bool, typer.Option("--allow-writes", help="Where no sandbox is possible, let the training change your files.")
-    ] = False,
-    sandbox: Annotated[str | None, typer.Option("--sandbox", metavar="overlay|copy", help="Use this kind of sandbox and no other.")] = None,
+    seed: Seed = None,
+    json: Json = None,
+    out: Out = None,
+    allow_writes: Writes = False,
+    sandbox: SandboxKind = None,
 ) -> None:
     """Prove by experiment which change makes a training faster. The training runs in a sandbox, and is thrown away.
 
     Options of slowstep stand before the command.
     """
     check_json_target(json)
-    if os.environ.get(contract.ENV_DISABLE):
-        raise BadUsage(f"{contract.ENV_DISABLE} is set, so nothing can be measured. Unset it.")
-    if sandbox is not None and sandbox not in SANDBOXES:
-        raise BadUsage(f"--sandbox {sandbox}: give {' or '.join(SANDBOXES)}.")
+    check_can_measure(sandbox)
     asked = Asked(
         words=tuple(command),
         levers=_specs(levers or [], everything=all_),

@@ -1,4 +1,4 @@
-"""The design of an experiment: which arms, in which order, in blocks of how many steps. Pure.
+"""The design of an experiment: which arms, in which order, in blocks of how many steps. Pure, but for `draw_seed`.
 
 Blocks are interleaved, so that what drifts meets all arms alike: a round has every arm once, in an order drawn for that round. The order
 is also what makes the statistics right: whatever the noise is, and however neighbouring steps resemble each other, which arm of a round it
@@ -28,6 +28,12 @@ SETTLING_STEPS: Final = 2
 MOST_ROUNDS: Final = 400
 # Arms may be so much faster than the training as it is that the plan would be done before the budget is spent.
 SPARE_ROUNDS: Final = 3
+SEEDS: Final = 1 << 31
+
+
+def draw_seed() -> int:
+    """A seed for an order of blocks that nobody asked for."""
+    return random.SystemRandom().randrange(SEEDS)
 
 
 def schedule(arm_count: int, rounds: int, seed: int) -> tuple[int, ...]:

@@ -73,13 +73,16 @@ class Executor(Protocol):
         """How far it is. Ends it where it takes too much time or room."""
 
     def post(self, plan: Plan) -> None:
-        """Have the training walk a plan, from its next step on; once."""
+        """Have the training walk a plan, from its next step on; one that it walks still ends there."""
 
     def steps(self) -> Steps:
         """The steps of the plan so far."""
 
     def lever_notes(self) -> list[dict[str, Any]]:
         """What became of the levers, so far."""
+
+    def notes(self, kind: str) -> list[dict[str, Any]]:
+        """The lines of a kind in the notes of the process that trains, so far."""
 
     def end(self) -> Ending:
         """Kill all that belongs to it; called again it only says how it ended."""
@@ -140,7 +143,7 @@ class LiveExecutor:
         )
         try:
             self._watch = Watch(self._journal, self._guarded.start())
-        except BaseException:
+        except BaseException:  # Ctrl-C too: nothing of it is left
             self.end()
             raise
 
@@ -242,6 +245,14 @@ class LiveExecutor:
         except OSError:
             return ""
         return "\n".join(text.splitlines()[-_TAIL_LINES:])
+
+
+def surely_ended(executor: Executor) -> Ending:
+    """End a training although somebody presses Ctrl-C once more, just before its end can no longer be disturbed."""
+    try:
+        return executor.end()
+    except KeyboardInterrupt:
+        return executor.end()
 
 
 @contextmanager

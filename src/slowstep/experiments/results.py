@@ -26,6 +26,9 @@ BUSY_FROM: Final = 0.20
 # What a lever notes that gives out batches in place of the loader: the receipt of a batch, in ns, that it takes away with the making.
 FLOOR: Final = "floor_ns"
 
+# What is noted of a lever that raised when it was to undo its change.
+NOT_UNDONE: Final = "not undone"
+
 ONLY_WALL: Final = "others left the machine alone"
 UNKNOWN_LOAD: Final = "what others took of the machine is not known"
 OWN_DEMAND: Final = "waiting for a core is the lever's own doing"
@@ -55,11 +58,26 @@ class Result:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Results:
-    """The control, None where it was not measured, and a result for each choice. `trustworthy` is None without a control."""
+    """The control, None where it was not measured, and a result for each choice; `not_undone` are notes of levers that left a change.
+
+    `runs_differ`: whether whole runs that had no lever differed from each other.
+    """
 
     control: Estimate | None
-    trustworthy: bool | None
     results: tuple[Result, ...]
+    not_undone: tuple[Note, ...] = ()
+    runs_differ: bool = False
+
+    @property
+    def control_holds(self) -> bool | None:
+        """Whether the control, which has no lever, gained nothing; None where it was not measured."""
+        return None if self.control is None else is_trustworthy(self.control)
+
+    @property
+    def trustworthy(self) -> bool | None:
+        """Whether the gains are those of the levers; None where nothing speaks for it or against it."""
+        # From the change on that was left, "as it is" is another training, and how much of another nobody knows.
+        return False if self.not_undone or self.runs_differ else self.control_holds
 
     @property
     def reached(self) -> float | None:
@@ -80,6 +98,7 @@ def find_results(
     foreign_share: float | None,
 ) -> Results:
     """Estimate and judge every arm. `predicted_lows` are the low ends of the findings' predicted gains, by rule."""
+    notes = tuple(notes)
     changes, noted = [_changes(choice, levers) for choice in experiment.choices], _by_arm(notes)
     estimates = estimate(
         steps,
@@ -106,9 +125,12 @@ def find_results(
         for at, (arm, choice) in enumerate(enumerate(experiment.choices, FIRST))
     ]
     results = [_repeated(each, repeated[arm]) if arm in repeated else each for arm, each in enumerate(results, FIRST)]
-    control = estimates.get(CONTROL)
-    trustworthy = None if control is None else is_trustworthy(control)
-    return Results(control=control, trustworthy=False if experiment.repeated.is_doubtful else trustworthy, results=tuple(results))
+    return Results(
+        control=estimates.get(CONTROL),
+        results=tuple(results),
+        not_undone=tuple(note for note in notes if note.get("state") == NOT_UNDONE),
+        runs_differ=experiment.repeated.is_doubtful,
+    )
 
 
 def floors(noted: Mapping[int, Sequence[Note]], otherwise_ns: float) -> dict[int, float]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 from slowstep.experiments.design import MIN_ROUNDS
-from slowstep.experiments.executor import Ending, Executor
+from slowstep.experiments.executor import Executor, surely_ended
 from slowstep.experiments.outcome import EndedBy, Interim, Outcome
 from slowstep.experiments.plan import Plan
 from slowstep.experiments.watch import Watch
@@ -56,13 +56,5 @@ def run(
     try:
         ended_by = until_ended()
     finally:
-        ending = _end(executor)
+        ending = surely_ended(executor)
     return watch.outcome(ended_by, ending)
-
-
-def _end(executor: Executor) -> Ending:
-    """End the training, and do so although somebody presses Ctrl-C once more meanwhile."""
-    try:
-        return executor.end()
-    except KeyboardInterrupt:
-        return executor.end()

@@ -187,7 +187,7 @@ class Feed:
             for change in self._changes:
                 # The last batch of an epoch may hold fewer samples.
                 change.saw(own, batch, is_last=left == 1)
-        except Exception as error:
+        except Exception as error:  # the border: counted, and never raised into the training
             self.training.recorder.fault(error)
         return batch
 
@@ -244,7 +244,7 @@ class Feed:
             return
         try:
             giver.begin_epoch(self._epochs.left(own))
-        except Exception as error:
+        except Exception as error:  # the arm is given up at the next boundary
             giver.fail(error)
 
     def _is_free(self) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from slowstep.record.hook import Undo, all_of, replace
+from slowstep.record.scaling import when_scaling
 from slowstep.record.training import Training
 
 
@@ -40,7 +41,7 @@ class Forward:
         self._stop_looking: Undo = all_of(
             [
                 replace(torch.autocast, "__enter__", self._entered(torch.autocast.__enter__)),
-                replace(torch.amp.GradScaler, "scale", self._scaled(torch.amp.GradScaler.scale)),
+                replace(torch.amp.GradScaler, "scale", when_scaling(torch.amp.GradScaler.scale, self._scaled)),
             ]
         )
 
@@ -99,12 +100,5 @@ class Forward:
 
         return __enter__
 
-    def _scaled(self, original: Any) -> Any:
-        @functools.wraps(original)
-        def scale(scaler: Any, outputs: Any) -> Any:
-            scaled = original(scaler, outputs)
-            if scaled is not outputs:
-                self.seen_precision = "a GradScaler"
-            return scaled
-
-        return scale
+    def _scaled(self, scaler: Any, outputs: Any) -> None:
+        self.seen_precision = "a GradScaler"

@@ -128,7 +128,7 @@ class Rebuilt(InputChange):
                 self.try_batch(stream.take())
             except NotApplicable:
                 raise
-            except Exception as error:
+            except Exception as error:  # the script's data set and collate, and torch's start of workers: any fault is the reason
                 raise NotApplicable(f"its first batch fails: {said(error)}") from None
         self._is_tried = True
         return True
@@ -153,7 +153,7 @@ class Rebuilt(InputChange):
                 # That there are more workers than cores, or threads where it forks: nobody asked.
                 warnings.simplefilter("ignore")
                 iterator = self.loader._get_iterator()
-        except Exception as error:
+        except Exception as error:  # the script's data set and collate, and torch's start of workers: any fault is the reason
             raise NotHere(f"its workers cannot be started a second time: {said(error)}") from None
         self.stream = Stream(iterator, self.feed.receive)
         if not self.stream.has_workers:

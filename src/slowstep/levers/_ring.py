@@ -57,7 +57,7 @@ class Ring(InputChange):
         try:
             if self._refusal is None:
                 self._keep(batch)
-        except Exception as error:
+        except Exception as error:  # batches are the script's own objects: whatever copying them raises is the reason
             self._refusal = f"its batches cannot be copied: {type(error).__name__}: {error}"
 
     def _too_large(self, size_bytes: int) -> str | None:

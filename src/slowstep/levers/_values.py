@@ -87,7 +87,7 @@ def _mark(part: Any) -> Any:
     try:
         # An array of numpy's has a sum, a tensor a version; one made for inference has none.
         seen = _sum(part) if hasattr(part, "__array_interface__") else part._version
-    except Exception:
+    except Exception:  # properties of the script's own raise whatever they like
         seen = None
     return id(part), seen
 

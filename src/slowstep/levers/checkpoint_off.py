@@ -10,7 +10,8 @@ What it answers:
     What the training would gain if checkpoints took no time on the training thread, or were written k times as rarely.
 When it has no meaning:
     For checkpoints that are written by other means (pickle, numpy, torch.distributed.checkpoint): use stub=MODULE:FUNCTION. What a script
-    does to prepare one, such as copying the state to memory, is done still.
+    does to prepare one, such as copying the state to memory, is done still. In experiments without a sandbox that holds back all writes
+    (--allow-writes) it is refused: an empty file that the script then renames would take the place of a checkpoint of the user's.
 How it is undone:
     The functions are the same objects all the time, and get their own code back. The empty files stay, for the script may look for them:
     trainings under experiment write into a sandbox.
@@ -26,8 +27,9 @@ from slowstep.levers._calls_off import CallsOff
 from slowstep.levers._intercept import Call, Function, Handler, intercept
 from slowstep.levers._targets import known_function
 from slowstep.levers._trainers import LIGHTNING, decision
+from slowstep.record.format import ENV_UNPROTECTED
 from slowstep.record.hook import Undo, all_of
-from slowstep.record.lever import Change, Lever, Spec
+from slowstep.record.lever import Change, Lever, NotApplicable, Spec
 from slowstep.record.training import Training
 
 # What was to be written is kept of the last files only: it may be a copy of the model.
@@ -134,7 +136,12 @@ def _empty(target: Any) -> tuple[int, int] | None:
 
 
 def prepare(training: Training, spec: Spec) -> Change:
-    """Every script can be asked for it: where nothing is written, nothing is left out, and the effect is 0."""
+    """Every script can be asked for it: where nothing is written, nothing is left out, and the effect is 0.
+
+    Raises NotApplicable in an experiment whose files stay.
+    """
+    if os.environ.get(ENV_UNPROTECTED) == "1":
+        raise NotApplicable("the empty files that it leaves could take the place of your own checkpoints: no sandbox holds them back here")
     return CheckpointOff(training, spec.every)
 
 

@@ -111,7 +111,7 @@ def install_one(recorder: Recorder, hook: Hook) -> None:
         recorder.undos.append(hook.install(recorder))
     except Unfit as error:
         state, reason = "off", str(error)
-    except Exception as error:
+    except Exception as error:  # what does not fit this version of a framework stays off, and is named
         state, reason = "off", f"{type(error).__name__}: {error}"
     recorder.introduce({"kind": "hook", "name": hook.name, "state": state, "reason": reason})
 

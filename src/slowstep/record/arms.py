@@ -83,7 +83,7 @@ class Arms:
         changes = self._changes[arm] or []
         try:
             facts = {name: value for change in changes for name, value in change.facts().items()}
-        except Exception as error:
+        except Exception as error:  # a lever's own fault: its arm is given up and named, the rest goes on
             self._give_up(arm, **self._became(arm, error))
             return
         if changes:
@@ -102,7 +102,7 @@ class Arms:
                 if not isinstance(lever, Lever):
                     raise NotApplicable(f"there is no lever {spec.name!r}")
                 made.append(lever.prepare(self._training, spec))
-        except Exception as error:
+        except Exception as error:  # a lever's own fault: its arm is given up and named, the rest goes on
             for change in reversed(made):
                 self._try(arm, change.remove)
             self._note(arm, **self._became(arm, error))
@@ -116,7 +116,7 @@ class Arms:
         """Whether all levers of an arm say yes; one that fails has no say any more."""
         try:
             return all(ask(change) for change in self._changes[arm] or ())
-        except Exception as error:
+        except Exception as error:  # a lever's own fault: its arm is given up and named, the rest goes on
             self._give_up(arm, **self._became(arm, error))
             return True
 
@@ -125,7 +125,7 @@ class Arms:
         for change in reversed(changes) if backwards else changes:
             try:
                 act(change)
-            except Exception as error:
+            except Exception as error:  # a lever's own fault: its arm is given up and named, the rest goes on
                 self._give_up(arm, **self._became(arm, error))
                 return
 
@@ -146,7 +146,7 @@ class Arms:
         except NotApplicable:
             # The reason for which the arm is given up, said once more.
             return
-        except Exception as error:
+        except Exception as error:  # a lever's own fault: its arm is given up and named, the rest goes on
             self._note(arm, "not undone", reason=f"{type(error).__name__}: {error}")
 
     def _note(self, arm: int, state: str, **more: Any) -> None:

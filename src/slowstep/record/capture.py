@@ -76,7 +76,7 @@ class Capture:
                     self._finish(updates)
                 else:
                     self._profiler.step()
-        except Exception as error:
+        except Exception as error:  # the profiler is not ours: whatever it raises ends the capture alone
             self._give_up(f"{type(error).__name__}: {error}")
 
     def abandon(self, reason: str = "the recording ended before it") -> None:
@@ -149,7 +149,7 @@ class Capture:
         if profiler is not None:
             try:
                 profiler.stop()
-            except Exception as error:
+            except Exception as error:  # the profiler is not ours: whatever it raises ends the capture alone
                 reason = f"{reason}; it could not be stopped ({type(error).__name__}: {error})"
             self._stopped.set()
         self._note(state, reason=reason)

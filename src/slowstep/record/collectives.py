@@ -43,7 +43,7 @@ def timed_collective(recorder: Recorder, original: Any, name: str) -> Any:
             result = original(*args, **kwargs)
             flags = 0
             return result
-        except BaseException:
+        except BaseException:  # passed on, without our frames in the traceback
             hide_own_frames()
             raise
         finally:
@@ -51,7 +51,7 @@ def timed_collective(recorder: Recorder, original: Any, name: str) -> Any:
             me.sharing = False
             try:
                 event(SPAN, t0, t1, recorder.text_id(name), SHARING, 0, flags)
-            except Exception as error:
+            except Exception as error:  # the border: counted, and never raised into the training
                 fault(error)
 
     return collective
@@ -80,14 +80,14 @@ def timed_backward(recorder: Recorder, original: Any, is_initialized: Callable[[
         t0, used_ns, delayed_ns = clock(), cpu_ns(), me.delay_ns()
         try:
             result = original(*args, **kwargs)
-        except BaseException:
+        except BaseException:  # passed on, without our frames in the traceback
             hide_own_frames()
             raise
         try:
             # In this order: asking for the CPU time brings the kernel's figures up to date.
             used_ns = cpu_ns() - used_ns
             record(t0, clock(), used_ns, delayed_ns, me.delay_ns())
-        except Exception as error:
+        except Exception as error:  # the border: counted, and never raised into the training
             fault(error)
         return result
 

@@ -45,7 +45,7 @@ def build_fast_path(
                 pack(buffer, offset, t0, t1, a, b, c, thread or local.me.thread, flags, extra, kind)
             else:
                 place((t0, t1, a, b, c, thread or local.me.thread, flags, extra, kind))
-        except Exception as error:
+        except Exception as error:  # the border: counted, and never raised into the training
             fault(error)
 
     def bind(new: State) -> None:

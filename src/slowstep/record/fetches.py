@@ -103,7 +103,7 @@ class Fetches:
             collate = fetcher.collate_fn
             # For this call only: nothing of ours stays on the fetcher.
             fetcher.collate_fn = self._timed_collate(me, collate, reading is not None)
-        except Exception as error:
+        except Exception as error:  # the border: counted, and never raised into the training
             self._recorder.fault(error)
         flags, t0 = 0, now()
         if self._recorder.level and collate is not None and me.fetch_ns >= TINY_NS:
@@ -117,7 +117,7 @@ class Fetches:
             # The data set has ended: no batch was made.
             flags = _UNKNOWN
             raise
-        except BaseException:
+        except BaseException:  # passed on; the call is recorded as failed
             flags = FAILED
             raise
         finally:
@@ -134,7 +134,7 @@ class Fetches:
                         self._note_form(batch)
                     if type(index) is TimedIndices and not slowed:
                         record_slow(me, self._event, index, me.batch if me.making is None else me.making.batches)
-                except Exception as error:
+                except Exception as error:  # the border: counted, and never raised into the training
                     self._recorder.fault(error)
 
     def _timers(self, me: ThreadState) -> tuple[CallTimes, ...]:
@@ -145,7 +145,7 @@ class Fetches:
     def _end_calls(self, calls: CallTimes, at_ns: int, samples: int) -> None:
         try:
             calls.end(at_ns, samples=samples)
-        except Exception as error:
+        except Exception as error:  # the border: counted, and never raised into the training
             self._recorder.fault(error)
 
     def _note_form(self, batch: Any) -> None:
@@ -175,7 +175,7 @@ class Fetches:
                 used_ns = time.thread_time_ns() - cpu_ns if measured else int((t1 - t0) * me.cpu_share)
                 me.collated = len(data) if isinstance(data, list) else _UNKNOWN
                 event(COLLATE, t0, t1, used_ns, bytes_in(batch))
-            except Exception as error:
+            except Exception as error:  # the border: counted, and never raised into the training
                 fault(error)
             return batch
 

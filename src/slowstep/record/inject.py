@@ -45,7 +45,7 @@ if sys.version_info >= (3, 11) and {recording!r} in os.environ and not os.enviro
         try:
             import slowstep.record.seeds
             slowstep.record.seeds.install()
-        except Exception:
+        except Exception:  # a training is never harmed; its seeds are then the script's own
             pass
 sys.path[:] = [entry for entry in sys.path if entry != {here!r}]
 sys.modules.pop("sitecustomize", None)
@@ -129,4 +129,5 @@ SPOKEN: Final = (
     contract.ENV_LOADER,
     contract.ENV_SEEDS,
     contract.ENV_LOSSES,
+    contract.ENV_UNPROTECTED,
 )

@@ -84,7 +84,7 @@ class Lever:
     `every`: whether `:every=k` is understood, which leaves one call in k as it is. `changes` holds NUMERICS, ORDER and DEMAND.
     `prepare` raises NotApplicable, with the reason, and ValueError for a value that cannot be meant. `read`, too, raises that ValueError,
     from the specification alone: so a slip of the hand is said before a training is started for it. `build` makes the change to a loader
-    that the script has just built, for good, and says as JSON what it made of it; it raises as `prepare`, and leaves the loader as it was then.
+    that the script has just built, for good, and says as JSON what it made of it; where it raises the same, it leaves the loader as it was.
     """
 
     name: str

@@ -98,7 +98,7 @@ def _recorded(recorder: Recorder, original: Any) -> Any:
             label = labels.get(action_name)
             if label is None:
                 label = labels[action_name] = label_of(action_name, sys._getframe(1).f_locals)
-        except Exception as error:
+        except Exception as error:  # the border: counted, and never raised into the training
             recorder.fault(error)
             return context
         return _Action(context, spans, label) if label.name else context

@@ -26,7 +26,7 @@ class Membership:
         try:
             if recorder.live[0] and self._module.is_initialized():
                 self._note(int(self._module.get_rank()), int(self._module.get_world_size()))
-        except Exception as error:
+        except Exception as error:  # the border: counted, and never raised into the training
             recorder.fault(error)
 
     def _note(self, rank: int, world_size: int) -> None:

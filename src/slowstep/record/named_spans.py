@@ -52,7 +52,7 @@ class NamedSpans:
                 return
             number = self._known.get(label) or self._introduce(label)
             self._recorder.event(SPAN, begin_ns, end_ns, number, STAGES.index(label.stage), 0, FAILED if failed else 0)
-        except Exception as error:
+        except Exception as error:  # the border: counted, and never raised into the training
             self._recorder.fault(error)
 
     def _introduce(self, label: Label) -> int:
@@ -73,7 +73,7 @@ def place_of(function: Any) -> tuple[str | None, int]:
         if code is None or "-packages" in code.co_filename or code.co_filename.startswith("<"):
             return None, 0
         return code.co_filename, code.co_firstlineno
-    except Exception:
+    except Exception:  # whatever a wrapped object of the user's raises when it is looked at
         return None, 0
 
 
@@ -88,13 +88,13 @@ def timed(recorder: Recorder, original: Any, label: Callable[[Any], Label]) -> A
             result = original(self, *args, **kwargs)
             failed = False
             return result
-        except BaseException:
+        except BaseException:  # passed on, without our frames in the traceback
             hide_own_frames()
             raise
         finally:
             try:
                 spans.write(label(self), began_ns, failed=failed)
-            except Exception as error:
+            except Exception as error:  # the border: counted, and never raised into the training
                 recorder.fault(error)
 
     return method

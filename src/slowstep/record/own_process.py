@@ -128,7 +128,7 @@ class OwnRecording:
                 self._page.stop(contract.STOPPED_BY_TIME)
             if not self._page.recording and self._begin_ending():
                 self._end(by="limit")
-        except Exception as error:
+        except Exception as error:  # the border: counted, and never raised into the training
             self._recorder.fault(error)
 
     def _note_cells(self) -> None:
@@ -165,7 +165,7 @@ class OwnRecording:
                 act()
             except KeyboardInterrupt as error:
                 interrupt = error
-            except Exception as error:
+            except Exception as error:  # the border: counted, and never raised into the training
                 self._recorder.fault(error)
         if interrupt is not None:
             raise interrupt

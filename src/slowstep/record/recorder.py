@@ -111,7 +111,7 @@ class Recorder:
         try:
             if self._notes is not None:
                 self._notes.write(note)
-        except Exception as error:
+        except Exception as error:  # the border: counted, and never raised into the training
             self.fault(error)
 
     def introduce(self, note: dict[str, Any]) -> None:
@@ -124,7 +124,7 @@ class Recorder:
         try:
             if self.ensure_open() and self._notes is not None:
                 return self._notes.text_id(text)
-        except Exception as error:
+        except Exception as error:  # the border: counted, and never raised into the training
             self.fault(error)
         return 0
 
@@ -183,7 +183,7 @@ class Recorder:
         while undos:
             try:
                 undos.pop()()
-            except Exception as error:
+            except Exception as error:  # each hook is taken away, whatever became of the others
                 self.fault(error)
 
     def stop(self, reason: str) -> None:
@@ -202,7 +202,7 @@ class Recorder:
             if self._notes is not None:
                 self._notes.flush_health()
                 self._notes.write({"kind": "end", "reason": reason, "ended_ns": now()})
-        except Exception as error:
+        except Exception as error:  # a full disk, or whatever else: said in the last words
             self._last_words(error)
         if self._notes is not None:
             self._notes.close()
@@ -331,7 +331,7 @@ class Recorder:
         self.live[0] = False
         try:
             self._writer.close()
-        except Exception:
+        except Exception:  # the disk is full: there is nobody left to tell
             pass
         if self._notes is not None:
             remedy = f"the recording of this process ended early ({error}): free some space, or record into another folder with --out"

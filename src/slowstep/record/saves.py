@@ -36,7 +36,7 @@ def timed_save(recorder: Recorder, original: Any, name: str, *, position: int, k
             result = original(*args, **kwargs)
             flags = 0
             return result
-        except BaseException:
+        except BaseException:  # passed on, without our frames in the traceback
             hide_own_frames()
             raise
         finally:
@@ -45,7 +45,7 @@ def timed_save(recorder: Recorder, original: Any, name: str, *, position: int, k
             try:
                 if recorder.live[0]:
                     event(SAVE, t0, t1, _UNKNOWN if flags else _written(target, begin), recorder.text_id(name), 0, flags)
-            except Exception as error:
+            except Exception as error:  # the border: counted, and never raised into the training
                 fault(error)
 
     return save

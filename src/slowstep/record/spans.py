@@ -68,7 +68,7 @@ class _Steps(Iterator[T]):
         t0 = now()
         try:
             batch = next(self._batches)
-        except BaseException as error:
+        except BaseException as error:  # passed on: the end of the data, the user's own error, or Ctrl-C
             me.borrower = outer
             ended = isinstance(error, StopIteration)
             if not ended:
@@ -78,7 +78,7 @@ class _Steps(Iterator[T]):
         me.borrower = outer
         try:
             self._record(batch, t0, now())
-        except Exception as error:
+        except Exception as error:  # the border: counted, and never raised into the training
             recorder.fault(error)
         return batch
 
@@ -115,5 +115,5 @@ class _Span(AbstractContextManager[None]):
             recorder.event(SPAN, self._begin_ns, t1, text, STAGES.index(stage), 0, FAILED if error is not None else 0)
             if stage != self._stage:
                 recorder.health("unknown_stage", "notice", f"slowstep.span takes one of {', '.join(STAGES)}; counted as output")
-        except Exception as fault:
+        except Exception as fault:  # the border: counted, and never raised into the training
             recorder.fault(fault)

@@ -179,7 +179,7 @@ class Sampler:
                 if planned_ns >= chores_ns:
                     chores_ns = planned_ns + CHORES_PERIOD_NS
                     self._chores()
-            except Exception as error:
+            except Exception as error:  # the sampler goes on: the fault is counted, and the training has no part in it
                 self._fault(error)
             self._account(time.thread_time_ns(), new=self._table.met > met)
             pause_ns = CHORES_PERIOD_NS

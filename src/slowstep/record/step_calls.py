@@ -85,7 +85,7 @@ class StepCalls:
         try:
             if self._thread == me.thread:
                 self._turn_to_body(now())
-        except Exception as error:
+        except Exception as error:  # the border: counted, and never raised into the training
             self._recorder.fault(error)
 
     def _turn_to_body(self, at_ns: int) -> None:
@@ -134,6 +134,6 @@ class StepCalls:
                     calls.end(now(), keep=False)
             if self._lines.running:
                 self._lines.end()
-        except Exception as error:
+        except Exception as error:  # the border: counted, and never raised into the training
             self._recorder.fault(error)
         self._release(me)

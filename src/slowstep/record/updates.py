@@ -76,7 +76,7 @@ class Updates:
             if state.key != id(optimizer):
                 try:
                     state = last[0] = known(optimizer)
-                except Exception as error:
+                except Exception as error:  # the border: counted, and never raised into the training
                     fault(error)
                     return
             state.begun_ns = clock()
@@ -176,7 +176,7 @@ class Updates:
                 if self._capture is not None:
                     self._capture.updated(state.count)
             self._calls.updated(me, at_ns)
-        except Exception as error:
+        except Exception as error:  # the border: counted, and never raised into the training
             recorder.fault(error)
 
     def _call_once(self, callback: Callable[[], None] | None) -> None:

@@ -93,7 +93,7 @@ class Waits:
             t0 = clock()
             try:
                 batch = original(self)
-            except BaseException as error:
+            except BaseException as error:  # passed on; the call is recorded as failed
                 failed(me, error, known, READY_UNKNOWN, t0, clock())
                 raise
             finally:
@@ -126,7 +126,7 @@ class Waits:
             self._recorder.ensure_open()
             self._recorder.watch()
             return self._numbering.adopt(iterator)[0]
-        except Exception as error:
+        except Exception as error:  # the border: counted, and never raised into the training
             self._fault(error)
             return None
 
@@ -137,7 +137,7 @@ class Waits:
         t0 = now()
         try:
             batch = self._original(iterator)
-        except BaseException as error:
+        except BaseException as error:  # passed on; the call is recorded as failed
             self._failed(me, error, known, ready, t0, now())
             raise
         t1 = now()
@@ -150,7 +150,7 @@ class Waits:
         t0 = now()
         try:
             batch = self._original(iterator)
-        except BaseException as error:
+        except BaseException as error:  # passed on; the call is recorded as failed
             self._failed(me, error, known, READY_UNKNOWN, t0, now())
             raise
         finally:
@@ -179,13 +179,13 @@ class Waits:
                 me.borrower.lend(known.number, index, samples_in(batch), ready)
             if me.marking:
                 self._mark(me, t1)
-        except Exception as error:
+        except Exception as error:  # the border: counted, and never raised into the training
             self._fault(error)
 
     def _count(self, batch: Any) -> int:
         try:
             return samples_in(batch)
-        except Exception as error:
+        except Exception as error:  # the border: counted, and never raised into the training
             self._fault(error)
             return _UNKNOWN
 

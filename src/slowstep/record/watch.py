@@ -106,7 +106,7 @@ class Watch:
         before_ns = time.thread_time_ns()
         try:
             readings = slot.reader.read(now_ns)
-        except Exception as error:
+        except Exception as error:  # a monitor that fails is switched off and named; the others go on
             self._slots.remove(slot)
             slot.reader.close()
             _report(self._journal, slot.name, f"failed: {type(error).__name__}: {error}")
@@ -133,7 +133,7 @@ def _open_all(journal: Journal, place: Place) -> list[_Slot]:
         except Absent as reason:
             _say_absent(journal, monitor.name, reason)
             continue
-        except Exception as error:
+        except Exception as error:  # a monitor that fails is switched off and named; the others go on
             _report(journal, monitor.name, f"failed: {type(error).__name__}: {error}")
             continue
         for fact in reader.facts:

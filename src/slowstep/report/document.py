@@ -74,7 +74,8 @@ class SandboxRow(TypedDict):
 class ExperimentFacts(TypedDict):
     """How the levers of `experiments` were tried. `precision` was asked for, `reached` is half the width of the widest interval.
 
-    `trustworthy` is whether the control, which has no lever, gained nothing; None where that is not known.
+    `trustworthy` is whether the control, which has no lever, gained nothing, and every lever was undone; None where that is not known.
+    `distrust` is why it is not, as a clause.
     """
 
     seed: int | None
@@ -86,6 +87,7 @@ class ExperimentFacts(TypedDict):
     ended_by: str
     exit_code: int | None
     trustworthy: bool | None
+    distrust: str | None
     foreign_share: float | None
     sandbox: SandboxRow
 

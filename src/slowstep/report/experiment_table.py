@@ -167,7 +167,7 @@ def _draw_facts(canvas: Canvas, facts: ExperimentFacts) -> None:
         )
         canvas.prose(busy, label=_label("Busy"), label_style="yellow")
     if facts["trustworthy"] is False:
-        canvas.prose("NO: without any lever the training seemed to change, so other gains may be chance too", label=_label("Trust"))
+        canvas.prose(f"NO: {facts['distrust']}", label=_label("Trust"), label_style="red")
     canvas.prose(facts["sandbox"]["claims"], label=_label("Sandbox"), label_style="dim", style="dim")
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
-from slowstep.errors import NothingRecorded
+from slowstep.errors import INTERRUPTED_CODE, NothingRecorded
 from slowstep.experiments.choose import Chosen, choose_all, choose_asked, choose_named
 from slowstep.experiments.design import doubts, make_plan
-from slowstep.experiments.executor import Ending, Executor, Progress
+from slowstep.experiments.executor import Ending, Executor, Progress, surely_ended
 from slowstep.experiments.experiment import INTERRUPTED, NEVER_TRAINED, NOTHING_TO_TRY, RUNNING, SCRIPT_ENDED, Experiment, Place, save
 from slowstep.experiments.outcome import Interim
 from slowstep.experiments.plan import Plan
@@ -34,8 +34,6 @@ Check = Callable[[Report], dict[str, dict[str, Any]]]
 
 # Measures, in runs of their own, the levers that the training refused; by its report, the levers' notes and a seed.
 Rerun = Callable[[Report, Sequence[Mapping[str, Any]], int], AllRepeated]
-
-INTERRUPTED_CODE: Final = 130
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -123,7 +121,7 @@ class Act:
         except KeyboardInterrupt:
             self._keep(ended_by=INTERRUPTED)
         finally:
-            ending = _end(self._executor)
+            ending = surely_ended(self._executor)
         self._keep(exit_code=None if ending.killed else ending.exit_code)
         return self._reported(ending)
 
@@ -226,11 +224,3 @@ def widths_text(widths: Sequence[tuple[str, float]], rounds: int) -> str:
     """How wide the interval of each arm is by now."""
     known = [f"{name} {format_share(width)}" for name, width in widths if width < 1]
     return f"round {rounds}, known to within: {', '.join(known)}" if known else f"round {rounds}"
-
-
-def _end(executor: Executor) -> Ending:
-    """End the training, and do so although somebody presses Ctrl-C once more meanwhile."""
-    try:
-        return executor.end()
-    except KeyboardInterrupt:
-        return executor.end()

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal
 
-from slowstep.experiments.design import make_plan
-from slowstep.experiments.executor import Ending, Executor, Progress
+from slowstep.errors import INTERRUPTED_CODE, NothingRecorded
+from slowstep.experiments.design import draw_seed, make_plan
+from slowstep.experiments.executor import Ending, Executor, Progress, surely_ended
 from slowstep.experiments.plan import Arm, Plan
 from slowstep.experiments.readings import Steps, no_steps
+from slowstep.experiments.results import NOT_UNDONE
 from slowstep.record import format as contract
 from slowstep.record.command import Command
 from slowstep.record.lever import Spec
+from slowstep.workflow.start_up import START_S, NeverTrained, start_up
 
 What = Literal["data", "compute"]
 EndedBy = Literal["done", "script ended", "never trained", "interrupted", "stood still"]
@@ -45,7 +47,7 @@ class Asked:
 class Limits:
     """How long is waited, in seconds. The lead-in ends after `updates`, the first `enough_s` ago, or `few`, the first `slow_s` ago."""
 
-    start_s: float = 300.0
+    start_s: float = START_S
     updates: int = 10
     enough_s: float = 2.0
     few: int = 3
@@ -74,12 +76,16 @@ class Measured:
     ending: Ending | None = None
     place: dict[str, Any] = field(default_factory=dict)
 
-
-class NotingExecutor(Executor, Protocol):
-    """An executor that can also tell other lines of the training's notes than those of levers."""
-
-    def notes(self, kind: str) -> list[dict[str, Any]]:
-        """The lines of a kind in the notes of the process that trains, so far."""
+    @property
+    def code(self) -> int:
+        """What `slowstep bench` ends with."""
+        if self.ended_by == "interrupted":
+            return INTERRUPTED_CODE
+        if any(note["state"] == NOT_UNDONE for note in self.lever_notes):
+            return 4
+        if any(note["part"] == "drain" for note in self.notes):
+            return 0
+        return 1 if self.ending is not None and self.ending.exit_code else NothingRecorded.exit_code
 
 
 class Stopped(Exception):
@@ -95,7 +101,7 @@ class Bench:
 
     def __init__(
         self,
-        executor: NotingExecutor,
+        executor: Executor,
         asked: Asked,
         measured: Measured,
         phase: Phase,
@@ -123,34 +129,27 @@ class Bench:
             measured.ended_by, measured.reason = "interrupted", "interrupted by Ctrl-C"
         finally:
             self._collect()
-            measured.ending = _end(self._executor)
+            measured.ending = surely_ended(self._executor)
         measured.duration_s = self._clock() - began_s
         return measured
 
     def _lead_in(self) -> float:
         """Wait for the first updates; returns the seconds of a step, of the later half of them: the first ones are slow."""
-        limits, began_s, first = self._limits, self._clock(), None
-        seen: list[tuple[float, int]] = []
-        while True:
-            progress = self._executor.poll()
-            at_s = self._clock()
-            self._phase("starting", 0.0, f"{progress.updates} updates" if progress.updates else "no training step seen yet")
-            if progress.updates and first is None:
-                first = at_s, progress.updates
-            seen.append((at_s, progress.updates))
-            if not progress.alive:
-                raise self._ended(progress)
-            if first is None:
-                if at_s - began_s > limits.start_s:
-                    raise Stopped("never trained", f"no update of an optimizer was seen in {limits.start_s:.0f} s")
-            else:
-                enough = progress.updates >= limits.updates and at_s - first[0] >= limits.enough_s
-                if enough or (progress.updates >= limits.few and at_s - first[0] >= limits.slow_s):
-                    middle = next(each for each in seen if each[1] >= progress.updates // 2)
-                    return (at_s - middle[0]) / max(progress.updates - middle[1], 1)
-                if at_s - first[0] > limits.slow_s + limits.still_s:
-                    raise Stopped("stood still", f"only {progress.updates} updates in {at_s - first[0]:.0f} s")
-            self._sleep(_TICK_S)
+        limits, seen = self._limits, list[tuple[float, int]]()
+        try:
+            for progress, trained_s in start_up(self._executor, limits.start_s, clock=self._clock, sleep=self._sleep):
+                self._phase("starting", 0.0, f"{progress.updates} updates" if progress.updates else "no training step seen yet")
+                seen.append((self._clock(), progress.updates))
+                if trained_s is None:
+                    continue
+                enough = progress.updates >= limits.updates and trained_s >= limits.enough_s
+                if enough or (progress.updates >= limits.few and trained_s >= limits.slow_s):
+                    return _step_s(seen)
+                if trained_s > limits.slow_s + limits.still_s:
+                    raise Stopped("stood still", f"only {progress.updates} updates in {trained_s:.0f} s")
+        except NeverTrained as error:
+            raise Stopped("never trained", str(error)) from error
+        raise self._ended(self._executor.poll())
 
     def _read_loader(self) -> None:
         is_data = self._asked.what == "data"
@@ -173,7 +172,7 @@ class Bench:
     def _walk_blocks(self, step_s: float) -> None:
         """As it is, as it is once more, and on cached batches, until the time is over, the plan, or the script."""
         budget_s = self._asked.budget_s - self._loader_s
-        seed = random.SystemRandom().randrange(1 << 31) if self._asked.seed is None else self._asked.seed
+        seed = draw_seed() if self._asked.seed is None else self._asked.seed
         plan = self._measured.plan = make_plan([CACHED], seed=seed, step_ms=max(step_s * 1e3, 1e-3), budget_s=budget_s)
         self._executor.post(plan)
         began_s, last_s, last = self._clock(), self._clock(), 0
@@ -228,9 +227,8 @@ class Bench:
             pass
 
 
-def _end(executor: Executor) -> Ending:
-    """End the training, and do so although somebody presses Ctrl-C once more meanwhile."""
-    try:
-        return executor.end()
-    except KeyboardInterrupt:
-        return executor.end()
+def _step_s(seen: list[tuple[float, int]]) -> float:
+    """The seconds of a step by the later half of those that were seen: times, and updates by then."""
+    at_s, updates = seen[-1]
+    middle_s, by_then = next(each for each in seen if each[1] >= updates // 2)
+    return (at_s - middle_s) / max(updates - by_then, 1)

@@ -62,7 +62,7 @@ def add_experiments(report: Report, folder: Path) -> None:
     report["experiments"] = [*rows, *(_untried_row(untried, findings) for untried in experiment.untried)]
     report["run"]["experiment"] = _facts(experiment, recorded, results)
     report["run"]["next_command"] = next_command(report, experiment.options)
-    report["health"] += _doubts(experiment, recorded, results)
+    report["health"] += _doubts(experiment, results)
     for row in rows:
         _fill_measured(row, findings)
 
@@ -201,6 +201,7 @@ def _facts(experiment: Experiment, recorded: Recorded | None, results: Results |
         "ended_by": experiment.ended_by,
         "exit_code": experiment.exit_code,
         "trustworthy": None if results is None else results.trustworthy,
+        "distrust": None if results is None else _distrust(results),
         "foreign_share": None if recorded is None else recorded.foreign_share,
         "sandbox": {"kind": place.kind, "claims": place.claims, "warnings": list(place.warnings), "write_ratio": place.write_ratio},
     }
@@ -225,13 +226,26 @@ def next_command(report: Report, options: tuple[str, ...]) -> str:
     return f"slowstep run {command}" if options == ("--all",) else f"slowstep prove --all {command}"
 
 
-def _doubts(experiment: Experiment, recorded: Recorded | None, results: Results | None) -> list[HealthRow]:
+def _distrust(results: Results) -> str | None:
+    """Why the gains are not to be trusted, as a clause; None where nothing was seen against them."""
+    reasons = []
+    if results.control_holds is False:
+        reasons.append("without any lever the training seemed to change, so other gains may be chance too")
+    if results.not_undone:
+        names = ", ".join(dict.fromkeys(str(note.get("name")) for note in results.not_undone))
+        reasons.append(f"{names} could not be undone, so what was measured afterwards is not of the training as it was")
+    if results.runs_differ:
+        reasons.append("whole runs without any lever differed from each other")
+    return "; ".join(reasons) or None
+
+
+def _doubts(experiment: Experiment, results: Results | None) -> list[HealthRow]:
     found: list[HealthRow] = []
 
     def add(name: str, severity: Any, remedy: str) -> None:
         found.append({"name": name, "severity": severity, "count": 1, "remedy": remedy})
 
-    if results is not None and results.trustworthy is False and results.control is not None:
+    if results is not None and results.control is not None and results.control_holds is False:
         gained = f"{results.control.gain.value:.2f}x"
         add(
             "experiment-not-trustworthy",
@@ -245,7 +259,6 @@ def _doubts(experiment: Experiment, recorded: Recorded | None, results: Results 
         usual = USUAL_WRITES[0] <= ratio <= USUAL_WRITES[1]
         text = f"files are written at {ratio:.2f} times the speed outside: what checkpoints and logs cost is measured there"
         add("sandbox-writes", "info" if usual else "notice", text)
-    for note in recorded.notes if recorded is not None else ():
-        if note.get("state") == "not undone":
-            add("lever-not-undone", "notice", f"{note.get('name')}: {note.get('reason')}; what was measured after it is doubtful")
+    for note in results.not_undone if results is not None else ():
+        add("lever-not-undone", "error", f"{note.get('name')}: {note.get('reason')}; try the other levers without it (--levers)")
     return found

@@ -5,24 +5,22 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from slowstep.errors import NothingRecorded
 from slowstep.experiments.executor import Executor, Progress
+from slowstep.workflow.start_up import START_S, NeverTrained, start_up
 
 Report = dict[str, Any]
 # `enough` and `limit`: the training goes on. `ended`: it does not. `never trained`: no update came in time.
 How = Literal["enough", "limit", "ended", "never trained"]
-
-_TICK_S: Final = 0.1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Limits:
     """What is enough, and how long it is waited for, in seconds; all but `start_s` count from the first update."""
 
-    # Beyond it nobody waits: a script that loads its data for so long needs a smaller try.
-    start_s: float = 300.0
+    start_s: float = START_S
     # 30 steps in the window (the least for a verdict) after a warm-up of a fifth and two ends.
     updates: int = 45
     # Stacks are taken some 14 times a second, and calls are timed now and then: less than this names few functions.
@@ -56,31 +54,28 @@ def lead_in(
     sleep: Callable[[float], None] = time.sleep,
 ) -> LeadIn:
     """Wait until the diagnosis has enough, or a limit. `diagnose` makes the report of what was recorded until a time."""
-    limits, began_s = limits or Limits(), clock()
+    limits = limits or Limits()
     look_at_s = 0.0
 
     def diagnosed(how: How) -> LeadIn:
         return _diagnosed(how, diagnose, int(clock() * 1e9))
 
-    while True:
-        progress = executor.poll()
-        tell(progress, limits)
-        trained_s = progress.training_s if progress.updates else None
-        if not progress.alive:
-            return diagnosed("ended")
-        if trained_s is None:
-            if clock() - began_s > limits.start_s:
-                reason = f"no training step was seen in {limits.start_s:.0f} s"
-                return LeadIn(how="never trained", report=None, reason=reason)
-        elif trained_s >= limits.most_s:
-            return diagnosed("limit")
-        elif progress.updates >= limits.updates and trained_s >= max(limits.enough_s, look_at_s):
-            found = diagnosed("enough")
-            if found.report is not None and (_has_whole_periods(found.report) or trained_s >= limits.periods_s):
-                return found
-            # Diagnosing takes processor time from the training: not again before there is half as much more.
-            look_at_s = min(1.5 * trained_s, max(limits.periods_s, trained_s + 1.0))
-        sleep(_TICK_S)
+    try:
+        for progress, trained_s in start_up(executor, limits.start_s, clock=clock, sleep=sleep):
+            tell(progress, limits)
+            if trained_s is None:
+                continue
+            if trained_s >= limits.most_s:
+                return diagnosed("limit")
+            if progress.updates >= limits.updates and trained_s >= max(limits.enough_s, look_at_s):
+                found = diagnosed("enough")
+                if found.report is not None and (_has_whole_periods(found.report) or trained_s >= limits.periods_s):
+                    return found
+                # Diagnosing takes processor time from the training: not again before there is half as much more.
+                look_at_s = min(1.5 * trained_s, max(limits.periods_s, trained_s + 1.0))
+    except NeverTrained as error:
+        return LeadIn(how="never trained", report=None, reason=str(error))
+    return diagnosed("ended")
 
 
 def _diagnosed(how: How, diagnose: Callable[[int], Report], until_ns: int) -> LeadIn:

@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
-from slowstep.errors import BadUsage, CommandNotStarted
 from slowstep.experiments.choose import USUAL
+from slowstep.experiments.design import draw_seed
 from slowstep.experiments.executor import LiveExecutor
 from slowstep.experiments.experiment import Place
 from slowstep.experiments.known_levers import check, known_levers
-from slowstep.experiments.sandbox import Sandbox, open_sandbox
-from slowstep.record.command import Command, resolve_command
-from slowstep.record.folder import create_folder, remove_folder
+from slowstep.experiments.sandbox import Sandbox
 from slowstep.record.lever import Spec
 from slowstep.units import format_duration
 from slowstep.workflow.act import Act, Ended, Phase, Wanted
 from slowstep.workflow.lead_in import Limits
 from slowstep.workflow.numerics_check import NumericsCheck
 from slowstep.workflow.rerun_levers import RerunLevers
+from slowstep.workflow.thrown_away import thrown_away
 
 # What is left to do when the time for everything else is over: killing, reading, reporting.
 _AFTER_S: Final = 60.0
-SEEDS: Final = 1 << 31
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,51 +57,27 @@ def prove(asked: Asked, environ: Mapping[str, str], tell: Tell, *, limits: Limit
     levers, limits = known_levers(), limits or Limits()
     for spec in asked.levers:
         check(spec, levers, filled_in=frozenset(USUAL))
-    command = _resolved(asked.words, environ)
-    folder = Path(create_folder(parent=asked.out, stem=command.stem))
-
-    def opened(place: Path) -> Sandbox:
-        return open_sandbox(place, Path.cwd(), allow_writes=asked.allow_writes, kind=asked.sandbox)
-
-    try:
-        sandbox = opened(folder)
-    except BaseException:
-        remove_folder(str(folder))
-        raise
-    with sandbox:
-        whole_s = limits.whole_s + asked.budget_s + _AFTER_S
-        executor = LiveExecutor(command, folder, sandbox, environ, limit_s=whole_s)
+    with thrown_away(asked.words, environ, out=asked.out, allow_writes=asked.allow_writes, kind=asked.sandbox) as place:
+        sandbox, whole_s = place.sandbox, limits.whole_s + asked.budget_s + _AFTER_S
         for line in _announced(asked, sandbox, limits, whole_s):
             tell.say(line)
-        act = Act(
-            executor,
+        return Act(
+            LiveExecutor(place.command, place.folder, sandbox, environ, limit_s=whole_s),
             Wanted(
                 levers=asked.levers,
                 everything=asked.everything,
                 precision=asked.precision,
                 budget_s=asked.budget_s,
-                seed=random.SystemRandom().randrange(SEEDS) if asked.seed is None else asked.seed,
+                seed=draw_seed() if asked.seed is None else asked.seed,
             ),
             levers=levers,
             place=Place(kind=sandbox.kind, claims=sandbox.claims, warnings=sandbox.warnings, write_ratio=sandbox.write_ratio),
             say=tell.say,
             phase=tell.phase,
             limits=limits,
-            check=NumericsCheck(command, environ, folder, opened, budget_s=asked.budget_s, say=tell.say),
-            rerun=RerunLevers(command, environ, folder, opened, budget_s=asked.budget_s, say=tell.say),
-        )
-        try:
-            return act.run()
-        except CommandNotStarted as error:
-            raise BadUsage(str(error)) from error
-
-
-def _resolved(words: tuple[str, ...], environ: Mapping[str, str]) -> Command:
-    try:
-        return resolve_command(words, environ)
-    except CommandNotStarted as error:
-        # Only of `run` the exit code is the command's.
-        raise BadUsage(str(error)) from error
+            check=NumericsCheck(place.command, environ, place.folder, place.opened, budget_s=asked.budget_s, say=tell.say),
+            rerun=RerunLevers(place.command, environ, place.folder, place.opened, budget_s=asked.budget_s, say=tell.say),
+        ).run()
 
 
 def _announced(asked: Asked, sandbox: Sandbox, limits: Limits, whole_s: float) -> list[str]:

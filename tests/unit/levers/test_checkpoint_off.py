@@ -15,6 +15,7 @@ from torch import save as save_by_name
 
 from made_trainings import Script, Walked, loader, plan_of, walk
 from slowstep.levers._intercept import _calls
+from slowstep.record.format import ENV_UNPROTECTED
 
 STATE = {"weights": torch.ones(1000)}
 
@@ -157,3 +158,20 @@ def test_a_training_without_checkpoints_shows_no_effect(tmp_path: Path) -> None:
     walked = walked_with(tmp_path, lambda step: None)
 
     assert walked.effect() == (0, {"left_out": {}, "empty_files": 0, "loads": 0})
+
+
+def test_it_is_refused_where_an_empty_file_would_stay_among_the_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(ENV_UNPROTECTED, "1")
+    path = tmp_path / "latest.pt"
+
+    def write(step: int) -> None:
+        # As careful scripts do it: what was there is never half written.
+        torch.save(STATE, tmp_path / "draft.pt")
+        os.replace(tmp_path / "draft.pt", path)
+        assert path.stat().st_size > 1000
+
+    walked = walked_with(tmp_path, write)
+
+    assert walked.became() == ["not applicable"]
+    assert "the empty files that it leaves could take the place of your own checkpoints" in walked.reason()
+    assert torch.load(path)["weights"].sum() == 1000

@@ -200,4 +200,4 @@ print(len(read), torch.autograd.backward.__code__.co_filename, torch.amp.GradSca
     assert (count, Path(backward).name, Path(scale).name) == ("1", "torch_backward.py", "grad_scaler.py")
     assert ran.trainer.of("LOSS") == []
     count, backward, scale = asked.out.split()
-    assert (count, Path(backward).name, Path(scale).name) == ("25", "torch_losses.py", "torch_losses.py")
+    assert (count, Path(backward).name, Path(scale).name) == ("25", "torch_losses.py", "scaling.py")

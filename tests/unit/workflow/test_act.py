@@ -169,6 +169,13 @@ def test_a_control_that_gains_is_not_trusted(tmp_path):
     assert ended.code == 4
 
 
+def test_a_lever_that_could_not_be_undone_is_not_trusted(tmp_path):
+    note = {"kind": "lever", "arm": 2, "name": STUB, "state": "not undone", "reason": "ValueError: gone"}
+    ended, _, _ = acted(tmp_path / "r", Stage(gains={2: 1.6}, notes=(note,)))
+
+    assert ended.code == 4
+
+
 def test_a_script_that_never_trains_leaves_a_reason(tmp_path):
     staged_only_launcher = Training(steps=3, workers=0)
     folder = tmp_path / "r"

@@ -50,8 +50,9 @@ class Played:
     def poll(self) -> Progress:
         updates = max(int((min(self.at_s, self.ends_s) - self.first_s) * 10), 0)
         alive = self.at_s < self.ends_s
+        training_s = self.at_s - self.first_s if updates else None
         plan = contract.PLAN_DONE if self.posted and not self.posted[-1][1].blocks else contract.PLAN_TAKEN
-        return Progress(updates=updates, plan=plan, alive=alive, exit_code=None if alive else self.exit_code, training_s=None)
+        return Progress(updates=updates, plan=plan, alive=alive, exit_code=None if alive else self.exit_code, training_s=training_s)
 
     def post(self, plan: Plan) -> None:
         self.posted.append((self.at_s, plan))
@@ -131,7 +132,7 @@ def test_of_the_compute_the_loader_is_only_read():
     [
         ({"ends_s": 2.0}, "never trained", "the script ended and made no update"),
         ({"ends_s": 2.0, "exit_code": 3}, "never trained", "the script ended with exit code 3 and made no update"),
-        ({"first_s": 1e6}, "never trained", "no update of an optimizer was seen in 300 s"),
+        ({"first_s": 1e6}, "never trained", "no training step was seen in 300 s"),
         ({"ends_s": 4.0}, "script ended", "the script ended after 10 updates"),
         ({"ends_s": 7.0}, "script ended", "the script ended after 40 updates"),
         ({"ends_s": 15.0}, "script ended", "the script ended after 120 updates"),
@@ -229,6 +230,23 @@ def test_a_lever_that_failed_is_told(real_bench: Callable[[str], dict[str, Any]]
     assert report["compute"]["reason"] == "batches cannot be copied"
     assert report["notes"][-1] == "mock-loader: not applicable, because batches cannot be copied"
     assert report["next"]["command"].startswith("slowstep bench compute")
+
+
+LEFT = {"kind": "lever", "arm": 2, "name": "mock-loader", "state": "not undone", "reason": "ValueError: gone"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({}, 0),
+        ({"ended_by": "interrupted"}, 130),
+        ({"lever_notes": [LEFT]}, 4),
+        ({"notes": []}, 2),
+        ({"notes": [], "ending": Ending(exit_code=3, killed=False, left=(), output="")}, 1),
+    ],
+)
+def test_how_it_ended_is_the_exit_code(real_bench: Callable[[str], dict[str, Any]], changes: dict[str, Any], code: int):
+    assert measured_of(real_bench("case_study_data"), **changes).code == code
 
 
 def test_the_schema_refuses_what_it_does_not_know(real_bench: Callable[[str], dict[str, Any]]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from slowstep.experiments.experiment import Experiment, save
 from slowstep.experiments.plan import parse_spec
 from slowstep.experiments.repeated import AllRepeated, Repeated
 from slowstep.report.document import validate
-from slowstep.report.terminal import render
+from slowstep.report.terminal import render, show
 from slowstep.workflow.diagnose import diagnose_recording
 
 SLOW_CALLBACK = Training(steps=400, workers=2, after_ms=15)
@@ -43,6 +44,12 @@ def reported(
 def row_of(report: dict[str, Any], lever: str | None) -> dict[str, Any]:
     (row,) = [row for row in report["experiments"] if row["lever"] == lever and row["state"] != "untried"]
     return row
+
+
+def drawn(report: dict[str, Any]) -> str:
+    stream = io.StringIO()
+    show(report, stream)
+    return " ".join(stream.getvalue().split())
 
 
 def test_a_plain_recording_has_no_experiments(tmp_path):
@@ -127,6 +134,7 @@ def test_what_every_arm_seems_to_gain_without_a_lever_is_not_trusted(tmp_path):
 
     assert report["run"]["experiment"]["trustworthy"] is False
     assert "experiment-not-trustworthy" in [row["name"] for row in report["health"]]
+    assert "Trust NO: without any lever the training seemed to change" in drawn(report)
     assert row_of(report, None)["role"] == "control"
 
 
@@ -148,11 +156,24 @@ def test_a_lever_that_failed_after_it_was_measured_says_both(tmp_path):
     assert (row["state"], row["reason"], row["verdict"]) == ("failed", "RuntimeError: no memory", "proved")
 
 
-def test_a_lever_that_was_not_undone_is_a_doubt(tmp_path):
+def test_an_experiment_with_a_lever_that_was_not_undone_is_not_trusted(tmp_path):
     note = {"arm": 2, "name": STUB.name, "state": "not undone", "reason": "ValueError: gone"}
     report = reported(tmp_path / "r", (STUB,), {2: 1.5}, notes=(note,))
 
-    assert "lever-not-undone" in [row["name"] for row in report["health"]]
+    facts = report["run"]["experiment"]
+    assert (facts["trustworthy"], facts["distrust"].partition(",")[0]) == (False, f"{STUB.name} could not be undone")
+    doubts = {row["name"]: row for row in report["health"]}
+    assert "experiment-not-trustworthy" not in doubts
+    assert doubts["lever-not-undone"]["severity"] == "error"
+    assert "ValueError: gone" in doubts["lever-not-undone"]["remedy"]
+    assert f"Trust NO: {STUB.name} could not be undone" in drawn(report)
+
+
+def test_an_experiment_that_ends_before_its_control_was_measured_is_not_trusted_either(tmp_path):
+    note = {"arm": 2, "name": STUB.name, "state": "not undone", "reason": "ValueError: gone"}
+    report = reported(tmp_path / "r", (STUB,), {}, rounds=0, notes=(note,))
+
+    assert report["run"]["experiment"]["trustworthy"] is False
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from slowstep.experiments._sandbox.removal import remove
 from slowstep.experiments._sandbox.room import LEAST_BYTES, free_bytes
 from slowstep.experiments._sandbox.spec import Spec
 from slowstep.record.folder import DEFAULT_PARENT
+from slowstep.record.format import ENV_UNPROTECTED
 
 # Caches that programs write wherever they run; in a copy they begin empty. A tracker's or compiler's own words for its folder.
 _CACHES: Final = ("XDG_CACHE_HOME", "MPLCONFIGDIR", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "CUDA_CACHE_PATH", "NUMBA_CACHE_DIR")
@@ -33,14 +34,14 @@ def open_copy(folder: str, cwd: str, *, limit_bytes: int = LIMIT_BYTES, hold_bac
     places = (scratch, temporary)
     try:
         return _opened(folder, os.path.realpath(cwd), places, limit_bytes, bool(landlock.version()) if hold_back is None else hold_back)
-    except BaseException:
+    except BaseException:  # Ctrl-C too: the copy is removed
         for place in places:
             remove(place)
         raise
 
 
 def _opened(folder: str, cwd: str, places: tuple[str, str], limit_bytes: int, hold_back: bool) -> Opened:
-    scratch, temporary = places
+    scratch = places[0]
     fresh(scratch)
     copy = _copied(folder, cwd, scratch, limit_bytes)
     outputs = os.path.join(scratch, "outputs")
@@ -56,8 +57,15 @@ def _opened(folder: str, cwd: str, places: tuple[str, str], limit_bytes: int, ho
         warnings=tuple(_warnings(copy, hold_back=hold_back)),
         write_ratio=write_ratio(answer["write_mb_per_s"], folder),
         moved=Moved(folder=cwd, copy=copy.target, kept=(*copy.left_out, *copy.linked), outputs=outputs),
-        variables={"TMPDIR": temporary, "PWD": copy.target} | {name: os.path.join(scratch, "caches", name.lower()) for name in _CACHES},
+        variables=_variables(copy.target, places, hold_back=hold_back),
     )
+
+
+def _variables(target: str, places: tuple[str, str], *, hold_back: bool) -> dict[str, str]:
+    scratch, temporary = places
+    caches = {name: os.path.join(scratch, "caches", name.lower()) for name in _CACHES}
+    # Levers that leave something in files must know that some of these files may be the user's.
+    return {"TMPDIR": temporary, "PWD": target} | caches | ({} if hold_back else {ENV_UNPROTECTED: "1"})
 
 
 def _copied(folder: str, cwd: str, scratch: str, limit_bytes: int) -> Copy:

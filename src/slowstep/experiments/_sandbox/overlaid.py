@@ -45,7 +45,7 @@ def open_overlay(folder: str, cwd: str) -> Opened:
                 raise Impossible(f"{reason}; no more was tried after {_LIMIT_S:.0f} s")
             try:
                 return _opened(spec, _tried(spec))
-            except BaseException as said:
+            except BaseException as said:  # Ctrl-C too: the scratch is removed
                 remove(scratch)
                 if not isinstance(said, Impossible):
                     raise

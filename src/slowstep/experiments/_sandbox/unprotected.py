@@ -7,6 +7,7 @@ import os
 from slowstep.experiments._sandbox.opened import Opened, fresh
 from slowstep.experiments._sandbox.overlaid import SCRATCH
 from slowstep.experiments._sandbox.spec import Spec
+from slowstep.record.format import ENV_UNPROTECTED
 
 
 def open_unprotected(folder: str, cwd: str) -> Opened:
@@ -18,4 +19,5 @@ def open_unprotected(folder: str, cwd: str) -> Opened:
         claims=f"files in {cwd} and elsewhere may have been changed, as --allow-writes allows",
         spec=Spec(kind="none", folder=folder, scratch=scratch, mine=scratch, cwd=cwd),
         places=(scratch,),
+        variables={ENV_UNPROTECTED: "1"},
     )

@@ -68,7 +68,7 @@ class Segments:
         try:
             if to:
                 self._profiler(to[-1]).enable()
-        except Exception as error:
+        except Exception as error:  # another profiler came first: said as the reason
             self.reason = f"{type(error).__name__}: {error}"
 
     def _profiler(self, part: Any) -> Any:

@@ -65,7 +65,7 @@ class Drain:
             finally:
                 self._end_iterator()
                 cells.close()
-        except Exception as error:
+        except Exception as error:  # the script's own loader raises whatever it likes: said as the reason
             drained.reason = said(error)
         self._end_row()
         return drained

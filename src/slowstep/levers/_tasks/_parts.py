@@ -61,7 +61,7 @@ def time_parts(loader: Any, *, seconds: float, one_thread: bool) -> Parts:
         steps = [Step(slot, bench) for slot in find_slots(loader.dataset)]
         with _threads(1 if one_thread else None), in_place(steps):
             _Timing(again, bench, parts, is_stream(loader), int(seconds * 1e9)).run()
-    except Exception as error:
+    except Exception as error:  # the script's own transforms raise whatever they like: said as the reason
         parts.reason = said(error)
     return parts
 
@@ -149,7 +149,7 @@ class _Timing:
             try:
                 with without(steps[len(steps) - count :]):
                     times[count] = self._make(index)
-            except Exception as error:
+            except Exception as error:  # the script's own transforms raise whatever they like: said as the reason
                 gone = ", ".join(step.slot.name for step in steps[len(steps) - count :])
                 self._parts.left_out_reason = f"without {gone} the data set fails ({said(error)})"
                 return

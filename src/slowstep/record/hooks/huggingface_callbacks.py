@@ -45,7 +45,7 @@ def install(recorder: Recorder) -> Undo:
         watched = _Watched(self, lambda callback, begun_ns: spans.write(label_of(callback, event), begun_ns))
         try:
             return original(watched, event, *args, **kwargs)
-        except BaseException:
+        except BaseException:  # passed on, without our frames in the traceback
             hide_own_frames()
             raise
 

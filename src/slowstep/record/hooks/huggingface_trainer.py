@@ -56,7 +56,7 @@ def _metrics_recorded(recorder: Recorder, original: Any) -> Any:
         ours = self.compute_metrics = _timed_metrics(spans, compute)
         try:
             return original(self, *args, **kwargs)
-        except BaseException:
+        except BaseException:  # passed on, without our frames in the traceback
             hide_own_frames()
             raise
         finally:

@@ -48,7 +48,7 @@ def _timed_known(recorder: Recorder, original: Any) -> Any:
         t0 = clock()
         try:
             result = original(tensors, grad_tensors, retain_graph, create_graph, grad_variables, inputs)
-        except BaseException:
+        except BaseException:  # passed on, without our frames; the call is recorded as failed
             event(BACKWARD, t0, clock(), 0, 0, 0, FAILED)
             hide_own_frames()
             raise
@@ -68,7 +68,7 @@ def _timed(recorder: Recorder, original: Any) -> Any:
         t0 = clock()
         try:
             result = original(*args, **kwargs)
-        except BaseException:
+        except BaseException:  # passed on, without our frames; the call is recorded as failed
             event(BACKWARD, t0, clock(), 0, 0, 0, FAILED)
             hide_own_frames()
             raise
@@ -96,7 +96,7 @@ class _FirstCalls:
                 self._recorder.page.publish_backward(now())
             if not self.left:
                 self._note_size(tensors)
-        except Exception as error:
+        except Exception as error:  # the border: counted, and never raised into the training
             self._recorder.fault(error)
 
     def _note_size(self, tensors: Any) -> None:

@@ -39,7 +39,7 @@ def _timed_start(recorder: Recorder, original: Any, numbering: Numbering) -> Any
         t0 = now()
         try:
             iterator = original(self)
-        except BaseException:
+        except BaseException:  # passed on, without our frames in the traceback
             hide_own_frames()
             raise
         t1 = now()
@@ -48,7 +48,7 @@ def _timed_start(recorder: Recorder, original: Any, numbering: Numbering) -> Any
                 recorder.watch()
                 known, loader = numbering.adopt(iterator, self)
                 event(START, t0, t1, known.number, loader, self.num_workers)
-        except Exception as error:
+        except Exception as error:  # the border: counted, and never raised into the training
             fault(error)
         return iterator
 

@@ -52,7 +52,7 @@ def _timed(recorder: Recorder, fetches: Fetches, original: Any) -> Any:
             return batch
         except StopIteration:
             raise
-        except BaseException:
+        except BaseException:  # passed on, without our frames in the traceback
             hide_own_frames()
             raise
         finally:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from slowstep.record.format import ENV_LOSSES
 from slowstep.record.hook import Hook, Undo, all_of, find, replace
 from slowstep.record.losses import Losses
+from slowstep.record.scaling import when_scaling
 
 if TYPE_CHECKING:
     from slowstep.record.recorder import Recorder
@@ -30,7 +31,7 @@ def install(recorder: Recorder) -> Undo:
         [
             replace(autograd, "backward", told.backward(backward)),
             replace(iterator_class, "__next__", told.next_batch(next_batch)),
-            replace(scaler, "scale", told.scale(scale)),
+            replace(scaler, "scale", when_scaling(scale, told.scaled)),
             replace(scaler, "_maybe_opt_step", told.may_step(may_step)),
         ]
     )
@@ -67,15 +68,8 @@ class _Told:
 
         return __next__
 
-    def scale(self, original: Any) -> Any:
-        @functools.wraps(original)
-        def scale(scaler: Any, outputs: Any) -> Any:
-            scaled = original(scaler, outputs)
-            if scaled is not outputs:
-                self._tell(lambda: self._losses.scaled(outputs, float(scaler.get_scale())))
-            return scaled
-
-        return scale
+    def scaled(self, scaler: Any, outputs: Any) -> None:
+        self._tell(lambda: self._losses.scaled(outputs, float(scaler.get_scale())))
 
     def may_step(self, original: Any) -> Any:
         @functools.wraps(original)
@@ -91,7 +85,7 @@ class _Told:
     def _tell(self, act: Any, *args: Any) -> None:
         try:
             act(*args)
-        except Exception as error:
+        except Exception as error:  # the border: counted, and never raised into the training
             self._fault(error)
 
 

@@ -68,7 +68,7 @@ def _timed(recorder: Recorder, original: Any) -> Any:
             mark(me, t0)
         try:
             result = original(self, *args, **kwargs)
-        except BaseException:
+        except BaseException:  # passed on, without our frames; the call is recorded as failed
             me.forward = False
             event(FORWARD, t0, now(), -1, id(self), 0, FAILED | flags)
             hide_own_frames()
@@ -80,7 +80,7 @@ def _timed(recorder: Recorder, original: Any) -> Any:
             if not flags and not introduced[0]:
                 introduce()
             event(FORWARD, t0, t1, samples_in(args or tuple(kwargs.values())), id(self), 0, flags)
-        except Exception as error:
+        except Exception as error:  # the border: counted, and never raised into the training
             fault(error)
         return result
 

@@ -43,13 +43,13 @@ def _scaled_step(recorder: Recorder, updates: Updates, original: Any) -> Any:
         t0, before = now(), updates.count(optimizer)
         try:
             result = original(self, optimizer, *args, **kwargs)
-        except BaseException:
+        except BaseException:  # passed on, without our frames in the traceback
             hide_own_frames()
             raise
         try:
             if updates.count(optimizer) == before and live[0]:
                 updates.skipped(optimizer, t0, now())
-        except Exception as error:
+        except Exception as error:  # the border: counted, and never raised into the training
             fault(error)
         return result
 

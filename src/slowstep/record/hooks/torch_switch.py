@@ -43,7 +43,7 @@ def _switched_next(recorder: Recorder, switch: Switch, original: Any) -> Any:
     def __next__(self: Any) -> Any:
         try:
             switch.requested(self)
-        except Exception as error:
+        except Exception as error:  # the border: counted, and never raised into the training
             recorder.fault(error)
         try:
             batch = original(self)
@@ -57,7 +57,7 @@ def _switched_next(recorder: Recorder, switch: Switch, original: Any) -> Any:
         try:
             # The end of an epoch holds none: a step in which nothing else is received has none, and that is known.
             switch.received(iterator, 0 if batch is None else samples_in(batch))
-        except Exception as error:
+        except Exception as error:  # the border: counted, and never raised into the training
             recorder.fault(error)
 
     return __next__
@@ -69,7 +69,7 @@ def _noted_start(recorder: Recorder, switch: Switch, original: Any) -> Any:
         iterator = original(self)
         try:
             switch.training.started(self, iterator)
-        except Exception as error:
+        except Exception as error:  # the border: counted, and never raised into the training
             recorder.fault(error)
         return iterator
 
@@ -92,7 +92,7 @@ def _updated(recorder: Recorder, switch: Switch) -> Any:
     def after(optimizer: Any, args: Any, kwargs: Any) -> None:
         try:
             switch.updated(optimizer)
-        except Exception as error:
+        except Exception as error:  # the border: counted, and never raised into the training
             recorder.fault(error)
 
     return after

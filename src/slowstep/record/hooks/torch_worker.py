@@ -37,7 +37,7 @@ def install(recorder: Recorder) -> Undo:
     def _worker_loop(*args: Any, **kwargs: Any) -> Any:
         try:
             args, kwargs = _through_proxies(recorder, signature, args, kwargs)
-        except Exception as error:
+        except Exception as error:  # the border: counted, and never raised into the training
             recorder.fault(error)
         try:
             return original(*args, **kwargs)

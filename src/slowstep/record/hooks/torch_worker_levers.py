@@ -38,7 +38,7 @@ def install(recorder: Recorder) -> Undo:
             follower = import_module("slowstep.levers._workers").Follower(recorder.folder)
             bound.arguments["index_queue"] = FollowingQueue(follower, bound.arguments["index_queue"])
             args, kwargs = bound.args, bound.kwargs
-        except Exception as error:
+        except Exception as error:  # the border: counted, and never raised into the training
             recorder.fault(error)
         return original(*args, **kwargs)
 

@@ -50,16 +50,9 @@ class Database:
         """Whether the table is there with all of these columns."""
         return table in self.columns and self.columns[table].issuperset(columns)
 
-    def read(
-        self,
-        table: str,
-        numbers: Mapping[str, str],
-        texts: Mapping[str, str] | None = None,
-        where: str = "1",
-        each: Callable[[pl.DataFrame], pl.DataFrame] | None = None,
-    ) -> pl.DataFrame:
+    def read(self, table: str, numbers: Mapping[str, str], texts: Mapping[str, str] | None = None, where: str = "1") -> pl.DataFrame:
         """All that `pieces` gives, as one frame."""
-        return pl.concat(self.pieces(table, numbers, texts, where, each))
+        return pl.concat(self.pieces(table, numbers, texts, where))
 
     def pieces(
         self,

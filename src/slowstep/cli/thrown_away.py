@@ -1,0 +1,28 @@
+"""What commands share that run the user's command as an experiment: options, and what is held against them before anything starts."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated, Final
+
+import typer
+
+from slowstep.errors import BadUsage
+from slowstep.record import format as contract
+
+SANDBOXES: Final = ("overlay", "copy")
+
+Words = Annotated[list[str], typer.Argument(metavar="CMD...", help="train.py ARGS, -m MODULE ARGS, or any command that starts Python.")]
+Json = Annotated[str | None, typer.Option("--json", metavar="FILE", help="Write the report as JSON; - is standard output.")]
+Out = Annotated[str | None, typer.Option("--out", metavar="DIR", help="Folder for recordings (default: slowstep_runs).")]
+Writes = Annotated[bool, typer.Option("--allow-writes", help="Where no sandbox is possible, let the training change your files.")]
+SandboxKind = Annotated[str | None, typer.Option("--sandbox", metavar="|".join(SANDBOXES), help="Use this kind of sandbox and no other.")]
+Seed = Annotated[int | None, typer.Option("--seed", min=0, metavar="N", help="Draw the order of the blocks from this seed.")]
+
+
+def check_can_measure(sandbox: str | None) -> None:
+    """Hold the environment, and the sandbox that was asked for, against what an experiment needs. Raises BadUsage."""
+    if os.environ.get(contract.ENV_DISABLE):
+        raise BadUsage(f"{contract.ENV_DISABLE} is set, so nothing can be measured. Unset it.")
+    if sandbox is not None and sandbox not in SANDBOXES:
+        raise BadUsage(f"--sandbox {sandbox}: give {' or '.join(SANDBOXES)}.")

@@ -1,0 +1,55 @@
+"""What a training that is thrown away needs: its command found, a folder for its recording, a sandbox around it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from slowstep.errors import BadUsage, CommandNotStarted
+from slowstep.experiments.sandbox import Sandbox, open_sandbox
+from slowstep.record.command import Command, resolve_command
+from slowstep.record.folder import create_folder, remove_folder
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ThrownAway:
+    """A command that may be run in `sandbox` and recorded into `folder`; `opened` makes another such sandbox for another folder."""
+
+    command: Command
+    folder: Path
+    sandbox: Sandbox
+    opened: Callable[[Path], Sandbox]
+
+
+@contextmanager
+def thrown_away(
+    words: tuple[str, ...], environ: Mapping[str, str], *, out: str | None, allow_writes: bool, kind: str | None
+) -> Iterator[ThrownAway]:
+    """Make all of it ready, and close the sandbox at the end; the recording stays, in `out`. `kind` is that of the sandbox, None: any.
+
+    Raises BadUsage where the command is not found, or cannot be started inside, and NoSandbox where the user's files could not be kept
+    from harm: nothing is left then.
+    """
+
+    def opened(place: Path) -> Sandbox:
+        return open_sandbox(place, Path.cwd(), allow_writes=allow_writes, kind=kind)
+
+    try:
+        command = resolve_command(words, environ)
+        folder = Path(create_folder(parent=out, stem=command.stem))
+        with _opened_or_removed(folder, opened) as sandbox:
+            yield ThrownAway(command=command, folder=folder, sandbox=sandbox, opened=opened)
+    except CommandNotStarted as error:
+        # Only of `run` the exit code is the command's.
+        raise BadUsage(str(error)) from error
+
+
+def _opened_or_removed(folder: Path, opened: Callable[[Path], Sandbox]) -> Sandbox:
+    try:
+        return opened(folder)
+    except BaseException:
+        # Ctrl-C too: an empty recording would be taken for one of a training that left nothing.
+        remove_folder(str(folder))
+        raise

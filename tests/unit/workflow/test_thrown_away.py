@@ -1,0 +1,46 @@
+"""Making ready a training that is thrown away, where that fails."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from slowstep.errors import BadUsage, CommandNotStarted, NoSandbox
+from slowstep.workflow.thrown_away import ThrownAway, thrown_away
+
+PLACE = {"allow_writes": True, "kind": "none"}
+
+
+@pytest.mark.parametrize(
+    ("words", "changes", "error"),
+    [
+        (("nothere.py",), {}, BadUsage),
+        ((sys.executable,), {"allow_writes": False}, NoSandbox),
+    ],
+)
+def test_nothing_is_left_where_it_cannot_be_made_ready(tmp_path: Path, words: tuple[str, ...], changes: dict[str, Any], error: Any) -> None:
+    with pytest.raises(error), thrown_away(words, os.environ, out=str(tmp_path / "runs"), **(PLACE | changes)):
+        pytest.fail("it was made ready")
+
+    assert list(tmp_path.rglob("*-*")) == []
+
+
+def test_a_command_that_cannot_be_started_inside_is_a_mistake_and_its_sandbox_is_closed(tmp_path: Path) -> None:
+    opened: list[ThrownAway] = []
+
+    def start() -> None:
+        with thrown_away((sys.executable,), os.environ, out=str(tmp_path / "runs"), **PLACE) as place:
+            opened.append(place)
+            assert Path(place.sandbox.places[0]).is_dir()
+            raise CommandNotStarted("it is not executable", exit_code=126)
+
+    with pytest.raises(BadUsage, match="it is not executable"):
+        start()
+
+    (place,) = opened
+    assert not Path(place.sandbox.places[0]).exists()
+    assert place.folder.is_dir()
