@@ -53,7 +53,7 @@ def read_copies(timeline: Timeline, callers: Callers) -> pl.DataFrame:
     device = timeline.table("device_events")
     kind = device["kind"].cast(pl.String)
     awaited = waits_for_copies(timeline, callers, read_waits(timeline, callers))
-    rows = pl.concat([device.drop("external", "correlation"), callers.launched], how="horizontal").with_columns(
+    rows = pl.concat([device.drop("external", "correlation"), callers.launched()], how="horizontal").with_columns(
         kind.alias("kind"),
         (pl.col("end_ns") - pl.col("start_ns")).alias("total_ns"),
         pl.Series("exposed_ns", _exposed(device, kind)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 
 from slowstep.analyses.trace.callers import Callers
@@ -46,8 +47,9 @@ def read_kernels(timeline: Timeline, callers: Callers) -> pl.DataFrame:
     `ns`, their length; `delay_ns`, from the end of the launch call to the start, 0 where they began earlier, null where the launch is
     not in the trace or was that of a graph; `shapes` and `types` of the innermost operator, `outer_shapes` of the one in `operator`.
     """
-    events = pl.concat([timeline.table("device_events").drop("external", "correlation"), callers.launched], how="horizontal")
-    kernels = events.filter(pl.col("kind") == "kernel").with_columns(pl.col("name").cast(pl.String))
+    events = timeline.table("device_events").drop("external", "correlation")
+    rows = np.flatnonzero((events["kind"] == "kernel").to_numpy())
+    kernels = pl.concat([events[rows], callers.launched(rows)], how="horizontal").with_columns(pl.col("name").cast(pl.String))
     wait = (pl.col("start_ns") - pl.col("call_end_ns")).clip(lower_bound=0)
     kernels = kernels.with_columns(
         (pl.col("end_ns") - pl.col("start_ns")).alias("ns"),

@@ -56,7 +56,8 @@ def read_operators(timeline: Timeline, callers: Callers) -> pl.DataFrame:
     device_self, launches = _device_work(timeline, callers)
     calls = callers.nesting.sums(_calls_that_launch(timeline, callers) + launches)
     found = spans.select("name", "shapes", "types", "thread", "start_ns", "end_ns").with_columns(
-        *callers.described.select("where", "backward"),
+        callers.where.alias("where"),
+        callers.backward,
         pl.Series("host_total_ns", own),
         pl.Series("host_self_ns", np.maximum(own - inner, 0)),
         pl.Series("device_total_ns", callers.nesting.sums(device_self)),
@@ -71,7 +72,7 @@ def read_operators(timeline: Timeline, callers: Callers) -> pl.DataFrame:
 def _device_work(timeline: Timeline, callers: Callers) -> tuple[Ints, Ints]:
     """Device time and number of device events that each span launched itself (innermost operators only), shape (n,) each."""
     device = timeline.table("device_events")
-    span = callers.innermost_operator(callers.launched["span"].to_numpy())
+    span = callers.innermost_operator(callers.launch_calls["span"].to_numpy())
     known, count = span >= 0, callers.spans.height
     length = (device["end_ns"] - device["start_ns"]).to_numpy()
     time = np.bincount(span[known], weights=length[known], minlength=count).astype(np.int64)

@@ -69,7 +69,7 @@ def describe_work(timeline: Timeline, material: Material, callers: Callers, kern
     rows = rows.with_columns(pl.col("kind").cast(pl.String), pl.col("name").cast(pl.String))
     shared = is_collective(rows["name"]) | rows["collective"].is_not_null()
     kernel = pl.col("kind") == "kernel"
-    found = pl.concat([rows, classify(rows["name"]), callers.launched[own].select("operator", "where")], how="horizontal")
+    found = pl.concat([rows, classify(rows["name"]), callers.launched(material.work.row).select("operator", "where")], how="horizontal")
     found = found.with_columns((kernel & shared).fill_null(value=False).alias("collective"), pl.when(kernel).then("class").alias("class"))
     joined: pl.DataFrame = found.join(_judged(kernels), on="name", how="left", maintain_order="left")
     both = [pl.coalesce(f"{name}_of_all", name).alias(name) for name in ("precision", "tensor_core")]
