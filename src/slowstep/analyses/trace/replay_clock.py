@@ -74,7 +74,7 @@ def _once(graph: Graph, entry: Matrix, delay: Matrix, own: Matrix) -> Matrix:
 
 
 def _stretch(graph: Graph, times: Matrix, delay: Matrix, own: Matrix, nodes: range, spare: Floats) -> None:
-    """Successive nodes of a pass, into `times`. The rows of the matrices are objects of their own here, each many times its numbers' size."""
+    """Successive nodes of a pass, into `times`. Rows of matrices are objects here, many times as large as their numbers."""
     edges = slice(int(graph.first[nodes.start]), int(graph.first[nodes.stop]))
     first = (graph.first[nodes.start : nodes.stop + 1] - edges.start).tolist()
     sources, delays = graph.source[edges].tolist(), list(delay[edges])
