@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from slowstep.analyses.trace.names import matches
+from slowstep.analyses.trace.names import as_text, matches
 from slowstep.analyses.trace.nesting import Nesting, Rows
 from slowstep.analyses.trace.user_lines import user_lines
 from slowstep.timeline.intervals import Ints
@@ -62,7 +62,7 @@ class Callers:
             "where": _gather(self.where.to_frame("where"), indices)["where"],
             "backward": pl.Series(_taken(self._backward, indices) >= 0).set(pl.Series(indices < 0), None),
         }
-        return pl.DataFrame({name: column.cast(pl.String) if name != "backward" else column for name, column in columns.items()})
+        return pl.DataFrame({name: as_text(column) if name != "backward" else column for name, column in columns.items()})
 
     @property
     def backward(self) -> pl.Series:
@@ -75,9 +75,10 @@ class Callers:
 
     def inputs(self, indices: Ints | Rows) -> pl.DataFrame:
         """`shapes` and `types` of the inputs of the innermost operator of each row of `spans`, and the `outer_shapes` of its `operator`."""
-        inner = _gather(self.spans.select(pl.col("shapes", "types").cast(pl.String)), self.innermost_operator(indices))
+        inner = _gather(self.spans.select("shapes", "types"), self.innermost_operator(indices))
         outer = _taken(self._outermost, indices)
-        return inner.with_columns(_gather(self.spans.select(pl.col("shapes").cast(pl.String)), outer)["shapes"].alias("outer_shapes"))
+        inner = inner.with_columns(_gather(self.spans.select("shapes"), outer)["shapes"].alias("outer_shapes"))
+        return pl.DataFrame([as_text(column) for column in inner])
 
     def launched(self, rows: Ints | None = None) -> pl.DataFrame:
         """One row per row of `device_events` (or per row whose number is given), in its order: the host call that launched it and what stood
@@ -87,7 +88,7 @@ class Callers:
         """
         calls = self.launch_calls if rows is None else self.launch_calls[rows]
         around = self.describe(calls["span"].to_numpy())
-        return pl.concat([calls.with_columns(pl.col("call").cast(pl.String)), around], how="horizontal")
+        return pl.concat([calls.with_columns(as_text(calls["call"])), around], how="horizontal")
 
     @cached_property
     def launch_calls(self) -> pl.DataFrame:

@@ -7,6 +7,7 @@ import polars as pl
 
 from slowstep.analyses.trace.callers import Callers
 from slowstep.analyses.trace.kernel_class import classify
+from slowstep.analyses.trace.names import as_text
 from slowstep.analyses.trace.precision import precisions
 from slowstep.analyses.trace.tables import KERNELS
 from slowstep.analyses.trace.tensor_cores import add_why_not, has_tensor_cores
@@ -49,7 +50,8 @@ def read_kernels(timeline: Timeline, callers: Callers) -> pl.DataFrame:
     """
     events = timeline.table("device_events").drop("external", "correlation")
     rows = np.flatnonzero((events["kind"] == "kernel").to_numpy())
-    kernels = pl.concat([events[rows], callers.launched(rows)], how="horizontal").with_columns(pl.col("name").cast(pl.String))
+    kernels = pl.concat([events[rows], callers.launched(rows)], how="horizontal")
+    kernels = kernels.with_columns(as_text(kernels["name"]))
     wait = (pl.col("start_ns") - pl.col("call_end_ns")).clip(lower_bound=0)
     kernels = kernels.with_columns(
         (pl.col("end_ns") - pl.col("start_ns")).alias("ns"),

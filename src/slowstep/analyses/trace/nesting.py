@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from slowstep.timeline.intervals import Ints
 
-
 # Numbers of rows: a trace has less than 2^31.
 Rows = NDArray[np.int32]
 PIECE: Final = 1 << 17

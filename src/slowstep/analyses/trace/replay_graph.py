@@ -210,8 +210,10 @@ class _Builder:
 
     def _launch_edges(self) -> None:
         call_nodes = np.flatnonzero((self.call >= 0) & ~self.returns)
-        node_of = dict(zip(self.call[call_nodes].tolist(), call_nodes.tolist(), strict=True))
-        source = np.array([node_of.get(n, -1) for n in self.material.work.call[self.own_work].tolist()], dtype=np.int64)
+        # The last place is for work whose call is not known, -1.
+        node_of = np.full(len(self.material.calls.start) + 1, -1, dtype=np.int64)
+        node_of[self.call[call_nodes]] = call_nodes
+        source = node_of[self.material.work.call[self.own_work]]
         self._add(source[source >= 0], self.work_nodes[source >= 0], LAUNCH, self.launch_ns)
 
     def _across_edges(self) -> None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from slowstep.analyses.steps import Floats
 from slowstep.analyses.trace.callers import Callers
 from slowstep.analyses.trace.kernel_class import classify, is_collective
+from slowstep.analyses.trace.names import as_text
 from slowstep.analyses.trace.replay_clock import Variant
 from slowstep.analyses.trace.replay_graph import CHAIN, RETURN, Graph
 from slowstep.analyses.trace.replay_work import Flags, Material
@@ -66,7 +67,7 @@ def describe_work(timeline: Timeline, material: Material, callers: Callers, kern
     """
     own = material.work.row.tolist()
     rows = timeline.table("device_events")[own].select("kind", "name", "bytes", "pageable", "collective")
-    rows = rows.with_columns(pl.col("kind").cast(pl.String), pl.col("name").cast(pl.String))
+    rows = rows.with_columns(pl.col("kind").cast(pl.String), as_text(rows["name"]))
     shared = is_collective(rows["name"]) | rows["collective"].is_not_null()
     kernel = pl.col("kind") == "kernel"
     found = pl.concat([rows, classify(rows["name"]), callers.launched(material.work.row).select("operator", "where")], how="horizontal")
@@ -128,7 +129,8 @@ class Scene:
         self.events = self.trace.events[self.graph.work[self.nodes].tolist()]
         own = pl.col("thread").is_in(list(self.trace.material.turns))
         inside = (pl.col("start_ns") >= self.begin_ns) & (pl.col("start_ns") < self.end_ns)
-        self._hosts = self.trace.timeline.table("host_events").filter(inside & own).select("kind", "name", "start_ns", "end_ns")
+        hosts = self.trace.timeline.table("host_events").select("thread", "kind", "name", "start_ns", "end_ns")
+        self._hosts = hosts.filter(inside & own).drop("thread")
 
     def host(self, kinds: list[str]) -> pl.DataFrame:
         """Kind, name and times of what began on the main logical thread within the step."""
