@@ -1,7 +1,7 @@
 """What is freed goes back to the system at once, so that the largest table of an analysis is its peak, not the sum of all it made.
 
-Allocators keep what was freed for the next request: of a trace of 127 MB a third of all memory was such. What polars is told it reads when it
-is loaded; numpy allocates as the C library does.
+Allocators keep what was freed for the next request, and the parts of a trace's analysis ask for tables of all sizes. What polars is told it
+reads when it is loaded; numpy allocates as the C library does.
 """
 
 from __future__ import annotations

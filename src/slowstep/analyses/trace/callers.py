@@ -81,8 +81,7 @@ class Callers:
         return pl.DataFrame([as_text(column) for column in inner])
 
     def launched(self, rows: Ints | None = None) -> pl.DataFrame:
-        """One row per row of `device_events` (or per row whose number is given), in its order: the host call that launched it and what stood
-        around that.
+        """One row per row of `device_events` (or per row whose number is given): the host call that launched it, what stood around that.
 
         Columns: those of `launch_calls`, `call` as text, and those of `around`.
         """

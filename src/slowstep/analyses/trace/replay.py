@@ -18,7 +18,7 @@ from slowstep.analyses.chance import SEED
 from slowstep.analyses.trace.callers import Callers
 from slowstep.analyses.trace.replay_graph import build_graph, residual_ns
 from slowstep.analyses.trace.replay_lengths import Answer, scenario_lengths
-from slowstep.analyses.trace.replay_scene import Scene, Trace, describe_work
+from slowstep.analyses.trace.replay_scene import Scene, Trace
 from slowstep.analyses.trace.replay_waits import Launched
 from slowstep.analyses.trace.replay_work import find_material
 from slowstep.analyses.trace.scenarios import SCENARIOS, UNCHANGED
@@ -48,11 +48,9 @@ def find_replay(
     if isinstance(material, str):
         return _table([row for step in chosen for row in _unjudged(steps, step, material)])
     callers = callers or Callers(timeline)
-    kernels = measured_tables["kernels"] if "kernels" in measured_tables else pl.DataFrame()
     devices = timeline.table("trace_devices")["name"].drop_nulls()
     ranges = stage_ranges(timeline).filter(pl.col("thread").is_in(list(material.turns)))
-    events = describe_work(timeline, material, callers, kernels)
-    trace = Trace(timeline, material, callers, measured_tables, devices[0] if len(devices) else None, events, ranges)
+    trace = Trace(timeline, material, callers, measured_tables, devices[0] if len(devices) else None, ranges)
     launched = Launched(material)
     return _table([row for step in chosen for row in _replayed(trace, launched, steps, step)])
 
