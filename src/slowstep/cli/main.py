@@ -7,6 +7,7 @@ import sys
 
 import typer
 
+from slowstep.cli.freed_memory import give_back_freed_memory
 from slowstep.cli.run import RunCommand, run
 from slowstep.errors import SlowstepError
 
@@ -42,6 +43,8 @@ def _add_other_commands() -> None:
     # `run` starts somebody's training: it does not wait for what the other commands import.
     if sys.argv[1:2] == ["run"]:
         return
+    if sys.argv[1:2] == ["analyze"]:
+        give_back_freed_memory()
     from slowstep.cli.analyze import analyze
     from slowstep.cli.bench import app as bench
     from slowstep.cli.explain import explain

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.schema import TABLE
-from slowstep.timeline.table import DataType
+from slowstep.timeline.table import DataType, light
 
 # Of the memory that is allowed: the finished tables and what a piece is read with take the rest.
 HELD_SHARE: Final = 1 / 4
@@ -66,7 +66,7 @@ class Gathered:
         """The table, its times counted from `first_ns`; `order` says which rows, None all as they came. `taken` are columns that were
         taken out before: they are used up.
         """
-        return pl.DataFrame([self._finished(name, taken, order, first_ns) for name in self._declared])
+        return light(self._finished(name, taken, order, first_ns) for name in self._declared)
 
     def _finished(self, name: str, taken: dict[str, pl.Series], order: Order, first_ns: int) -> pl.Series:
         values = taken.pop(name) if name in taken else self.column(name)

@@ -235,7 +235,7 @@ def _facts(path: Path, database: Database, tables: dict[str, pl.DataFrame], firs
         "operators": "operator" in kinds,
         "runtime": bool(kinds & {"runtime", "driver"}),
         "device": len(device) > 0,
-        "shapes": host["shapes"].null_count() < len(host),
+        "shapes": host.select(pl.col("shapes").null_count()).item() < len(host),
         "annotations": _nsys_host.RANGES in database.columns,
     }
     export = database.pairs("META_DATA_EXPORT", "name", "value")

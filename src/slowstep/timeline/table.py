@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import polars as pl
@@ -35,6 +36,23 @@ class Table:
     def empty(self) -> pl.DataFrame:
         """The table without rows: what is handed over where none of these was seen."""
         return pl.DataFrame(schema=self.schema)
+
+
+def light(columns: Iterable[pl.Series]) -> pl.DataFrame:
+    """A frame of columns of one length, made one after the other; those that hold nothing but null are kept as one null for all rows.
+
+    Sources know few of the columns that tables have, and every filter and join of a table would carry the others along.
+    """
+    order: list[str] = []
+    known: list[pl.Series] = []
+    unknown: dict[str, pl.DataType] = {}
+    for values in columns:
+        order.append(values.name)
+        if known and len(values) and values.null_count() == len(values):
+            unknown[values.name] = values.dtype
+        else:
+            known.append(values)
+    return pl.DataFrame(known).with_columns(pl.lit(None, dtype=kind).alias(name) for name, kind in unknown.items()).select(order)
 
 
 def column(name: str, kind: DataType, meaning: str, *, nullable: bool = False) -> Column:

@@ -17,6 +17,7 @@ import polars as pl
 import slowstep
 from slowstep.health import Health
 from slowstep.sources._source import Reading, Source
+from slowstep.timeline.table import light
 from slowstep.timeline.timeline import RunFacts, Timeline
 from slowstep.timeline.trace import TraceFacts
 from slowstep.timeline.trace_tables import TRACE_TABLES
@@ -63,7 +64,7 @@ def _load(folder: Path) -> Timeline | None:
     """What was kept; None where nothing was, or what another version kept."""
     try:
         facts: dict[str, Any] = json.loads((folder / FACTS).read_text(encoding="utf-8"))
-        tables = {table.name: pl.read_ipc(folder / f"{table.name}.arrow") for table in TRACE_TABLES}
+        tables = {table.name: light(pl.read_ipc(folder / f"{table.name}.arrow").iter_columns()) for table in TRACE_TABLES}
         os.utime(folder)
         trace = facts["trace"] | {"recorded": frozenset(facts["trace"]["recorded"]), "files": tuple(facts["trace"]["files"])}
         trace["clock_ns"] = None if trace["clock_ns"] is None else tuple(trace["clock_ns"])

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from slowstep.analyses.trace import scenarios
+from slowstep.analyses.trace import replay_clock, replay_lengths, scenarios
 from slowstep.analyses.trace.replay import MISSES_AT_MOST, RESIDUAL_AT_MOST, find_replay
 
 kineto = pytest.importorskip("slowstep.sources.kineto")
@@ -43,3 +43,21 @@ def test_a_device_that_idles_for_its_host_gains_by_free_launches() -> None:
     steps, _ = find_steps(timeline)
     rows = find_replay(timeline, steps, {}).filter(pl.col("not_judged").is_null() & (pl.col("scenario") == scenarios.LAUNCHES_FREE))
     assert (rows["unchanged_ns"] / rows["expected_ns"]).min() > 1.5
+
+
+@pytest.mark.parametrize(("values", "nodes"), [(1, 1), (30_000, 1000)])
+def test_a_step_too_large_to_be_replayed_at_once_has_the_same_answers(values: int, nodes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    timeline = kineto.SOURCE.read(next(path for path in TRACES if path.parent.name == "a100_collectives"))
+    steps = find_steps(timeline)[0].head(1)
+    at_once = find_replay(timeline, steps, {})
+    passes: list[int] = []
+    lengths = replay_lengths.step_lengths
+    monkeypatch.setattr(replay_lengths, "step_lengths", lambda graph, some: passes.append(len(some)) or lengths(graph, some))
+    monkeypatch.setattr(replay_lengths, "VALUES_AT_ONCE", values)
+    monkeypatch.setattr(replay_clock, "NODES_AT_ONCE", nodes)
+
+    rows = find_replay(timeline, steps, {})
+
+    assert rows.equals(at_once)
+    assert len(passes) > 2
+    assert at_once["not_judged"].null_count() > 3

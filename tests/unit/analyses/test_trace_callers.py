@@ -59,7 +59,7 @@ def test_nulls_are_around_nothing_and_an_empty_trace_is_no_error():
 
     assert rows["operator"].to_list() == ["aten::mm", None]
     assert Callers(made_trace()).around(np.array([0]), np.array([5]))["operator"].to_list() == [None]
-    assert Callers(made_trace()).launched.height == 0
+    assert Callers(made_trace()).launched().height == 0
 
 
 def backward_hosts() -> list[dict]:
@@ -103,7 +103,7 @@ def test_device_events_are_led_back_by_correlation_else_by_the_operators_number(
         device("k", 50, 60),
     ]
 
-    launched = Callers(made_trace(hosts=hosts, devices=devices)).launched
+    launched = Callers(made_trace(hosts=hosts, devices=devices)).launched()
 
     assert launched["operator"].to_list() == ["aten::mm", "aten::add", None]
     assert launched["call"].to_list() == ["cudaLaunchKernel", None, None]

@@ -15,8 +15,8 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from slowstep.analyses.trace.names import matches
-from slowstep.analyses.trace.nesting import Nesting
+from slowstep.analyses.trace.names import as_text, matches
+from slowstep.analyses.trace.nesting import Nesting, Rows
 from slowstep.analyses.trace.user_lines import user_lines
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Timeline
@@ -32,10 +32,11 @@ class Callers:
 
     def __init__(self, timeline: Timeline) -> None:
         self._timeline = timeline
-        host = timeline.table("host_events").filter(pl.col("kind").is_in(["operator", "python"]))
-        self.spans = host  # operators and Python functions: what an index of `indices_around` points into
+        host = timeline.table("host_events").filter(pl.col("kind").is_in(["operator", "python"])).drop("correlation", "external")
         self.nesting = Nesting(host["thread"].to_numpy(), host["start_ns"].to_numpy(), host["end_ns"].to_numpy())
-        self.described = self._describe(host)  # the columns of `around` of every row of `spans`, names as categories
+        self.where = self._describe(host)  # the user's line of every row of `spans`, as categories
+        # Operators and Python functions: what an index of `indices_around` points into.
+        self.spans = host.drop("sequence")
 
     def around(self, threads: pl.Series | Ints, times_ns: pl.Series | Ints) -> pl.DataFrame:
         """What stands around instants of host threads, shape (m,) each; a null thread or time is around nothing.
@@ -52,71 +53,82 @@ class Callers:
         found = self.nesting.innermost(_filled(threads), _filled(times_ns))
         return np.asarray(np.where(known, found, -1), dtype=np.int64)
 
-    def describe(self, indices: Ints) -> pl.DataFrame:
+    def describe(self, indices: Ints | Rows) -> pl.DataFrame:
         """The columns of `around` for rows of `spans`; -1 is none."""
-        return _gather(self.described, indices).with_columns(pl.col("operator", "innermost", "where").cast(pl.String))
+        names = self.spans.select("name")
+        columns = {
+            "operator": _gather(names, _taken(self._outermost, indices))["name"],
+            "innermost": _gather(names, _taken(self._innermost, indices))["name"],
+            "where": _gather(self.where.to_frame("where"), indices)["where"],
+            "backward": pl.Series(_taken(self._backward, indices) >= 0).set(pl.Series(indices < 0), None),
+        }
+        return pl.DataFrame({name: as_text(column) if name != "backward" else column for name, column in columns.items()})
 
-    def innermost_operator(self, indices: Ints) -> Ints:
+    @property
+    def backward(self) -> pl.Series:
+        """Whether autograd's backward called each row of `spans`."""
+        return pl.Series("backward", self._backward >= 0)
+
+    def innermost_operator(self, indices: Ints | Rows) -> Ints:
         """Row in `spans` of the innermost operator of itself and those around each row; -1 where there is none."""
-        return np.asarray(np.where(indices >= 0, np.append(self._innermost, -1)[indices], -1), dtype=np.int64)
+        return _taken(self._innermost, indices)
 
-    def inputs(self, indices: Ints) -> pl.DataFrame:
+    def inputs(self, indices: Ints | Rows) -> pl.DataFrame:
         """`shapes` and `types` of the inputs of the innermost operator of each row of `spans`, and the `outer_shapes` of its `operator`."""
-        inner = _gather(self.spans.select(pl.col("shapes", "types").cast(pl.String)), self.innermost_operator(indices))
-        outer = np.asarray(np.where(indices >= 0, np.append(self._outermost, -1)[indices], -1), dtype=np.int64)
-        return inner.with_columns(_gather(self.spans.select(pl.col("shapes").cast(pl.String)), outer)["shapes"].alias("outer_shapes"))
+        inner = _gather(self.spans.select("shapes", "types"), self.innermost_operator(indices))
+        outer = _taken(self._outermost, indices)
+        inner = inner.with_columns(_gather(self.spans.select("shapes"), outer)["shapes"].alias("outer_shapes"))
+        return pl.DataFrame([as_text(column) for column in inner])
+
+    def launched(self, rows: Ints | None = None) -> pl.DataFrame:
+        """One row per row of `device_events` (or per row whose number is given): the host call that launched it, what stood around that.
+
+        Columns: those of `launch_calls`, `call` as text, and those of `around`.
+        """
+        calls = self.launch_calls if rows is None else self.launch_calls[rows]
+        around = self.describe(calls["span"].to_numpy())
+        return pl.concat([calls.with_columns(as_text(calls["call"])), around], how="horizontal")
 
     @cached_property
-    def launched(self) -> pl.DataFrame:
-        """One row per row of `device_events`, in its order: the host call that launched it and what stood around that.
-
-        Columns: those of `around`; `span`, the row in `spans`, -1 for none; of the call `call`, `call_thread`, `call_start_ns`,
-        `call_end_ns`, null where it is not in the trace.
+    def launch_calls(self) -> pl.DataFrame:
+        """One row per row of `device_events`, in its order: `span`, the row in `spans` of what stood around its launch, -1 for none; of the
+        host call `call`, `call_thread`, `call_start_ns`, `call_end_ns`, null where it is not in the trace.
         """
         device = self._timeline.table("device_events").select("correlation", "external")
-        calls = self._timeline.table("host_events").filter(
-            pl.col("kind").is_in(["runtime", "driver"]) & pl.col("correlation").is_not_null()
-        )
+        calls = self._timeline.table("host_events").select("thread", "start_ns", "end_ns", "kind", "name", "correlation")
+        calls = calls.filter(pl.col("kind").is_in(["runtime", "driver"]) & pl.col("correlation").is_not_null())
         # A call of the runtime may be traced once more as the call of the driver that it makes.
         calls = calls.sort("kind", maintain_order=True).unique("correlation", keep="first", maintain_order=True)
         calls = calls.select("correlation", call="name", call_thread="thread", call_start_ns="start_ns", call_end_ns="end_ns")
         rows = device.join(calls, on="correlation", how="left", maintain_order="left")
         span = self.indices_around(rows["call_thread"], rows["call_start_ns"])
         span = np.where(_known(rows["call_thread"]), span, self._by_external(rows["external"]))
-        found = rows.select(pl.col("call").cast(pl.String), "call_thread", "call_start_ns", "call_end_ns", pl.Series("span", span))
-        return pl.concat([found, self.describe(span)], how="horizontal")
+        return rows.select("call", "call_thread", "call_start_ns", "call_end_ns", pl.Series("span", span, dtype=pl.Int32))
 
     def _by_external(self, external: pl.Series) -> Ints:
-        spans = (
-            self.spans.select("external", "kind")
-            .with_row_index("span")
-            .filter(pl.col("external").is_not_null() & (pl.col("kind") == "operator"))
-        )
+        if external.null_count() == len(external):
+            return np.full(len(external), -1, dtype=np.int64)
+        spans = self._timeline.table("host_events").select("external", "kind").filter(pl.col("kind").is_in(["operator", "python"]))
+        spans = spans.with_row_index("span").filter(pl.col("external").is_not_null() & (pl.col("kind") == "operator"))
         spans = spans.unique("external", keep="last").select("external", pl.col("span").cast(pl.Int64))
         rows = external.to_frame("external").join(spans, on="external", how="left", maintain_order="left")
         return rows["span"].fill_null(-1).to_numpy()
 
-    def _describe(self, host: pl.DataFrame) -> pl.DataFrame:
-        name, row = host["name"], np.arange(host.height)
+    def _describe(self, host: pl.DataFrame) -> pl.Series:
+        name, row = host["name"], np.arange(host.height, dtype=np.int32)
         operator = host["kind"] == "operator"
         named_so = operator & matches(name, NAMED) & ~matches(name, ENGINE)
         self._innermost = self.nesting.inherit(np.where(operator, row, -1))
-        named = self.nesting.inherit(np.where(named_so, row, -1), outermost=True)
         self._backward = self.nesting.inherit(np.where(operator & matches(name, BACKWARD), row, -1))
+        named = self.nesting.inherit(np.where(named_so, row, -1), outermost=True)
         self._outermost = np.where(named >= 0, named, self._innermost)
-        names = host.select("name")
-        return pl.DataFrame(
-            {
-                "operator": _gather(names, self._outermost)["name"],
-                "innermost": _gather(names, self._innermost)["name"],
-                "where": self._where(host),
-                "backward": self._backward >= 0,
-            }
-        )
+        return self._where(host)
 
     def _where(self, host: pl.DataFrame) -> pl.Series:
         functions = host["name"].set(host["kind"] != "python", None)
         lines = user_lines(functions, host["stack"])
+        if lines.null_count() == len(lines):
+            return lines
         own = self.nesting.inherit(np.where(lines.is_not_null(), np.arange(host.height), -1))
         where = _gather(lines.to_frame("where"), own)["where"]
         # A function that the backward itself calls, as checkpointed ones that run again, is nearer than the forward's line.
@@ -126,7 +138,7 @@ class Callers:
         foreign = pl.Series((self._backward >= 0) & (own_start < node_start)) & of_forward.is_not_null()
         return where.zip_with(~foreign, of_forward)
 
-    def _with_sequence(self, host: pl.DataFrame) -> Ints:
+    def _with_sequence(self, host: pl.DataFrame) -> Rows:
         """The innermost backward node with a sequence number around each row; -1 where there is none."""
         numbered = host["sequence"].is_not_null().to_numpy() & (self._backward == np.arange(host.height))
         return self.nesting.inherit(np.where(numbered, np.arange(host.height), -1))
@@ -138,7 +150,14 @@ class Callers:
         return rows.select("sequence").join(forward, on="sequence", how="left", maintain_order="left")["where"]
 
 
-def _gather(frame: pl.DataFrame, indices: Ints) -> pl.DataFrame:
+def _taken(values: Rows, indices: Ints | Rows) -> Ints:
+    """The values at indices, shape (m,); -1 at -1."""
+    if not len(values):
+        return np.full(len(indices), -1, dtype=np.int64)
+    return np.asarray(np.where(indices >= 0, values[np.maximum(indices, 0)], -1), dtype=np.int64)
+
+
+def _gather(frame: pl.DataFrame, indices: Ints | Rows) -> pl.DataFrame:
     wanted = pl.Series("row", indices, dtype=pl.Int64)
     return frame.select(pl.all().gather(wanted.set(wanted < 0, None))) if frame.height else frame.clear(len(indices))
 

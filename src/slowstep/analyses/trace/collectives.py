@@ -77,7 +77,7 @@ def _of_device(timeline: Timeline, callers: Callers) -> pl.DataFrame:
     rows = device.filter(pl.Series(mine)).with_columns(pl.col("name", "collective").cast(pl.String))
     start, end, key = rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy(), rows["device"].to_numpy()
     hidden = union_of(device, work, COMPUTE).inside(key, start, end)
-    around = _ranges_around(timeline, callers.launched.filter(pl.Series(mine)))
+    around = _ranges_around(timeline, callers.launch_calls.filter(pl.Series(mine)))
     rows = pl.concat([rows.drop("kind"), around], how="horizontal")
     operation = pl.coalesce(*(_first(pl.col(name), OPERATIONS) for name in ("collective", "range", "name"))).fill_null("other")
     return rows.select(

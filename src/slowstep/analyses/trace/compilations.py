@@ -31,7 +31,8 @@ CALL_KINDS: Final = ("runtime", "driver")
 
 def compiling(timeline: Timeline) -> pl.DataFrame:
     """The stretches in which host threads compiled: `thread`, `start_ns`, `end_ns`, `name`; of those in one another only the outermost."""
-    host = timeline.table("host_events").filter(pl.col("end_ns") > pl.col("start_ns"))
+    host = timeline.table("host_events").select("thread", "start_ns", "end_ns", "kind", "name")
+    host = host.filter(pl.col("end_ns") > pl.col("start_ns"))
     names = host.select("name", "kind").unique().with_columns(pl.col("name").cast(pl.String).alias("text"))
     compiles = (
         (pl.col("kind").is_in(RANGE_KINDS) & pl.col("text").str.contains(RANGES))

@@ -53,15 +53,15 @@ def read_copies(timeline: Timeline, callers: Callers) -> pl.DataFrame:
     device = timeline.table("device_events")
     kind = device["kind"].cast(pl.String)
     awaited = waits_for_copies(timeline, callers, read_waits(timeline, callers))
-    rows = pl.concat([device.drop("external", "correlation"), callers.launched], how="horizontal").with_columns(
+    rows = pl.concat([device.drop("external", "correlation"), callers.launch_calls], how="horizontal").with_columns(
         kind.alias("kind"),
         (pl.col("end_ns") - pl.col("start_ns")).alias("total_ns"),
         pl.Series("exposed_ns", _exposed(device, kind)),
         pl.Series("blocking", awaited >= 0),
     )
     before = (pl.col("kind") == "kernel").cast(pl.Int64).cum_sum().over("call_thread", order_by="call_start_ns")
-    rows = rows.with_columns(before.alias("run"))
-    return rows.filter(pl.col("kind").is_in(KINDS))
+    rows = rows.with_columns(before.alias("run")).filter(pl.col("kind").is_in(KINDS))
+    return pl.concat([rows.with_columns(pl.col("call").cast(pl.String)), callers.describe(rows["span"].to_numpy())], how="horizontal")
 
 
 def union_of(device: pl.DataFrame, work: pl.Series, kinds: Iterable[str]) -> Union:

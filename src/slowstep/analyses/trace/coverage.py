@@ -14,9 +14,9 @@ from slowstep.timeline.timeline import Timeline
 
 def find_coverage(timeline: Timeline, steps: pl.DataFrame) -> Coverage:
     """Coverage of the trace's kernels, launches and time; shares are None where nothing is there that could be covered."""
-    events = timeline.table("device_events")
-    kernels = events.filter(pl.col("kind") == "kernel")
-    calls = launching_calls(timeline)
+    events = timeline.table("device_events").select("device", "stream", "kind", "correlation")
+    kernels = events.filter(pl.col("kind") == "kernel").select("correlation")
+    calls = launching_calls(timeline).select("correlation")
     return Coverage(
         kernels=len(kernels),
         kernels_with_launch=_share(len(kernels.join(calls, on="correlation", how="semi")), len(kernels)),
@@ -56,7 +56,7 @@ def find_doubts(timeline: Timeline) -> tuple[Health, ...]:
 def _launches_with_kernel(timeline: Timeline, kernels: pl.DataFrame) -> float | None:
     calls = calls_of_runtime(timeline).filter(pl.col("correlation").is_not_null())
     launches = calls.filter(matches(calls["name"], f"{LAUNCHES_KERNEL}|{LAUNCHES_GRAPH}"))
-    launches = launches.unique("correlation")
+    launches = launches.select("correlation").unique()
     return _share(len(launches.join(kernels, on="correlation", how="semi")), len(launches))
 
 

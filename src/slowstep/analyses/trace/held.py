@@ -7,6 +7,7 @@ from typing import Final
 import numpy as np
 import polars as pl
 
+from slowstep.analyses.trace.names import as_text
 from slowstep.timeline.intervals import Ints, flattened, pieces
 
 # Stretches that are looked at together: as many as a steady amount of memory allows, whatever the length of the trace.
@@ -19,7 +20,7 @@ def held_longest(host: pl.DataFrame, rows: pl.DataFrame) -> tuple[pl.Series, Int
     `rows`: `thread` (-1: none), `start_ns`, `end_ns`, `launched_ns`, in order of time. What follows the launch was delayed by no host:
     such a stretch has no call, and its instant is that of the launch.
     """
-    host = host.select("thread", "start_ns", "end_ns", "kind", "name").filter(pl.col("kind") != "python")
+    host = host.select("thread", "start_ns", "end_ns", "kind", "name")
     calls, instants = [], []
     for first in range(0, len(rows), TOGETHER):
         call, at = _held(host, rows[first : first + TOGETHER])
@@ -39,11 +40,13 @@ def _held(host: pl.DataFrame, rows: pl.DataFrame) -> tuple[pl.Series, Ints]:
     for thread in rows["thread"].unique().to_list():
         mine = np.flatnonzero(~late & (rows["thread"] == thread).to_numpy())
         if len(mine):
-            events = host.filter((pl.col("thread") == thread) & (pl.col("start_ns") < until[mine[-1]]) & (pl.col("end_ns") > at[mine[0]]))
+            near = (pl.col("start_ns") < until[mine[-1]]) & (pl.col("end_ns") > at[mine[0]])
+            events = host.filter((pl.col("thread") == thread) & (pl.col("kind") != "python") & near)
             row, instant, event = _longest(events, at[mine], until[mine])
             at[mine[row]] = instant
-            names = events.select(pl.when(pl.col("kind") != "operator").then(pl.col("name").cast(pl.String)))["name"]
-            calls = calls.scatter(mine[row], names.gather(pl.Series(event).set(pl.Series(event < 0), None)))
+            found = events.select(pl.col("kind", "name").gather(pl.Series(event).set(pl.Series(event < 0), None)))
+            names = found.with_columns(as_text(found["name"])).select(pl.when(pl.col("kind") != "operator").then("name"))["name"]
+            calls = calls.scatter(mine[row], names)
     return calls, at
 
 

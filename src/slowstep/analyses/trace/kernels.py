@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 
 from slowstep.analyses.trace.callers import Callers
 from slowstep.analyses.trace.kernel_class import classify
+from slowstep.analyses.trace.names import as_text
 from slowstep.analyses.trace.precision import precisions
 from slowstep.analyses.trace.tables import KERNELS
 from slowstep.analyses.trace.tensor_cores import add_why_not, has_tensor_cores
@@ -41,19 +43,22 @@ def find_kernels(timeline: Timeline, steps: pl.DataFrame, callers: Callers | Non
 
 
 def read_kernels(timeline: Timeline, callers: Callers) -> pl.DataFrame:
-    """All kernels with what launched them: columns of `device_events`, of `Callers.launched`, and
+    """All kernels with what launched them: some columns of `device_events`, `call_end_ns`, those of `Callers.around`, and
 
     `ns`, their length; `delay_ns`, from the end of the launch call to the start, 0 where they began earlier, null where the launch is
     not in the trace or was that of a graph; `shapes` and `types` of the innermost operator, `outer_shapes` of the one in `operator`.
     """
-    events = pl.concat([timeline.table("device_events").drop("external", "correlation"), callers.launched], how="horizontal")
-    kernels = events.filter(pl.col("kind") == "kernel").with_columns(pl.col("name").cast(pl.String))
+    events = timeline.table("device_events").select("name", "kind", "start_ns", "end_ns", "occupancy", "from_graph")
+    rows = np.flatnonzero((events["kind"] == "kernel").to_numpy())
+    calls = callers.launch_calls.select("span", "call_end_ns")[rows]
+    span = calls["span"].to_numpy()
+    kernels = pl.concat([events[rows], calls.drop("span"), callers.describe(span), callers.inputs(span)], how="horizontal")
+    kernels = kernels.with_columns(as_text(kernels["name"]))
     wait = (pl.col("start_ns") - pl.col("call_end_ns")).clip(lower_bound=0)
-    kernels = kernels.with_columns(
+    return kernels.with_columns(
         (pl.col("end_ns") - pl.col("start_ns")).alias("ns"),
         pl.when(~pl.col("from_graph")).then(wait).alias("delay_ns"),
     )
-    return pl.concat([kernels, callers.inputs(kernels["span"].to_numpy())], how="horizontal")
 
 
 def _classified(timeline: Timeline, sites: pl.DataFrame) -> pl.DataFrame:

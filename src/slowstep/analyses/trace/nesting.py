@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from slowstep.timeline.intervals import Ints
+
+# Numbers of rows: a trace has less than 2^31.
+Rows = NDArray[np.int32]
+PIECE: Final = 1 << 17
 
 
 class Nesting:
@@ -19,31 +24,37 @@ class Nesting:
     """
 
     def __init__(self, threads: Ints, start_ns: Ints, end_ns: Ints) -> None:
-        start, end = start_ns.astype(np.int64), np.maximum(end_ns, start_ns + 1).astype(np.int64)
+        start, end = start_ns.astype(np.int64, copy=False), np.maximum(end_ns, start_ns + 1).astype(np.int64, copy=False)
         # All threads on one axis, one after the other, so that each question is one search over all of them. Each takes up its own time
         # only: one event with an impossible time would else push all threads beyond 63 bits.
-        self._threads, lane = np.unique(threads, return_inverse=True)
+        self._threads = np.unique(threads)
         self._low, self._high = np.full(len(self._threads), np.iinfo(np.int64).max), np.full(len(self._threads), np.iinfo(np.int64).min)
-        np.minimum.at(self._low, lane, start)
-        np.maximum.at(self._high, lane, end)
+        for rows in _pieces(len(start)):
+            lane = np.searchsorted(self._threads, threads[rows])
+            np.minimum.at(self._low, lane, start[rows])
+            np.maximum.at(self._high, lane, end[rows])
         self._offset = np.append(0, np.cumsum(self._high - self._low + 2)[:-1]) if len(start) else np.zeros(0, dtype=np.int64)
-        self._order = np.lexsort((-end, start, threads))
-        self._starts = self._axis(threads, start)[self._order]
-        self._ends = self._axis(threads, end)[self._order]
+        self._order: Rows = np.lexsort((~end, start, threads)).astype(np.int32)
+        self._starts, self._ends = np.empty_like(start), np.empty_like(start)
+        for rows in _pieces(len(start)):
+            own = self._order[rows]
+            self._starts[rows] = self._axis(threads[own], start[own])
+            self._ends[rows] = self._axis(threads[own], end[own])
+        del end
         self._levels, self._parents = _nest(self._starts, self._ends)
 
     def __len__(self) -> int:
         return len(self._order)
 
     @property
-    def parents(self) -> Ints:
+    def parents(self) -> Rows:
         """Index of the stretch around each stretch, shape (n,); -1 where there is none."""
-        found = np.full(len(self._order), -1, dtype=np.int64)
+        found = np.full(len(self._order), -1, dtype=np.int32)
         inside = self._parents >= 0
         found[self._order[inside]] = self._order[self._parents[inside]]
         return found
 
-    def levels(self) -> Iterator[Ints]:
+    def levels(self) -> Iterator[Rows]:
         """The indices of the stretches of each level, outermost first: a parent always comes before what it encloses."""
         for level in self._levels:
             yield self._order[level]
@@ -61,12 +72,12 @@ class Nesting:
         found[open_] = self._order[found[open_]]
         return found
 
-    def inherit(self, own: Ints, *, outermost: bool = False) -> Ints:
+    def inherit(self, own: Ints | Rows, *, outermost: bool = False) -> Rows:
         """For each stretch the value of the innermost (or outermost) one of itself and those around it that has one; -1 is none.
 
-        `own`: shape (n,), -1 where a stretch has no value itself. Returns shape (n,).
+        `own`: rows or other small whole numbers, shape (n,), -1 where a stretch has no value itself. Returns shape (n,).
         """
-        values, parents = own.astype(np.int64), self.parents
+        values, parents = own.astype(np.int32), self.parents
         for level in self.levels():
             inside = level[parents[level] >= 0]
             above = values[parents[inside]]
@@ -91,14 +102,23 @@ class Nesting:
         return np.asarray(np.where(self._threads[lane] == threads, at, -1), dtype=np.int64)
 
 
-def _nest(starts: Ints, ends: Ints) -> tuple[list[Ints], Ints]:
+def _nest(starts: Ints, ends: Ints) -> tuple[list[Rows], Rows]:
     """Positions by level, and each one's parent, of stretches sorted by start, longer ones first."""
-    position = np.arange(len(starts))
-    depth = position - np.searchsorted(np.sort(ends), starts, side="right")
-    by_depth: NDArray[np.int64] = np.argsort(depth, kind="stable")
-    cuts = np.searchsorted(depth[by_depth], np.arange(int(depth.max()) + 2)) if len(depth) else np.zeros(1, dtype=np.int64)
+    depth = np.empty(len(starts), dtype=np.int32)
+    ended = np.sort(ends)
+    for rows in _pieces(len(starts)):
+        depth[rows] = np.arange(rows.start, rows.stop) - np.searchsorted(ended, starts[rows], side="right")
+    del ended
+    by_depth = np.argsort(depth, kind="stable").astype(np.int32)
+    cuts = np.append(0, np.cumsum(np.bincount(depth))) if len(depth) else np.zeros(1, dtype=np.int64)
     levels = [by_depth[first:last] for first, last in itertools.pairwise(cuts)]
-    parents = np.full(len(starts), -1, dtype=np.int64)
+    parents = np.full(len(starts), -1, dtype=np.int32)
     for outer, inner in itertools.pairwise(levels):
         parents[inner] = outer[np.searchsorted(outer, inner) - 1]
     return levels, parents
+
+
+def _pieces(count: int) -> Iterator[slice]:
+    """So many rows in pieces: what is computed of all at once would take several times their own room."""
+    for first in range(0, count, PIECE):
+        yield slice(first, min(first + PIECE, count))

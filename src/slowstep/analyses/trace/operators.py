@@ -33,7 +33,8 @@ def find_operators(timeline: Timeline, steps: pl.DataFrame, callers: Callers | N
     grouped = rows.group_by("name", "shapes", "where").agg(
         pl.col("types").first(),
         pl.len().cast(pl.Int64).alias("count"),
-        pl.col("host_total_ns", "host_self_ns", "device_total_ns", "device_self_ns", "launches").sum(),
+        pl.col("host_total_ns", "host_self_ns", "device_total_ns", "device_self_ns").sum(),
+        pl.col("launches").cast(pl.Int64).sum(),
         pl.col("on_host").any(ignore_nulls=False),
         pl.col("backward").any(),
     )
@@ -46,32 +47,33 @@ def find_operators(timeline: Timeline, steps: pl.DataFrame, callers: Callers | N
 def read_operators(timeline: Timeline, callers: Callers) -> pl.DataFrame:
     """One row per call of an operator, with the columns of OPERATORS but `count`, and `start_ns`, `end_ns`, `thread`."""
     spans = callers.spans
-    row = np.arange(spans.height)
     operator = (spans["kind"] == "operator").to_numpy()
-    parents = callers.nesting.parents
-    above = callers.innermost_operator(parents)
-    length = (spans["end_ns"] - spans["start_ns"]).to_numpy()
-    own = np.where(operator, length, 0)
-    inner = np.bincount(above[operator & (above >= 0)], weights=length[operator & (above >= 0)], minlength=len(row)).astype(np.int64)
+    above = callers.innermost_operator(callers.nesting.parents)
+    own = np.where(operator, (spans["end_ns"] - spans["start_ns"]).to_numpy(), 0)
+    inside = operator & (above >= 0)
+    inner = np.bincount(above[inside], weights=own[inside], minlength=spans.height).astype(np.int64)
+    own_ns = np.maximum(own - inner, 0)
+    del above, inside, inner
     device_self, launches = _device_work(timeline, callers)
     calls = callers.nesting.sums(_calls_that_launch(timeline, callers) + launches)
     found = spans.select("name", "shapes", "types", "thread", "start_ns", "end_ns").with_columns(
-        *callers.described.select("where", "backward"),
+        callers.where.alias("where"),
+        callers.backward,
         pl.Series("host_total_ns", own),
-        pl.Series("host_self_ns", np.maximum(own - inner, 0)),
+        pl.Series("host_self_ns", own_ns),
         pl.Series("device_total_ns", callers.nesting.sums(device_self)),
         pl.Series("device_self_ns", device_self),
-        pl.Series("launches", launches),
-        pl.Series("calls", calls),
+        pl.Series("launches", launches, dtype=pl.Int32),
+        pl.Series("calls", calls, dtype=pl.Int32),
     )
-    found = found.filter(pl.Series(operator))
+    found = found if bool(operator.all()) else found.filter(pl.Series(operator))
     return found.with_columns(_on_host(timeline, found))
 
 
 def _device_work(timeline: Timeline, callers: Callers) -> tuple[Ints, Ints]:
     """Device time and number of device events that each span launched itself (innermost operators only), shape (n,) each."""
     device = timeline.table("device_events")
-    span = callers.innermost_operator(callers.launched["span"].to_numpy())
+    span = callers.innermost_operator(callers.launch_calls["span"].to_numpy())
     known, count = span >= 0, callers.spans.height
     length = (device["end_ns"] - device["start_ns"]).to_numpy()
     time = np.bincount(span[known], weights=length[known], minlength=count).astype(np.int64)

@@ -25,7 +25,9 @@ def find_placement(timeline: Timeline, steps: pl.DataFrame, callers: Callers | N
     An operator is on the device if it launched something itself, on the host if it computed there; in a trace without a device every
     operator that computes is on the host. Views, allocations, collectives and the ranges around operators are in neither place.
     """
-    rows = in_window(read_operators(timeline, callers or Callers(timeline)), steps, host=True)
+    rows = read_operators(timeline, callers or Callers(timeline))
+    rows = rows.select("name", "types", "start_ns", "launches", "on_host", "device_self_ns", "host_self_ns")
+    rows = in_window(rows, steps, host=True)
     rows = rows.filter(~matches(rows["name"], COMMUNICATION))
     without_device = timeline.table("device_events").is_empty()
     on_host = computes(rows["name"]) if without_device else rows["on_host"].fill_null(value=False)

@@ -1,7 +1,7 @@
 """Gain by replay: how long steps would have taken with one thing changed (table `replay`).
 
 At most five steps are replayed: the median one, the slowest, and three at random (with a fixed seed). Each is rebuilt as its dependency
-graph (`replay_graph`), and replayed unchanged and as each scenario has it (`replay_scenarios`), all in one pass (`replay_clock`). A step
+graph (`replay_graph`), and replayed unchanged and as each scenario has it (`replay_scenarios`, `replay_lengths`, `replay_clock`). A step
 is not judged where the replay of the unchanged graph misses its length by more than 2 %, as what it took then depends on the steps before
 it, or where more than 10 % of it are delays that no dependency explains. What other ranks do is as observed.
 """
@@ -16,10 +16,9 @@ import polars as pl
 
 from slowstep.analyses.chance import SEED
 from slowstep.analyses.trace.callers import Callers
-from slowstep.analyses.trace.replay_clock import Variant, step_lengths, unchanged
 from slowstep.analyses.trace.replay_graph import build_graph, residual_ns
-from slowstep.analyses.trace.replay_scenarios import change
-from slowstep.analyses.trace.replay_scene import Changed, Scene, Trace, describe_work
+from slowstep.analyses.trace.replay_lengths import Answer, scenario_lengths
+from slowstep.analyses.trace.replay_scene import Scene, Trace
 from slowstep.analyses.trace.replay_waits import Launched
 from slowstep.analyses.trace.replay_work import find_material
 from slowstep.analyses.trace.scenarios import SCENARIOS, UNCHANGED
@@ -49,11 +48,9 @@ def find_replay(
     if isinstance(material, str):
         return _table([row for step in chosen for row in _unjudged(steps, step, material)])
     callers = callers or Callers(timeline)
-    kernels = measured_tables["kernels"] if "kernels" in measured_tables else pl.DataFrame()
     devices = timeline.table("trace_devices")["name"].drop_nulls()
     ranges = stage_ranges(timeline).filter(pl.col("thread").is_in(list(material.turns)))
-    events = describe_work(timeline, material, callers, kernels)
-    trace = Trace(timeline, material, callers, measured_tables, devices[0] if len(devices) else None, events, ranges)
+    trace = Trace(timeline, material, callers, measured_tables, devices[0] if len(devices) else None, ranges)
     launched = Launched(material)
     return _table([row for step in chosen for row in _replayed(trace, launched, steps, step)])
 
@@ -83,31 +80,20 @@ def _replayed(trace: Trace, launched: Launched, steps: pl.DataFrame, step: int) 
     begin, end = host_bounds(steps, step)
     graph = build_graph(trace.material, launched, begin, end)
     scene = Scene(trace, graph, begin, end, whole_trace=steps["mark"][step] == WINDOW)
-    answers = {scenario: change(scenario, scene) for scenario in SCENARIOS if scenario != UNCHANGED}
-    variants: list[Variant] = [unchanged(graph)]
-    for answer in answers.values():
-        if isinstance(answer, Changed):
-            variants += [answer.expected, answer.better, answer.worse]
-    lengths = step_lengths(graph, variants).tolist()
-    common = {"step": step, "observed_ns": steps["end_ns"][step] - steps["start_ns"][step], "unchanged_ns": lengths[0]}
-    common["residual_ns"] = residual_ns(graph)
-    reason = _not_judged(float(common["observed_ns"]), lengths[0], common["residual_ns"])
-    rows = [common | {"scenario": UNCHANGED, "not_judged": reason} | _times(lengths[0], lengths[0], lengths[0], reason)]
-    following = iter(lengths[1:])
-    for scenario, answer in answers.items():
-        why = reason or (answer if isinstance(answer, str) else None)
-        times = (lengths[0],) * 3
-        if isinstance(answer, Changed):
-            expected, better, worse = (next(following) / answer.samples for _ in range(3))
-            times = (expected, min(better, expected), max(worse, expected))
-        rows.append(common | {"scenario": scenario, "not_judged": why} | _times(*times, why))
-    return rows
-
-
-def _times(expected: float, best: float, worst: float, reason: str | None) -> dict[str, float | None]:
+    observed, residual = int(steps["end_ns"][step] - steps["start_ns"][step]), residual_ns(graph)
+    others = [scenario for scenario in SCENARIOS if scenario != UNCHANGED]
+    unchanged_ns, reason, answers = scenario_lengths(scene, others, lambda ns: _not_judged(observed, ns, residual))
+    common = {"step": step, "observed_ns": observed, "unchanged_ns": unchanged_ns, "residual_ns": residual}
     if reason is not None:
-        return dict.fromkeys(("expected_ns", "best_ns", "worst_ns"))
-    return {"expected_ns": expected, "best_ns": best, "worst_ns": worst}
+        return [common | {"scenario": scenario, "not_judged": reason} for scenario in SCENARIOS]
+    answers = {UNCHANGED: Answer(unchanged_ns, unchanged_ns, unchanged_ns)} | answers
+    return [common | {"scenario": scenario} | _times(answer) for scenario, answer in answers.items()]
+
+
+def _times(answer: Answer) -> dict[str, float | str | None]:
+    if answer.reason is not None:
+        return {"not_judged": answer.reason}
+    return {"expected_ns": answer.expected_ns, "best_ns": answer.best_ns, "worst_ns": answer.worst_ns}
 
 
 def _not_judged(observed: float, replayed: float, residual: float) -> str | None:

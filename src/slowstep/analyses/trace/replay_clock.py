@@ -1,4 +1,4 @@
-"""Replays a step's graph under many variants at once: when each node then happens, and how long a step then takes.
+"""Replays a step's graph under several variants at once: when each node then happens, and how long a step then takes.
 
 A step is replayed several times in a row, each time beginning with what the one before left on host and streams: a host that runs ahead
 hides in the second replay what it could not in the first. The length is that of the last one, from the end of all work of the one before
@@ -18,6 +18,8 @@ from slowstep.analyses.trace.replay_graph import Graph
 Matrix = NDArray[np.float64]
 # The first begins with what was observed; by the third, what a host that runs ahead can hide is hidden.
 ROUNDS = 3
+# Nodes whose rows are Python objects at one time.
+NODES_AT_ONCE = 1 << 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,19 +67,27 @@ def _once(graph: Graph, entry: Matrix, delay: Matrix, own: Matrix) -> Matrix:
     """One longest-path pass over the nodes in order; all variants at once, which costs hardly more than one."""
     times = np.empty((graph.nodes, entry.shape[1]))
     times[: len(entry)] = entry
-    rows, delays, owns = list(times), list(delay), list(own)
-    sources, first = graph.source.tolist(), graph.first.tolist()
-    moves: list[bool] = np.any(own != 0.0, axis=1).tolist()
-    add, maximum = np.add, np.maximum
     spare = np.empty(entry.shape[1])
-    for node in range(len(entry), graph.nodes):
-        row, begin, end = rows[node], first[node], first[node + 1]
-        add(rows[sources[begin]], delays[begin], out=row)
-        for edge in range(begin + 1, end):
-            maximum(row, add(rows[sources[edge]], delays[edge], out=spare), out=row)
-        if moves[node]:
-            add(row, owns[node], out=row)
+    for first in range(len(entry), graph.nodes, NODES_AT_ONCE):
+        _stretch(graph, times, delay, own, range(first, min(first + NODES_AT_ONCE, graph.nodes)), spare)
     return times
+
+
+def _stretch(graph: Graph, times: Matrix, delay: Matrix, own: Matrix, nodes: range, spare: Floats) -> None:
+    """Successive nodes of a pass, into `times`. Rows of matrices are objects here, many times as large as their numbers."""
+    edges = slice(int(graph.first[nodes.start]), int(graph.first[nodes.stop]))
+    first = (graph.first[nodes.start : nodes.stop + 1] - edges.start).tolist()
+    sources, delays = graph.source[edges].tolist(), list(delay[edges])
+    rows, owns = list(times[nodes.start : nodes.stop]), list(own[nodes.start : nodes.stop])
+    moves: list[bool] = np.any(own[nodes.start : nodes.stop] != 0.0, axis=1).tolist()
+    add, maximum = np.add, np.maximum
+    for at, row in enumerate(rows):
+        begin, end = first[at], first[at + 1]
+        add(times[sources[begin]], delays[begin], out=row)
+        for edge in range(begin + 1, end):
+            maximum(row, add(times[sources[edge]], delays[edge], out=spare), out=row)
+        if moves[at]:
+            add(row, owns[at], out=row)
 
 
 def _columns(variants: list[Variant]) -> tuple[Matrix, Matrix]:

@@ -35,22 +35,26 @@ FOLLOWS_AT_MOST_NS: Final = 10_000.0
 SCATTER_NS: Final = 10_000
 
 
+# Numbers of nodes, calls and work; a step that is a whole trace has a million.
+Indices = NDArray[np.int32]
+
+
 @dataclass(frozen=True, slots=True)
 class Graph:
     """A step's graph; times are ns since the host began the step. Nodes: 0 is that begin, then one for each stream (what ran on it before),
     then all others, each after what it waits for. Edges are sorted by target; those of node n are `first[n]` to `first[n + 1]`.
     """
 
-    source: Ints
-    target: Ints
-    first: Ints
-    kind: Ints
+    source: Indices
+    target: Indices
+    first: Indices
+    kind: NDArray[np.int8]
     delay: Floats
     duration: Floats  # of device work; 0 for instants of the host
     residual: Floats
     observed: Floats
-    work: Ints  # index into the material's work, -1 for others, by node
-    call: Ints  # index of the call that begins or returns at this instant, -1 for others, by node
+    work: Indices  # index into the material's work, -1 for others, by node
+    call: Indices  # index of the call that begins or returns at this instant, -1 for others, by node
     returns: Flags  # the instant is the call's return
     on_main: Flags  # an instant of the main logical thread
     last_of_stream: Ints  # node; the stream's own first node where the step has no work on it
@@ -91,7 +95,7 @@ class _Builder:
     def __init__(self, material: Material, begin_ns: int, end_ns: int, own_calls: Ints, own_work: Ints, waits: Waits) -> None:
         self.material, self.begin_ns, self.end_ns = material, begin_ns, end_ns
         self.own_calls, self.own_work, self.waits = own_calls, own_work, waits
-        self.edges: list[tuple[Ints, Ints, Ints, Floats]] = []
+        self.edges: list[tuple[Indices, Indices, NDArray[np.int8], Floats]] = []
         self._place()
 
     def _place(self) -> None:
@@ -147,7 +151,7 @@ class _Builder:
     def _describe_nodes(self) -> None:
         work, streams = self.material.work, self.material.streams
         self.observed, self.duration = np.zeros(self.nodes), np.zeros(self.nodes)
-        self.work, self.call = np.full(self.nodes, -1, dtype=np.int64), np.full(self.nodes, -1, dtype=np.int64)
+        self.work, self.call = np.full(self.nodes, -1, dtype=np.int32), np.full(self.nodes, -1, dtype=np.int32)
         self.returns, self.on_main = np.zeros(self.nodes, dtype=np.bool_), np.zeros(self.nodes, dtype=np.bool_)
         for chain, nodes in zip(self.chains, self.chain_nodes, strict=True):
             self.observed[nodes], self.call[nodes], self.returns[nodes] = chain.time - self.begin_ns, chain.call, chain.returns
@@ -210,8 +214,10 @@ class _Builder:
 
     def _launch_edges(self) -> None:
         call_nodes = np.flatnonzero((self.call >= 0) & ~self.returns)
-        node_of = dict(zip(self.call[call_nodes].tolist(), call_nodes.tolist(), strict=True))
-        source = np.array([node_of.get(n, -1) for n in self.material.work.call[self.own_work].tolist()], dtype=np.int64)
+        # The last place is for work whose call is not known, -1.
+        node_of = np.full(len(self.material.calls.start) + 1, -1, dtype=np.int64)
+        node_of[self.call[call_nodes]] = call_nodes
+        source = node_of[self.material.work.call[self.own_work]]
         self._add(source[source >= 0], self.work_nodes[source >= 0], LAUNCH, self.launch_ns)
 
     def _across_edges(self) -> None:
@@ -240,15 +246,20 @@ class _Builder:
         delays = np.broadcast_to(np.asarray(delay, dtype=np.float64), len(target))
         # Times of a broken trace may contradict an edge: then it is none.
         fits = (source >= 0) & (source < target)
-        self.edges.append((source[fits], target[fits], np.full(int(fits.sum()), kind), delays[fits]))
+        kinds = np.full(int(fits.sum()), kind, dtype=np.int8)
+        self.edges.append((source[fits].astype(np.int32), target[fits].astype(np.int32), kinds, delays[fits]))
 
     def _finish(self) -> Graph:
-        source, target, kind, delay = (np.concatenate(column) for column in zip(*self.edges, strict=True))
-        order = np.argsort(target, kind="stable")
-        source, target, kind, delay = source[order], target[order], kind[order], delay[order]
+        sources, targets, kinds, delays = zip(*self.edges, strict=True)
+        self.edges = []
+        target = np.concatenate(targets)
+        order = np.argsort(target, kind="stable").astype(np.int32)
+        target = target[order]
+        source, kind, delay = np.concatenate(sources)[order], np.concatenate(kinds)[order], np.concatenate(delays)[order]
+        del order, sources, targets, kinds, delays
         opening = self.observed - self.duration
         delay = np.minimum(delay, (opening[target] - self.observed[source]))
-        first = np.searchsorted(target, np.arange(self.nodes + 1))
+        first = np.append(0, np.cumsum(np.bincount(target, minlength=self.nodes))).astype(np.int32)
         residual, fixed = np.zeros(self.nodes), 1 + self.material.streams
         if self.nodes > fixed:
             residual[fixed:] = opening[fixed:] - np.maximum.reduceat(self.observed[source] + delay, first[fixed:-1])

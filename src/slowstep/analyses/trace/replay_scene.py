@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import polars as pl
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from slowstep.analyses.steps import Floats
 from slowstep.analyses.trace.callers import Callers
 from slowstep.analyses.trace.kernel_class import classify, is_collective
+from slowstep.analyses.trace.names import as_text
 from slowstep.analyses.trace.replay_clock import Variant
 from slowstep.analyses.trace.replay_graph import CHAIN, RETURN, Graph
 from slowstep.analyses.trace.replay_work import Flags, Material
@@ -42,7 +44,7 @@ class Intervals:
         return covered_ns(self.start, self.end, at)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Trace:
     """What all steps of one trace share. `tables` are the measurements made so far."""
 
@@ -51,8 +53,12 @@ class Trace:
     callers: Callers
     tables: Mapping[str, pl.DataFrame]
     device: str | None
-    events: pl.DataFrame  # one row per row of the material's work, see `describe_work`
     ranges: pl.DataFrame  # named ranges of the main logical thread that tell a stage
+
+    @cached_property
+    def events(self) -> pl.DataFrame:
+        """One row per row of the material's work, see `describe_work`; made when the first scenario asks."""
+        return describe_work(self.timeline, self.material, self.callers, self.table("kernels"))
 
     def table(self, name: str) -> pl.DataFrame:
         """A table of measurements; one without rows where it was not made."""
@@ -66,10 +72,10 @@ def describe_work(timeline: Timeline, material: Material, callers: Callers, kern
     """
     own = material.work.row.tolist()
     rows = timeline.table("device_events")[own].select("kind", "name", "bytes", "pageable", "collective")
-    rows = rows.with_columns(pl.col("kind").cast(pl.String), pl.col("name").cast(pl.String))
+    rows = rows.with_columns(pl.col("kind").cast(pl.String), as_text(rows["name"]))
     shared = is_collective(rows["name"]) | rows["collective"].is_not_null()
     kernel = pl.col("kind") == "kernel"
-    found = pl.concat([rows, classify(rows["name"]), callers.launched[own].select("operator", "where")], how="horizontal")
+    found = pl.concat([rows, classify(rows["name"]), callers.launched(material.work.row).select("operator", "where")], how="horizontal")
     found = found.with_columns((kernel & shared).fill_null(value=False).alias("collective"), pl.when(kernel).then("class").alias("class"))
     joined: pl.DataFrame = found.join(_judged(kernels), on="name", how="left", maintain_order="left")
     both = [pl.coalesce(f"{name}_of_all", name).alias(name) for name in ("precision", "tensor_core")]
@@ -119,16 +125,24 @@ class Scene:
     begin_ns: int
     end_ns: int
     whole_trace: bool = False  # no step is known: what is replayed is all that the trace holds
-    events: pl.DataFrame = field(init=False)  # of `nodes`
-    nodes: Ints = field(init=False)  # of device work, in order
-    _hosts: pl.DataFrame = field(init=False)
 
-    def __post_init__(self) -> None:
-        self.nodes = np.flatnonzero(self.graph.work >= 0)
-        self.events = self.trace.events[self.graph.work[self.nodes].tolist()]
+    @cached_property
+    def nodes(self) -> Ints:
+        """The nodes of device work, in order."""
+        return np.flatnonzero(self.graph.work >= 0)
+
+    @cached_property
+    def events(self) -> pl.DataFrame:
+        """What `nodes` are: rows of `Trace.events`."""
+        events: pl.DataFrame = self.trace.events[self.graph.work[self.nodes].tolist()]
+        return events
+
+    @cached_property
+    def _hosts(self) -> pl.DataFrame:
         own = pl.col("thread").is_in(list(self.trace.material.turns))
         inside = (pl.col("start_ns") >= self.begin_ns) & (pl.col("start_ns") < self.end_ns)
-        self._hosts = self.trace.timeline.table("host_events").filter(inside & own).select("kind", "name", "start_ns", "end_ns")
+        hosts = self.trace.timeline.table("host_events").select("thread", "kind", "name", "start_ns", "end_ns")
+        return hosts.filter(inside & own).drop("thread")
 
     def host(self, kinds: list[str]) -> pl.DataFrame:
         """Kind, name and times of what began on the main logical thread within the step."""

@@ -62,7 +62,8 @@ class Launched:
 def find_waits(material: Material, launched: Launched, own_calls: Ints, own_work: Ints) -> Waits:
     """The waits of one step, of whose calls and work the indices are given."""
     calls, work = material.calls, material.work
-    by_call = {int(call): int(n) for n, call in zip(own_work, work.call[own_work], strict=True) if call >= 0}
+    by_call = dict(zip(work.call[own_work].tolist(), own_work.tolist(), strict=True))
+    by_call.pop(-1, None)
     returns: list[tuple[int, int]] = []
     unexplained: list[int] = []
     last_on: dict[int, int] = {}

@@ -35,8 +35,9 @@ ALLOCATES_AND_WAITS: Final = (
 
 
 def calls_of_runtime(timeline: Timeline) -> pl.DataFrame:
-    """The host events that are calls of a runtime or a driver."""
-    return timeline.table("host_events").filter(pl.col("kind").is_in(["runtime", "driver"]))
+    """The host events that are calls of a runtime or a driver: `thread`, `start_ns`, `end_ns`, `kind`, `name`, `correlation`."""
+    host = timeline.table("host_events").select("thread", "start_ns", "end_ns", "kind", "name", "correlation")
+    return host.filter(pl.col("kind").is_in(["runtime", "driver"]))
 
 
 def outer_calls(calls: pl.DataFrame, *keys: str) -> pl.DataFrame:

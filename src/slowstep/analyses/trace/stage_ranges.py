@@ -69,8 +69,8 @@ WRAPPED: Final = r"^[#\s]+|[#\s]+$"
 
 def stage_ranges(timeline: Timeline) -> pl.DataFrame:
     """The named ranges that tell a stage: `thread`, `start_ns`, `end_ns`, `name`, `stage`, `part`; empty ones are left out."""
-    host = timeline.table("host_events").filter(pl.col("kind").is_in(["annotation", "operator", "python"]))
-    host = host.filter(pl.col("end_ns") > pl.col("start_ns"))
+    host = timeline.table("host_events").select("thread", "start_ns", "end_ns", "kind", "name")
+    host = host.filter(pl.col("kind").is_in(["annotation", "operator", "python"]) & (pl.col("end_ns") > pl.col("start_ns")))
     names = host.select("kind", "name").unique().with_columns(pl.col("name").cast(pl.String).alias("text"))
     told = pl.concat(
         [
@@ -80,7 +80,7 @@ def stage_ranges(timeline: Timeline) -> pl.DataFrame:
     )
     # Frameworks' operators, as `aten::mm`, are no ranges that somebody named, whatever kind of event a profiler makes of them.
     told = told.filter(~pl.col("text").str.contains(r"^[A-Za-z_]\w*::") | pl.col("text").str.starts_with("Iterator"))
-    rows = host.select("thread", "start_ns", "end_ns", "kind", "name").join(told, on=["kind", "name"], how="inner")
+    rows = host.join(told, on=["kind", "name"], how="inner")
     training = pl.lit(training_thread(timeline), dtype=pl.Int32)
     thread = pl.when(pl.col("text").str.contains(OF_THE_STEP)).then(training).otherwise(pl.col("thread"))
     rows = rows.select(thread.alias("thread"), "start_ns", "end_ns", pl.col("text").alias("name"), "stage", "part")

@@ -20,17 +20,18 @@ def training_thread(timeline: Timeline) -> int | None:
     marks = timeline.table("marked_steps").filter(pl.col("thread").is_not_null())
     if len(marks):
         return _most(marks)
-    host = timeline.table("host_events")
+    host = timeline.table("host_events").select("thread", "kind", "name", "correlation")
     names = host.select("name").unique().with_columns(pl.col("name").cast(pl.String).alias("text"))
     optimizer = names.filter(pl.col("text").str.contains(OPTIMIZER_RANGE))
     steps = host.join(optimizer, on="name", how="semi")
     if len(steps):
         return _most(steps)
     backward = host.join(names.filter(pl.col("text").str.contains(BACKWARD)), on="name", how="semi")
-    launches = host.filter(pl.col("correlation").is_not_null() & pl.col("kind").is_in(["runtime", "driver"]))
-    operators = host.filter(pl.col("kind") == "operator")
+    launches = pl.col("correlation").is_not_null() & pl.col("kind").is_in(["runtime", "driver"])
+    operators = pl.col("kind") == "operator"
     only_backward = backward.select("thread").unique()
-    for rows in (launches, operators, host):
+    for wanted in (launches, operators, pl.lit(value=True)):
+        rows = host.filter(wanted).select("thread")
         forward = rows.join(only_backward, on="thread", how="anti")
         if len(rows):
             return _most(forward if len(forward) * 10 >= len(rows) else rows)

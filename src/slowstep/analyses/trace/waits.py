@@ -35,7 +35,7 @@ def waits_for_copies(timeline: Timeline, callers: Callers, waits: pl.DataFrame) 
     none, the call that copied, if it waits itself.
     """
     device = timeline.table("device_events")
-    launched = callers.launched
+    launched = callers.launch_calls
     found = np.full(device.height, -1, dtype=np.int64)
     copies = np.flatnonzero(device["kind"].is_in(["h2d", "d2h"]).to_numpy() & launched["call"].is_not_null().to_numpy())
     if not len(copies) or waits.is_empty():

@@ -30,4 +30,6 @@ def steps_at(steps: pl.DataFrame, times_ns: pl.Series, *, host: bool = False) ->
 
 def in_window(rows: pl.DataFrame, steps: pl.DataFrame, time: str = "start_ns", *, host: bool = False) -> pl.DataFrame:
     """The rows that begin inside the window, with the column `step`."""
-    return rows.with_columns(steps_at(steps, rows[time], host=host)).filter(IN_STEP)
+    rows = rows.with_columns(steps_at(steps, rows[time], host=host))
+    # Where all of them do, as in a window that is the whole trace, nothing is copied.
+    return rows if bool((rows["step"] >= 0).all()) else rows.filter(IN_STEP)

@@ -19,6 +19,7 @@ from slowstep.sources._kineto.keys import clean_keys
 from slowstep.sources._kineto.numbers import number_in
 from slowstep.sources._kineto.store import Grown
 from slowstep.timeline.schema import TABLE
+from slowstep.timeline.table import light
 from slowstep.timeline.trace_tables import DEVICE_KIND, DEVICE_KINDS, HOST_KIND, HOST_KINDS
 
 Array = NDArray[Any]
@@ -166,7 +167,7 @@ def _threads(columns: Columns, ranks: Array) -> pl.DataFrame:
 
 def _frame(table: str, made: dict[str, Callable[[], pl.Series]]) -> pl.DataFrame:
     schema = TABLE[table].schema
-    return pl.DataFrame([made[name]().cast(kind).alias(name) for name, kind in schema.items()])
+    return light(made[name]().cast(kind).alias(name) for name, kind in schema.items())
 
 
 def _flags(values: Array) -> pl.Series:

@@ -1,0 +1,78 @@
+"""How long a step takes in each scenario: as many variants are replayed at once as a steady amount of memory holds.
+
+One pass over a graph takes about as long for sixty variants as for one, so that a step of usual size takes one pass. Of a window of a
+million calls that is one step (nothing marks its steps) sixty variants would be many times as large as the trace: they are replayed a few
+at a time and, where the unchanged step already says that none will be judged, not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from slowstep.analyses.trace.replay_clock import Variant, step_lengths, unchanged
+from slowstep.analyses.trace.replay_scenarios import change
+from slowstep.analyses.trace.replay_scene import Changed, Scene
+
+# Nodes times variants; each takes some 60 bytes in a variant's own arrays and in those of the pass.
+VALUES_AT_ONCE: Final = 1 << 20
+
+Waiting = dict[str, str | float | None]  # scenarios: why not, None where nothing changes, else how many times as many samples a step has
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Step time as expected, in the better and in the worse case, ns; `reason` (a sentence) why a scenario cannot be known."""
+
+    expected_ns: float
+    best_ns: float
+    worst_ns: float
+    reason: str | None = None
+
+
+def scenario_lengths(
+    scene: Scene, scenarios: Iterable[str], judge: Callable[[float], str | None]
+) -> tuple[float, str | None, dict[str, Answer]]:
+    """Length of the unchanged step, why the step is not judged (None: it is), and the answer to each scenario; without those where it
+    is not. `judge` says it of the unchanged step's length.
+    """
+    room = max(VALUES_AT_ONCE // scene.graph.nodes, 1)
+    names = iter(scenarios)
+    variants, waiting = _filled(scene, names, [unchanged(scene.graph)], room)
+    unchanged_ns, *lengths = step_lengths(scene.graph, variants).tolist()
+    reason = judge(unchanged_ns)
+    if reason is not None:
+        return unchanged_ns, reason, {}
+    answers = _answers(waiting, lengths, unchanged_ns)
+    while True:
+        variants, waiting = _filled(scene, names, [], room)
+        if not waiting:
+            return unchanged_ns, None, answers
+        answers |= _answers(waiting, step_lengths(scene.graph, variants).tolist() if variants else [], unchanged_ns)
+
+
+def _filled(scene: Scene, names: Iterator[str], variants: list[Variant], room: int) -> tuple[list[Variant], Waiting]:
+    """`variants` and those of the next scenarios, as long as there is room for one more; at least one scenario's where there are none."""
+    waiting: Waiting = {}
+    while not variants or len(variants) + 3 <= room:
+        name = next(names, None)
+        if name is None:
+            break
+        answer = change(name, scene)
+        if isinstance(answer, Changed):
+            variants += [answer.expected, answer.better, answer.worse]
+        waiting[name] = answer.samples if isinstance(answer, Changed) else answer
+    return variants, waiting
+
+
+def _answers(waiting: Waiting, lengths: list[float], unchanged_ns: float) -> dict[str, Answer]:
+    following = iter(lengths)
+    found = {}
+    for name, answer in waiting.items():
+        if isinstance(answer, float):
+            expected, better, worse = (next(following) / answer for _ in range(3))
+            found[name] = Answer(expected, min(better, expected), max(worse, expected))
+        else:
+            found[name] = Answer(unchanged_ns, unchanged_ns, unchanged_ns, answer)
+    return found

@@ -1,0 +1,29 @@
+"""What is freed goes back to the system at once, so that the largest table of an analysis is its peak, not the sum of all it made.
+
+Allocators keep what was freed for the next request, and the parts of a trace's analysis ask for tables of all sizes. What polars is told it
+reads when it is loaded; numpy allocates as the C library does.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from typing import Final
+
+# jemalloc(3), opt.dirty_decay_ms and opt.muzzy_decay_ms; polars puts what it finds there behind its own.
+POLARS: Final = ("_RJEM_MALLOC_CONF", "dirty_decay_ms:0,muzzy_decay_ms:0")
+# mallopt(3): blocks from this size on are mapped by themselves, and a free end of the heap of that size is given back.
+M_TRIM_THRESHOLD: Final = -1
+M_MMAP_THRESHOLD: Final = -3
+BLOCK_BYTES: Final = 1 << 22
+
+
+def give_back_freed_memory() -> None:
+    """Tell the allocators of this process, before polars is imported. Where one cannot be told (musl, macOS), more memory is used."""
+    os.environ.setdefault(*POLARS)
+    try:
+        set_option = ctypes.CDLL(None).mallopt
+    except (OSError, AttributeError):
+        return
+    set_option(M_MMAP_THRESHOLD, BLOCK_BYTES)
+    set_option(M_TRIM_THRESHOLD, BLOCK_BYTES)
