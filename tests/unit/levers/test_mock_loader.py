@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import Counter
 from pathlib import Path
 from queue import Queue
 from typing import Any
@@ -38,7 +39,8 @@ def test_the_training_gets_sixteen_real_batches_in_turn(workers: int, tmp_path: 
     walked = mocked(tmp_path, lambda script: script.train(loader(num_workers=workers), keep=True))
 
     seen = [tuple(batch[:, 0].tolist()) for batch in walked.counted(1)]
-    assert len(set(seen)) == min(len(seen), 16)
+    # In turn: once more than that only where the second block begins with what the first has ended with.
+    assert max(Counter(seen).values()) <= -(-len(seen) // 16) + 1
     assert all(batch == tuple(range(int(batch[0]), int(batch[0]) + 4)) for batch in seen)
     effect, facts = walked.effect()
     assert effect >= len(seen)
