@@ -44,11 +44,12 @@ lint: $(STAMP)
 	$(BIN)/lint-imports
 
 test: lint
-	$(BIN)/python -m pytest -m 'not slow' -n auto
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -m 'not slow' -n auto --dist worksteal
+	$(BIN)/python -m pytest -m 'slow and not alone' -n auto --dist worksteal
+	$(BIN)/python -m pytest -m alone
 
 check: lint
-	$(BIN)/python -m pytest -m 'not slow' -n auto
+	$(BIN)/python -m pytest -m 'not slow' -n auto --dist worksteal
 
 demo: $(DEMO_STAMP)
 	$(BIN)/slowstep run examples/case_study/train.py --variant serial-loader

@@ -16,6 +16,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What must run alone is slow: it may be in no part of the suite that runs several tests at once."""
+    for item in items:
+        if item.get_closest_marker("alone"):
+            item.add_marker("slow")
+
+
 @pytest.fixture
 def looked_at(request: pytest.FixtureRequest) -> Callable[[Path, str], str]:
     """The checked-in text that a text is to be; with `--update-snapshots` the text itself, which is then checked in."""

@@ -106,7 +106,7 @@ def verdicts(report: dict[str, Any]) -> dict[str | None, str | None]:
     return {row["lever"]: row["verdict"] for row in report["experiments"]}
 
 
-@slow
+@pytest.mark.alone
 def test_the_lever_that_the_finding_names_is_proved(place: Workplace) -> None:
     ended, report = proved(place, "train.py", "callback", "100000", options=("--precision", "10%", "--budget", "40s"))
 
@@ -122,7 +122,7 @@ def test_the_lever_that_the_finding_names_is_proved(place: Workplace) -> None:
     assert again.out == ended.out
 
 
-@slow
+@pytest.mark.alone
 def test_a_lever_that_is_no_remedy_is_not_proved_beside_one_that_is(place: Workplace) -> None:
     levers = ("--levers", "stub=__main__:plot,mock-loader", "--precision", "10%", "--budget", "40s")
     ended, report = proved(place, "train.py", "callback", "100000", options=levers)
@@ -133,7 +133,7 @@ def test_a_lever_that_is_no_remedy_is_not_proved_beside_one_that_is(place: Workp
     assert verdicts(report)["mock-loader"] != "proved"
 
 
-@slow
+@pytest.mark.alone
 def test_workers_are_proved_for_a_loader_that_has_none(place: Workplace) -> None:
     options = ("--levers", "workers=2", "--precision", "10%", "--budget", "40s")
     ended, report = proved(place, "train.py", "loader", "100000", options=options)
@@ -248,7 +248,7 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("pictures")
 
 
-@slow
+@pytest.mark.alone
 @pytest.mark.parametrize(("variant", "levers", "right"), CASES)
 def test_the_case_studys_problems_are_proved(work: Workplace, pictures: Path, variant: str, levers: str | None, right: str) -> None:
     options = ("--budget", "90s", "--precision", "10%", *(("--levers", levers) if levers else ()))
@@ -265,7 +265,7 @@ def test_the_case_studys_problems_are_proved(work: Workplace, pictures: Path, va
     assert found.get("mock-loader") != "proved"
 
 
-@slow
+@pytest.mark.alone
 def test_nothing_is_proved_of_the_healthy_base(work: Workplace, pictures: Path) -> None:
     words = (str(TRAIN), "--steps", "100000", "--data", str(pictures))
     ended, report = proved(work, *words, options=("--budget", "30s", "--levers", "prefetch=4"))
