@@ -8,6 +8,9 @@ FIT := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python3.14; do \
 	$$python -c '$(FIT)' 2>/dev/null && { echo $$python; break; }; done)
 
+# Where this is set, every process of every test would compile all that it imports anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help venv lint test check demo bench clean
 

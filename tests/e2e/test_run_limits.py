@@ -31,13 +31,13 @@ sys.exit(outcome.exit_code)
 
 
 def test_steps_end_the_recording_while_the_training_goes_on(work: Workplace) -> None:
-    work.write("train.py", TRAINING + "train(400)\nprint('done')\n")
+    work.write("train.py", TRAINING + "train(150)\nprint('done')\n")
 
     ended = work.run("train.py", options=("--steps", "50", "--json", "report.json"))
 
     assert (ended.code, ended.out) == (0, "done\n")
     assert work.updates() == 50
-    assert (work.folder / "steps").stat().st_size == 400
+    assert (work.folder / "steps").stat().st_size == 150
     assert ended.err.count("samples/s") == 1
     assert json.loads((work.folder / "report.json").read_text())["schema"] == "slowstep/report/1"
     assert work.launcher_notes("exit")[0]["by"] == "script"
