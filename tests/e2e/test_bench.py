@@ -338,10 +338,8 @@ def test_ctrl_c_leaves_a_partial_report_and_nothing_else(work: Workplace) -> Non
 
 
 @pytest.mark.alone
-def test_the_case_study_names_its_slow_transform(work: Workplace, tmp_path: Path) -> None:
-    process = start(
-        work, "data", str(TRAIN), "--variant", "slow-transform", "--steps", "400", "--data", str(tmp_path / "pictures"), budget="30s"
-    )
+def test_the_case_study_names_its_slow_transform(work: Workplace, pictures: Path) -> None:
+    process = start(work, "data", str(TRAIN), "--variant", "slow-transform", "--steps", "400", "--data", str(pictures), budget="30s")
     ended = work.finish(process, TIME_LIMIT_S)
 
     report = report_of(work)

@@ -19,12 +19,6 @@ ATTEMPTS = 3
 pytestmark = [pytest.mark.alone, pytest.mark.timeout(300)]
 
 
-@pytest.fixture(scope="session")
-def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the example keeps what it makes for itself: made once."""
-    return tmp_path_factory.mktemp("pictures")
-
-
 def report_of(work: Workplace, script: Path, *flags: str) -> dict[str, Any]:
     """The report of a run; where it says that the machine was busy or that it cannot tell, what it advises is done: it is repeated."""
     for _ in range(ATTEMPTS):

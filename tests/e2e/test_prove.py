@@ -123,17 +123,6 @@ def test_the_lever_that_the_finding_names_is_proved(place: Workplace) -> None:
 
 
 @pytest.mark.alone
-def test_a_lever_that_is_no_remedy_is_not_proved_beside_one_that_is(place: Workplace) -> None:
-    levers = ("--levers", "stub=__main__:plot,mock-loader", "--precision", "10%", "--budget", "40s")
-    ended, report = proved(place, "train.py", "callback", "100000", options=levers)
-
-    assert ended.code in (0, 4), ended.err
-    assert report is not None
-    assert verdicts(report)["stub=__main__:plot"] == "proved"
-    assert verdicts(report)["mock-loader"] != "proved"
-
-
-@pytest.mark.alone
 def test_workers_are_proved_for_a_loader_that_has_none(place: Workplace) -> None:
     options = ("--levers", "workers=2", "--precision", "10%", "--budget", "40s")
     ended, report = proved(place, "train.py", "loader", "100000", options=options)
@@ -239,13 +228,9 @@ def test_what_belongs_to_the_command_is_left_to_it(place: Workplace) -> None:
 
 CASES = [
     pytest.param("serial-loader", None, "workers=", id="serial-loader"),
+    # Beside the remedy a lever that is none.
     pytest.param("slow-callback", "stub=__main__:save_mask_images,mock-loader", "stub=", id="slow-callback"),
 ]
-
-
-@pytest.fixture(scope="module")
-def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("pictures")
 
 
 @pytest.mark.alone

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import threading
+from itertools import pairwise
 from pathlib import Path
 from queue import Queue
 from typing import Any
@@ -38,7 +39,9 @@ def test_the_training_gets_sixteen_real_batches_in_turn(workers: int, tmp_path: 
     walked = mocked(tmp_path, lambda script: script.train(loader(num_workers=workers), keep=True))
 
     seen = [tuple(batch[:, 0].tolist()) for batch in walked.counted(1)]
-    assert len(set(seen)) == min(len(seen), 16)
+    # How many more are given out while a block settles depends on how busy the machine is.
+    for block in (seen[:5], seen[5:]):
+        assert {later[0] - earlier[0] for earlier, later in pairwise(block)} <= {4.0, -60.0}
     assert all(batch == tuple(range(int(batch[0]), int(batch[0]) + 4)) for batch in seen)
     effect, facts = walked.effect()
     assert effect >= len(seen)
