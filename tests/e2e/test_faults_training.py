@@ -117,6 +117,7 @@ def test_os_exit_keeps_code_and_steps(work: Workplace) -> None:
     assert work.updates() == 40
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_as_without_slowstep(work: Workplace) -> None:
     work.write("train.py", TRAINING + "try:\n    train(10**6)\nfinally:\n    print('clean-up ran')\n")
     ended = []

@@ -196,12 +196,12 @@ def test_a_proof_that_is_terminated_leaves_nothing(place: Workplace) -> None:
     ("options", "complaint"),
     [
         (("--levers", "werkers=4"), "No lever is called 'werkers'. Did you mean workers?"),
-        (("--levers", ","), "--levers needs at least one lever"),
-        (("--levers", "mock-loader", "--all"), "exclude each other"),
-        (("--precision", "5"), "give percent"),
-        (("--budget", "soon"), "is no duration"),
-        (("--sandbox", "docker"), "give overlay or copy"),
-        (("--json", "nowhere/report.json"), "there is no folder"),
+        pytest.param(("--levers", ","), "--levers needs at least one lever", marks=slow),
+        pytest.param(("--levers", "mock-loader", "--all"), "exclude each other", marks=slow),
+        pytest.param(("--precision", "5"), "give percent", marks=slow),
+        pytest.param(("--budget", "soon"), "is no duration", marks=slow),
+        pytest.param(("--sandbox", "docker"), "give overlay or copy", marks=slow),
+        pytest.param(("--json", "nowhere/report.json"), "there is no folder", marks=slow),
     ],
 )
 def test_a_mistake_is_said_before_anything_starts(place: Workplace, options: tuple[str, ...], complaint: str) -> None:
