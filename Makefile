@@ -8,6 +8,9 @@ FIT := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python3.14; do \
 	$$python -c '$(FIT)' 2>/dev/null && { echo $$python; break; }; done)
 
+# Where this is set, every process of every test would compile all that it imports anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help venv lint test check demo bench clean
 
@@ -44,11 +47,12 @@ lint: $(STAMP)
 	$(BIN)/lint-imports
 
 test: lint
-	$(BIN)/python -m pytest -m 'not slow' -n auto
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -m 'not slow' -n auto --dist worksteal
+	$(BIN)/python -m pytest -m 'slow and not alone' -n auto --dist worksteal
+	$(BIN)/python -m pytest -m alone
 
 check: lint
-	$(BIN)/python -m pytest -m 'not slow' -n auto
+	$(BIN)/python -m pytest -m 'not slow' -n auto --dist worksteal
 
 demo: $(DEMO_STAMP)
 	$(BIN)/slowstep run examples/case_study/train.py --variant serial-loader

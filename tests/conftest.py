@@ -1,19 +1,41 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
+
+from recorded import Server
 
 REPORTS = Path(__file__).parent / "data" / "reports"
+# How long one example takes says how busy the machine is.
+settings.register_profile("slowstep", deadline=None)
+settings.load_profile("slowstep")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-snapshots", action="store_true", help="Write the expected files anew; read the difference before you commit it."
     )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What must run alone is slow: it may be in no part of the suite that runs several tests at once."""
+    for item in items:
+        if item.get_closest_marker("alone"):
+            item.add_marker("slow")
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Server]:
+    """Runs scripts without starting Python and importing torch for each."""
+    server = Server()
+    yield server
+    server.close()
 
 
 @pytest.fixture

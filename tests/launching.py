@@ -17,7 +17,7 @@ from slowstep.record import format as contract
 from slowstep.record import processes
 
 SLOWSTEP = (sys.executable, "-c", "from slowstep.cli.main import main; main()")
-TIME_LIMIT_S = 90
+TIME_LIMIT_S = 200
 MARK = "SLOWSTEP_TEST_MARK"
 
 # Steps of about 5 ms, counted by the script itself with one write each: what a recording must not fall short of.

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from slowstep.record import format as contract
 
-TIME_LIMIT_S = 60
+TIME_LIMIT_S = 120
 NAMES = {
     getattr(contract, name): name
     for name in (

@@ -6,7 +6,12 @@ from pathlib import Path
 import pytest
 
 from launching import Workplace
-from recorded import Server
+
+
+@pytest.fixture(scope="session")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the case study keeps what it makes for itself: made once."""
+    return tmp_path_factory.mktemp("pictures")
 
 
 @pytest.fixture
@@ -17,11 +22,3 @@ def work(tmp_path: Path) -> Iterator[Workplace]:
     left = place.left()
     place.kill_left()
     assert left == []
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    """Runs scripts without starting Python and importing torch for each."""
-    server = Server()
-    yield server
-    server.close()

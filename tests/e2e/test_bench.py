@@ -133,6 +133,7 @@ def assert_untouched(ended: Ended) -> None:
     assert [Path(name).name for name in ended.files] == ["train.py"]
 
 
+@pytest.mark.alone
 def test_a_sleeping_data_set_is_blocked_and_as_fast_as_its_sleep(work: Workplace) -> None:
     ended = bench(work, "data", SLEEPS)
 
@@ -149,6 +150,7 @@ def test_a_sleeping_data_set_is_blocked_and_as_fast_as_its_sleep(work: Workplace
     assert_untouched(ended)
 
 
+@pytest.mark.alone
 def test_a_loop_in_python_is_cpu_bound_and_its_transform_is_named(work: Workplace) -> None:
     ended = bench(work, "data", COMPUTES)
 
@@ -162,6 +164,7 @@ def test_a_loop_in_python_is_cpu_bound_and_its_transform_is_named(work: Workplac
     assert {"double", "loop"} <= {row["name"] for row in report["stages"]}
 
 
+@pytest.mark.alone
 def test_large_pickled_samples_are_transport_bound(work: Workplace) -> None:
     ended = bench(work, "data", CARRIES)
 
@@ -173,6 +176,7 @@ def test_large_pickled_samples_are_transport_bound(work: Workplace) -> None:
     assert any("indices that were asked for" in note for note in report["notes"])
 
 
+@pytest.mark.alone
 def test_the_compute_alone_is_faster_than_a_training_that_waits_for_its_input(work: Workplace) -> None:
     ended = bench(work, "compute", SLEEPS, budget="40s")
 
@@ -188,6 +192,7 @@ def test_the_compute_alone_is_faster_than_a_training_that_waits_for_its_input(wo
     assert_untouched(ended)
 
 
+@pytest.mark.alone
 def test_without_workers_both_add_up(work: Workplace) -> None:
     ended = bench(work, "data", SLEEPS.replace("num_workers=1", "num_workers=0"), budget="20s")
 
@@ -245,6 +250,7 @@ train(Pairs())
     assert any(note.startswith("the script reads 2 loaders") for note in report["notes"])
 
 
+@pytest.mark.alone
 def test_a_stream_without_a_length_is_measured(work: Workplace) -> None:
     stream = """
 class Stream(IterableDataset):
@@ -331,10 +337,9 @@ def test_ctrl_c_leaves_a_partial_report_and_nothing_else(work: Workplace) -> Non
     assert_untouched(ended)
 
 
-def test_the_case_study_names_its_slow_transform(work: Workplace, tmp_path: Path) -> None:
-    process = start(
-        work, "data", str(TRAIN), "--variant", "slow-transform", "--steps", "400", "--data", str(tmp_path / "pictures"), budget="30s"
-    )
+@pytest.mark.alone
+def test_the_case_study_names_its_slow_transform(work: Workplace, pictures: Path) -> None:
+    process = start(work, "data", str(TRAIN), "--variant", "slow-transform", "--steps", "400", "--data", str(pictures), budget="30s")
     ended = work.finish(process, TIME_LIMIT_S)
 
     report = report_of(work)

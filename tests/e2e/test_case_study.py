@@ -15,16 +15,8 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 TRAIN = EXAMPLES / "case_study" / "train.py"
 
 ATTEMPTS = 3
-# Variants that are not called like the rule that should find them.
 
-pytestmark = pytest.mark.timeout(300)
-slow = pytest.mark.slow
-
-
-@pytest.fixture(scope="session")
-def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the example keeps what it makes for itself: made once."""
-    return tmp_path_factory.mktemp("pictures")
+pytestmark = [pytest.mark.alone, pytest.mark.timeout(300)]
 
 
 def report_of(work: Workplace, script: Path, *flags: str) -> dict[str, Any]:
@@ -49,9 +41,9 @@ def one_report(work: Workplace, script: Path, *flags: str) -> dict[str, Any]:
 
 
 PLANTED_INPUT = [
-    pytest.param("network-input", "network-input-capped", "read", "ServedDataset.read_bytes", marks=slow),
-    pytest.param("overloaded-preprocessing", "preprocess-saturates-cpu", "preprocess", None, marks=slow),
-    pytest.param("many-small-files", "reopened-files", "preprocess", "read_tiles", marks=slow),
+    pytest.param("network-input", "network-input-capped", "read", "ServedDataset.read_bytes"),
+    pytest.param("overloaded-preprocessing", "preprocess-saturates-cpu", "preprocess", None),
+    pytest.param("many-small-files", "reopened-files", "preprocess", "read_tiles"),
 ]
 
 
@@ -71,20 +63,20 @@ def test_planted_input_problem_is_the_verdict(
 @pytest.mark.parametrize(
     ("variant", "rule", "stage", "function"),
     [
-        pytest.param("serial-loader", "serial-loader", "preprocess", None, marks=slow),
-        pytest.param("too-few-workers", "too-few-workers", "read", None, marks=slow),
-        pytest.param("slow-collate", "slow-collate", "preprocess", "collate_slow", marks=slow),
-        pytest.param("slow-transform", "slow-transform", "preprocess", "darken_corners_pixel_by_pixel", marks=slow),
-        pytest.param("small-batch", "small-batch", "compute", None, marks=slow),
-        pytest.param("slow-callback", "slow-callback", "output", "save_mask_images", marks=slow),
-        pytest.param("blocking-checkpoint", "blocking-checkpoint", "store", None, marks=slow),
-        pytest.param("growing-history", "growing-file", "output", "History.rewrite", marks=slow),
-        pytest.param("frequent-validation", "frequent-validation", "output", None, marks=slow),
-        pytest.param("straggler-sample", "straggler-samples", "preprocess", None, marks=slow),
-        pytest.param("worker-restart", "worker-restart", "preprocess", None, marks=slow),
-        pytest.param("inefficient-operation", "python-between-operations", "compute", "edge_weights_pixel_by_pixel", marks=slow),
-        pytest.param("double-precision", "double-precision", "compute", None, marks=slow),
-        pytest.param("chatty-logging", "chatty-logging", "store", "log_every_channel", marks=slow),
+        pytest.param("serial-loader", "serial-loader", "preprocess", None),
+        pytest.param("too-few-workers", "too-few-workers", "read", None),
+        pytest.param("slow-collate", "slow-collate", "preprocess", "collate_slow"),
+        pytest.param("slow-transform", "slow-transform", "preprocess", "darken_corners_pixel_by_pixel"),
+        pytest.param("small-batch", "small-batch", "compute", None),
+        pytest.param("slow-callback", "slow-callback", "output", "save_mask_images"),
+        pytest.param("blocking-checkpoint", "blocking-checkpoint", "store", None),
+        pytest.param("growing-history", "growing-file", "output", "History.rewrite"),
+        pytest.param("frequent-validation", "frequent-validation", "output", None),
+        pytest.param("straggler-sample", "straggler-samples", "preprocess", None),
+        pytest.param("worker-restart", "worker-restart", "preprocess", None),
+        pytest.param("inefficient-operation", "python-between-operations", "compute", "edge_weights_pixel_by_pixel"),
+        pytest.param("double-precision", "double-precision", "compute", None),
+        pytest.param("chatty-logging", "chatty-logging", "store", "log_every_channel"),
     ],
 )
 def test_planted_problem_is_the_verdict(work: Workplace, pictures: Path, variant: str, rule: str, stage: str, function: str | None) -> None:
@@ -97,21 +89,18 @@ def test_planted_problem_is_the_verdict(work: Workplace, pictures: Path, variant
     assert function is None or function in finding["title"]
 
 
-@slow
 def test_healthy_base_is_called_healthy(work: Workplace, pictures: Path) -> None:
     report = report_of(work, TRAIN, "--data", str(pictures))
 
     assert (report["verdict"]["state"], report["verdict"]["stage"]) == ("healthy", "compute"), report["verdict"]["summary"]
 
 
-@slow
 def test_plain_loop_without_a_loader_is_called_healthy(work: Workplace) -> None:
     report = report_of(work, EXAMPLES / "in_memory.py")
 
     assert (report["verdict"]["state"], report["verdict"]["stage"]) == ("healthy", "compute"), report["verdict"]["summary"]
 
 
-@slow
 def test_evaluation_after_every_step_of_a_plain_loop_is_named(work: Workplace) -> None:
     report = report_of(work, EXAMPLES / "in_memory.py", "--log-every-step")
 

@@ -117,6 +117,7 @@ def test_os_exit_keeps_code_and_steps(work: Workplace) -> None:
     assert work.updates() == 40
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_as_without_slowstep(work: Workplace) -> None:
     work.write("train.py", TRAINING + "try:\n    train(10**6)\nfinally:\n    print('clean-up ran')\n")
     ended = []
@@ -267,10 +268,11 @@ def test_two_trainings_at_once_keep_apart(work: Workplace) -> None:
     assert all(len(list(folder.glob("[0-9]*.rec"))) == 1 for folder in folders)
 
 
+@pytest.mark.alone
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")
-@pytest.mark.slow
 def test_a_full_disk_ends_the_recording_and_not_the_training(work: Workplace) -> None:
     work.runs.mkdir()
+    # Alone, since the mount is seen by all processes here.
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=320k", "tmpfs", str(work.runs)], capture_output=True, check=False)
     if mounted.returncode:
         pytest.skip(f"cannot mount a tmpfs here: {mounted.stderr!r}")

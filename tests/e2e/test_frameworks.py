@@ -276,6 +276,7 @@ def report_of(work: Workplace, script: str, *flags: str) -> dict[str, Any]:
     return report
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("framework", TRAINERS)
 def test_a_slow_callback_is_the_verdict_with_its_name_and_place(work: Workplace, framework: str) -> None:
     report = report_of(work, f"{framework}_training.py", "--variant", "slow-callback")
@@ -286,6 +287,7 @@ def test_a_slow_callback_is_the_verdict_with_its_name_and_place(work: Workplace,
     assert f"{framework}_training.py:" in report["findings"][0]["title"]
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("framework", TRAINERS)
 def test_a_healthy_training_is_not_blamed(work: Workplace, framework: str) -> None:
     report = report_of(work, f"{framework}_training.py")

@@ -153,6 +153,7 @@ def experiment(server: Server, place: Path, framework: str, plan: Plan) -> tuple
     return ran, Walked(folder, pid=word(folder / contract.CONTROL_FILE, contract.CONTROL_PID))
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("framework", [needs(framework) for framework in SCRIPTS])
 def test_input_can_be_changed_under_every_framework(framework: str, server: Server, tmp_path: Path) -> None:
     ran, walked = experiment(server, tmp_path, framework, plan_of(LEVERS, BLOCKS, steps=8))

@@ -122,7 +122,7 @@ def verdicts(report: dict[str, Any]) -> dict[str | None, str | None]:
     return {row["lever"]: row["verdict"] for row in report["experiments"]}
 
 
-@slow
+@pytest.mark.alone
 def test_the_lever_that_the_finding_names_is_proved(place: Workplace) -> None:
     ended, report = proved(place, "train.py", "callback", "100000", options=("--precision", "10%", "--budget", "40s"))
 
@@ -138,18 +138,7 @@ def test_the_lever_that_the_finding_names_is_proved(place: Workplace) -> None:
     assert again.out == ended.out
 
 
-@slow
-def test_a_lever_that_is_no_remedy_is_not_proved_beside_one_that_is(place: Workplace) -> None:
-    levers = ("--levers", "stub=__main__:plot,mock-loader", "--precision", "10%", "--budget", "40s")
-    ended, report = proved(place, "train.py", "callback", "100000", options=levers)
-
-    assert ended.code in (0, 4), ended.err
-    assert report is not None
-    assert verdicts(report)["stub=__main__:plot"] == "proved"
-    assert verdicts(report)["mock-loader"] != "proved"
-
-
-@slow
+@pytest.mark.alone
 def test_workers_are_proved_for_a_loader_that_has_none(place: Workplace) -> None:
     options = ("--levers", "workers=2", "--precision", "10%", "--budget", "40s")
     ended, report = proved(place, "train.py", "loader", "100000", options=options)
@@ -264,12 +253,12 @@ def test_a_proof_that_is_terminated_leaves_nothing(place: Workplace) -> None:
     ("options", "complaint"),
     [
         (("--levers", "werkers=4"), "No lever is called 'werkers'. Did you mean workers?"),
-        (("--levers", ","), "--levers needs at least one lever"),
-        (("--levers", "mock-loader", "--all"), "exclude each other"),
-        (("--precision", "5"), "give percent"),
-        (("--budget", "soon"), "is no duration"),
-        (("--sandbox", "docker"), "give overlay or copy"),
-        (("--json", "nowhere/report.json"), "there is no folder"),
+        pytest.param(("--levers", ","), "--levers needs at least one lever", marks=slow),
+        pytest.param(("--levers", "mock-loader", "--all"), "exclude each other", marks=slow),
+        pytest.param(("--precision", "5"), "give percent", marks=slow),
+        pytest.param(("--budget", "soon"), "is no duration", marks=slow),
+        pytest.param(("--sandbox", "docker"), "give overlay or copy", marks=slow),
+        pytest.param(("--json", "nowhere/report.json"), "there is no folder", marks=slow),
     ],
 )
 def test_a_mistake_is_said_before_anything_starts(place: Workplace, options: tuple[str, ...], complaint: str) -> None:
@@ -296,16 +285,12 @@ def test_what_belongs_to_the_command_is_left_to_it(place: Workplace) -> None:
 
 CASES = [
     pytest.param("serial-loader", None, "workers=", id="serial-loader"),
+    # Beside the remedy a lever that is none.
     pytest.param("slow-callback", "stub=__main__:save_mask_images,mock-loader", "stub=", id="slow-callback"),
 ]
 
 
-@pytest.fixture(scope="module")
-def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("pictures")
-
-
-@slow
+@pytest.mark.alone
 @pytest.mark.parametrize(("variant", "levers", "right"), CASES)
 def test_the_case_studys_problems_are_proved(work: Workplace, pictures: Path, variant: str, levers: str | None, right: str) -> None:
     options = ("--budget", "90s", "--precision", "10%", *(("--levers", levers) if levers else ()))
@@ -322,7 +307,7 @@ def test_the_case_studys_problems_are_proved(work: Workplace, pictures: Path, va
     assert found.get("mock-loader") != "proved"
 
 
-@slow
+@pytest.mark.alone
 def test_nothing_is_proved_of_the_healthy_base(work: Workplace, pictures: Path) -> None:
     words = (str(TRAIN), "--steps", "100000", "--data", str(pictures))
     ended, report = proved(work, *words, options=("--budget", "30s", "--levers", "prefetch=4"))

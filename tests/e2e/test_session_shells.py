@@ -61,6 +61,7 @@ def parts(report: dict[str, Any]) -> list[str]:
     return [part["name"] for row in report["ledger"] for part in row["parts"]]
 
 
+@pytest.mark.alone
 def test_a_prompt_shows_the_report_and_counts_no_time_between_commands(tmp_path: Path) -> None:
     text = f"{SETUP}\nimport slowstep\nslowstep.start()\n{LOOP}\ntime.sleep(3)\n{LOOP}\nslowstep.stop()\nimport sys\nsys.ps1"
 
@@ -201,6 +202,7 @@ CELLS = [
 ]
 
 
+@pytest.mark.alone
 def test_a_real_notebook_shows_reports_that_name_its_cells(tmp_path: Path) -> None:
     outputs = execute(CELLS, tmp_path)
 
@@ -220,6 +222,7 @@ def test_a_real_notebook_shows_reports_that_name_its_cells(tmp_path: Path) -> No
     assert frames
 
 
+@pytest.mark.alone
 def test_the_example_notebook_works(tmp_path: Path) -> None:
     path = Path(__file__).parents[2] / "examples" / "notebook.ipynb"
     notebook = json.loads(path.read_text())

@@ -49,7 +49,7 @@ def _measured(folder: Path) -> Measurements:
     return measure(SOURCE.read(folder))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20)
 @given(TRAININGS)
 def test_the_ledger_of_any_training_sums_to_the_window_exactly(training):
     with tempfile.TemporaryDirectory() as temporary:
@@ -67,7 +67,7 @@ def test_the_ledger_of_any_training_sums_to_the_window_exactly(training):
         assert finding["gain"]["low"] <= finding["gain"]["predicted"] <= finding["gain"]["high"]
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(TRAININGS, st.integers(0, 1000))
 def test_the_order_of_records_of_different_kinds_changes_nothing(training, seed):
     with tempfile.TemporaryDirectory() as temporary:

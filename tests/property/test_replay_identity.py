@@ -29,7 +29,7 @@ any_work = st.tuples(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     calls=st.lists(any_call, max_size=40), work=st.lists(any_work, max_size=40), cuts=st.lists(times, min_size=2, max_size=5, unique=True)
 )
@@ -50,7 +50,7 @@ actions = st.one_of(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(program=st.lists(actions, min_size=1, max_size=40), steps=st.integers(1, 4))
 def test_a_repeating_program_replays_as_it_was_and_keeps_its_length(program: list, steps: int) -> None:
     simulated = Simulated()

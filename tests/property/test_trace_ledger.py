@@ -74,19 +74,19 @@ def check_sums(trace: Timeline) -> None:
         assert ordered.filter((pl.col("start_ns") < event["end_ns"]) & (pl.col("end_ns") > event["start_ns"])).is_empty()
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=60)
 @given(traces())
 def test_a_steps_rows_sum_to_its_length_and_no_instant_counts_twice(trace: Timeline) -> None:
     check_sums(trace)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=40)
 @given(traces(with_device=False))
 def test_the_same_holds_without_a_device(trace: Timeline) -> None:
     check_sums(trace)
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=40)
 @given(traces())
 def test_an_instant_belongs_to_what_has_the_highest_rank(trace: Timeline) -> None:
     steps, _ = find_steps(trace)
@@ -110,7 +110,7 @@ def test_an_instant_belongs_to_what_has_the_highest_rank(trace: Timeline) -> Non
     assert found == expected
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=40)
 @given(traces(), st.integers(0, 1000))
 def test_the_order_of_events_does_not_matter(trace: Timeline, seed: int) -> None:
     tables = {name: table.sample(fraction=1.0, shuffle=True, seed=seed) for name, table in trace.tables.items()}

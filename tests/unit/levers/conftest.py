@@ -5,16 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from recorded import Server
 from slowstep.levers import _feed
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    """Runs scripts without starting Python and importing torch for each."""
-    server = Server()
-    yield server
-    server.close()
 
 
 @pytest.fixture(autouse=True)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 from queue import Queue
 from typing import Any
@@ -39,8 +39,9 @@ def test_the_training_gets_sixteen_real_batches_in_turn(workers: int, tmp_path: 
     walked = mocked(tmp_path, lambda script: script.train(loader(num_workers=workers), keep=True))
 
     seen = [tuple(batch[:, 0].tolist()) for batch in walked.counted(1)]
-    # In turn: once more than that only where the second block begins with what the first has ended with.
-    assert max(Counter(seen).values()) <= -(-len(seen) // 16) + 1
+    # How many more are given out while a block settles depends on how busy the machine is.
+    for block in (seen[:5], seen[5:]):
+        assert {later[0] - earlier[0] for earlier, later in pairwise(block)} <= {4.0, -60.0}
     assert all(batch == tuple(range(int(batch[0]), int(batch[0]) + 4)) for batch in seen)
     effect, facts = walked.effect()
     assert effect >= len(seen)
@@ -173,6 +174,7 @@ def test_a_loader_that_another_thread_reads_is_left_alone(tmp_path: Path) -> Non
     assert walked.reason() == "another thread than the training's reads the loader"
 
 
+@pytest.mark.alone
 def test_what_gathered_while_the_ring_was_on_is_thrown_away(tmp_path: Path) -> None:
     """One worker takes 20 ms for a batch; a block of four steps that began with eight batches would be free."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,14 +14,6 @@ from slowstep.record import format as fmt
 pytest.importorskip("torch")
 
 THREADS = TRAINING + "train(lambda *_: print(torch.get_num_threads()))\n"
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    """Runs scripts without starting Python and importing torch for each."""
-    server = Server()
-    yield server
-    server.close()
 
 
 def test_a_lever_is_on_from_the_second_step_to_the_last(server: Server, tmp_path: Path) -> None:

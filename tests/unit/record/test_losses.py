@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -31,14 +30,6 @@ def parts(batch_size=4, samples=48, **loader):
     return model, optimizer, DataLoader(data, batch_size=batch_size, **loader), loss
 """
 )
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    """Runs scripts without starting Python and importing torch for each."""
-    server = Server()
-    yield server
-    server.close()
 
 
 def losses(ran: Ran) -> list[float]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,14 +15,6 @@ from slowstep.record import format as fmt
 from slowstep.record.inject import injected_environment, write_injection
 
 pytest.importorskip("torch")
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    """Runs scripts without starting Python and importing torch for each."""
-    server = Server()
-    yield server
-    server.close()
 
 
 def shifted(server: Server, place: Path, text: str, offset: int | None) -> Ran:
