@@ -6,6 +6,7 @@ import os
 import tempfile
 import time
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 
 import torch
@@ -21,7 +22,8 @@ from time_problems import History, load_lexicon, make_validation, validate, with
 from work_problems import edge_weights, edge_weights_pixel_by_pixel, log_every_channel, open_log, weighted_loss
 
 WARMUP_STEPS = 20
-INPUTS = ("files", "served", "overloaded", "half-loaded", "tiles", "one-file")
+INPUTS = ("files", "served", "overloaded", "half-loaded", "tiles", "one-file", "made-before")
+MADE_BEFORE = 16  # batches, given out again and again
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 
 
@@ -117,8 +119,8 @@ def make_dataset(settings: Settings, folder: Path, server: ImageServer | None) -
     return ShapesDataset(folder, augment, settings.read_latency_ms)
 
 
-def make_loader(settings: Settings, dataset: Dataset) -> DataLoader:
-    return DataLoader(
+def make_loader(settings: Settings, dataset: Dataset) -> DataLoader | list:
+    loader = DataLoader(
         dataset,
         batch_size=settings.batch_size,
         shuffle=True,
@@ -127,6 +129,7 @@ def make_loader(settings: Settings, dataset: Dataset) -> DataLoader:
         worker_init_fn=load_lexicon if settings.lexicon == "on" else None,
         collate_fn=collate_slow if settings.collate == "slow" else None,
     )
+    return list(islice(loader, MADE_BEFORE)) if settings.input == "made-before" else loader
 
 
 def loss_of(logits: torch.Tensor, masks: torch.Tensor, settings: Settings) -> torch.Tensor:

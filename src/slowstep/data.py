@@ -22,7 +22,8 @@ class FakeBatches:
     Without `random` all batches are the same arrays, made once; with it each batch is made anew, which takes time of its own. A batch holds
     the whole shape: the batch size is part of it. Every `iter` begins again with the same values.
 
-    Raises ValueError for shapes, types and domains of which there are not equally many, and ImportError without torch and numpy.
+    Raises ValueError for shapes, types and domains of which there are not equally many, TypeError for a shape that is none and for a type
+    that is unknown, and ImportError without torch and numpy.
     """
 
     def __init__(
@@ -35,6 +36,8 @@ class FakeBatches:
         domain: Sequence[Any] = (0, 1),
         seed: int = 0,
     ) -> None:
+        if not all(isinstance(shape, Sequence) for shape in shapes):
+            raise TypeError(f"shapes={shapes!r}: give a list with one shape for each array, such as [(64, 3), (64,)].")
         self.shapes = [tuple(shape) for shape in shapes]
         count = len(self.shapes)
         self.dtypes = [dtypes] * count if isinstance(dtypes, str) or not isinstance(dtypes, Sequence) else list(dtypes)
@@ -47,6 +50,9 @@ class FakeBatches:
             raise ValueError(f"length={length}: give how many batches there are, 0 or more.")
         self.random, self.length, self._seed = random, length, seed
         self._maker = _maker()
+        for dtype in self.dtypes:
+            # Now, where it was said, and not at the first batch.
+            self._maker(seed)((0,), dtype, 0, 1)
         self._constant: list[Any] | None = None
 
     def __len__(self) -> int:
@@ -86,7 +92,9 @@ class _TorchArrays:
         self._torch, self._generator = torch, torch.Generator().manual_seed(seed)
 
     def __call__(self, shape: tuple[int, ...], dtype: Any, low: float, high: float) -> Any:
-        kind = getattr(self._torch, dtype) if isinstance(dtype, str) else dtype
+        kind = getattr(self._torch, dtype, None) if isinstance(dtype, str) else dtype
+        if not isinstance(kind, self._torch.dtype):
+            raise TypeError(f"dtype {dtype!r} is none of torch's; give such as 'float32' or torch.int64.")
         if kind.is_floating_point or kind.is_complex:
             drawn = self._torch.rand(shape, generator=self._generator)
             return (drawn * (high - low) + low).to(kind)

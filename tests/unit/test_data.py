@@ -89,10 +89,12 @@ def test_without_either_it_says_what_to_install(monkeypatch):
         ({"shapes": [(4,)], "dtypes": ["float32", "int64"]}, "1 shapes, 2 dtypes"),
         ({"shapes": [(4,), (2,)], "domain": [(0, 1)]}, "2 shapes, 2 dtypes, 1 domains"),
         ({"shapes": [(4,)], "length": -1}, "length=-1"),
+        ({"shapes": (64, 3)}, r"give a list with one shape for each array"),
+        ({"shapes": [(4,)], "dtypes": "float23"}, "dtype 'float23' is none of torch's"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(arguments, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, TypeError), match=message):
         FakeBatches(**arguments)
 
 

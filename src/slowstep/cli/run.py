@@ -14,6 +14,7 @@ from slowstep.cli.durations import parse_duration
 from slowstep.cli.run_report import RunReport
 from slowstep.cli.user_command import UserCommand, check_json_target
 from slowstep.errors import BadUsage, CommandNotStarted, SlowstepError
+from slowstep.experiments.known_levers import check, known_levers
 from slowstep.experiments.plan import parse_spec
 from slowstep.record import format as contract
 from slowstep.record.command import resolve_command
@@ -120,11 +121,16 @@ def _checked(for_: str | None, *, steps: int | None, stop: bool, json: str | Non
 
 
 def _levers(texts: list[str]) -> tuple[Spec, ...]:
-    # One that does not exist is said in the report, and the training runs without it: so does one that has no meaning in it.
+    # Whether one has a meaning in this training is found out there, and said in the report; a slip of the hand is said here.
+    if not texts:
+        return ()
     try:
-        return tuple(parse_spec(text) for text in texts)
+        specs, levers = tuple(parse_spec(text) for text in texts), known_levers()
+        for spec in specs:
+            check(spec, levers)
     except SlowstepError as error:
         raise CommandNotStarted(str(error)) from error
+    return specs
 
 
 def _captured(text: str) -> tuple[int, int]:

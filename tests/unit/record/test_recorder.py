@@ -330,6 +330,8 @@ print("survived")
 """
 
 
+# Alone, since the mount is seen by all processes here.
+@pytest.mark.alone
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root may mount a small disk")
 def test_a_really_full_disk_does_not_kill_the_training(tmp_path: Path) -> None:
     disk = tmp_path / "disk"
