@@ -25,6 +25,8 @@ from prove_page import page
 from prove_score import misses
 
 HERE = Path(__file__).resolve().parent
+# Pairs of plain runs beside each experiment. One run takes seconds, and a machine may be a fifth slower a minute later.
+PLAIN_PAIRS = 3
 # More steps than an experiment takes: it is ended from outside.
 ENDLESS = 1_000_000
 BASE_LEVERS = ("workers=2", "mock-loader", "logging-off", "checkpoint-off", "pin-memory", "prefetch=4")
@@ -93,21 +95,34 @@ def plain(variant: str, flags: tuple[str, ...], limit_s: float) -> float:
 
 
 def one_round(cases: list[Case], draw: random.Random, budget: str, limit_s: float) -> list[dict[str, Any]]:
-    """One row a case: both plain forms and the experiment, in random order."""
+    """One row a case, in random order: the experiment between pairs of plain runs."""
     rows = []
     for case in draw.sample(cases, len(cases)):
         row: dict[str, Any] = {"case": case.name, "variant": case.variant, "lever": case.lever}
-        acts = ["prove"] if case.fix is None else ["prove", "problem", "fixed"]
-        for act in draw.sample(acts, len(acts)):
-            if act == "prove":
-                row["prove"] = prove(case.variant, (case.lever,), budget, limit_s)
-            else:
-                row[act] = plain(case.variant, (case.fix or ()) if act == "fixed" else (), limit_s)
-        gain = next((each["gain"] for each in row["prove"]["rows"] if each["lever"] == case.lever), None)
-        true = row["fixed"] / row["problem"] if case.fix is not None else 1.0
-        print(f"{case.name:70} true {true:.2f}  measured {gain}  {row['prove']['took_s']} s", flush=True)
+        pairs = 0 if case.fix is None else PLAIN_PAIRS
+        row["plain"] = [plain_pair(case, draw, limit_s) for _ in range(pairs // 2)]
+        row["prove"] = prove(case.variant, (case.lever,), budget, limit_s)
+        row["plain"] += [plain_pair(case, draw, limit_s) for _ in range(pairs - pairs // 2)]
+        print(f"{case.name:70} true {true_gains(row)}  measured {gain_of(row)}  {row['prove']['took_s']} s", flush=True)
         rows.append(row)
     return rows
+
+
+def plain_pair(case: Case, draw: random.Random, limit_s: float) -> dict[str, float]:
+    """Samples/s of the plain script with the problem and without it, in random order. Raises ChildFailed."""
+    flags = {"problem": (), "fixed": case.fix or ()}
+    return {form: plain(case.variant, flags[form], limit_s) for form in draw.sample(sorted(flags), 2)}
+
+
+def true_gains(row: dict[str, Any]) -> list[float]:
+    """Of each pair of plain runs."""
+    return [round(pair["fixed"] / pair["problem"], 2) for pair in row["plain"]]
+
+
+def gain_of(row: dict[str, Any]) -> list[float | None]:
+    """Value, low and high of the gain that was measured; empty where none was."""
+    gain = next((each["gain"] for each in row["prove"]["rows"] if each["lever"] == row["lever"]), None)
+    return [gain[end] and round(gain[end], 3) for end in ("value", "low", "high")] if gain else []
 
 
 def main() -> int:

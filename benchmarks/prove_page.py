@@ -11,8 +11,8 @@ from prove_score import Scored, allowed, false_proofs, median_log_error, misses,
 HEAD = """# Are the proofs right?
 
 Made by `benchmarks/prove.py`; the results are in `results/`. Measured: the gain by `slowstep prove` in one process, its lever switched on
-and off. True: samples/s that the plain script says without the problem by those with it, in runs of their own between the others (mean
-over rounds, interval by Student's t). Medians over rounds; the last column is the time of the whole command, start-up and all.
+and off. True: samples/s that the plain script says without the problem by those with it, in pairs of runs right before and after (mean
+over pairs, interval by Student's t). Medians over rounds; the last column is the time of the whole command, start-up and all.
 """
 
 

@@ -49,7 +49,7 @@ def _scored(name: str, rows: Sequence[Mapping[str, Any]]) -> Scored:
     tried = [next((each for each in row["prove"]["rows"] if each["lever"] == row["lever"]), None) for row in rows]
     gains = [each["gain"] for each in tried if each is not None and each["gain"] is not None]
     whole = [gain for gain in gains if gain["low"] is not None and gain["high"] is not None]
-    logs = [math.log(row["fixed"] / row["problem"]) for row in rows if "fixed" in row]
+    logs = [math.log(pair["fixed"] / pair["problem"]) for row in rows for pair in row["plain"]]
     mean = statistics.fmean(logs) if logs else 0.0
     half = T_95.get(len(logs) - 1, 2.1) * statistics.stdev(logs) / math.sqrt(len(logs)) if len(logs) > 1 else None
     return Scored(
