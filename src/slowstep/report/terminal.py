@@ -76,7 +76,7 @@ def _draw_header(canvas: Canvas, report: Report) -> None:
     ranks = f" on {run['ranks']} ranks" if run["ranks"] > 1 else ""
     if run.get("rank_rows"):
         ranks = f", {rank_name(run)}"
-    duration = "" if run["duration_s"] is None else f", {format_duration(run['duration_s'] * 1e9)} in all"
+    duration = "" if run["duration_s"] is None else f"{separator}{format_duration(run['duration_s'] * 1e9)} in all".replace(" ", NBSP)
     facts = [
         f"{framework}{ranks}, {run['device'] or 'device unknown'}",
         batch,
