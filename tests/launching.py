@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import uuid
 from dataclasses import dataclass
@@ -66,10 +68,10 @@ class Workplace:
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "work"
         self.runs = folder / "runs"
-        self.temp = folder / "temp"
+        # Near the root: the sockets of a loader's workers lie in it, and their names are at most 107 characters long.
+        self.temp = Path(tempfile.mkdtemp(prefix="w"))
         self.mark = uuid.uuid4().hex
-        for path in (self.folder, self.temp):
-            path.mkdir()
+        self.folder.mkdir()
 
     def write(self, name: str, text: str, mode: int = 0o644) -> None:
         """Put a file there for every run to find."""
@@ -146,6 +148,11 @@ class Workplace:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
                 pass
+
+    def close(self) -> None:
+        """End what is left, and remove what is not in the test's own folder."""
+        self.kill_left()
+        shutil.rmtree(self.temp, ignore_errors=True)
 
     def _restore(self, files: dict[str, str]) -> None:
         for name in self.files().keys() - files.keys():

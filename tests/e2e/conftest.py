@@ -20,5 +20,5 @@ def work(tmp_path: Path) -> Iterator[Workplace]:
     place = Workplace(tmp_path)
     yield place
     left = place.left()
-    place.kill_left()
+    place.close()
     assert left == []

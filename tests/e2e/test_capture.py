@@ -39,8 +39,8 @@ train(60)
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Workplace:
-    return Workplace(tmp_path)
+def place(work: Workplace) -> Workplace:
+    return work
 
 
 def recorded(place: Workplace, script: str, *options: str, steps: int = 100) -> tuple[Ended, dict]:
