@@ -151,7 +151,7 @@ def test_workers_are_proved_for_a_loader_that_has_none(place: Workplace) -> None
 
 @pytest.mark.alone
 def test_workers_of_a_loader_that_cannot_be_built_again_are_proved_by_whole_runs(place: Workplace) -> None:
-    ended, report = proved(place, "once.py", "loader", "100000", options=("--levers", "workers=2", "--budget", "90s"))
+    ended, report = proved(place, "once.py", "loader", "100000", options=("--levers", "workers=2", "--budget", "45s"))
 
     assert ended.code in (0, 4), ended.err
     assert report is not None
