@@ -29,7 +29,7 @@ HERE = Path(__file__).resolve().parent
 PLAIN_PAIRS = 3
 # More steps than an experiment takes: it is ended from outside.
 ENDLESS = 1_000_000
-BASE_LEVERS = ("workers=2", "mock-loader", "logging-off", "checkpoint-off", "pin-memory", "prefetch=4")
+BASE_LEVERS = ("workers=2", "validation-off", "logging-off", "checkpoint-off", "pin-memory", "prefetch=4")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +65,7 @@ CASES = (
     Case(variant="chatty-logging", lever="stub=work_problems:log_every_channel", fix=("--log-channels", "off")),
     Case(variant="frequent-validation", lever="validation-off:every=2", fix=("--validate-every", "10")),
     Case(variant="worker-restart", lever="persistent-workers", fix=("--persistent", "on")),
+    Case(variant="healthy", lever="mock-loader", fix=("--input", "made-before")),
     Case(variant="slow-callback", lever="mock-loader", fix=("--input", "made-before")),
     Case(variant="inefficient-operation", lever="logging-off", fix=None),
 )

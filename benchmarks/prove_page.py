@@ -27,7 +27,7 @@ def page(raw: Mapping[str, Any]) -> str:
     lines.append(f"\nMedian |ln| {'-' if error is None else f'{error:.3f}'} (bar: 0.04).")
     if runs:
         lines.append(
-            f"\nThe healthy base, six levers each: something was proved in {wrong} of {runs} runs (at most {allowed(runs)} may be)."
+            f"\nThe healthy base, levers without effect: something was proved in {wrong} of {runs} runs (at most {allowed(runs)} may be)."
         )
     lines += ["\nMissed:", *(f"- {word}" for word in misses(raw))] if misses(raw) else []
     return "\n".join(lines) + "\n"
