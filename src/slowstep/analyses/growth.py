@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -15,10 +15,12 @@ from slowstep.analyses.loop import called_from_loop
 from slowstep.analyses.producers import CORE as CORE_OF_PRODUCER
 from slowstep.analyses.steps import Floats, Steps
 from slowstep.analyses.trainer import Trainer
-from slowstep.analyses.trends import Trend, find_trend
+from slowstep.analyses.trends import Trend, block_medians, find_trend
 
 # Parts under this share of the window are not looked at: their growth cannot matter.
 SMALLEST_SHARE = 0.01
+# Forward, backward and optimizer must hold this share of the window for the machine's pace to be seen in them.
+SMALLEST_PACE = 0.05
 # Standard library and packages that turn objects into what files hold, or write them: encoding a growing list is where the time goes.
 FILE_WRITERS = re.compile(
     r"[/\\](json|pickle|csv|shelve|pathlib|shutil|logging|gzip|zipfile|yaml|tensorboardX?)([/\\]\w+)*\.py$"
@@ -52,13 +54,36 @@ def find_growth(ledger: Ledger, steps: Steps, stacks: Stacks, trainer: Trainer, 
         ns = ledger.of(*part)
         if part in known or part[1] in (CORE, CORE_OF_PRODUCER) or ns.sum() < SMALLEST_SHARE * ledger.ns.sum():
             continue
-        trend = find_trend(ns)
+        trend = _trend(ledger, part, ns)
         if trend is None or trend.growth_low <= 0 or (best is not None and trend.growth <= best.trend.growth):
             continue
         queued = float(with_core_delay(ledger, *part).sum() / ns.sum())
         above_ns = np.clip(ns - _at_the_very_first(trend, steps, trainer), 0, None) * queued
         best = Growth(part=part, trend=trend, above_ns=above_ns, writes_share=_writes_share(part, steps, stacks, trainer))
     return best
+
+
+def _trend(ledger: Ledger, part: Part, ns: Floats) -> Trend | None:
+    """The part's trend. A machine that becomes faster or slower on the way changes the training's own work as much, which does not grow:
+    growth may be certain in either the part's time or its ratio to that work.
+    """
+    plain = find_trend(ns)
+    pace = None if plain is None else _pace(ledger, part)
+    beside = None if pace is None else find_trend(ns / pace)
+    if plain is None or beside is None:
+        return plain
+    return replace(plain, growth_low=max(plain.growth_low, min(beside.growth_low, plain.growth)))
+
+
+def _pace(ledger: Ledger, part: Part) -> Floats | None:
+    """How long the training's own work takes around each step, in terms of the usual; None where it is too little to tell."""
+    own = [(stage, name) for stage, name in ledger.parts if stage == "compute" and name != CORE and (stage, name) != part]
+    work = sum((ledger.of(*each) for each in own), np.zeros(ledger.ns.shape[1]))
+    if work.sum() < SMALLEST_PACE * ledger.ns.sum():
+        return None
+    levels = block_medians(work)
+    usual = float(np.median(levels))
+    return levels / usual if usual > 0 and levels.min() > 0 else None
 
 
 def _at_the_very_first(trend: Trend, steps: Steps, trainer: Trainer) -> float:

@@ -42,7 +42,7 @@ def find_trend(per_step: Floats) -> Trend | None:
     """The trend of a quantity per step; None with fewer than BLOCKS blocks of steps."""
     if len(per_step) < BLOCKS * STEPS_PER_BLOCK:
         return None
-    levels = np.array([float(np.median(block)) for block in np.array_split(per_step, BLOCKS)])
+    levels = _levels(per_step)
     slopes = _slopes(levels)
     slope = float(np.median(slopes))
     at = np.arange(BLOCKS) - (BLOCKS - 1) / 2
@@ -54,6 +54,15 @@ def find_trend(per_step: Floats) -> Trend | None:
     if min(halves) < SHARE_OF_EACH_HALF * slope:
         low = min(low, 0.0)
     return Trend(first=middle - slope * BLOCKS / 2, last=middle + slope * BLOCKS / 2, growth_low=low * BLOCKS)
+
+
+def block_medians(per_step: Floats) -> Floats:
+    """For each step, the median of the block of steps that it lies in."""
+    return np.repeat(_levels(per_step), [len(block) for block in np.array_split(per_step, BLOCKS)])
+
+
+def _levels(per_step: Floats) -> Floats:
+    return np.array([float(np.median(block)) for block in np.array_split(per_step, BLOCKS)])
 
 
 def _slopes(levels: Floats) -> Floats:

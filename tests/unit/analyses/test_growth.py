@@ -1,0 +1,57 @@
+"""Which part of the step grows, on a machine whose pace changes on the way."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from slowstep.analyses.functions import Stacks
+from slowstep.analyses.growth import Growth, find_growth
+from slowstep.analyses.ledger import Ledger
+from slowstep.analyses.steps import Floats
+
+STEPS = 240
+WRITING = ("output", "rewrite (train.py:3)")
+FORWARD = ("compute", "forward and the rest")
+STEADY = np.full(STEPS, 20e6)
+GROWING = np.linspace(10e6, 40e6, STEPS)
+
+
+def growth_of(writing: Floats, forward: Floats, pace: Floats) -> Growth | None:
+    noise = np.random.default_rng(3).normal(1, 0.03, (2, STEPS))
+    ledger = Ledger(parts=(WRITING, FORWARD), ns=np.vstack([writing, forward]) * noise * pace, gap_stacks={}, timed={})
+    no_stacks = Stacks(time_ns=np.zeros(0, np.int64), weight_ns=np.zeros(0), stack=np.zeros(0, np.int64), frames={})
+    edges = np.arange(STEPS + 1) * 1_000_000
+    steps: Any = SimpleNamespace(edges_ns=edges, count=STEPS)
+    trainer: Any = SimpleNamespace(update_end_ns=edges[1:], way_to_update=())
+    return find_growth(ledger, steps, no_stacks, trainer, [])
+
+
+def slower_from(begin: float, end: float, times: float) -> Floats:
+    at = np.linspace(0, 1, STEPS)
+    return np.where((at >= begin) & (at < end), times, 1.0)
+
+
+@pytest.mark.parametrize("pace", [np.ones(STEPS), slower_from(0.3, 0.6, 1.5), slower_from(0.0, 0.5, 1.5), slower_from(0.0, 0.2, 2.0)])
+def test_growth_is_seen_whatever_the_pace_of_the_machine(pace):
+    found = growth_of(GROWING, STEADY, pace)
+
+    assert found is not None
+    assert found.part == WRITING
+    assert found.trend.growth_low > 5e6
+
+
+@pytest.mark.parametrize("pace", [np.ones(STEPS), slower_from(0.3, 0.6, 1.5), slower_from(0.5, 1.0, 1.5), np.linspace(1.0, 1.04, STEPS)])
+def test_a_machine_that_becomes_slower_is_no_growth(pace):
+    found = growth_of(STEADY, STEADY, pace)
+
+    assert found is None or found.trend.growth_low < 2e6
+
+
+def test_a_part_that_stays_while_the_work_shrinks_does_not_grow():
+    found = growth_of(STEADY, GROWING[::-1], np.ones(STEPS))
+
+    assert found is None or found.trend.growth_low < 1e6
