@@ -169,7 +169,7 @@ def _own_cost(report: Report) -> str:
     cost = report["overhead"]
     if cost["us_per_step"] is None:
         return UNKNOWN
-    share = "" if cost["share"] is None else f" ({format_share(cost['share'])} of the step)"
+    share = "" if cost["share"] is None else f" ({format_share(cost['share'])} of the time with what runs beside it)"
     once = f", and {format_duration(cost['once_ms'] * 1e6)} once" if cost.get("once_ms", 0.0) >= _ONCE_SHOWN_MS else ""
     return f"{format_duration(cost['us_per_step'] * 1e3)} a step{share}{once}"
 
