@@ -213,7 +213,7 @@ class Act:
             self._phase("starting", 0.0, "no training step seen yet")
             return
         share = min((progress.training_s or 0.0) / limits.enough_s, progress.updates / limits.updates, 1.0)
-        self._phase("recording", share, f"{progress.updates} steps")
+        self._phase("recording", share, f"{progress.updates} step{'' if progress.updates == 1 else 's'}")
 
     def _tell_experiment(self, plan: Plan, interim: Interim) -> None:
         widths = [(plan.arms[arm].name, found.gain.precision) for arm, found in sorted(interim.estimates.items())]
