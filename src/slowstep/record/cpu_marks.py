@@ -35,8 +35,6 @@ def build_marks(recorder: Recorder) -> tuple[Callable[[ThreadState, int], None],
         take(me, at_ns)
         if me.marking == LAST:
             me.marking = OFF
-        if me.when_received is not None:
-            me.when_received(me)
 
     def mark_update(me: ThreadState, at_ns: int) -> bool:
         """Returns whether the very next update must be marked too."""

@@ -91,6 +91,8 @@ class _Steps(Iterator[T]):
         me.waits += 1
         if me.marking:
             self._mark(me, t1)
+        if me.when_received is not None:
+            me.when_received(me)
 
     def lend(self, number: int, index: int, samples: int, ready: int) -> None:
         """Called by the loader's hook inside this wait: what it would have recorded of its own."""

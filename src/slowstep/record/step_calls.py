@@ -54,7 +54,7 @@ class StepCalls:
         recorder.call_timers.append(self.abandon)
 
     def _clear(self) -> None:
-        self._thread = self._updates = self._look_ns = 0
+        self._thread = self._look_ns = 0
         self._several = False
 
     def _forget(self) -> None:
@@ -75,7 +75,9 @@ class StepCalls:
         gap, body = me.waits > 0 and self._gap.is_due(at_ns), self._body.is_due(at_ns)
         # What is compiled must not notice that the interpreter's frames are looked at.
         if (gap or body or self._wants_lines()) and not (self._compiles() or mixes_threads()):
-            self._thread, self._updates, me.when_received = me.thread, me.updates, self._received
+            self._thread, me.when_received = me.thread, self._received
+            # The very next receipt is to be noticed, however short batches take.
+            me.quick = None
             if gap and not self._gap.enable(now()):
                 self._release(me)
 

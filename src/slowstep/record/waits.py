@@ -179,6 +179,8 @@ class Waits:
                 me.borrower.lend(known.number, index, samples_in(batch), ready)
             if me.marking:
                 self._mark(me, t1)
+            if me.when_received is not None:
+                me.when_received(me)
         except Exception as error:  # the border: counted, and never raised into the training
             self._fault(error)
 
