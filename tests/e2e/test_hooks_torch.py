@@ -10,7 +10,7 @@ import pytest
 
 from recorded import Process, Ran, Server, run_script
 from slowstep.record.format import END as EXHAUSTED
-from slowstep.record.format import ENV_DISABLE, ENV_LEVEL, ENV_SECONDS, ENV_STEPS, NO_GRADIENT, SKIPPED
+from slowstep.record.format import ENV_DISABLE, ENV_LEVEL, ENV_SECONDS, ENV_STEPS, EVALUATING, NO_GRADIENT, SKIPPED
 from slowstep.record.format import FAILED as RAISED
 
 pytest.importorskip("torch")
@@ -349,6 +349,7 @@ def train_step(batch):
     time.sleep(0.006)
 
 for step in range(8):
+    teacher.train(step % 2 == 0)
     train_step(torch.ones(5, 8))
 """
     ran = run(main)
@@ -361,7 +362,9 @@ for step in range(8):
         "optimizer.step()", "loss = (model(batch) - target).sum()",
     ]  # fmt: skip
     flags, models = zip(*((record.flags, record.b) for record in ran.trainer.of("FORWARD")), strict=True)
-    assert flags == (NO_GRADIENT, 0) * 5
+    # Recorded from step 3 on.
+    evaluating = NO_GRADIENT | EVALUATING
+    assert flags == (evaluating, 0, NO_GRADIENT, 0, evaluating, 0, NO_GRADIENT, 0, evaluating, 0)
     assert len(set(models[::2])) == len(set(models[1::2])) == 1
     assert models[0] != models[1]
     forwards = [record.t0 for record in ran.trainer.of("FORWARD") if not record.flags]
@@ -599,6 +602,31 @@ def test_one_worker_notes_what_its_batches_call_and_are_made_of(run: Run) -> Non
     assert slept["callers"][0][1] == "Numbers.__getitem__"
     form = noting[0].noted("batch")[0]
     assert (form["tensors"], form["bytes"]) == (2, 8 * 4 + 8)
+
+
+@pytest.mark.parametrize(
+    "batches",
+    ["slowstep.steps(torch.ones(4, 8) for _ in range(4000))", "DataLoader(torch.ones(16000, 8), batch_size=4)"],
+    ids=["wrapped", "a loader"],
+)
+def test_gaps_of_short_steps_are_timed_too(run: Run, batches: str) -> None:
+    main = f"""
+import slowstep
+def histogram():
+    return list(range(2000))
+model = torch.nn.Linear(8, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
+for batch in {batches}:
+    model(batch).mean().backward()
+    optimizer.step()
+    histogram()
+"""
+    ran = run(main)
+
+    assert (ran.code, ran.err) == (0, "")
+    gaps = [note for note in ran.trainer.noted("calls") if note["of"] == "gap"]
+    assert gaps[-1]["stretches"] >= 3
+    assert "histogram" in {function["function"] for function in gaps[-1]["functions"]}
 
 
 def test_the_training_process_notes_calls_and_looks_at_no_values(run: Run) -> None:

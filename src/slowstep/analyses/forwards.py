@@ -20,11 +20,14 @@ REPEATED = 2
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Forwards:
-    """`bodies_ns`: where steps' bodies may begin. `apart_start_ns`, `apart_end_ns`: stretches of repeated calls without gradients."""
+    """`bodies_ns`: where steps' bodies may begin. `apart_start_ns`, `apart_end_ns`: stretches of repeated calls without gradients, and
+    `apart_evaluating` whether all of a stretch were in evaluation mode (`model.eval()`), which is a validation's.
+    """
 
     bodies_ns: Ints
     apart_start_ns: Ints
     apart_end_ns: Ints
+    apart_evaluating: NDArray[np.bool_]
 
 
 def find_forwards(spans: pl.DataFrame, update_end_ns: Ints) -> Forwards:
@@ -34,7 +37,7 @@ def find_forwards(spans: pl.DataFrame, update_end_ns: Ints) -> Forwards:
     training: NDArray[np.bool_] = rows["gradients"].fill_null(True).to_numpy().astype(bool)
     nothing = np.zeros(0, np.int64)
     if training.all() or not training.any():
-        return Forwards(bodies_ns=start, apart_start_ns=nothing, apart_end_ns=nothing)
+        return Forwards(bodies_ns=start, apart_start_ns=nothing, apart_end_ns=nothing, apart_evaluating=nothing.astype(np.bool_))
     module = rows["module"].fill_null(0).to_numpy()
     update = np.searchsorted(update_end_ns, start, side="right")
     bodies = start.copy()
@@ -43,8 +46,14 @@ def find_forwards(spans: pl.DataFrame, update_end_ns: Ints) -> Forwards:
         first = _first_beside(i, training, module, update)
         bodies[i] = start[first]
         beside[first:i] = True
-    apart_start, apart_end = _apart(start, end, ~beside, update)
-    return Forwards(bodies_ns=np.unique(bodies[training]), apart_start_ns=apart_start, apart_end_ns=apart_end)
+    begun, ended = _apart(~beside, update)
+    trains = np.flatnonzero(~beside & ~rows["evaluating"].fill_null(False).to_numpy().astype(np.bool_))
+    return Forwards(
+        bodies_ns=np.unique(bodies[training]),
+        apart_start_ns=start[begun],
+        apart_end_ns=end[ended],
+        apart_evaluating=np.searchsorted(trains, begun) == np.searchsorted(trains, ended, side="right"),
+    )
 
 
 def _first_beside(i: int, training: NDArray[np.bool_], module: Ints, update: Ints) -> int:
@@ -56,9 +65,9 @@ def _first_beside(i: int, training: NDArray[np.bool_], module: Ints, update: Int
     return first
 
 
-def _apart(start: Ints, end: Ints, alone: NDArray[np.bool_], update: Ints) -> tuple[Ints, Ints]:
-    """From the first to the last of the forwards of one stretch between two updates that belong to no body, where they are repeated."""
-    _, first, counts = np.unique(update[alone], return_index=True, return_counts=True)
-    last = first + counts - 1
+def _apart(alone: NDArray[np.bool_], update: Ints) -> tuple[Ints, Ints]:
+    """First and last of the forwards of one stretch between two updates that belong to no body, where they are repeated."""
+    rows = np.flatnonzero(alone)
+    _, first, counts = np.unique(update[rows], return_index=True, return_counts=True)
     many = counts >= REPEATED
-    return start[alone][first[many]], end[alone][last[many]]
+    return rows[first[many]], rows[(first + counts - 1)[many]]

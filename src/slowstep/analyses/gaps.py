@@ -43,9 +43,13 @@ def name_gaps(
     gap = np.searchsorted(start_ns, stacks.time_ns[taken], side="right") - 1
     backward = np.isin(end_ns, trainer.spans.filter(pl.col("kind") == "backward")["start_ns"].to_numpy())[gap]
     apart = np.isin(taken, inside(stacks, forwards.apart_start_ns, forwards.apart_end_ns))
+    modes = forwards.apart_evaluating
+    evaluating = np.isin(taken, inside(stacks, forwards.apart_start_ns[modes], forwards.apart_end_ns[modes]))
     parts = [
-        FORWARD if before and in_module(path) else _part(path, trainer, repeated)
-        for before, repeated, (_, path) in zip(backward.tolist(), apart.tolist(), stacks.paths(taken.tolist()), strict=True)
+        FORWARD if before and in_module(path) else _part(path, trainer, repeated, mode)
+        for before, repeated, mode, (_, path) in zip(
+            backward.tolist(), apart.tolist(), evaluating.tolist(), stacks.paths(taken.tolist()), strict=True
+        )
     ]
     weight = stacks.weight_ns[taken]
     by_step = step[gap]
@@ -78,8 +82,10 @@ def _divide(named: dict[Part, Floats], parts: list[Part], weight: Floats, step: 
             named[parts[i]][k] += length[k] * weight[i] / total[k]
 
 
-def _part(path: Path, trainer: Trainer, apart: bool) -> Part:
-    """Stage and name of what a stack in a gap was doing. `apart`: among forwards without gradients, of a roll-out or a validation."""
+def _part(path: Path, trainer: Trainer, apart: bool, evaluating: bool) -> Part:
+    """Stage and name of what a stack in a gap was doing. `apart`: among forwards without gradients, of a roll-out or a validation;
+    `evaluating`: all of them in evaluation mode.
+    """
     way = trainer.way_to_update
     called = called_from_loop(path, way) if way else None
     if called is None:
@@ -90,7 +96,7 @@ def _part(path: Path, trainer: Trainer, apart: bool) -> Part:
     if trainer.waits.is_empty() and not are_lines_comparable(path, trainer.way_to_forward, trainer.other_cells):
         return UNATTRIBUTED, UNATTRIBUTED
     before = trainer.waits.is_empty() and is_before(path, trainer.way_to_forward)
-    if apart and (not before or is_evaluating(path)):
+    if apart and (not before or evaluating or is_evaluating(path)):
         return "output", VALIDATION
     if before:
         kind = ROLL_OUT if apart else BACKGROUND if is_waiting(path) else ""

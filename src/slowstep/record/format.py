@@ -87,6 +87,7 @@ SKIPPED: Final = 4  # UPDATE: GradScaler found inf or nan and left the update ou
 PROFILED: Final = 16  # FETCH: its calls were timed (call_times.py), so it took longer than it would have
 VALIDATION: Final = 8  # WAIT, START: marked by a framework or the user as not the training's
 NO_GRADIENT: Final = 32  # FORWARD: gradients were off
+EVALUATING: Final = 128  # FORWARD: the model was in its evaluation mode, and gradients were off
 SETTLING: Final = 64  # ARM: not to be counted, the training is still on its way from one arm to the next
 READY_UNKNOWN: Final = 255
 

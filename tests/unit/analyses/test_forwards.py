@@ -51,3 +51,11 @@ def test_a_forward_of_the_step_before_is_not_reached_back_to():
 @pytest.mark.parametrize("gradients", [True, None, False])
 def test_where_all_are_alike_each_may_begin_a_body(gradients):
     assert _found((10, POLICY, gradients), (20, POLICY, gradients)) == ([10, 20], [])
+
+
+@pytest.mark.parametrize(("modes", "expected"), [((True, True), [True]), ((True, False), [False]), ((None, None), [False])])
+def test_a_stretch_is_a_validation_where_all_of_it_is_in_evaluation_mode(modes, expected):
+    spans = _spans((10, POLICY, False), (20, POLICY, False), (30, POLICY, True))
+    spans = spans.with_columns(pl.Series("evaluating", [*modes, None], dtype=pl.Boolean))
+
+    assert find_forwards(spans, np.array([100])).apart_evaluating.tolist() == expected

@@ -10,7 +10,7 @@ from slowstep.record.batches import samples_in
 from slowstep.record.callers import call_path, training_frame
 from slowstep.record.compiled import has_compiled
 from slowstep.record.cpu_marks import build_marks
-from slowstep.record.format import FAILED, FORWARD, NO_GRADIENT
+from slowstep.record.format import EVALUATING, FAILED, FORWARD, NO_GRADIENT
 from slowstep.record.hook import Hook, Undo, Unfit, all_of, find, replace
 from slowstep.record.recorder import now
 from slowstep.record.tracebacks import hide_own_frames
@@ -41,6 +41,11 @@ def install(recorder: Recorder) -> Undo:
     return all_of(undos)
 
 
+def _without_gradient(module: Any) -> int:
+    """Flags of a forward without gradients. Read past the module's own attribute access, which may be the user's code."""
+    return NO_GRADIENT if module.__dict__.get("training", True) else NO_GRADIENT | EVALUATING
+
+
 def _timed(recorder: Recorder, original: Any) -> Any:
     event, local, fault, introduced = recorder.event, recorder.local, recorder.fault, [False]
     has_gradient = find(sys.modules["torch"], "is_grad_enabled")
@@ -60,7 +65,7 @@ def _timed(recorder: Recorder, original: Any) -> Any:
         if me.forward:
             return original(self, *args, **kwargs)
         me.forward = True
-        flags = 0 if has_gradient() else NO_GRADIENT
+        flags = 0 if has_gradient() else _without_gradient(self)
         t0 = now()
         if me.marking and not (flags or me.waits) and me.marked != me.updates:
             # Where input ends in a loop without a loader.

@@ -126,8 +126,8 @@ def _span_rows(process: int, r: Records, kind: str, **filled: Any) -> pl.DataFra
 
 
 def _forwards(process: int, r: Records) -> pl.DataFrame:
-    gradients = ~flag(r, fmt.NO_GRADIENT)
-    return _span_rows(process, r, kind="forward", samples=known(r["a"]), module=known(r["b"]), gradients=gradients)
+    modes = {"gradients": ~flag(r, fmt.NO_GRADIENT), "evaluating": flag(r, fmt.EVALUATING)}
+    return _span_rows(process, r, kind="forward", samples=known(r["a"]), module=known(r["b"]), **modes)
 
 
 def _saves(process: int, notes: Notes, r: Records) -> pl.DataFrame:
