@@ -15,6 +15,7 @@ from slowstep.diagnosis.law import (
     Diagnosis,
     Next,
     is_bottleneck,
+    larger_unknown,
     rules,
     sort_answers,
 )
@@ -25,6 +26,8 @@ from slowstep.stages import STAGES, UNATTRIBUTED
 # No rule judges this stage yet, so the same share as of a stage whose rules could not judge.
 HEALTHY_SHARING = UNJUDGED_STAGE
 STEPS_AT_LEAST = 30
+
+NAME_IT = "wrap the loop's input in slowstep.steps(), or name stretches by slowstep.span()"
 
 
 def diagnose(m: Measurements) -> Diagnosis:
@@ -45,6 +48,10 @@ def _verdict(m: Measurements, leading: list[Judged], uncertain: list[Judged], un
     first = next((j.finding for j in leading if is_bottleneck(j.finding)), None)
     if doubt is not None:
         return Verdict(state="undetermined", stage=largest, healthy=None, rule=None, summary=doubt)
+    larger = None if first is None else larger_unknown(m.ledger.share(UNATTRIBUTED), first, m.ledger.share(first.stage))
+    if larger is not None:
+        summary = f"undetermined, because {larger}; {NAME_IT}"
+        return Verdict(state="undetermined", stage=largest, healthy=None, rule=None, summary=summary)
     if first is not None:
         return Verdict(state="bottleneck", stage=first.stage, healthy=False, rule=first.rule, summary=first.title)
     why = _not_healthy(m, leading, uncertain, unjudged)
@@ -73,8 +80,7 @@ def _not_healthy(m: Measurements, leading: list[Judged], uncertain: list[Judged]
     """Why the training cannot be called healthy though no single finding is a bottleneck; None where it can."""
     unattributed = m.ledger.share(UNATTRIBUTED)
     if unattributed >= HEALTHY_UNATTRIBUTED:
-        remedy = "wrap the loop's input in slowstep.steps(), or name stretches by slowstep.span()"
-        return f"undetermined, because {unattributed:.0%} of the time could not be attributed; {remedy}"
+        return f"undetermined, because {unattributed:.0%} of the time could not be attributed; {NAME_IT}"
     if m.between_forwards_share >= HEALTHY_UNATTRIBUTED:
         what = f"{m.between_forwards_share:.0%} of the time lies between a step's forwards, and what runs there is not known"
         return f"undetermined, because {what} (an environment, sampling?); name it: with slowstep.span('environment', stage='preprocess')"

@@ -98,3 +98,11 @@ def loses(finding: Finding) -> bool:
 def is_bottleneck(finding: Finding) -> bool:
     """Whether fixing it surely gains, and gains enough."""
     return (finding.gain.predicted or 0.0) >= BOTTLENECK_PREDICTED and (finding.gain.low or 0.0) > BOTTLENECK_LOW
+
+
+def larger_unknown(unattributed: float, first: Finding, stage: float) -> str | None:
+    """Why the first finding, whose stage holds the share `stage`, is no bottleneck: what nothing explains is more. Else None."""
+    found = max(first.share, stage)
+    if unattributed < HEALTHY_UNATTRIBUTED or unattributed <= found:
+        return None
+    return f"{unattributed:.0%} of the time could not be attributed, more than {first.stage} holds ({found:.0%})"

@@ -15,6 +15,7 @@ from slowstep.diagnosis.law import (
     Diagnosis,
     Next,
     is_bottleneck,
+    larger_unknown,
     rules,
     sort_answers,
 )
@@ -52,6 +53,10 @@ def _verdict(m: TraceMeasurements, answers: Answers) -> Verdict:
     if doubt is not None:
         return Verdict(state="undetermined", stage=largest, healthy=None, rule=None, summary=f"undetermined, because {doubt}")
     first = next((j.finding for j in answers.leading if is_bottleneck(j.finding)), None)
+    larger = None if first is None else larger_unknown(m.share(UNATTRIBUTED), first, m.share(first.stage))
+    if larger is not None:
+        summary = f"undetermined, because {larger}; {_shows_more(m)}"
+        return Verdict(state="undetermined", stage=largest, healthy=None, rule=None, summary=summary)
     if first is not None:
         return Verdict(state="bottleneck", stage=first.stage, healthy=False, rule=first.rule, summary=first.title)
     why = _not_healthy(m, answers)

@@ -88,6 +88,18 @@ def test_a_bottleneck_gains_a_tenth_and_at_least_something(monkeypatch, healthy,
     assert verdict.rule == ("a" if state == "bottleneck" else None)
 
 
+@pytest.mark.parametrize(("unattributed", "state"), [(0.5, "undetermined"), (0.25, "bottleneck"), (0.05, "bottleneck")])
+def test_what_nothing_explains_is_no_smaller_than_a_bottleneck(monkeypatch, healthy, unattributed, state):
+    ledger = replace(healthy.ledger, parts=(("output", "plot"), ("unattributed", "unattributed"), ("compute", "forward")))
+    shares = np.array([[0.3], [unattributed], [0.7 - unattributed]])
+    m = replace(healthy, ledger=replace(ledger, ns=shares * healthy.steps.duration_ns))
+
+    diagnosis = _diagnose(monkeypatch, m, _judged(m, "a", predicted=1.4, low=1.3))
+
+    assert diagnosis.verdict.state == state
+    assert diagnosis.findings[0].rule == "a"
+
+
 def test_several_small_findings_that_gain_a_tenth_together_are_undetermined(monkeypatch, healthy):
     verdict = _diagnose(monkeypatch, healthy, _judged(healthy, "a", 1.07, 1.04), _judged(healthy, "b", 1.06, 1.04)).verdict
 
