@@ -134,19 +134,22 @@ def main() -> int:
     parser.add_argument("--budget", default="60s")
     parser.add_argument("--limit", type=float, default=300.0, help="seconds that one run may take")
     parser.add_argument("--seed", type=int, default=int(time.time()) % 100_000)
-    parser.add_argument("--results", type=Path, default=HERE / "results" / f"prove-{datetime.now(UTC).date().isoformat()}.json")
+    parser.add_argument("--results", type=Path, help="file to write (default: of today, or the one of --onto)")
+    parser.add_argument("--onto", type=Path, help="results of earlier sittings, to which these rounds are added")
     given = parser.parse_args()
     cases = [case for case in CASES if not given.cases or any(word in case.name for word in given.cases)]
     draw = random.Random(given.seed)
-    raw: dict[str, Any] = {"date": datetime.now(UTC).date().isoformat(), "seed": given.seed, "budget": given.budget}
-    raw |= {"machine": machine.describe(), "rows": [], "healthy": []}
+    today = datetime.now(UTC).date().isoformat()
+    results = given.results or given.onto or HERE / "results" / f"prove-{today}.json"
+    raw: dict[str, Any] = json.loads(given.onto.read_text()) if given.onto else {"sittings": [], "rows": [], "healthy": []}
+    raw["sittings"].append({"date": today, "seed": given.seed, "budget": given.budget, "machine": machine.describe()})
     try:
         for number in range(max(given.rounds, given.healthy)):
             raw["rows"] += one_round(cases, draw, given.budget, given.limit) if number < given.rounds else []
             if number < given.healthy:
                 raw["healthy"].append(prove("healthy", BASE_LEVERS, given.budget, given.limit))
                 print("healthy:", [row["verdict"] for row in raw["healthy"][-1]["rows"]], flush=True)
-            given.results.write_text(json.dumps(raw, indent=1) + "\n")
+            results.write_text(json.dumps(raw, indent=1) + "\n")
     except ChildFailed as error:
         print(error, file=sys.stderr)
         return 2

@@ -18,10 +18,8 @@ over pairs, interval by Student's t). Medians over rounds; the last column is th
 
 def page(raw: Mapping[str, Any]) -> str:
     """The page in Markdown."""
-    facts = raw["machine"]
-    said = f"{facts['cpu']}, {facts['cores']} cores, torch {facts['torch']}, load at the start {facts['load'][0]}"
     error, (wrong, runs) = median_log_error(raw), false_proofs(raw)
-    lines = [HEAD, f"{raw['date']}, seed {raw['seed']}, budget {raw['budget']}. Machine: {said}.\n"]
+    lines = [HEAD, *(_sitting(each) for each in raw["sittings"]), ""]
     lines += ["| variant, lever | true gain | measured | \\|ln\\| | intervals overlap | s |", "| --- " * 6 + "|"]
     lines += [_row(each) for each in score(raw)]
     lines.append(f"\nMedian |ln| {'-' if error is None else f'{error:.3f}'} (bar: 0.04).")
@@ -31,6 +29,12 @@ def page(raw: Mapping[str, Any]) -> str:
         )
     lines += ["\nMissed:", *(f"- {word}" for word in misses(raw))] if misses(raw) else []
     return "\n".join(lines) + "\n"
+
+
+def _sitting(each: Mapping[str, Any]) -> str:
+    facts = each["machine"]
+    said = f"{facts['cpu']}, {facts['cores']} cores, torch {facts['torch']}, load at the start {facts['load'][0]}"
+    return f"- {each['date']}, seed {each['seed']}, budget {each['budget']}. Machine: {said}."
 
 
 def _row(each: Scored) -> str:
