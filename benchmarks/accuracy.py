@@ -124,23 +124,28 @@ def foreign_share(before: tuple[int, int], after: tuple[int, int], own_s: float,
 def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     chosen = [variant for variant in VARIANTS if not arguments.variants or variant.name in arguments.variants]
     rounds = Rounds(variants=chosen, steps=arguments.steps, limit_s=arguments.limit, seed=arguments.seed, data=arguments.data)
+    earlier = json.loads(arguments.onto.read_text()) if arguments.onto else {"sittings": [], "problems": [], "fixed": []}
+    done, wanted = sum(sitting["rounds"] for sitting in earlier["sittings"]), 1 if arguments.quick else arguments.rounds
     facts = machine.describe()
     started, ticks, own = time.perf_counter(), machine.busy_ticks(), os.times()
     try:
-        for index in range(1 if arguments.quick else arguments.rounds):
+        for index in range(done, done + wanted):
             rounds.round(index)
     finally:
         ended = os.times()
         own_s = sum(ended[:4]) - sum(own[:4])
         wall_s = time.perf_counter() - started
-        raw = {
+        sitting = {
             "date": datetime.now(UTC).date().isoformat(),
-            "rounds": 1 if arguments.quick else arguments.rounds,
+            "rounds": wanted,
             "seed": arguments.seed,
             "machine": facts,
             "foreign_share": foreign_share(ticks, machine.busy_ticks(), own_s, facts["cores"], wall_s),
-            "problems": rounds.problems,
-            "fixed": rounds.fixed,
+        }
+        raw = {
+            "sittings": [*earlier["sittings"], sitting],
+            "problems": earlier["problems"] + rounds.problems,
+            "fixed": earlier["fixed"] + rounds.fixed,
         }
         arguments.results.parent.mkdir(parents=True, exist_ok=True)
         arguments.results.write_text(json.dumps(raw, indent=1) + "\n")
@@ -157,10 +162,13 @@ def read_command_line() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=int(time.time()) % 100_000)
     parser.add_argument("--limit", type=float, default=180.0, help="seconds that one run may take")
     parser.add_argument("--data", type=Path, help="where the pictures are kept (default: beside the example)")
-    parser.add_argument("--results", type=Path, default=HERE / "results" / f"accuracy-{today}.json")
+    parser.add_argument("--results", type=Path, help="file to write (default: of today, or the one of --onto)")
+    parser.add_argument("--onto", type=Path, help="results of earlier sittings, to which these rounds are added")
     parser.add_argument("--page", type=Path, help=f"default: {PAGE.name} in docs, for a complete run only")
     parser.add_argument("--draw", action="store_true", help="draw the page again from --results, without measuring")
-    return parser.parse_args()
+    given = parser.parse_args()
+    given.results = given.results or given.onto or HERE / "results" / f"accuracy-{today}.json"
+    return given
 
 
 def main() -> int:
