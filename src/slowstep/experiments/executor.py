@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import Any, Final, Protocol
 
 from slowstep.errors import CommandNotStarted
@@ -257,12 +258,15 @@ def surely_ended(executor: Executor) -> Ending:
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Without Ctrl-C: all is about to end, and half an end would leave something behind."""
+    """Ctrl-C is heard when it is over: half an end would leave something behind."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    pressed: list[FrameType | None] = []
+    before = signal.signal(signal.SIGINT, lambda _, frame: pressed.append(frame))
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+    if pressed and callable(before):
+        before(signal.SIGINT, pressed[-1])

@@ -47,11 +47,11 @@ def longest_s(usual_s: float) -> float:
 
 
 class _Run(LiveExecutor):
-    """A run of which nothing is kept."""
+    """A run of which nothing is kept: with its end its sandbox is removed, and its recording."""
 
-    def end(self) -> Ending:
-        """Kill everything that belongs to it, and remove its sandbox and its recording."""
-        ending = super().end()
+    def _end(self) -> Ending:
+        # Not in `end`: what is removed here is removed undisturbed by Ctrl-C, and once.
+        ending = super()._end()
         self._sandbox.close()
         shutil.rmtree(self.folder, ignore_errors=True)
         return ending
