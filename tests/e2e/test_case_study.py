@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from launching import Workplace
+from launching import TIME_LIMIT_S, Workplace
 from slowstep.report.document import validate
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -16,7 +16,7 @@ TRAIN = EXAMPLES / "case_study" / "train.py"
 
 ATTEMPTS = 3
 
-pytestmark = [pytest.mark.alone, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.alone, pytest.mark.timeout(ATTEMPTS * TIME_LIMIT_S + 60)]
 
 
 def report_of(work: Workplace, script: Path, *flags: str) -> dict[str, Any]:
