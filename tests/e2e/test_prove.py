@@ -181,6 +181,7 @@ def test_whole_runs_that_are_ended_leave_nothing_but_what_is_known(place: Workpl
         assert ended.code == 130, ended.err
         assert "whole runs were not compared: they ended too soon" in " ".join(ended.out.split())
         assert not (recording / "re-runs").exists()
+    wait_until(lambda: not [*recording.glob("scratch"), *recording.glob("re-runs/*/scratch"), *place.temp.iterdir()], 10)
 
 
 @slow

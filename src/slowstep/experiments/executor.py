@@ -198,11 +198,16 @@ class LiveExecutor:
         return [note for note in self._notes.read() if note.get("kind") == kind]
 
     def end(self) -> Ending:
-        """Kill everything that belongs to the command, and close the recording; called again it only says how it ended."""
+        """Kill everything that belongs to the command, close the recording and the sandbox; called again it only says how it ended."""
         if self._ending is None:
             with _undisturbed():
                 self._ending = self._end()
+                self._clear()
         return self._ending
+
+    def _clear(self) -> None:
+        """Remove what nothing runs in any more: now, since where slowstep is killed later nobody would."""
+        self._sandbox.close()
 
     def _end(self) -> Ending:
         if self._guarded is None:
