@@ -47,11 +47,6 @@ def format_number_beside(duration_ns: float, beside_ns: float) -> str:
     return format_number(duration_ns / unit)
 
 
-def format_milliseconds(duration_ms: float | None) -> str:
-    """Milliseconds as a duration: 0.012 is "12.0 us", 1500 is "1.50 s"."""
-    return format_duration(None if duration_ms is None else duration_ms * 1e6)
-
-
 def format_ratio(value: float | None) -> str:
     """A factor: "1.8x", "1.05x" where a tenth would hide it, "12x"."""
     return UNKNOWN if value is None else f"{value:,.{_ratio_digits(value)}f}x"

@@ -18,10 +18,10 @@ from slowstep.errors import NoSandbox
 from slowstep.experiments.sandbox import open_sandbox
 from slowstep.report.document import validate
 
-pytestmark = pytest.mark.timeout(400)
+pytestmark = pytest.mark.timeout(480)
 slow = pytest.mark.slow
 
-LIMIT_S = 240
+LIMIT_S = 360
 TRAIN = Path(__file__).resolve().parents[2] / "examples" / "case_study" / "train.py"
 
 # A step of some 10 ms, and a problem of sleep: twice the step, whatever else the machine does.
@@ -151,7 +151,8 @@ def test_workers_are_proved_for_a_loader_that_has_none(place: Workplace) -> None
 
 @pytest.mark.alone
 def test_workers_of_a_loader_that_cannot_be_built_again_are_proved_by_whole_runs(place: Workplace) -> None:
-    ended, report = proved(place, "once.py", "loader", "100000", options=("--levers", "workers=2", "--budget", "45s"))
+    # Eight runs of 5 s and a start-up must fit into twice the budget: so start-ups may take up to 10 s.
+    ended, report = proved(place, "once.py", "loader", "100000", options=("--levers", "workers=2", "--budget", "60s"))
 
     assert ended.code in (0, 4), ended.err
     assert report is not None
@@ -180,6 +181,7 @@ def test_whole_runs_that_are_ended_leave_nothing_but_what_is_known(place: Workpl
         assert ended.code == 130, ended.err
         assert "whole runs were not compared: they ended too soon" in " ".join(ended.out.split())
         assert not (recording / "re-runs").exists()
+    wait_until(lambda: not [*recording.glob("scratch"), *recording.glob("re-runs/*/scratch"), *place.temp.iterdir()], 10)
 
 
 @slow
@@ -285,8 +287,9 @@ def test_what_belongs_to_the_command_is_left_to_it(place: Workplace) -> None:
 
 CASES = [
     pytest.param("serial-loader", None, "workers=", id="serial-loader"),
-    # Beside the remedy a lever that is none.
-    pytest.param("slow-callback", "stub=__main__:save_mask_images,mock-loader", "stub=", id="slow-callback"),
+    # Beside the remedy a lever that is none: batches lie ready, and no more of them are of use. (Batches that nobody makes would be: where
+    # two processors share a core, the training beside the worker gains a sixteenth.)
+    pytest.param("slow-callback", "stub=__main__:save_mask_images,prefetch=4", "stub=", id="slow-callback"),
 ]
 
 
@@ -304,7 +307,7 @@ def test_the_case_studys_problems_are_proved(work: Workplace, pictures: Path, va
     assert report is not None
     found = verdicts(report)
     assert [verdict for lever, verdict in found.items() if lever and lever.startswith(right)] == ["proved"], found
-    assert found.get("mock-loader") != "proved"
+    assert found.get("prefetch=4") != "proved"
 
 
 @pytest.mark.alone

@@ -11,6 +11,13 @@ from launching import TRAINING, Ended, Workplace
 
 pytest.importorskip("torch")
 
+# As one writes a checkpoint that is whole whatever happens meanwhile.
+KEEPS = """
+for _ in range(3):
+    train(20)
+    torch.save(model.state_dict(), "latest.tmp")
+    os.replace("latest.tmp", "latest.pt")
+"""
 SCRIPT = TRAINING + "train(60)\nprint(torch.get_num_threads())\n"
 
 
@@ -40,6 +47,17 @@ def test_a_lever_that_does_not_apply_is_said_and_the_run_goes_on_without_it(work
     notes = report_of(ended, work)["run"]["notes"]
     assert (plain.code, plain.out, plain.files) == (ended.code, ended.out, ended.files)
     assert [note for note in notes if " on: " in note] == ["threads=1 was not on: not applicable, because operations use 1 thread already"]
+
+
+def test_no_lever_puts_an_empty_file_in_the_place_of_a_checkpoint(work: Workplace) -> None:
+    work.write("train.py", TRAINING + KEEPS)
+    work.write("latest.pt", "of the run before")
+
+    ended = work.run("train.py", options=("--with", "checkpoint-off"))
+
+    (said,) = [note for note in report_of(ended, work)["run"]["notes"] if "checkpoint-off" in note]
+    assert said.startswith("checkpoint-off was not on: not applicable, because the empty files that it leaves")
+    assert (work.folder / "latest.pt").read_bytes()[:2] == b"PK"
 
 
 @pytest.mark.slow

@@ -65,14 +65,15 @@ def find_growth(ledger: Ledger, steps: Steps, stacks: Stacks, trainer: Trainer, 
 
 def _trend(ledger: Ledger, part: Part, ns: Floats) -> Trend | None:
     """The part's trend. A machine that becomes faster or slower on the way changes the training's own work as much, which does not grow:
-    growth may be certain in either the part's time or its ratio to that work.
+    growth may be certain in the part's ratio to that work, and in its time where that work does not take ever longer itself.
     """
     plain = find_trend(ns)
     pace = None if plain is None else _pace(ledger, part)
     beside = None if pace is None else find_trend(ns / pace)
-    if plain is None or beside is None:
+    if plain is None or pace is None or beside is None:
         return plain
-    return replace(plain, growth_low=max(plain.growth_low, min(beside.growth_low, plain.growth)))
+    low, slower = min(beside.growth_low, plain.growth), find_trend(pace)
+    return replace(plain, growth_low=low if slower is not None and slower.growth_low > 0 else max(plain.growth_low, low))
 
 
 def _pace(ledger: Ledger, part: Part) -> Floats | None:

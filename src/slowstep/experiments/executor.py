@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import Any, Final, Protocol
 
 from slowstep.errors import CommandNotStarted
@@ -197,11 +198,16 @@ class LiveExecutor:
         return [note for note in self._notes.read() if note.get("kind") == kind]
 
     def end(self) -> Ending:
-        """Kill everything that belongs to the command, and close the recording; called again it only says how it ended."""
+        """Kill everything that belongs to the command, close the recording and the sandbox; called again it only says how it ended."""
         if self._ending is None:
             with _undisturbed():
                 self._ending = self._end()
+                self._clear()
         return self._ending
+
+    def _clear(self) -> None:
+        """Remove what nothing runs in any more: now, since where slowstep is killed later nobody would."""
+        self._sandbox.close()
 
     def _end(self) -> Ending:
         if self._guarded is None:
@@ -257,12 +263,15 @@ def surely_ended(executor: Executor) -> Ending:
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Without Ctrl-C: all is about to end, and half an end would leave something behind."""
+    """Ctrl-C is heard when it is over: half an end would leave something behind."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    pressed: list[FrameType | None] = []
+    before = signal.signal(signal.SIGINT, lambda _, frame: pressed.append(frame))
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+    if pressed and callable(before):
+        before(signal.SIGINT, pressed[-1])

@@ -10,8 +10,9 @@ What it answers:
     What the training would gain if checkpoints took no time on the training thread, or were written k times as rarely.
 When it has no meaning:
     For checkpoints that are written by other means (pickle, numpy, torch.distributed.checkpoint): use stub=MODULE:FUNCTION. What a script
-    does to prepare one, such as copying the state to memory, is done still. In experiments without a sandbox that holds back all writes
-    (--allow-writes) it is refused: an empty file that the script then renames would take the place of a checkpoint of the user's.
+    does to prepare one, such as copying the state to memory, is done still. Without a sandbox that holds back all writes (slowstep run
+    --with, experiments with --allow-writes) it is refused: an empty file that the script then renames would take the place of a checkpoint
+    of the user's.
 How it is undone:
     The functions are the same objects all the time, and get their own code back. The empty files stay, for the script may look for them:
     trainings under experiment write into a sandbox.
@@ -138,7 +139,7 @@ def _empty(target: Any) -> tuple[int, int] | None:
 def prepare(training: Training, spec: Spec) -> Change:
     """Every script can be asked for it: where nothing is written, nothing is left out, and the effect is 0.
 
-    Raises NotApplicable in an experiment whose files stay.
+    Raises NotApplicable where the files that it leaves stay.
     """
     if os.environ.get(ENV_UNPROTECTED) == "1":
         raise NotApplicable("the empty files that it leaves could take the place of your own checkpoints: no sandbox holds them back here")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from slowstep.experiments.executor import Ending, Executor, LiveExecutor
+from slowstep.experiments.executor import Executor, LiveExecutor
 from slowstep.experiments.sandbox import Sandbox
 from slowstep.record.command import Command
 from slowstep.record.folder import create_folder
@@ -47,11 +47,8 @@ def longest_s(usual_s: float) -> float:
 
 
 class _Run(LiveExecutor):
-    """A run of which nothing is kept."""
+    """A run of which nothing is kept: with its end its sandbox is removed, and its recording."""
 
-    def end(self) -> Ending:
-        """Kill everything that belongs to it, and remove its sandbox and its recording."""
-        ending = super().end()
-        self._sandbox.close()
+    def _clear(self) -> None:
+        super()._clear()
         shutil.rmtree(self.folder, ignore_errors=True)
-        return ending

@@ -85,7 +85,7 @@ def _announced(asked: Asked, sandbox: Sandbox, limits: Limits, whole_s: float) -
     which = "every lever" if asked.everything else ", ".join(map(str, asked.levers)) or "the levers that the findings name"
     where = {"overlay": "in an overlay", "copy": "in a copy of the working folder"}.get(sandbox.kind, "without a sandbox")
     lead = f"records and diagnoses it for some {limits.enough_s:.0f} s (at most {format_duration(limits.most_s * 1e9)})"
-    longest = f"{format_duration(whole_s * 1e9)} in all at most, of which {format_duration(limits.start_s * 1e9)} are for its start"
+    longest = f"{format_duration(whole_s * 1e9)} at most for that, of which {format_duration(limits.start_s * 1e9)} are for its start"
     return [
         f"Runs the training {where} and throws it away: {sandbox.claims}",
         f"First {lead}, then tries {which} for up to {format_duration(asked.budget_s * 1e9)}: {longest}",

@@ -35,7 +35,11 @@ def slower_from(begin: float, end: float, times: float) -> Floats:
     return np.where((at >= begin) & (at < end), times, 1.0)
 
 
-@pytest.mark.parametrize("pace", [np.ones(STEPS), slower_from(0.3, 0.6, 1.5), slower_from(0.0, 0.5, 1.5), slower_from(0.0, 0.2, 2.0)])
+EVER_SLOWER = np.linspace(1.0, 1.6, STEPS)
+PACES = [np.ones(STEPS), slower_from(0.3, 0.6, 1.5), slower_from(0.0, 0.5, 1.5), slower_from(0.0, 0.2, 2.0), EVER_SLOWER, EVER_SLOWER[::-1]]
+
+
+@pytest.mark.parametrize("pace", PACES)
 def test_growth_is_seen_whatever_the_pace_of_the_machine(pace):
     found = growth_of(GROWING, STEADY, pace)
 
@@ -49,6 +53,13 @@ def test_a_machine_that_becomes_slower_is_no_growth(pace):
     found = growth_of(STEADY, STEADY, pace)
 
     assert found is None or found.trend.growth_low < 2e6
+
+
+def test_what_takes_longer_only_as_the_own_work_does_is_no_growth():
+    found = growth_of(2 * STEADY, STEADY, EVER_SLOWER)
+
+    # That work itself has nothing beside it to be held against.
+    assert found is None or found.part == FORWARD
 
 
 def test_a_part_that_stays_while_the_work_shrinks_does_not_grow():

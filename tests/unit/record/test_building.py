@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -60,14 +59,6 @@ for number, batch in enumerate(loader):
             validated |= set(batch.flatten().tolist())
 print(sorted(seen), sorted(validated), sorted(sizes))
 """
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    """Runs scripts without starting Python and importing torch for each."""
-    server = Server()
-    yield server
-    server.close()
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,41 @@
+"""Runs of which nothing is kept: nothing is, even where somebody presses Ctrl-C while one ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from slowstep.record.command import Command
+from slowstep.workflow.own_runs import OwnRuns
+
+COMMAND = Command(words=("train.py",), path="/usr/bin/python", argv=("python", "train.py"), stem="train")
+
+
+class Sandbox:
+    """One in which Ctrl-C is pressed while it is removed."""
+
+    closed = 0
+
+    def close(self) -> None:
+        signal.raise_signal(signal.SIGINT)
+        self.closed += 1
+
+
+def test_ctrl_c_while_a_run_ends_is_heard_when_nothing_of_it_is_left(tmp_path: Path) -> None:
+    sandbox: Any = Sandbox()
+    before = signal.getsignal(signal.SIGINT)
+    run: Any = OwnRuns(COMMAND, os.environ, tmp_path / "runs", lambda folder: sandbox).made({}, 1.0)
+    assert run.folder.exists()
+
+    with pytest.raises(KeyboardInterrupt):
+        run.end()
+
+    assert (sandbox.closed, run.folder.exists()) == (1, False)
+    assert signal.getsignal(signal.SIGINT) is before
+    # All that is asked later is how it ended.
+    assert run.end().exit_code is None
+    assert sandbox.closed == 1
