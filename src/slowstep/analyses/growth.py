@@ -77,10 +77,13 @@ def _trend(ledger: Ledger, part: Part, ns: Floats) -> Trend | None:
 
 
 def _pace(ledger: Ledger, part: Part) -> Floats | None:
-    """How long the training's own work takes around each step, in terms of the usual; None where it is too little to tell."""
-    own = [(stage, name) for stage, name in ledger.parts if stage == "compute" and name != CORE and (stage, name) != part]
+    """How long the training's own work takes around each step, in terms of the usual; None where it is too little to tell.
+
+    None for that work too: a graph that is never let go makes forward and backward longer together.
+    """
+    own = [(stage, name) for stage, name in ledger.parts if stage == "compute" and name != CORE]
     work = sum((ledger.of(*each) for each in own), np.zeros(ledger.ns.shape[1]))
-    if work.sum() < SMALLEST_PACE * ledger.ns.sum():
+    if part[0] == "compute" or work.sum() < SMALLEST_PACE * ledger.ns.sum():
         return None
     levels = block_medians(work)
     usual = float(np.median(levels))
