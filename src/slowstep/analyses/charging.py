@@ -84,7 +84,7 @@ def _charge_waits(waits: WaitParts, owner: Ints, step: Ints, length: Floats, cha
     """A wait's own time goes to its parts in proportion; inside a validation it has become that span's already."""
     mine = np.flatnonzero((owner >= 0) & (owner < len(waits.start_ns)))
     wait = owner[mine]
-    whole = np.maximum((waits.end_ns - waits.start_ns)[wait], 1)
+    whole = np.maximum(waits.parts.sum(axis=1)[wait], 1)
     for column, (name, stage) in enumerate(PART_STAGE.items()):
         ns = waits.parts[wait, column] / whole * length[mine]
         if ns.any():

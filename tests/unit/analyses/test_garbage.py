@@ -1,0 +1,105 @@
+"""Garbage collections are charged as themselves, and what they interrupt is measured without them."""
+
+from __future__ import annotations
+
+import pytest
+
+from made_events import Events, at
+from made_recordings import MS, TRAINER_THREAD
+from slowstep.analyses.ledger import COLLECTING
+from slowstep.analyses.measurements import Measurements, measure
+from slowstep.analyses.producers import COLLATE, SAMPLES
+from slowstep.analyses.producers import COLLECTING as IN_PRODUCER
+from slowstep.record.format import COLLECTION, SLOW_SAMPLE
+
+STEPS = 40
+PAUSE = 40.0
+
+
+def _collect(events: Events, begin: float, end: float, *, worker: int | None = None) -> None:
+    writer, thread = (events.trainer, TRAINER_THREAD) if worker is None else (events._worker(worker), 200 + worker)
+    writer.event(COLLECTION, at(begin), at(end), 2, 0, thread=thread)
+
+
+def _serial(folder, *, pause: float) -> Measurements:
+    """Batches of 3 ms samples and 1 ms collate; in every fourth collate, and in its sample, garbage is collected for `pause` ms."""
+    events = Events(folder)
+    events.loader()
+    now = 0.0
+    for step in range(STEPS):
+        held = pause * (step % 4 == 3)
+        end = now + 4 + 2 * held
+        if held:
+            _collect(events, now + 1, now + 1 + held)
+            _collect(events, end - 0.5 - held, end - 0.5)
+            events.trainer.event(SLOW_SAMPLE, at(now), at(now + 1.5 + held), 5, MS, step, thread=100)
+        events.fetch(now, end, step, cpu=4 + 2 * held, collate=1 + held)
+        events.wait(now, end + 0.1, step)
+        now = end + 0.1
+        events.backward(now + 1, now + 9)
+        events.update(now + 9, now + 10)
+        now += 10
+    return measure(events.timeline(), warmup=4)
+
+
+def test_a_collection_inside_a_collate_is_its_own_part_of_the_ledger(tmp_path):
+    clean, with_garbage = (_serial(tmp_path / str(pause), pause=pause) for pause in (0.0, PAUSE))
+
+    pauses = with_garbage.ledger.of("output", COLLECTING)
+    assert set(pauses.tolist()) == {0.0, 2 * PAUSE * MS}
+    assert with_garbage.ledger.ns.sum(axis=0) == pytest.approx(with_garbage.step_ns)
+    for part in (SAMPLES, COLLATE):
+        mean = clean.ledger.of("preprocess", part).mean()
+        assert with_garbage.ledger.of("preprocess", part).mean() == pytest.approx(mean, rel=0.01)
+    assert clean.ledger.of("output", COLLECTING).sum() == 0
+
+
+def test_what_a_batch_takes_is_known_without_the_garbage_collected_meanwhile(tmp_path):
+    clean, with_garbage = (_serial(tmp_path / str(pause), pause=pause) for pause in (0.0, PAUSE))
+
+    for name in ("wall_ns", "cpu_ns", "collate_ns", "collecting_ns"):
+        assert getattr(with_garbage.demand, name) == pytest.approx(getattr(clean.demand, name)), name
+    assert with_garbage.filling_ns == pytest.approx(clean.filling_ns)
+    making = [[p.making_ns_per_sample for p in m.input.passes] for m in (with_garbage, clean)]
+    assert making[0] == pytest.approx(making[1])
+    blocked = [p.blocked_ns_per_sample for p in with_garbage.input.passes]
+    assert blocked == pytest.approx([0.0])
+
+
+def test_a_sample_in_which_garbage_was_collected_is_no_straggler(tmp_path):
+    assert _serial(tmp_path, pause=PAUSE).over_time.stragglers is None
+
+
+def test_in_a_worker_a_collection_is_a_part_of_the_wait_and_of_making_the_batch(tmp_path):
+    events = Events(tmp_path)
+    events.loader(workers=1)
+    now = 0.0
+    for step in range(STEPS):
+        events.fetch(now, now + 25, step, worker=0, cpu=25, collate=12)
+        _collect(events, now + 14, now + 24, worker=0)
+        now = events.step(now, batch=step, wait=25, length=30)
+    m = measure(events.timeline(), warmup=4)
+
+    waited = m.ledger.of("preprocess", SAMPLES, COLLATE, IN_PRODUCER).mean()
+    assert m.ledger.of("preprocess", IN_PRODUCER).mean() == pytest.approx(waited * 10 / 25)
+    assert m.ledger.of("output", COLLECTING).sum() == 0
+    assert (m.demand.wall_ns, m.demand.collate_ns) == (pytest.approx(25 * MS), pytest.approx(2 * MS))
+    assert m.garbage.in_workers_ns == pytest.approx(10 * MS)
+    assert m.garbage.kinds == ()
+
+
+def test_a_collection_in_a_gap_and_in_a_body_leaves_the_rest_as_it_was(tmp_path):
+    events = Events(tmp_path)
+    events.loader()
+    now = 0.0
+    for step in range(STEPS):
+        end = events.step(now, batch=step, length=20)
+        _collect(events, now + 4, now + 7)
+        _collect(events, end + 1, end + 3)
+        now = end + 5
+    m = measure(events.timeline(), warmup=4)
+
+    assert m.ledger.of("output", COLLECTING) == pytest.approx(5 * MS)
+    # Of a body of 19 ms, in whose backward 3 ms of garbage were collected.
+    assert m.ledger.of("compute").mean() == pytest.approx(16 * MS)
+    assert (m.garbage.count, m.garbage.kinds[0].generation) == (2 * m.steps.count, 2)
