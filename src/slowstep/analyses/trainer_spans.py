@@ -60,6 +60,7 @@ def label_spans(trainer: Trainer, steps: Steps, waits: WaitParts, forwards: Forw
     body = _bodies(trainer, steps, forwards)
     add(*body, ("compute", FORWARD))
     add(*_validations(trainer), ("output", VALIDATION))
+    # The last ones: gaps are named as if they were not there.
     add(*_edges(trainer.collections), ("output", COLLECTING))
     return Spans(np.concatenate(starts), np.concatenate(ends), parts)
 
