@@ -127,8 +127,11 @@ def _accounts(fetches: pl.DataFrame, collates: pl.DataFrame, trainer: int) -> Fe
     process = fetches["process"].to_numpy().astype(np.int64)
     collected = fetches["collected_ns"].to_numpy()
     wall = (end - start) - collected
-    cpu = np.clip(fetches["cpu_ns"].to_numpy() - collected, 0, wall)
-    delay = np.clip(fetches["delay_ns"].fill_null(0).to_numpy().astype(np.float64), 0, wall - cpu)
+    used, queued = fetches["cpu_ns"].to_numpy().astype(np.float64), fetches["delay_ns"].fill_null(0).to_numpy().astype(np.float64)
+    # A collection computes, and is held up by others as the rest of the fetch is: it takes its share of both with it.
+    kept = 1 - np.minimum(collected / np.maximum(used + np.maximum(queued, 0), 1), 1)
+    cpu = np.clip(used * kept, 0, wall)
+    delay = np.clip(queued * kept, 0, wall - cpu)
     other = np.maximum(fetches["other_cpu_ns"].fill_null(0).to_numpy().astype(np.float64), 0)
     collate_wall, collate_cpu, batch_bytes = _collates(start, end, process, collates)
     blocked = wall - cpu - delay

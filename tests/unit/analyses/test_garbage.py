@@ -8,7 +8,7 @@ from made_events import Events, at
 from made_recordings import MS, TRAINER_THREAD
 from slowstep.analyses.ledger import COLLECTING
 from slowstep.analyses.measurements import Measurements, measure
-from slowstep.analyses.producers import COLLATE, SAMPLES
+from slowstep.analyses.producers import COLLATE, CORE, SAMPLES
 from slowstep.analyses.producers import COLLECTING as IN_PRODUCER
 from slowstep.record.format import COLLECTION, SLOW_SAMPLE
 
@@ -66,6 +66,25 @@ def test_what_a_batch_takes_is_known_without_the_garbage_collected_meanwhile(tmp
     assert blocked == pytest.approx([0.0])
 
 
+def test_a_collection_that_was_held_up_takes_its_share_of_the_waiting_for_a_core_with_it(tmp_path):
+    events = Events(tmp_path)
+    events.loader()
+    now = 0.0
+    for step in range(STEPS):
+        events.fetch(now, now + 24, step, cpu=12, delay=12)
+        _collect(events, now + 2, now + 20)
+        events.wait(now, now + 24, step)
+        events.backward(now + 25, now + 30)
+        events.update(now + 30, now + 31)
+        now += 31
+    m = measure(events.timeline(), warmup=4)
+
+    # 6 ms are left of the fetch, half of them computed.
+    assert m.ledger.of("preprocess", SAMPLES) == pytest.approx(3 * MS)
+    assert m.ledger.of("preprocess", CORE) == pytest.approx(3 * MS)
+    assert m.ledger.of("output", COLLECTING) == pytest.approx(18 * MS)
+
+
 def test_a_sample_in_which_garbage_was_collected_is_no_straggler(tmp_path):
     assert _serial(tmp_path, pause=PAUSE).over_time.stragglers is None
 
@@ -102,4 +121,5 @@ def test_a_collection_in_a_gap_and_in_a_body_leaves_the_rest_as_it_was(tmp_path)
     assert m.ledger.of("output", COLLECTING) == pytest.approx(5 * MS)
     # Of a body of 19 ms, in whose backward 3 ms of garbage were collected.
     assert m.ledger.of("compute").mean() == pytest.approx(16 * MS)
+    assert m.ledger.of("unattributed") == pytest.approx(3 * MS)
     assert (m.garbage.count, m.garbage.kinds[0].generation) == (2 * m.steps.count, 2)
