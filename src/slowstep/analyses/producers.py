@@ -183,18 +183,23 @@ def divide_waits(timeline: Timeline, trainer: Trainer, fetches: Fetches) -> Wait
     # The training process records its tiny fetches only now and then: a wait without one of its own was spent like the one before.
     own = matched & (fetches.process[which] == trainer.process) & (f1 <= start) if len(fetches.process) else matched
     f0, f1 = np.where(own, start, f0), np.where(own, end, f1)
-    inside = overlap_ns(start, end, f0, f1)
-    before = np.maximum(np.minimum(f0, end) - start, 0)
+
+    def waited(first: Ints, last: Ints) -> Floats:
+        """Of each wait's time between two instants, what is left without the garbage that the waiting thread collected."""
+        last = np.maximum(first, last)
+        return (last - first) - collected_ns(timeline, waits.with_columns(start_ns=pl.Series(first), end_ns=pl.Series(last)))
+
+    inside = waited(np.maximum(start, f0), np.minimum(end, f1))
+    before = waited(start, np.minimum(f0, end))
     busy = np.minimum(_busy_before(fetches, which, start, np.minimum(f0, end)), before)
     mix = _mix(fetches)
     if len(fetches.start_ns):
         share = fetches.account[which] / np.maximum(fetches.wall_ns[which], 1)[:, None]
         parts[:, : len(ACCOUNT)] = share * np.where(matched, inside, 0)[:, None] + mix[None, :] * busy[:, None]
     first = _first_of_iterator(waits)
-    rest = (end - start) - parts.sum(axis=1)
+    rest = waited(start, end) - parts.sum(axis=1)
     parts[:, column[STARTUP]] = np.where(first, np.maximum(before - busy, 0), 0)
     parts[:, column[TRANSPORT]] = np.maximum(rest - parts[:, column[STARTUP]], 0)
-    parts *= 1 - (collected_ns(timeline, waits) / np.maximum(end - start, 1))[:, None]
     ready = waits["ready"].cast(pl.Float64).to_numpy()
     return WaitParts(start_ns=start, end_ns=end, ready=ready, parts=parts, matched=matched, first=first, fetch=which)
 

@@ -133,12 +133,13 @@ def test_the_scripts_own_callbacks_are_called_as_without_it_and_nothing_stays(re
 
     before = list(gc.callbacks)
     gc.callbacks.append(earlier)
-    undo = install(recorder)
+    recorder.undos.append(install(recorder))
     gc.callbacks.append(later)
     gc.collect()
     recorder.stop("steps")
+    # The hook is still there, and must not take itself away while Python walks through the list.
     gc.collect()
-    undo()
+    recorder.leave()
 
     assert gc.callbacks == [*before, earlier, later]
     gc.callbacks[:] = before
