@@ -385,7 +385,7 @@ class _Simulation:
 
     def _after(self, step: int) -> None:
         t = self.t
-        if t.workers:
+        if t.workers or not t.loader:
             begin, self.now = self.now, self.now + self._garbage(step + 1, TRAINER_THREAD, self.now)
             self.cpu += self.now - begin
         if t.saves and (step + 1) % t.saves[0] == 0:

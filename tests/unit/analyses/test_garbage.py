@@ -5,12 +5,14 @@ from __future__ import annotations
 import pytest
 
 from made_events import Events, at
-from made_recordings import MS, TRAINER_THREAD
+from made_recordings import MS, TRAINER_THREAD, Training, make_recording
 from slowstep.analyses.ledger import COLLECTING
 from slowstep.analyses.measurements import Measurements, measure
 from slowstep.analyses.producers import COLLATE, CORE, SAMPLES
 from slowstep.analyses.producers import COLLECTING as IN_PRODUCER
 from slowstep.record.format import COLLECTION, SLOW_SAMPLE
+from slowstep.sources._source import PLAIN
+from slowstep.sources.recording import SOURCE
 
 STEPS = 40
 SECOND_EPOCH = 23
@@ -92,6 +94,16 @@ def test_a_collection_that_was_held_up_takes_its_share_of_the_waiting_for_a_core
     assert m.ledger.of("preprocess", SAMPLES) == pytest.approx(3 * MS)
     assert m.ledger.of("preprocess", CORE) == pytest.approx(3 * MS)
     assert m.ledger.of("output", COLLECTING) == pytest.approx(18 * MS)
+
+
+def test_what_a_loops_own_input_was_blocked_is_as_without_the_garbage_collected_beside_it(tmp_path):
+    loop = {"loader": False, "workers": 0, "input_ms": 10.0, "input_blocked_ms": 6.0, "stack_period_ms": 3.0}
+    recordings = (make_recording(tmp_path / str(c), Training(**loop, collects=c)) for c in (None, (1, 8.0)))
+    clean, with_garbage = (measure(SOURCE.read(recording, PLAIN)) for recording in recordings)
+
+    assert with_garbage.ledger.of("output", COLLECTING).mean() == pytest.approx(8 * MS)
+    assert clean.ledger.of("read").mean() == pytest.approx(6 * MS, rel=0.05)
+    assert with_garbage.ledger.of("read").mean() == pytest.approx(clean.ledger.of("read").mean(), rel=0.05)
 
 
 def test_a_sample_in_which_garbage_was_collected_is_no_straggler(tmp_path):
