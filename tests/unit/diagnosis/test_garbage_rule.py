@@ -87,7 +87,7 @@ def test_the_evidence_says_how_often_how_long_and_of_which_generation(tmp_path):
 
     evidence = {row["name"]: row["value"] for row in finding["evidence"]}
     assert evidence["generation 2"] == pytest.approx(10, abs=0.5)
-    assert evidence["generation 2: one takes"] == pytest.approx(60)
+    assert evidence["one of generation 2"] == pytest.approx(60)
     assert "gc.disable()" in finding["fixes"][0]["text"]
 
 

@@ -121,11 +121,12 @@ def _evidence(m: Measurements, garbage: Garbage, share: float, counterfactual: C
 
 
 def _of_kind(m: Measurements, garbage: Garbage, kind: Collected) -> tuple[Evidence, ...]:
-    name = f"generation {kind.generation}" + (", asked for" if kind.asked else "")
+    # Only full collections, of generation 2, are known to be asked for.
+    name, one = ("asked for", "one asked for") if kind.asked else (f"generation {kind.generation}", f"one of generation {kind.generation}")
     where = garbage.asked_at if kind.asked else None
     return (
         Evidence(name=name, value=_per_100(m, kind.count), unit="in 100 steps", where=where),
-        Evidence(name=f"{name}: one takes", value=kind.each_ns / 1e6, unit="ms", where=f"the longest {kind.longest_ns / 1e6:.3g} ms"),
+        Evidence(name=one, value=kind.each_ns / 1e6, unit="ms", where=f"the longest {kind.longest_ns / 1e6:.3g} ms"),
     )
 
 
