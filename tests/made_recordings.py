@@ -88,6 +88,8 @@ class Training:
     save_growth_bytes: int = 0  # each checkpoint is so much larger, and takes longer in proportion
     stragglers: tuple[int, float] | None = None  # one sample in every k batches, ms
     uneven: float = 1.0  # every other step at random takes so many times as long
+    collects: tuple[int, float] | None = None  # every k steps, ms of garbage collection: in the collate of a serial loader, else after it
+    collects_asked: bool = False  # by a call of gc.collect()
     startup_ms: float = 2_000.0  # between the launcher's start and the recording
 
 
@@ -205,6 +207,8 @@ class _Simulation:
                 "memory_available_bytes": self.t.memory_available_bytes,
             },
             {"kind": "facts", "threads": self.t.threads or self.t.cores},
+            {"kind": "hook", "name": "garbage_collections", "state": "on"},
+            {"kind": "text", "id": 2, "text": f"{SCRIPT}:33"},
             {"kind": "startup", "import_began_ns": START_NS - 1_800 * MS, "activated_ns": START_NS - 500 * MS},
             {"kind": "optimizer", "id": 0, "type": "SGD", "params": 10},
         ]
@@ -287,6 +291,8 @@ class _Simulation:
         queue = self._vary(t.queue_ms) * scale
         slow = self._straggler(begin, writer, thread, batch)
         getitem += slow
+        garbage = self._garbage(self.fetched, thread, begin + getitem + collate / 2) if t.workers == 0 and t.loader else 0.0
+        collate += garbage
         end = begin + getitem + collate + blocked + other + queue
         if not serial and begin > self.free[which]:
             writer.event(fmt.IDLE, self.free[which], begin, thread=thread)
@@ -311,6 +317,15 @@ class _Simulation:
         index = (17, 99)[self.fetched // self.t.stragglers[0] % 2]
         writer.event(fmt.SLOW_SAMPLE, begin, begin + slow, index, usual, batch, thread=thread)
         return slow - usual
+
+    def _garbage(self, step: int, thread: int, begin: float) -> float:
+        """What is collected in this step, ns."""
+        if self.t.collects is None or step % self.t.collects[0]:
+            return 0.0
+        end = begin + self.t.collects[1] * MS
+        asked = self.t.collects_asked
+        self.trainer.event(fmt.COLLECTION, begin, end, 2, 7, 2 if asked else 0, thread=thread, extra=int(asked))
+        return end - begin
 
     def _timed_calls(self, writer: Writer) -> None:
         """What three fetches took, with calls timed: the transform's share of making samples was spent in that function."""
@@ -370,6 +385,9 @@ class _Simulation:
 
     def _after(self, step: int) -> None:
         t = self.t
+        if t.workers or not t.loader:
+            begin, self.now = self.now, self.now + self._garbage(step + 1, TRAINER_THREAD, self.now)
+            self.cpu += self.now - begin
         if t.saves and (step + 1) % t.saves[0] == 0:
             written = 8_000_000 + t.save_growth_bytes * step
             begin, self.now = self.now, self.now + self._vary(t.saves[1]) * written / 8_000_000

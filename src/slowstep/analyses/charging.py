@@ -10,9 +10,9 @@ from collections.abc import Callable
 import numpy as np
 
 from slowstep.analyses.delays import move_delay, move_sharing
-from slowstep.analyses.forwards import find_forwards
+from slowstep.analyses.forwards import Forwards, find_forwards
 from slowstep.analyses.functions import Stacks
-from slowstep.analyses.gap_parts import divide_gaps
+from slowstep.analyses.gap_parts import GapParts, divide_gaps
 from slowstep.analyses.ledger import SMALL, Ledger, Part
 from slowstep.analyses.producers import PART_STAGE, WaitParts
 from slowstep.analyses.steps import Floats, Steps
@@ -58,16 +58,37 @@ def build_ledger(
 
     _charge_spans(spans, owner, step, length, charge)
     _charge_waits(waits, owner, step, length, charge)
-    gap = (owner < 0) & ~steps.excluded[step]
-    named = divide_gaps(trainer, forwards, stacks, edges[:-1][gap], edges[1:][gap], step[gap], count, gaps)
+    named, scale = _name_gaps(trainer, forwards, spans, (edges, owner), steps, stacks, gaps)
     for part, ns in named.ns.items():
-        rows[part] = rows.get(part, np.zeros(count)) + ns
+        rows[part] = rows.get(part, np.zeros(count)) + ns * scale
     rows = _folded(rows)
     if device == "cpu":
         move_sharing(timeline, trainer, steps, rows)
     move_delay(timeline, trainer, steps, rows)
     parts = tuple(sorted(rows, key=_order))
     return Ledger(parts=parts, ns=np.vstack([rows[part] for part in parts])[:, ~steps.excluded], gap_stacks=named.stacks, timed=named.timed)
+
+
+def _name_gaps(
+    trainer: Trainer, forwards: Forwards, spans: Spans, owned: tuple[Ints, Ints], steps: Steps, stacks: Stacks, gaps: TimedGaps | None
+) -> tuple[GapParts, Floats]:
+    """What ran where no span is open, and per step how much of that is left without the garbage collected meanwhile.
+
+    A gap is divided as a whole: what ran before a collection in it and what ran after it are one.
+    """
+    others = len(spans.start) - trainer.collections.height
+    edges, owner = innermost(spans.start[:others], spans.end[:others], steps.edges_ns) if others < len(spans.start) else owned
+    whole, left = (_open_gaps(*each, steps) for each in ((edges, owner), owned))
+    named = divide_gaps(trainer, forwards, stacks, *whole, steps.stretches, gaps)
+    lengths = [np.bincount(step, weights=(end - start).astype(np.float64), minlength=steps.stretches) for start, end, step in (whole, left)]
+    return named, np.divide(lengths[1], lengths[0], out=np.ones(steps.stretches), where=lengths[0] > 0)
+
+
+def _open_gaps(edges: Ints, owner: Ints, steps: Steps) -> tuple[Ints, Ints, Ints]:
+    """Start, end and step of the stretches in which no span is open."""
+    step = np.clip(np.searchsorted(steps.edges_ns, edges[:-1], side="right") - 1, 0, steps.stretches - 1)
+    gap = (owner < 0) & ~steps.excluded[step]
+    return edges[:-1][gap], edges[1:][gap], step[gap]
 
 
 def _charge_spans(spans: Spans, owner: Ints, step: Ints, length: Floats, charge: Charge) -> None:
@@ -84,7 +105,7 @@ def _charge_waits(waits: WaitParts, owner: Ints, step: Ints, length: Floats, cha
     """A wait's own time goes to its parts in proportion; inside a validation it has become that span's already."""
     mine = np.flatnonzero((owner >= 0) & (owner < len(waits.start_ns)))
     wait = owner[mine]
-    whole = np.maximum((waits.end_ns - waits.start_ns)[wait], 1)
+    whole = np.maximum(waits.parts.sum(axis=1)[wait], 1)
     for column, (name, stage) in enumerate(PART_STAGE.items()):
         ns = waits.parts[wait, column] / whole * length[mine]
         if ns.any():

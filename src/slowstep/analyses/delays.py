@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from slowstep.analyses.gaps import BACKGROUND
-from slowstep.analyses.ledger import BACKWARD, CORE, Part
+from slowstep.analyses.ledger import BACKWARD, COLLECTING, CORE, Part
 from slowstep.analyses.producers import UNSEEN
 from slowstep.analyses.sharing import STAGE as SHARING
 from slowstep.analyses.sharing import WAITING, blocked_in_backward
@@ -57,7 +57,8 @@ def move_delay(timeline: Timeline, trainer: Trainer, steps: Steps, rows: dict[Pa
 def _move_blocked(rows: dict[Part, Floats], blocked: Floats, outside: tuple[str, ...]) -> None:
     """Move what the loop's own input was blocked from preprocess to read: its share of what all was blocked outside the bodies."""
     waiting = [part for part in rows if part[1].startswith(BACKGROUND)]
-    gaps = [part for part in rows if part[0] in outside and part[1] != CORE and part not in waiting]
+    # The collector computes all the time, and in bodies too.
+    gaps = [part for part in rows if part[0] in outside and part[1] not in (CORE, COLLECTING) and part not in waiting]
     making = [part for part in gaps if part[0] == "preprocess"]
     if not making:
         return

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from slowstep.analyses.functions import is_library
+from slowstep.analyses.garbage import collected_ns
 from slowstep.analyses.steps import Floats, Steps
 from slowstep.analyses.trainer import Trainer
 from slowstep.timeline.schema import TABLE
@@ -105,6 +106,7 @@ def find_input_facts(timeline: Timeline, trainer: Trainer, steps: Steps) -> Inpu
     fetches = timeline.table("fetches").filter(~pl.col("failed"), pl.col("process").is_in(processes)).sort("end_ns")
     if not workers:
         fetches = fetches.filter(pl.col("thread") == trainer.thread)
+    fetches = fetches.with_columns(collected_ns=collected_ns(timeline, fetches))
     plain = fetches.filter(~pl.col("profiled"), pl.col("start_ns") >= int(steps.edges_ns[0]), pl.col("end_ns") <= int(steps.edges_ns[-1]))
     functions, samples = _functions(timeline.table("builtins").filter(pl.col("process").is_in(processes)))
     sizes = timeline.table("collates").filter(pl.col("process").is_in(processes))["bytes"].drop_nulls()
@@ -176,8 +178,9 @@ def _passes(trainer: Trainer, fetches: pl.DataFrame) -> tuple[Pass, ...]:
 def _one_pass(group: pl.DataFrame) -> Pass:
     usual = group.filter(~pl.col("profiled"))
     usual = group if usual.is_empty() else usual
-    making_ns = usual["end_ns"] - usual["start_ns"] - usual["delay_ns"].fill_null(0)
-    blocked_ns = making_ns - usual["cpu_ns"] - usual["other_cpu_ns"].fill_null(0)
+    making_ns = usual["end_ns"] - usual["start_ns"] - usual["delay_ns"].fill_null(0) - usual["collected_ns"]
+    computed_ns = (usual["cpu_ns"] - usual["collected_ns"]).clip(lower_bound=0)
+    blocked_ns = making_ns - computed_ns - usual["other_cpu_ns"].fill_null(0)
     return Pass(
         samples=_samples(group),
         making_ns_per_sample=float(making_ns.sum()) / _samples(usual),

@@ -12,6 +12,7 @@ CORE = "waiting for a core"
 FORWARD = "forward and the rest"
 BACKWARD = "backward"
 SHUTDOWN = "loader shut-down"
+COLLECTING = "garbage collection"
 SMALL = "callbacks of less than 0.2 % each"
 Part = tuple[str, str]  # stage, part
 

@@ -16,6 +16,7 @@ from slowstep.analyses.charging import build_ledger
 from slowstep.analyses.fixed_cost import FixedCost, find_fixed_cost
 from slowstep.analyses.functions import files_of, read_stacks, shown
 from slowstep.analyses.gap_parts import timed_files
+from slowstep.analyses.garbage import Garbage, find_garbage
 from slowstep.analyses.input_facts import InputFacts, find_input_facts
 from slowstep.analyses.ledger import CORE, Ledger
 from slowstep.analyses.load import Load, find_load
@@ -95,6 +96,7 @@ class Measurements:
     work: Work
     files: Mapping[str, str]  # file of each function of the user's, by what the ledger calls it
     sharing: Sharing
+    garbage: Garbage
     capture: Capture | None = None  # of a few steps, by a profiler
 
     @property
@@ -123,12 +125,13 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
     cores = _cores(trainer)
     filling = _filling(waits, steps)
     load = load_beside_launchers(timeline, find_load(timeline.table("readings"), steps.edges_ns, cores))
+    demand = find_demand(timeline, trainer, fetches, steps)
     beside = trainings_beside(timeline, trainer.process, int(low), int(high))
     return Measurements(
         steps=_confirmed(steps, fetches),
         ledger=ledger,
         loader=_loader(timeline, trainer),
-        demand=find_demand(timeline, trainer, fetches, steps),
+        demand=demand,
         ready=waits.ready[asked],
         wait_ns=(waits.end_ns - waits.start_ns)[asked].astype(np.float64),
         unmatched_share=float((waits.end_ns - waits.start_ns)[asked & ~waits.matched].sum() / steps.length_ns),
@@ -156,6 +159,7 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
         work=work,
         files=timed_files(work.gaps, trainer) | files_of(stacks, trainer.facts.script),
         sharing=find_sharing(timeline, trainer, steps, ledger.of(SHARING), device=_device(trainer)),
+        garbage=find_garbage(timeline, trainer, steps, demand.collecting_ns or 0.0),
     )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from slowstep.analyses.functions import Stacks
 from slowstep.analyses.gaps import VALIDATION
 from slowstep.analyses.growth import GrowingSaves, Growth, find_growing_saves, find_growth
-from slowstep.analyses.ledger import CORE, Ledger, Part, with_core_delay
+from slowstep.analyses.ledger import COLLECTING, CORE, Ledger, Part, with_core_delay
 from slowstep.analyses.periods import find_periods
 from slowstep.analyses.producers import CORE as CORE_OF_PRODUCER
 from slowstep.analyses.producers import STARTUP, Fetches, WaitParts
@@ -86,14 +86,15 @@ def find_over_time(
     known = _known_events(ledger, steps, restarts, filling)
     # What the step waited for a core is others' doing, or comes with any part of it: it neither recurs nor grows by itself.
     queued_ns = sum((ledger.of(stage, *names) for stage, names in QUEUED.items()), np.zeros(steps.count))
-    taken_ns = sum((event.ns for event in known), queued_ns)
+    # Collections recur, and grow with what is kept: they are named, and have a rule of their own.
+    taken_ns = sum((event.ns for event in known), queued_ns + ledger.of("output", COLLECTING))
     quiet_ns = np.clip(step_ns - taken_ns, 0, None)
     # Where steps are missing between others, the number of a step says nothing of its phase.
     found = () if steps.excluded.any() else _found_events(ledger, quiet_ns)
     return OverTime(
         events=(*known, *found),
         trend=find_trend(quiet_ns),
-        growth=find_growth(ledger, steps, stacks, trainer, [event.part for event in known]),
+        growth=find_growth(ledger, steps, stacks, trainer, [*(event.part for event in known), ("output", COLLECTING)]),
         growing_saves=find_growing_saves(trainer, steps),
         startup=find_startup(timeline, trainer, float(np.median(step_ns))),
         trained_ns=int(trainer.update_end_ns[-1] - trainer.update_end_ns[0]),

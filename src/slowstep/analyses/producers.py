@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from slowstep.analyses.garbage import collected_ns
 from slowstep.analyses.steps import Floats, Steps
 from slowstep.analyses.stops import Stops
 from slowstep.analyses.trainer import Trainer
@@ -18,6 +19,7 @@ from slowstep.timeline.timeline import Timeline
 # Parts of a wait, with the stage each is charged to (design: "read or preprocess").
 SAMPLES = "making samples"
 COLLATE = "collate"
+COLLECTING = "garbage collection (producer)"
 CORE = "waiting for a core (producer)"
 LOCK = "waiting for a thread or lock"
 STORAGE = "storage"
@@ -27,6 +29,7 @@ STARTUP = "loader start-up"
 PART_STAGE = {
     SAMPLES: "preprocess",
     COLLATE: "preprocess",
+    COLLECTING: "preprocess",
     CORE: "preprocess",
     LOCK: "preprocess",
     STORAGE: "read",
@@ -34,7 +37,7 @@ PART_STAGE = {
     TRANSPORT: "preprocess",
     STARTUP: "preprocess",
 }
-ACCOUNT = (SAMPLES, COLLATE, CORE, LOCK, STORAGE, UNSEEN)
+ACCOUNT = (SAMPLES, COLLATE, COLLECTING, CORE, LOCK, STORAGE, UNSEEN)
 REMOVABLE = ACCOUNT
 
 
@@ -42,7 +45,8 @@ REMOVABLE = ACCOUNT
 class Fetches:
     """The fetches that feed the training.
 
-    `account` has a row per fetch and a column per name in ACCOUNT, in ns; rows sum to the fetch's wall time.
+    `account` has a row per fetch and a column per name in ACCOUNT, in ns; rows sum to what making the batch took. Garbage that the training
+    thread collects meanwhile is no part of that: it would do so wherever batches are made.
     """
 
     start_ns: Ints
@@ -52,20 +56,23 @@ class Fetches:
     account: Floats
     cpu_ns: Floats
     other_cpu_ns: Floats
-    collate_ns: Floats
+    collate_ns: Floats  # without the garbage collected in it
     batch_bytes: Floats
     samples: Floats
     profiled: NDArray[np.bool_]  # calls were timed in it: it took longer than it would have
 
     @property
     def wall_ns(self) -> Floats:
-        """Wall time of each fetch."""
-        return (self.end_ns - self.start_ns).astype(np.float64)
+        """What making each batch took."""
+        return np.asarray(self.account.sum(axis=1))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WaitParts:
-    """The division of each wait. `parts` has a row per wait, a column per name in PART_STAGE, ns; rows sum to the wait's length."""
+    """The division of each wait. `parts` has a row per wait, a column per name in PART_STAGE, ns.
+
+    Rows sum to the wait's length, less the garbage that the waiting thread itself collected in it.
+    """
 
     start_ns: Ints
     end_ns: Ints
@@ -87,6 +94,7 @@ class Demand:
     batch_bytes: float | None
     idle_share: float | None  # share of the workers' time with nothing to make
     blocked_share: float | None  # share of the fetches' wall time that is neither CPU nor queueing
+    collecting_ns: float | None = None  # of `wall_ns`, in which the loader's workers collected garbage
 
 
 def find_fetches(timeline: Timeline, trainer: Trainer, stops: Stops) -> Fetches:
@@ -107,29 +115,38 @@ def find_fetches(timeline: Timeline, trainer: Trainer, stops: Stops) -> Fetches:
     for start, end in zip(stops.start_ns.tolist(), stops.end_ns.tolist(), strict=True):
         fetches = fetches.filter((pl.col("end_ns") <= start) | (pl.col("start_ns") >= end))
     collates = timeline.table("collates").filter(pl.col("process").is_in([*workers, trainer.process])).sort("process", "start_ns")
-    return _accounts(fetches, collates)
+    return _accounts(
+        fetches.with_columns(collected_ns=collected_ns(timeline, fetches)),
+        collates.with_columns(collected_ns=collected_ns(timeline, collates)),
+        trainer.process,
+    )
 
 
-def _accounts(fetches: pl.DataFrame, collates: pl.DataFrame) -> Fetches:
+def _accounts(fetches: pl.DataFrame, collates: pl.DataFrame, trainer: int) -> Fetches:
     start, end = fetches["start_ns"].to_numpy(), fetches["end_ns"].to_numpy()
     process = fetches["process"].to_numpy().astype(np.int64)
-    wall = (end - start).astype(np.float64)
-    cpu = np.clip(fetches["cpu_ns"].to_numpy().astype(np.float64), 0, wall)
-    delay = np.clip(fetches["delay_ns"].fill_null(0).to_numpy().astype(np.float64), 0, wall - cpu)
+    collected = fetches["collected_ns"].to_numpy()
+    wall = (end - start) - collected
+    used, queued = fetches["cpu_ns"].to_numpy().astype(np.float64), fetches["delay_ns"].fill_null(0).to_numpy().astype(np.float64)
+    # A collection computes, and is held up by others as the rest of the fetch is: it takes its share of both with it.
+    kept = 1 - np.minimum(collected / np.maximum(used + np.maximum(queued, 0), 1), 1)
+    cpu = np.clip(used * kept, 0, wall)
+    delay = np.clip(queued * kept, 0, wall - cpu)
     other = np.maximum(fetches["other_cpu_ns"].fill_null(0).to_numpy().astype(np.float64), 0)
     collate_wall, collate_cpu, batch_bytes = _collates(start, end, process, collates)
     blocked = wall - cpu - delay
     lock = np.minimum(blocked, other)
     storage = np.where(fetches["storage_bytes"].fill_null(0).to_numpy() > 0, blocked - lock, 0.0)
     collated = np.clip(collate_cpu, 0, cpu)
-    account = np.column_stack((cpu - collated, collated, delay, lock, storage, blocked - lock - storage))
+    in_worker = np.where(process == trainer, 0.0, collected)
+    account = np.column_stack((cpu - collated, collated, in_worker, delay, lock, storage, blocked - lock - storage))
     return Fetches(
         start_ns=start,
         end_ns=end,
         process=process,
         batch=fetches["batch"].to_numpy(),
         account=account,
-        cpu_ns=cpu,
+        cpu_ns=cpu + in_worker,
         other_cpu_ns=other,
         collate_ns=collate_wall,
         batch_bytes=batch_bytes,
@@ -139,7 +156,7 @@ def _accounts(fetches: pl.DataFrame, collates: pl.DataFrame) -> Fetches:
 
 
 def _collates(start: Ints, end: Ints, process: Ints, collates: pl.DataFrame) -> tuple[Floats, Floats, Floats]:
-    """Wall and CPU time of the collate inside each fetch, and the bytes that it made (NaN unknown)."""
+    """Wall and CPU time of the collate inside each fetch, without collected garbage, and the bytes that it made (NaN unknown)."""
     wall, cpu, size = np.zeros(len(start)), np.zeros(len(start)), np.full(len(start), np.nan)
     for p in np.unique(process).tolist():
         own = np.flatnonzero(process == p)
@@ -147,8 +164,8 @@ def _collates(start: Ints, end: Ints, process: Ints, collates: pl.DataFrame) -> 
         at = np.searchsorted(start[own], rows["start_ns"].to_numpy(), side="right") - 1
         inside = (at >= 0) & (rows["end_ns"].to_numpy() <= end[own][at])
         to = own[at[inside]]
-        np.add.at(wall, to, (rows["end_ns"] - rows["start_ns"]).to_numpy()[inside])
-        np.add.at(cpu, to, rows["cpu_ns"].to_numpy()[inside])
+        np.add.at(wall, to, (rows["end_ns"] - rows["start_ns"] - rows["collected_ns"]).to_numpy()[inside])
+        np.add.at(cpu, to, (rows["cpu_ns"] - rows["collected_ns"]).clip(lower_bound=0).to_numpy()[inside])
         size[to] = rows["bytes"].cast(pl.Float64).to_numpy()[inside]
     return wall, cpu, size
 
@@ -166,15 +183,21 @@ def divide_waits(timeline: Timeline, trainer: Trainer, fetches: Fetches) -> Wait
     # The training process records its tiny fetches only now and then: a wait without one of its own was spent like the one before.
     own = matched & (fetches.process[which] == trainer.process) & (f1 <= start) if len(fetches.process) else matched
     f0, f1 = np.where(own, start, f0), np.where(own, end, f1)
-    inside = overlap_ns(start, end, f0, f1)
-    before = np.maximum(np.minimum(f0, end) - start, 0)
+
+    def waited(first: Ints, last: Ints) -> Floats:
+        """Of each wait's time between two instants, what is left without the garbage that the waiting thread collected."""
+        last = np.maximum(first, last)
+        return (last - first) - collected_ns(timeline, waits.with_columns(start_ns=pl.Series(first), end_ns=pl.Series(last)))
+
+    inside = waited(np.maximum(start, f0), np.minimum(end, f1))
+    before = waited(start, np.minimum(f0, end))
     busy = np.minimum(_busy_before(fetches, which, start, np.minimum(f0, end)), before)
     mix = _mix(fetches)
     if len(fetches.start_ns):
         share = fetches.account[which] / np.maximum(fetches.wall_ns[which], 1)[:, None]
         parts[:, : len(ACCOUNT)] = share * np.where(matched, inside, 0)[:, None] + mix[None, :] * busy[:, None]
     first = _first_of_iterator(waits)
-    rest = (end - start) - parts.sum(axis=1)
+    rest = waited(start, end) - parts.sum(axis=1)
     parts[:, column[STARTUP]] = np.where(first, np.maximum(before - busy, 0), 0)
     parts[:, column[TRANSPORT]] = np.maximum(rest - parts[:, column[STARTUP]], 0)
     ready = waits["ready"].cast(pl.Float64).to_numpy()
@@ -269,6 +292,7 @@ def find_demand(timeline: Timeline, trainer: Trainer, fetches: Fetches, steps: S
         batch_bytes=float(np.nanmean(known)) if np.isfinite(known).any() else None,
         idle_share=_idle_share(timeline, fetches, low, high, workers),
         blocked_share=float(account[ACCOUNT.index(STORAGE) :].sum() / max(account.sum(), 1.0)),
+        collecting_ns=float(account[ACCOUNT.index(COLLECTING)] / inside.sum()) * batches,
     )
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from slowstep.analyses.garbage import collected_ns
 from slowstep.analyses.producers import ACCOUNT, CORE, Fetches, WaitParts
 from slowstep.analyses.steps import Floats, Steps
 from slowstep.analyses.trainer import Trainer
@@ -47,13 +48,14 @@ def find_stragglers(timeline: Timeline, trainer: Trainer, steps: Steps, fetches:
     )
     if rows.is_empty() or not len(fetches.start_ns):
         return None
+    rows = rows.with_columns(made_ns=(pl.col("end_ns") - pl.col("start_ns")) - pl.Series(collected_ns(timeline, rows)))
     excess, fetch_of, slow = _excess(rows, fetches)
     rows, fetch_of = rows.filter(pl.Series(slow)), fetch_of[slow]
     if rows.is_empty():
         return None
     used = np.flatnonzero(waits.fetch >= 0)
     inside = (fetches.start_ns >= steps.edges_ns[0]) & (fetches.end_ns <= steps.edges_ns[-1])
-    duration = (rows["end_ns"] - rows["start_ns"]).to_numpy()
+    duration = rows["made_ns"].to_numpy()
     known = Counter(rows["index"].drop_nulls().to_list())
     held = np.isin(waits.fetch[used], fetch_of)
     at = np.searchsorted(steps.edges_ns, waits.start_ns[used][held], side="right") - 1
@@ -70,14 +72,18 @@ def find_stragglers(timeline: Timeline, trainer: Trainer, steps: Steps, fetches:
 
 
 def _excess(rows: pl.DataFrame, fetches: Fetches) -> tuple[Floats, Ints, NDArray[np.bool_]]:
-    """Per fetch what its slow samples took longer than usual; per row its fetch, and whether it is slow but for waiting for a core."""
+    """Per fetch what its slow samples took longer than usual; per row its fetch, and whether it is slow of itself.
+
+    Waiting for a core and collecting garbage are no doing of the sample's.
+    """
     excess, found, slow = np.zeros(len(fetches.start_ns)), np.zeros(rows.height, np.int64), np.zeros(rows.height, dtype=bool)
     delay = fetches.account[:, ACCOUNT.index(CORE)]
-    for row, (process, start, end, usual) in enumerate(rows.select("process", "start_ns", "end_ns", "usual_ns").iter_rows()):
+    columns = ("process", "start_ns", "end_ns", "usual_ns", "made_ns")
+    for row, (process, start, end, usual, made) in enumerate(rows.select(columns).iter_rows()):
         own = np.flatnonzero(fetches.process == process)
         at = own[max(int(np.searchsorted(fetches.start_ns[own], start, side="right")) - 1, 0)]
         # All of the batch's waiting for a core may have fallen into this sample.
-        busy = end - start - float(delay[at])
+        busy = made - float(delay[at])
         inside = fetches.start_ns[at] <= start and end <= fetches.end_ns[at]
         found[row], slow[row] = at, inside and busy >= SLOW_TIMES * usual
         excess[at] += (busy - usual) * slow[row]

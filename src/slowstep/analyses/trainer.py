@@ -38,6 +38,7 @@ class Trainer:
     other_starts: pl.DataFrame
     spans: pl.DataFrame
     all_updates: pl.DataFrame
+    collections: pl.DataFrame  # of garbage, on the training thread
     other_cells: int = 0  # updates of a session that ran before or after a prompt: between two of them nobody trained
 
     @property
@@ -96,6 +97,7 @@ def find_trainer(timeline: Timeline, process: int | None = None) -> Trainer:
         other_starts=starts.filter(~pl.col("loader").is_in(list(training))),
         spans=spans,
         all_updates=own,
+        collections=within(run, mine("collections")),
         other_cells=all_anchor - anchor.height,
     )
 

@@ -13,7 +13,7 @@ import polars as pl
 from slowstep.analyses.forwards import Forwards
 from slowstep.analyses.functions import shown
 from slowstep.analyses.gaps import VALIDATION
-from slowstep.analyses.ledger import BACKWARD, FORWARD, SHUTDOWN, Part
+from slowstep.analyses.ledger import BACKWARD, COLLECTING, FORWARD, SHUTDOWN, Part
 from slowstep.analyses.producers import STARTUP, WaitParts
 from slowstep.analyses.steps import Steps
 from slowstep.analyses.trainer import Trainer
@@ -60,6 +60,8 @@ def label_spans(trainer: Trainer, steps: Steps, waits: WaitParts, forwards: Forw
     body = _bodies(trainer, steps, forwards)
     add(*body, ("compute", FORWARD))
     add(*_validations(trainer), ("output", VALIDATION))
+    # The last ones: gaps are named as if they were not there.
+    add(*_edges(trainer.collections), ("output", COLLECTING))
     return Spans(np.concatenate(starts), np.concatenate(ends), parts)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from slowstep.analyses.functions import shown
-from slowstep.analyses.ledger import Part
+from slowstep.analyses.ledger import COLLECTING, Part
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps import Floats
 from slowstep.analyses.timed_gaps import GapFunction
@@ -116,7 +116,7 @@ def _evidence(m: Measurements, entry: Told, share: float, nature: Evidence, remo
 def shortened(m: Measurements, removed: Floats, spread: float, *, assumes: str) -> Counterfactual:
     """The time after the update without `removed`, which is known to within `spread` of itself, either way."""
     beside = producers_beside_ns(m, spared_cpu_ns=float(removed.mean()))
-    gap = m.ledger.of("output") + m.ledger.of("store")
+    gap = m.ledger.of("output") + m.ledger.of("store") - m.ledger.of("output", COLLECTING)
     return Counterfactual(
         assumes=assumes,
         expected=Case(removed_ns=removed, beside_ns=beside),

@@ -53,6 +53,7 @@ ARM: Final = 24  # a step of an experiment. a block (-1 none), b samples (-1 unk
 LOSS: Final = (
     25  # mark: at an update. a the mean loss's float64 bits, b its backward passes (0 unknown), c a check sum of the input (-1 none)
 )
+COLLECTION: Final = 26  # of garbage. a generation, b objects let go, c text id of the line that asked for it, extra 1 where one did
 MODES: Final = 30  # mark: a which of record/modes.py are on, b which were looked at
 # Kinds from 32 on are the launcher's readings.
 READING_CPU: Final = 32  # a CPU ns of the process tree, b busy CPU ns of the machine, c stolen CPU ns; cumulative

@@ -126,6 +126,17 @@ PROCESS_TABLES: tuple[Table, ...] = (
             column("bytes", pl.Int64, "size of the batch made", nullable=True),
         ),
     ),
+    Table(
+        name="collections",
+        row="One row per collection of Python's garbage collector that took a tenth of a millisecond or more.",
+        columns=(
+            *SPAN,
+            column("generation", pl.Int64, "of the objects that were walked, the oldest: 0, 1 or 2"),
+            column("let_go", pl.Int64, "objects that nothing could reach any more"),
+            column("asked", pl.Boolean, "a call asked for it; else Python began it by itself"),
+            column("asked_at", pl.String, "file and line of that call", nullable=True),
+        ),
+    ),
     Table(name="idles", row="One row per stretch in which a worker had nothing to make.", columns=SPAN),
     Table(
         name="cpu_marks",

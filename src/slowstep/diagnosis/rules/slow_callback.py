@@ -18,7 +18,7 @@ What to try:
 
 from __future__ import annotations
 
-from slowstep.analyses.ledger import CORE, SMALL, Part
+from slowstep.analyses.ledger import COLLECTING, CORE, SMALL, Part
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.diagnosis.after_update import TIMED_SPREAD, better_named, shortened
@@ -38,7 +38,8 @@ UNNAMED = 0.10
 def judge(m: Measurements) -> Answer:
     """Whether one function after the update holds the training thread."""
     named = {part: n for part, n in m.ledger.gap_stacks.items() if part[0] in ("output", "store") and part[1] != VALIDATION}
-    spans = [part for part in m.ledger.parts if part[0] == "output" and part not in named and part[1] not in (CORE, SMALL, VALIDATION)]
+    others = (CORE, SMALL, VALIDATION, COLLECTING)
+    spans = [part for part in m.ledger.parts if part[0] == "output" and part not in named and part[1] not in others]
     candidates = [*named, *spans]
     if not candidates:
         if m.ledger.share(UNATTRIBUTED) >= UNNAMED:

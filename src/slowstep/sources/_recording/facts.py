@@ -35,6 +35,7 @@ def process_facts(notes: Notes) -> ProcessFacts:
             "optimizers": notes.of("optimizer"),
             "captures": notes.of("capture"),
             "levers": notes.of("lever"),
+            "hooks": notes.of("hook"),
             "env": process.get("env"),
             "startup": notes.last("startup"),
         },

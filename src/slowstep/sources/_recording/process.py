@@ -42,6 +42,7 @@ def process_tables(process: int, notes: Notes, records: Records) -> dict[str, pl
         "spans": _spans(process, notes, of),
         "fetches": _fetches(process, of),
         "collates": frame("collates", **span(process, r := of(fmt.COLLATE)), cpu_ns=r["a"], bytes=known(r["b"])),
+        "collections": _collections(process, notes, of(fmt.COLLECTION)),
         "idles": frame("idles", **span(process, of(fmt.IDLE))),
         "cpu_marks": frame("cpu_marks", **mark(process, r := of(fmt.CPU)), cpu_ns=r["a"], delay_ns=r["b"]),
         "stacks": frame("stacks", **mark(process, r := of(fmt.STACK)), stack=r["a"], weight_ns=r["b"], lateness_ns=r["c"]),
@@ -86,6 +87,17 @@ def _fetches(process: int, of: Kinds) -> pl.DataFrame:
         failed=flag(fetch, fmt.FAILED),
         profiled=flag(fetch, fmt.PROFILED),
         read_calls=_null(io, "c"),
+    )
+
+
+def _collections(process: int, notes: Notes, r: Records) -> pl.DataFrame:
+    return frame(
+        "collections",
+        **span(process, r),
+        generation=r["a"],
+        let_go=r["b"],
+        asked=r["extra"] != 0,
+        asked_at=[notes.texts.get(i) for i in r["c"].tolist()],
     )
 
 
