@@ -69,3 +69,17 @@ def test_a_lever_that_cannot_be_meant_is_told_before_anything_is_started(work: W
     assert ended.code == 125
     assert message in " ".join(ended.err.split())
     assert ended.out == ""
+
+
+@pytest.mark.parametrize("lever", ["checkpoint-off", "checkpoint-off:every=2"])
+def test_a_lever_that_could_empty_the_users_files_is_refused_before_anything_is_started(work: Workplace, lever: str) -> None:
+    work.write("train.py", SCRIPT + "torch.save(model.state_dict(), 'draft.pt')\nos.replace('draft.pt', 'latest.pt')\n")
+    work.write("latest.pt", "weeks of training")
+
+    ended = work.run("train.py", options=("--with", lever))
+
+    assert ended.code == 125
+    assert "could take the place of your own checkpoints" in " ".join(ended.err.split())
+    assert f"slowstep prove --levers {lever} CMD" in " ".join(ended.err.split())
+    assert (work.folder / "latest.pt").read_text() == "weeks of training"
+    assert not work.runs.exists()
