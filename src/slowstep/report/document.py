@@ -128,6 +128,8 @@ class Run(TypedDict):
     """Of a recording in which levers were tried."""
     next_command: NotRequired[str]
     """The command that helps most now; without it the report names one by itself."""
+    before_next: NotRequired[str]
+    """What has to be done before that command can help."""
 
 
 class Spread(TypedDict):

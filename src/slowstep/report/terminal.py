@@ -137,6 +137,8 @@ def _draw_footer(canvas: Canvas, report: Report) -> None:
     # What a profiler cost is in its trace's times, and nobody knows how much.
     if "trace" not in report["run"]:
         _labelled(canvas, "Own cost", _own_cost(report))
+    if before := report["run"].get("before_next"):
+        _labelled(canvas, "First", before, "bold")
     canvas.line(("Next".ljust(_LABEL_CELLS), "bold"), " ", (_next_command(report), "bold cyan"))
 
 
