@@ -81,10 +81,10 @@ class Results:
 
     @property
     def reached(self) -> float | None:
-        """Half the width of the widest interval, as a share; None where nothing was measured."""
-        known = [r.estimate for r in self.results if r.estimate is not None] + ([self.control] if self.control is not None else [])
+        """Half the width of the widest interval of a lever, as a share; None where none was measured."""
+        known = [r.estimate.gain for r in self.results if r.estimate is not None]
         in_runs = [r.repeated.log_ratio.interval() for r in self.results if r.repeated is not None]
-        return max((gain.precision for gain in [e.gain for e in known] + in_runs), default=None)
+        return max((gain.precision for gain in known + in_runs), default=None)
 
 
 def find_results(

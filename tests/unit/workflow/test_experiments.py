@@ -150,6 +150,14 @@ def test_nothing_is_to_be_done_first_where_a_lever_was_measured(tmp_path, asked)
     assert "before_next" not in report["run"]
 
 
+def test_what_was_reached_is_how_well_the_levers_are_known_and_not_the_control(tmp_path):
+    report = reported(tmp_path / "r", (STUB,), {2: 1.6}, spread=0.1)
+
+    control, lever = ((row["wall"]["high"] / row["wall"]["low"]) ** 0.5 - 1 for row in report["experiments"])
+    assert control > 1.2 * lever
+    assert report["run"]["experiment"]["reached"] == pytest.approx(lever)
+
+
 def test_what_every_arm_seems_to_gain_without_a_lever_is_not_trusted(tmp_path):
     report = reported(tmp_path / "r", (STUB,), {1: 1.3, 2: 1.6})
 
