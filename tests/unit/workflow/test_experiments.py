@@ -241,6 +241,15 @@ def test_a_mocked_input_gains_less_by_what_receiving_a_batch_takes(tmp_path):
     assert row_of(with_floor, "mock-loader")["gain"]["value"] == pytest.approx(20 / 12, rel=0.02)
 
 
+@pytest.mark.parametrize(("given", "expected"), [(72, 20 / 12), (60, 20 / 12), (270, 20 / 18), (0, 20 / 12)])
+def test_a_step_that_receives_several_batches_has_as_many_floors(tmp_path, given, expected):
+    floor = {"arm": 2, "name": "mock-loader", "state": "effect", "effect": given, "facts": {"floor_ns": 2_000_000}}
+
+    report = reported(tmp_path / "r", (choice("mock-loader"),), {2: 2.0}, notes=(floor,))
+
+    assert row_of(report, "mock-loader")["gain"]["value"] == pytest.approx(expected, rel=0.02)
+
+
 def test_untried_findings_stay_in_the_report(tmp_path):
     asked = {"untried": (untried("slow-callback", "it was not asked for"),)}
     report = reported(tmp_path / "r", (choice("prefetch=4"),), {2: 1.0}, asked=asked)
