@@ -67,7 +67,7 @@ def may_be_precise(table: Floats) -> bool:
     """Whether Student's intervals, which are never the wider ones, are narrow enough: saves most of the work."""
     relative = table / table.mean(axis=0) - 1
     n = len(table)
-    error = np.sqrt(np.square(relative[:, 1:] - relative[:, :1]).sum(axis=0) / (n * (n - 1)))
+    error = np.sqrt(np.square(relative[:, CONTROL + 1 :] - relative[:, :1]).sum(axis=0) / (n * (n - 1)))
     return bool(error.max() * np.quantile(student_pivots(n - 1), 0.97) <= math.log1p(PRECISION))
 
 

@@ -118,6 +118,11 @@ def proved(place: Workplace, *words: str, options: tuple[str, ...] = ()) -> tupl
     return ended, report
 
 
+def analyzed(place: Workplace) -> str:
+    """What `slowstep analyze` prints of the one recording."""
+    return place.run(str(place.recording()), act="analyze", options=(), limit_s=60).out
+
+
 def verdicts(report: dict[str, Any]) -> dict[str | None, str | None]:
     return {row["lever"]: row["verdict"] for row in report["experiments"]}
 
@@ -133,9 +138,7 @@ def test_the_lever_that_the_finding_names_is_proved(place: Workplace) -> None:
     assert finding["gain"]["measured"]["low"] > 1.5
     assert report["run"]["experiment"]["sandbox"]["claims"] == "no file changed"
     assert "PROVED slow-callback" in ended.out
-    (recording,) = [path for path in place.runs.iterdir() if path.is_dir()]
-    again = place.run(str(recording), act="analyze", options=(), limit_s=60)
-    assert again.out == ended.out
+    assert analyzed(place) == ended.out
 
 
 @pytest.mark.alone
@@ -161,10 +164,8 @@ def test_workers_of_a_loader_that_cannot_be_built_again_are_proved_by_whole_runs
     assert row["reason"] == "it could not be switched (its sampler, a Once, is an iterator and can be read once only)"
     assert "Cannot be switched in a running training, so whole runs are compared: workers=2." in ended.err
     assert f"measured by {row['rounds']} pairs of whole runs" in " ".join(ended.out.split())
-    (recording,) = [path for path in place.runs.iterdir() if path.is_dir()]
-    assert not (recording / "re-runs").exists()
-    again = place.run(str(recording), act="analyze", options=(), limit_s=60)
-    assert again.out == ended.out
+    assert not (place.recording() / "re-runs").exists()
+    assert analyzed(place) == ended.out
 
 
 @slow
@@ -173,7 +174,7 @@ def test_whole_runs_that_are_ended_leave_nothing_but_what_is_known(place: Workpl
     options = ("--levers", "workers=2", "--budget", "120s")
     process = place.start("once.py", "loader", "100000", act="prove", options=options, start_new_session=True)
     wait_until(lambda: any(place.runs.glob("*/re-runs/*/*.rec")), 120)
-    (recording,) = [path for path in place.runs.iterdir() if path.is_dir()]
+    recording = place.recording()
     os.killpg(process.pid, number)
     ended = place.finish(process, 60)
 

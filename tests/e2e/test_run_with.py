@@ -11,13 +11,6 @@ from launching import TRAINING, Ended, Workplace
 
 pytest.importorskip("torch")
 
-# As one writes a checkpoint that is whole whatever happens meanwhile.
-KEEPS = """
-for _ in range(3):
-    train(20)
-    torch.save(model.state_dict(), "latest.tmp")
-    os.replace("latest.tmp", "latest.pt")
-"""
 SCRIPT = TRAINING + "train(60)\nprint(torch.get_num_threads())\n"
 
 
@@ -49,17 +42,6 @@ def test_a_lever_that_does_not_apply_is_said_and_the_run_goes_on_without_it(work
     assert [note for note in notes if " on: " in note] == ["threads=1 was not on: not applicable, because operations use 1 thread already"]
 
 
-def test_no_lever_puts_an_empty_file_in_the_place_of_a_checkpoint(work: Workplace) -> None:
-    work.write("train.py", TRAINING + KEEPS)
-    work.write("latest.pt", "of the run before")
-
-    ended = work.run("train.py", options=("--with", "checkpoint-off"))
-
-    (said,) = [note for note in report_of(ended, work)["run"]["notes"] if "checkpoint-off" in note]
-    assert said.startswith("checkpoint-off was not on: not applicable, because the empty files that it leaves")
-    assert (work.folder / "latest.pt").read_bytes()[:2] == b"PK"
-
-
 @pytest.mark.slow
 def test_without_it_nothing_is_said_of_levers(work: Workplace) -> None:
     work.write("train.py", SCRIPT)
@@ -87,3 +69,17 @@ def test_a_lever_that_cannot_be_meant_is_told_before_anything_is_started(work: W
     assert ended.code == 125
     assert message in " ".join(ended.err.split())
     assert ended.out == ""
+
+
+@pytest.mark.parametrize("lever", ["checkpoint-off", "checkpoint-off:every=2"])
+def test_a_lever_that_could_empty_the_users_files_is_refused_before_anything_is_started(work: Workplace, lever: str) -> None:
+    work.write("train.py", SCRIPT + "torch.save(model.state_dict(), 'draft.pt')\nos.replace('draft.pt', 'latest.pt')\n")
+    work.write("latest.pt", "weeks of training")
+
+    ended = work.run("train.py", options=("--with", lever))
+
+    assert ended.code == 125
+    assert "could take the place of your own checkpoints" in " ".join(ended.err.split())
+    assert f"slowstep prove --levers {lever} CMD" in " ".join(ended.err.split())
+    assert (work.folder / "latest.pt").read_text() == "weeks of training"
+    assert not work.runs.exists()

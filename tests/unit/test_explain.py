@@ -12,6 +12,7 @@ from slowstep.cli.explain import HEADINGS, LEVER_HEADINGS, LEVERS, RULES
 from slowstep.errors import BadUsage
 from slowstep.registry import discover
 
+WIDTH = 80
 TEXTS = {"serial-loader": "The training makes its own batches.\n\n*What it sees* Waits.", "slow-collate": "Collating is slow."}
 DOCUMENTED = """The training makes its own batches.
 
@@ -33,7 +34,7 @@ What to try:
 
 
 def test_without_a_name_all_are_listed_with_their_first_lines():
-    assert explain.listing({"Rules": TEXTS, "Levers": {"workers": "More workers."}}).splitlines()[:6] == [
+    assert explain.listing({"Rules": TEXTS, "Levers": {"workers": "More workers."}}, WIDTH).splitlines()[:6] == [
         "Rules",
         "serial-loader  The training makes its own batches.",
         "slow-collate   Collating is slow.",
@@ -44,7 +45,7 @@ def test_without_a_name_all_are_listed_with_their_first_lines():
 
 
 def test_a_page_has_the_five_headings_in_order():
-    page = explain.page("serial-loader", DOCUMENTED)
+    page = explain.page("serial-loader", DOCUMENTED, WIDTH)
 
     assert [line for line in page.splitlines() if line.isupper()] == [heading.upper() for heading in HEADINGS]
     assert page.startswith(
@@ -58,7 +59,7 @@ def test_headings_may_be_set_in_stars():
     starred = re.sub(r"^(\w[\w ]+):$", r"*\1*", DOCUMENTED, flags=re.MULTILINE)
 
     assert starred != DOCUMENTED
-    assert explain.page("serial-loader", starred) == explain.page("serial-loader", DOCUMENTED)
+    assert explain.page("serial-loader", starred, WIDTH) == explain.page("serial-loader", DOCUMENTED, WIDTH)
 
 
 @pytest.mark.parametrize("name", ["serial-loader", "serial_loader", " Serial-Loader ", "serial-loader=4"])
@@ -78,7 +79,7 @@ def test_an_unknown_name_gets_the_closest_ones(name, hint):
 def test_every_rule_is_documented_in_the_fixed_form(rule):
     text = explain.rule_texts()[rule]
 
-    page = explain.page(rule, text)
+    page = explain.page(rule, text, WIDTH)
 
     assert [line for line in page.splitlines() if line in [heading.upper() for heading in HEADINGS]] == [
         heading.upper() for heading in HEADINGS
@@ -91,7 +92,7 @@ def test_every_rule_is_documented_in_the_fixed_form(rule):
 def test_every_lever_is_documented_in_the_fixed_form(lever):
     text = explain.lever_texts()[lever]
 
-    headed = [line for line in explain.page(lever, text).splitlines() if line in [heading.upper() for heading in LEVER_HEADINGS]]
+    headed = [line for line in explain.page(lever, text, WIDTH).splitlines() if line in [heading.upper() for heading in LEVER_HEADINGS]]
 
     assert headed == [heading.upper() for heading in LEVER_HEADINGS]
     assert text == inspect.cleandoc(text)
@@ -107,3 +108,21 @@ def test_the_command_prints_every_rule_and_lever(name):
 
     assert result.exit_code == 0
     assert result.stdout.startswith(f"{name}\n")
+
+
+@pytest.mark.parametrize(("columns", "widest"), [("80", 80), ("50", 50), ("10", 40), ("300", 120)])
+@pytest.mark.parametrize("words", [[], ["workers"], ["slow-callback"]])
+def test_what_it_prints_fits_the_terminal_and_fills_it(monkeypatch, columns, widest, words):
+    monkeypatch.setenv("COLUMNS", columns)
+    app = typer.Typer()
+    app.command()(explain.explain)
+
+    lines = CliRunner().invoke(app, words).stdout.splitlines()
+
+    assert widest - 15 < max(map(len, lines)) <= widest
+
+
+def test_items_of_a_list_are_filled_each_by_itself():
+    page = explain.page("x", "What.\n\nWhat to try:\n    - one thing that\n      is long\n    * another", 16)
+
+    assert page.endswith("WHAT TO TRY\n- one thing that\n  is long\n* another\n")

@@ -13,7 +13,8 @@ import typer
 
 from slowstep.errors import BadUsage
 from slowstep.registry import discover
-from slowstep.report.canvas import Canvas
+from slowstep.report.canvas import Canvas, fitting
+from slowstep.report.streams import width_of
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -24,6 +25,8 @@ HEADINGS: Final = ("What it sees", "Why it costs", "How the gain is predicted", 
 LEVER_HEADINGS: Final = ("What it changes", "What it answers", "When it has no meaning", "How it is undone")
 _HEADING: Final = re.compile(rf"^[*#\s]*({'|'.join((*HEADINGS, *LEVER_HEADINGS))})[*:.]*[ \t]*$\n?", re.MULTILINE)
 _LIST: Final = re.compile(r"[-*] ")
+_ITEMS: Final = re.compile(r"\n(?=[-*] )")
+_HANG: Final = 2
 
 
 def explain(
@@ -33,11 +36,12 @@ def explain(
 ) -> None:
     """Explain a rule (what it sees, how its gain is predicted, when it is wrong) or a lever of `slowstep prove`."""
     rules, levers = rule_texts(), lever_texts()
+    width = fitting(width_of(sys.stdout))
     if name is None:
-        sys.stdout.write(listing({"Rules": rules, "Levers": levers}))
+        sys.stdout.write(listing({"Rules": rules, "Levers": levers}, width))
         return
     known = chosen(name, rules | levers)
-    sys.stdout.write(page(known, (rules | levers)[known]))
+    sys.stdout.write(page(known, (rules | levers)[known], width))
 
 
 def rule_texts() -> dict[str, str]:
@@ -50,13 +54,18 @@ def lever_texts() -> dict[str, str]:
     return {name: _docstring(f"{LEVERS}.{_file(name)}", lever) for name, lever in discover(LEVERS, "LEVER").items()}
 
 
-def listing(kinds: dict[str, dict[str, str]]) -> str:
-    """All of them, a line each, by kind."""
+def listing(kinds: dict[str, dict[str, str]], width: int) -> str:
+    """All of them, with what each is about, by kind."""
     cells = max((len(name) for texts in kinds.values() for name in texts), default=0)
-    lines = []
+    canvas = Canvas(width=width)
+    in_columns = width >= 2 * cells
     for kind, texts in kinds.items():
-        lines += [kind, *(f"{name.ljust(cells)}  {_first_line(text)}" for name, text in texts.items()), ""]
-    return "\n".join([*lines, "slowstep explain NAME tells more about one.", ""])
+        canvas.line(kind)
+        for name, text in texts.items():
+            canvas.prose(_first_line(text), label=f"{name.ljust(cells if in_columns else 0)} ", hang=None if in_columns else _HANG)
+        canvas.blank()
+    canvas.prose("slowstep explain NAME tells more about one.")
+    return canvas.text(color=False)
 
 
 def chosen(name: str, texts: dict[str, str]) -> str:
@@ -69,7 +78,7 @@ def chosen(name: str, texts: dict[str, str]) -> str:
     raise BadUsage(f"No rule or lever is called {name!r}. {hint}")
 
 
-def page(name: str, text: str, width: int = 88) -> str:
+def page(name: str, text: str, width: int) -> str:
     """A docstring as a page: its name, its first sentences, and the headed sections."""
     opening, *rest = _HEADING.split(text.strip())
     blocks = [f"{name}\n{'=' * len(name)}", *_paragraphs(opening, width)]
@@ -80,14 +89,15 @@ def page(name: str, text: str, width: int = 88) -> str:
 
 
 def _paragraphs(text: str, width: int) -> list[str]:
-    """The paragraphs of a text, filled to the width; a list keeps its lines."""
+    """The paragraphs of a text, and the items of its lists, filled to the width."""
     paragraphs = [textwrap.dedent(paragraph).strip() for paragraph in re.split(r"\n\s*\n", inspect.cleandoc(text))]
-    return [paragraph if _LIST.match(paragraph) else _filled(paragraph, width) for paragraph in paragraphs if paragraph]
+    return [_filled(paragraph, width) for paragraph in paragraphs if paragraph]
 
 
 def _filled(paragraph: str, width: int) -> str:
     canvas = Canvas(width=width)
-    canvas.prose(" ".join(paragraph.split()))
+    for item in _ITEMS.split(paragraph) if _LIST.match(paragraph) else [paragraph]:
+        canvas.prose(" ".join(item.split()), hang=_HANG if _LIST.match(item) else 0)
     return canvas.text(color=False).rstrip()
 
 

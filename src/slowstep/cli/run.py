@@ -128,9 +128,19 @@ def _levers(texts: list[str]) -> tuple[Spec, ...]:
         specs, levers = tuple(parse_spec(text) for text in texts), known_levers()
         for spec in specs:
             check(spec, levers)
+            _check_spares_files(spec, levers[spec.name].harms)
     except SlowstepError as error:
         raise CommandNotStarted(str(error)) from error
     return specs
+
+
+def _check_spares_files(spec: Spec, harms: str | None) -> None:
+    """Raises BadUsage for a lever that needs a sandbox: this run is the user's own, and has none."""
+    if harms is not None:
+        raise BadUsage(
+            f"--with {spec}: {harms}, and slowstep run has no sandbox to hold them back. "
+            f"Try it in one: slowstep prove --levers {spec} CMD. To train without, take the saving out of the script."
+        )
 
 
 def _captured(text: str) -> tuple[int, int]:

@@ -101,8 +101,12 @@ def is_trustworthy(control: Estimate) -> bool:
 
 
 def is_precise(estimates: Mapping[int, Estimate], precision: float, *, min_rounds: int = MIN_ROUNDS) -> bool:
-    """Whether every interval is narrow enough, from enough rounds. Looks at widths only: a stop that looked at gains would choose them."""
-    return bool(estimates) and all(e.rounds >= min_rounds and e.gain.precision <= precision for e in estimates.values())
+    """Whether every lever's interval is narrow enough, from enough rounds. Looks at widths only: a stop that looked at gains would choose
+    them. The control needs its rounds, but tells no gain: how well it is known is not waited for.
+    """
+    enough = all(e.rounds >= min_rounds for e in estimates.values())
+    widths = [e.gain.precision for arm, e in estimates.items() if arm != CONTROL]
+    return enough and bool(widths) and max(widths) <= precision
 
 
 def _tails(chances: Mapping[int, float], tail: float) -> dict[int, float]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from slowstep.experiments.design import CONTROL
 from slowstep.experiments.executor import Ending
 from slowstep.experiments.readings import Steps
 from slowstep.experiments.stats import Estimate
@@ -51,5 +52,5 @@ class Outcome:
 
     @property
     def precision(self) -> float | None:
-        """The precision that was reached: that of the widest interval. None where nothing was measured."""
-        return max((e.gain.precision for e in self.estimates.values()), default=None)
+        """The precision that was reached: that of a lever's widest interval. None where no lever was measured."""
+        return max((e.gain.precision for arm, e in self.estimates.items() if arm != CONTROL), default=None)

@@ -81,10 +81,10 @@ class Results:
 
     @property
     def reached(self) -> float | None:
-        """Half the width of the widest interval, as a share; None where nothing was measured."""
-        known = [r.estimate for r in self.results if r.estimate is not None] + ([self.control] if self.control is not None else [])
+        """Half the width of the widest interval of a lever, as a share; None where none was measured."""
+        known = [r.estimate.gain for r in self.results if r.estimate is not None]
         in_runs = [r.repeated.log_ratio.interval() for r in self.results if r.repeated is not None]
-        return max((gain.precision for gain in [e.gain for e in known] + in_runs), default=None)
+        return max((gain.precision for gain in known + in_runs), default=None)
 
 
 def find_results(
@@ -103,7 +103,7 @@ def find_results(
     estimates = estimate(
         steps,
         plan,
-        floors=floors(noted, experiment.floor_ns),
+        floors=floors(noted, experiment.floor_ns, steps),
         corrected=corrected_arms(experiment.choices, levers, foreign_share),
     )
     lows = {
@@ -133,13 +133,24 @@ def find_results(
     )
 
 
-def floors(noted: Mapping[int, Sequence[Note]], otherwise_ns: float) -> dict[int, float]:
+def floors(noted: Mapping[int, Sequence[Note]], otherwise_ns: float, steps: Steps) -> dict[int, float]:
     """Ns per step that are added to the arms whose input is mocked: receiving a batch that lies ready costs time in any case.
 
-    Where none was seen to lie ready, it is what receipts took in the lead-in.
+    A step that accumulates gradients receives several. Where none was seen to lie ready, it is what receipts took in the lead-in.
     """
-    facts = {arm: _facts(notes) for arm, notes in noted.items()}
-    return {arm: otherwise_ns if each[FLOOR] is None else max(float(each[FLOOR]), 0.0) for arm, each in facts.items() if FLOOR in each}
+    found = {}
+    for arm, notes in noted.items():
+        facts = _facts(notes)
+        if FLOOR in facts:
+            batches = _batches(notes, int((steps.arm == arm).sum()))
+            found[arm] = otherwise_ns if facts[FLOOR] is None else max(float(facts[FLOOR]), 0.0) * batches
+    return found
+
+
+def _batches(notes: Sequence[Note], steps: int) -> int:
+    """How many batches a step of an arm gets, by what its lever gave out in all of them: of the last ones it may not have told yet."""
+    given = _effect(notes)
+    return max(round(given / steps), 1) if given and steps else 1
 
 
 def corrected_arms(choices: Sequence[Choice], levers: Mapping[str, Lever], foreign_share: float | None) -> frozenset[int]:
@@ -190,6 +201,12 @@ def _facts(notes: Sequence[Note]) -> dict[str, Any]:
     return dict(found) if isinstance(found, dict) else {}
 
 
+def _effect(notes: Sequence[Note]) -> int | None:
+    """How much an arm's levers have changed, by their last word; None without one."""
+    effects = [note for note in notes if note.get("state") == "effect"]
+    return int(effects[-1].get("effect") or 0) if effects else None
+
+
 def _result(
     choice: Choice,
     changes: tuple[str, ...],
@@ -199,7 +216,6 @@ def _result(
     foreign_share: float | None,
 ) -> Result:
     gone = next((note for note in notes if note.get("state") in ("not applicable", "failed")), None)
-    effects = [note for note in notes if note.get("state") == "effect"]
     state: State = "measured" if found is not None else gone["state"] if gone is not None else "unmeasured"
     reason = str(gone.get("reason")) if gone is not None else None if found is not None else "the experiment ended before it was measured"
     return Result(
@@ -209,7 +225,7 @@ def _result(
         estimate=found,
         judgement=judgement,
         why=None if found is None else _why(found, changes, foreign_share),
-        effect=int(effects[-1].get("effect") or 0) if effects else None,
+        effect=_effect(notes),
         facts=_facts(notes),
         changes=changes,
     )

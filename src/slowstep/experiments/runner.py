@@ -35,8 +35,8 @@ def run(
 ) -> Outcome:
     """Run a plan in a training that has been started, and end that training. `floors` and `corrected` are those of `estimate`.
 
-    It ends when the 95 % intervals of all arms that are left are narrower than `precision` (half the width, as a share: 0.05 is a factor of
-    1.05 either way) after at least `min_rounds` rounds, or after `budget_s` seconds since the training took the plan up.
+    It ends when the 95 % intervals of all levers that are left are narrower than `precision` (half the width, as a share: 0.05 is a factor
+    of 1.05 either way) after at least `min_rounds` rounds, or after `budget_s` seconds since the training took the plan up.
     """
     watch = Watch(executor, plan, floors=floors, corrected=corrected, clock=clock)
 

@@ -10,8 +10,8 @@ What it answers:
     What the training would gain if checkpoints took no time on the training thread, or were written k times as rarely.
 When it has no meaning:
     For checkpoints that are written by other means (pickle, numpy, torch.distributed.checkpoint): use stub=MODULE:FUNCTION. What a script
-    does to prepare one, such as copying the state to memory, is done still. Without a sandbox that holds back all writes (slowstep run
-    --with, experiments with --allow-writes) it is refused: an empty file that the script then renames would take the place of a checkpoint
+    does to prepare one, such as copying the state to memory, is done still. Without a sandbox that holds back all writes (`slowstep run
+    --with`, `slowstep prove --allow-writes`) it is refused: an empty file that the script then renames would take the place of a checkpoint
     of the user's.
 How it is undone:
     The functions are the same objects all the time, and get their own code back. The empty files stay, for the script may look for them:
@@ -33,6 +33,7 @@ from slowstep.record.hook import Undo, all_of
 from slowstep.record.lever import Change, Lever, NotApplicable, Spec
 from slowstep.record.training import Training
 
+HARMS: Final = "the empty files that it leaves could take the place of your own checkpoints"
 # What was to be written is kept of the last files only: it may be a copy of the model.
 _KEPT: Final = 4
 # Module, function, place and name of the parameter that says where to write.
@@ -142,8 +143,8 @@ def prepare(training: Training, spec: Spec) -> Change:
     Raises NotApplicable where the files that it leaves stay.
     """
     if os.environ.get(ENV_UNPROTECTED) == "1":
-        raise NotApplicable("the empty files that it leaves could take the place of your own checkpoints: no sandbox holds them back here")
+        raise NotApplicable(f"{HARMS}: no sandbox holds them back here")
     return CheckpointOff(training, spec.every)
 
 
-LEVER = Lever(name="checkpoint-off", every=True, prepare=prepare)
+LEVER = Lever(name="checkpoint-off", every=True, prepare=prepare, harms=HARMS)

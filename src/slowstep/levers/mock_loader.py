@@ -5,8 +5,8 @@ What it changes:
     their queue and rest. Where the script changes batches in place, each is a fresh copy.
 What it answers:
     How much time goes to waiting for input, and how much faster the training would be with a loader that is never waited for. What the
-    receipt of a ready batch takes cannot be saved; it is stated as `floor_ns`, to be added to each step. Starting workers at a change of
-    epoch stays.
+    receipt of a ready batch takes cannot be saved; it is stated as `floor_ns`, and added for each batch of a step. Starting workers at a
+    change of epoch stays.
 When it has no meaning:
     Where no torch DataLoader feeds the training, another thread reads it, its iterators are not torch's own, or 16 batches take more than
     a quarter of the free memory. An epoch of a stream without a length is longer by the batches that were not its own.

@@ -56,7 +56,7 @@ class AtBuilding:
         assert self._lever.build is not None
         try:
             self._built[id(loader)] = weakref.ref(loader), self._lever.build(loader, self._spec)
-        except Exception as error:
+        except Exception as error:  # a lever's own fault: it is named, and the loader stays the script's own
             self._refused = became(error)
 
     def boundary(self, at_ns: int) -> None:

@@ -128,5 +128,5 @@ ENV_LEVERS: Final = "SLOWSTEP_LEVERS"  # levers that are on from the first step 
 ENV_LOADER: Final = "SLOWSTEP_LOADER"  # the place (record/building.py) of the loader that those levers change where it is built
 ENV_SEEDS: Final = "SLOWSTEP_SEED_OFFSET"  # what is added to every seed that the script sets
 ENV_LOSSES: Final = "SLOWSTEP_LOSSES"  # 1: the loss of every step is recorded
-ENV_UNPROTECTED: Final = "SLOWSTEP_UNPROTECTED"  # 1: what levers leave in files stays: no sandbox, or none that holds back all writes
+ENV_UNPROTECTED: Final = "SLOWSTEP_UNPROTECTED"  # 1: this experiment has no sandbox, or one that does not hold back all writes
 ENV_DISABLE: Final = "SLOWSTEP_DISABLE"

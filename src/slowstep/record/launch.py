@@ -133,7 +133,7 @@ class _Run:
             steps=options.steps,
             seconds=options.seconds,
             capture=options.capture,
-            asked=_asked(options.levers),
+            asked={contract.ENV_LEVERS: json.dumps([asdict(spec) for spec in options.levers])} if options.levers else None,
         )
         note_start(
             self._journal,
@@ -253,10 +253,3 @@ class _Run:
             self._journal.health("processes-left", "info", remedy, count=len(left))
         else:
             inject.remove_injection(self._folder)
-
-
-def _asked(levers: tuple[Spec, ...]) -> dict[str, str]:
-    """The variables that ask for levers: in the user's own run, in which files that they leave are the user's."""
-    if not levers:
-        return {}
-    return {contract.ENV_LEVERS: json.dumps([asdict(spec) for spec in levers]), contract.ENV_UNPROTECTED: "1"}

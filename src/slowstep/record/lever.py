@@ -85,6 +85,7 @@ class Lever:
     `prepare` raises NotApplicable, with the reason, and ValueError for a value that cannot be meant. `read`, too, raises that ValueError,
     from the specification alone: so a slip of the hand is said before a training is started for it. `build` makes the change to a loader
     that the script has just built, for good, and says as JSON what it made of it; where it raises the same, it leaves the loader as it was.
+    `harms` says what it would do to files of the user's where no sandbox holds back all writes: it is refused there. None: nothing.
     """
 
     name: str
@@ -95,3 +96,4 @@ class Lever:
     prepare: Callable[[Training, Spec], Change]
     read: Callable[[Spec], object] | None = None
     build: Callable[[Any, Spec], Mapping[str, Any]] | None = None
+    harms: str | None = None

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 
-from slowstep.report.canvas import ASCII, UNICODE, Canvas, printable
+from slowstep.report.canvas import ASCII, UNICODE, Canvas, fitting, printable
 from slowstep.report.streams import takes_color, takes_unicode, width_of
 from slowstep.units import UNKNOWN, format_duration, format_number, format_share
 
 if TYPE_CHECKING:
     from slowstep.report.bench_document import BenchReport, FigureRow, LoaderRow, PointRow, StageRow
 
-_NARROWEST: Final = 40
 # From this width on the parts have bars, and a column of what leaving them out saves.
 _WITH_BARS: Final = 64
-_WIDEST: Final = 120
 _LABEL_CELLS: Final = 15
 _NAME_CELLS: Final = 26
 _MS_CELLS: Final = 11
@@ -37,7 +35,7 @@ _WORDS: Final = {
 def render(report: Mapping[str, Any], *, width: int, color: bool, unicode: bool = True) -> str:
     """The report as text, `width` cells wide (40 to 120), with ANSI colours or none, in plain ASCII where `unicode` is False."""
     glyphs = UNICODE if unicode else ASCII
-    canvas = Canvas(width=min(max(width, _NARROWEST), _WIDEST), glyphs=glyphs)
+    canvas = Canvas(width=fitting(width), glyphs=glyphs)
     document = cast("BenchReport", printable(dict(report), glyphs))
     _draw_header(canvas, document)
     _draw_stages(canvas, document)

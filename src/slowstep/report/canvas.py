@@ -12,6 +12,9 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
+# A page is never narrower or wider than this: there is no reading it.
+_NARROWEST: Final = 40
+_WIDEST: Final = 120
 # Joins words that belong on one line.
 NBSP: Final = "\u00a0"
 # A number and its unit are one word: "42.1 ms" is never broken.
@@ -126,6 +129,11 @@ class Canvas:
             else:
                 rows += _pieces(word, self.width - rest)
         return [row.replace(NBSP, " ") for row in rows]
+
+
+def fitting(width: int) -> int:
+    """How wide a page is on a terminal of so many cells: 40 to 120."""
+    return min(max(width, _NARROWEST), _WIDEST)
 
 
 def _pieces(word: str, room: int) -> list[str]:

@@ -72,7 +72,7 @@ class SandboxRow(TypedDict):
 
 
 class ExperimentFacts(TypedDict):
-    """How the levers of `experiments` were tried. `precision` was asked for, `reached` is half the width of the widest interval.
+    """How the levers of `experiments` were tried. `precision` was asked for, `reached` is half the width of a lever's widest interval.
 
     `trustworthy` is whether the control, which has no lever, gained nothing, and every lever was undone; None where that is not known.
     `distrust` is why it is not, as a clause.
@@ -128,6 +128,8 @@ class Run(TypedDict):
     """Of a recording in which levers were tried."""
     next_command: NotRequired[str]
     """The command that helps most now; without it the report names one by itself."""
+    before_next: NotRequired[str]
+    """What has to be done before that command can help."""
 
 
 class Spread(TypedDict):

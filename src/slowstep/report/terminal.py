@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 
-from slowstep.report.canvas import ASCII, NBSP, UNICODE, Canvas, printable
+from slowstep.report.canvas import ASCII, NBSP, UNICODE, Canvas, fitting, printable
 from slowstep.report.experiment_table import draw_experiments, draw_proofs
 from slowstep.report.finding_blocks import draw_findings
 from slowstep.report.ledger_chart import STAGE_STYLE, draw_ledger
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from slowstep.report.document import HealthRow, NotJudgedRow, Report
 
-_NARROWEST: Final = 40
-_WIDEST: Final = 120
 _REASONS_SHOWN: Final = 2
 _HEALTH_SHOWN: Final = 3
 # What is spent once and is less than this is no news.
@@ -39,7 +37,7 @@ def render(report: Mapping[str, Any], *, width: int, color: bool, unicode: bool 
 def draw(report: Mapping[str, Any], *, width: int, unicode: bool = True) -> Canvas:
     """The report on a page `width` cells wide (40 to 120)."""
     glyphs = UNICODE if unicode else ASCII
-    canvas = Canvas(width=min(max(width, _NARROWEST), _WIDEST), glyphs=glyphs)
+    canvas = Canvas(width=fitting(width), glyphs=glyphs)
     document = cast("Report", printable(dict(report), glyphs))
     _draw_header(canvas, document)
     canvas.blank()
@@ -137,6 +135,8 @@ def _draw_footer(canvas: Canvas, report: Report) -> None:
     # What a profiler cost is in its trace's times, and nobody knows how much.
     if "trace" not in report["run"]:
         _labelled(canvas, "Own cost", _own_cost(report))
+    if before := report["run"].get("before_next"):
+        _labelled(canvas, "First", before, "bold")
     canvas.line(("Next".ljust(_LABEL_CELLS), "bold"), " ", (_next_command(report), "bold cyan"))
 
 

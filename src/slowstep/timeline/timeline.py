@@ -71,6 +71,7 @@ class RunFacts:
     launchers: int | None = None
     levers: tuple[str, ...] = ()  # asked for with --with, as they were written
     cores_allowed: int | None = None
+    experiment_ns: int | None = None  # where an experiment begins, of which nothing was read
     session: Session | None = None  # where the recording was begun from within; `started_ns` is then unknown
 
 

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from typing import Final
 
 from slowstep.experiments.loader_speed import LEAST_ADDED, Point
 from slowstep.experiments.overlap import CLOSE, Whole
 from slowstep.report.bench_document import NextRow
 from slowstep.units import format_share
 from slowstep.workflow.bench_act import Asked
+
+_NO_LOADER: Final = (
+    "slowstep bench measures a training's torch DataLoader by itself, and had none to measure; "
+    "slowstep run says where a step's time goes, with any loader or none"
+)
 
 
 def whole_sentence(whole: Whole) -> str:
@@ -45,7 +51,7 @@ def next_command(
     if interrupted and whole is None:
         return {"command": f"slowstep bench {asked.what} {command}", "why": "it was interrupted before it was done"}
     if point is None:
-        return {"command": f"slowstep run {command}", "why": "it needs no loader to say where the time goes"}
+        return {"command": f"slowstep run {command}", "why": _NO_LOADER}
     if whole is None:
         other = "compute" if asked.what == "data" else "data"
         return {"command": f"slowstep bench {other} {command}", "why": "one half says nothing about the whole"}

@@ -17,6 +17,7 @@ from slowstep.diagnosis.engine import busy_note
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.findings import Finding
 from slowstep.health import Health
+from slowstep.record.format import EXPERIMENT_FILE
 from slowstep.report.document import (
     SCHEMA,
     FindingRow,
@@ -37,6 +38,11 @@ from slowstep.workflow.lever_notes import lever_notes
 
 # Below this a part is numerical dust and is not listed.
 SMALLEST_SHARE = 1e-6
+# `slowstep bench` posts plans, and writes no file of an experiment.
+_BENCHED = (
+    "slowstep bench held this training, read its loader and fed it cached batches: only the steps before that are looked at here; "
+    "slowstep run records the training as it is"
+)
 
 
 def fill(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosis) -> Report:
@@ -73,6 +79,8 @@ def _run(folder: Path, timeline: Timeline, m: Measurements) -> Run:
     run, facts, steps = timeline.run, m.trainer.facts, m.steps
     first = int(m.trainer.update_end_ns[0])
     notes = [note for note in (busy_note(m), _stopped(m), _ending(timeline), _session(timeline, m)) if note]
+    if run.experiment_ns is not None and not (folder / EXPERIMENT_FILE).exists():
+        notes.append(_BENCHED)
     notes += lever_notes(run.levers, facts.notes.get("levers", ()))
     began_ns = run.session.from_ns if run.session else run.started_ns
     row: dict[str, Any] = {

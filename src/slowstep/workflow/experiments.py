@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from slowstep.experiments.choose import Untried
-from slowstep.experiments.experiment import INTERRUPTED, Experiment, load
+from slowstep.experiments.experiment import INTERRUPTED, SCRIPT_ENDED, Experiment, load
 from slowstep.experiments.intervals import Interval
 from slowstep.experiments.known_levers import known_levers
 from slowstep.experiments.repeated import Repeated
@@ -17,7 +17,9 @@ from slowstep.experiments.results import Result, Results, find_results, verdict_
 from slowstep.experiments.stats import Estimate
 from slowstep.record.lever import NUMERICS
 from slowstep.report.document import ExperimentFacts, ExperimentRow, HealthRow, IntervalRow
+from slowstep.units import format_duration
 from slowstep.workflow.experiment_readings import Recorded, read_experiment
+from slowstep.workflow.lead_in import Limits
 
 Report = dict[str, Any]
 # A sandbox that writes at half the speed, or twice, changes what checkpoints and logs cost.
@@ -62,6 +64,8 @@ def add_experiments(report: Report, folder: Path) -> None:
     report["experiments"] = [*rows, *(_untried_row(untried, findings) for untried in experiment.untried)]
     report["run"]["experiment"] = _facts(experiment, recorded, results)
     report["run"]["next_command"] = next_command(report, experiment.options)
+    if ended_untried(report):
+        report["run"]["before_next"] = _before_next(report)
     report["health"] += _doubts(experiment, results)
     for row in rows:
         _fill_measured(row, findings)
@@ -159,7 +163,7 @@ def _untaken(experiment: Experiment, findings: Mapping[str, Any]) -> list[Experi
             "role": choice.role,
             "rule": choice.rule,
             "state": "unmeasured",
-            "reason": "the training ended before it was tried" if experiment.ended_by == "script ended" else "it was not tried",
+            "reason": "the training ended before it was tried" if experiment.ended_by == SCRIPT_ENDED else "it was not tried",
             "predicted": None if choice.role == "other" else _predicted(choice.rule, findings),
             "changes_numerics": choice.changes_numerics,
         }
@@ -209,8 +213,10 @@ def _facts(experiment: Experiment, recorded: Recorded | None, results: Results |
 
 def next_command(report: Report, options: tuple[str, ...]) -> str:
     """What helps most now: the same with more time, with other levers, or the training itself once the fix is made."""
-    facts, rows = report["run"]["experiment"], [row for row in report["experiments"] if row["lever"] is not None]
+    facts, rows = report["run"]["experiment"], _lever_rows(report)
     command = shlex.join(report["run"]["command"])
+    if ended_untried(report) and (rows or report["verdict"]["state"] == "undetermined"):
+        return f"{shlex.join(['slowstep', 'prove', *options])} {command}"
     longer = shlex.join(["slowstep", "prove", *options, "--budget", f"{max(3 * facts['budget_s'], 60):.0f}s"]) + f" {command}"
     verdicts = {row["verdict"] for row in rows}
     is_short = verdicts <= {"cannot distinguish", None} and any(
@@ -224,6 +230,25 @@ def next_command(report: Report, options: tuple[str, ...]) -> str:
     if "cannot distinguish" in verdicts:
         return longer
     return f"slowstep run {command}" if options == ("--all",) else f"slowstep prove --all {command}"
+
+
+def ended_untried(report: Report) -> bool:
+    """Whether the script ended by itself, or failed, before anything was known of any lever: no other levers help then."""
+    rows = [row for row in _lever_rows(report) if row["state"] != "untried"]
+    return report["run"]["experiment"]["ended_by"] == SCRIPT_ENDED and all(row["state"] == "unmeasured" for row in rows)
+
+
+def _before_next(report: Report) -> str:
+    facts = report["run"]["experiment"]
+    if facts["exit_code"]:
+        return f"mend the script's own error: it ended with exit code {facts['exit_code']} before a lever was tried"
+    # The longest lead-in may take as long again as the experiment.
+    needed = format_duration((facts["budget_s"] + Limits().most_s) * 1e9)
+    return f"let the script train longer, {needed} or more (more epochs, more steps): it ended before a lever was tried"
+
+
+def _lever_rows(report: Report) -> list[ExperimentRow]:
+    return [row for row in report["experiments"] if row["lever"] is not None]
 
 
 def _distrust(results: Results) -> str | None:

@@ -162,6 +162,14 @@ def test_precision_needs_every_interval_and_enough_rounds():
     assert not is_precise({2: _estimate(2, 3.0, 0.001, rounds=7)}, 0.05)
 
 
+def test_the_control_may_be_wider_and_needs_its_rounds_all_the_same():
+    narrow, wide = _estimate(2, 3.0, 0.01), _estimate(1, 1.0, 0.03)
+
+    assert is_precise({1: wide, 2: narrow}, 0.05)
+    assert not is_precise({1: _estimate(1, 1.0, 0.01, rounds=7), 2: narrow}, 0.05)
+    assert not is_precise({1: _estimate(1, 1.0, 0.01)}, 0.05)
+
+
 def test_precision_does_not_look_at_gains():
     assert is_precise({2: _estimate(2, 1.0, 0.0226)}, 0.05) == is_precise({2: _estimate(2, 4.0, 0.0226)}, 0.05)
     assert is_precise({2: _estimate(2, 1.0, 0.0221)}, 0.05) == is_precise({2: _estimate(2, 4.0, 0.0221)}, 0.05)

@@ -47,7 +47,7 @@ def test_it_goes_on_until_every_interval_is_narrow_and_no_further():
 
 
 def test_a_wish_for_more_precision_takes_more_rounds():
-    training = {"gains": {2: 1.5}, "spread": 0.1}
+    training = {"gains": {2: 1.5}, "spread": 0.2}
     coarse, _ = _run(FakeTraining(**training), precision=0.08)
     fine, _ = _run(FakeTraining(**training), precision=0.03)
 

@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from made_recordings import START_NS, Training, make_recording
+from slowstep.experiments.experiment import Experiment, Place, save
 from slowstep.record.format import EXPERIMENT_FILE
 from slowstep.sources._source import PLAIN
 from slowstep.sources.recording import SOURCE
+from slowstep.workflow.diagnose import diagnose_recording
 
 CUT_NS = START_NS + 2_000_000_000
 
@@ -45,6 +47,25 @@ def test_what_comes_after_the_cut_is_left_out_of_every_table(folder, by):
     assert 0 < max(end for end in ends if end is not None) <= CUT_NS
     assert 50 < timeline.table("updates").height < 150
     assert (timeline.run.ended_ns, timeline.run.exit_code) == (CUT_NS, None)
+
+
+def test_of_several_plans_the_first_is_where_the_training_was_no_more_itself(folder):
+    for later_ns in (0, 10**8, 10**9):
+        append(folder / "launcher.jsonl", kind="experiment", begin_ns=CUT_NS + later_ns)
+
+    assert SOURCE.read(folder, PLAIN).run.experiment_ns == CUT_NS
+
+
+@pytest.mark.parametrize("by", ["bench", "prove", "nobody"])
+def test_that_only_the_steps_before_a_bench_are_looked_at_is_said(folder, by):
+    if by != "nobody":
+        append(folder / "launcher.jsonl", kind="experiment", begin_ns=CUT_NS)
+    if by == "prove":
+        place = Place(kind="overlay", claims="no file changed")
+        save(Experiment(choices=(), untried=(), precision=0.05, budget_s=60.0, place=place, until_ns=CUT_NS), folder)
+
+    notes = diagnose_recording(folder)["run"].get("notes", [])
+    assert any("slowstep bench held this training" in note for note in notes) == (by == "bench")
 
 
 def test_processes_that_began_in_the_experiment_are_left_out(folder):

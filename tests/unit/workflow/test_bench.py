@@ -220,6 +220,16 @@ def test_the_document_of_a_partial_run_is_valid(real_bench: Callable[[str], dict
     }
 
 
+def test_a_training_without_a_loader_is_sent_to_the_command_that_needs_none():
+    played = Played(notes_of={"task": [{**LOADER, "reason": "no torch DataLoader feeds the training"}, END], "iterator": [], "block": []})
+    asked = Asked(what="compute", words=COMMAND.words)
+
+    following = make_report(run(played, what="compute"), asked)["next"]
+
+    assert following["command"] == "slowstep run train.py --lr 1"
+    assert "measures a training's torch DataLoader by itself, and had none to measure" in following["why"]
+
+
 def test_a_lever_that_failed_is_told(real_bench: Callable[[str], dict[str, Any]]):
     note = {"kind": "lever", "arm": 2, "name": "mock-loader", "state": "not applicable", "reason": "batches cannot be copied"}
     measured = measured_of(real_bench("case_study_data"), lever_notes=[note], steps=no_steps())

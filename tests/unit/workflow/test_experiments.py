@@ -118,8 +118,8 @@ def test_too_wide_an_interval_distinguishes_nothing_and_says_below_what(tmp_path
         (("--all",), "budget", "slowstep prove --all --budget 180s train.py"),
         (("--all",), "interrupted", "slowstep prove --all --budget 180s train.py"),
         ((), "interrupted", "slowstep prove --budget 180s train.py"),
-        ((), "script ended", "slowstep prove --all train.py"),
-        (("--all",), "script ended", "slowstep run train.py"),
+        ((), "script ended", "slowstep prove train.py"),
+        (("--all",), "script ended", "slowstep prove --all train.py"),
     ],
 )
 def test_the_next_command_of_an_experiment_without_results_asks_for_the_same_levers(tmp_path, options, ended_by, expected):
@@ -127,6 +127,35 @@ def test_the_next_command_of_an_experiment_without_results_asks_for_the_same_lev
 
     assert row_of(report, "prefetch=4")["state"] == "unmeasured"
     assert report["run"]["next_command"] == expected
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "expected"),
+    [
+        (0, "let the script train longer, 2.0 min or more (more epochs, more steps): it ended before a lever was tried"),
+        (3, "mend the script's own error: it ended with exit code 3 before a lever was tried"),
+    ],
+)
+def test_a_script_that_ended_before_a_lever_was_tried_says_what_to_do_first(tmp_path, exit_code, expected):
+    report = reported(tmp_path / "r", (choice("prefetch=4"),), {}, rounds=0, asked={"ended_by": "script ended", "exit_code": exit_code})
+
+    assert report["run"]["before_next"] == expected
+    assert drawn(report).endswith(f"First {expected} Next slowstep prove train.py")
+
+
+@pytest.mark.parametrize("asked", [{"ended_by": "script ended", "exit_code": 3}, {"ended_by": "budget"}])
+def test_nothing_is_to_be_done_first_where_a_lever_was_measured(tmp_path, asked):
+    report = reported(tmp_path / "r", (STUB,), {2: 1.6}, asked=asked)
+
+    assert "before_next" not in report["run"]
+
+
+def test_what_was_reached_is_how_well_the_levers_are_known_and_not_the_control(tmp_path):
+    report = reported(tmp_path / "r", (STUB,), {2: 1.6}, spread=0.1)
+
+    control, lever = ((row["wall"]["high"] / row["wall"]["low"]) ** 0.5 - 1 for row in report["experiments"])
+    assert control > 1.2 * lever
+    assert report["run"]["experiment"]["reached"] == pytest.approx(lever)
 
 
 def test_what_every_arm_seems_to_gain_without_a_lever_is_not_trusted(tmp_path):
@@ -210,6 +239,15 @@ def test_a_mocked_input_gains_less_by_what_receiving_a_batch_takes(tmp_path):
 
     assert row_of(without, "mock-loader")["gain"]["value"] == pytest.approx(2.0, rel=0.02)
     assert row_of(with_floor, "mock-loader")["gain"]["value"] == pytest.approx(20 / 12, rel=0.02)
+
+
+@pytest.mark.parametrize(("given", "expected"), [(72, 20 / 12), (60, 20 / 12), (270, 20 / 18), (0, 20 / 12)])
+def test_a_step_that_receives_several_batches_has_as_many_floors(tmp_path, given, expected):
+    floor = {"arm": 2, "name": "mock-loader", "state": "effect", "effect": given, "facts": {"floor_ns": 2_000_000}}
+
+    report = reported(tmp_path / "r", (choice("mock-loader"),), {2: 2.0}, notes=(floor,))
+
+    assert row_of(report, "mock-loader")["gain"]["value"] == pytest.approx(expected, rel=0.02)
 
 
 def test_untried_findings_stay_in_the_report(tmp_path):

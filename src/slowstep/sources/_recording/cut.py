@@ -15,7 +15,10 @@ KEPT = ("process", "text", "place", "frame", "stack", "health", "lever", "task")
 
 
 def find_cut(folder: Path, launcher: Notes | None) -> int | None:
-    """When it ends (CLOCK_MONOTONIC, ns): as whoever made the experiment says, else where its plan was posted; None without one."""
+    """When it ends (CLOCK_MONOTONIC, ns): as whoever made the experiment says, else where its first plan was posted; None without one.
+
+    `slowstep bench` posts several: in the first the training is held, and its loader is read by somebody else.
+    """
     try:
         said = json.loads((folder / EXPERIMENT_FILE).read_bytes())
     except (OSError, ValueError):
@@ -23,7 +26,8 @@ def find_cut(folder: Path, launcher: Notes | None) -> int | None:
     until_ns = said.get("until_ns") if isinstance(said, dict) else None
     if isinstance(until_ns, int):
         return until_ns
-    begin_ns = launcher.last("experiment").get("begin_ns") if launcher is not None else None
+    posted = launcher.of("experiment") if launcher is not None else []
+    begin_ns = posted[0].get("begin_ns") if posted else None
     return begin_ns if isinstance(begin_ns, int) else None
 
 

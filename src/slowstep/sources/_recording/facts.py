@@ -88,6 +88,7 @@ def run_facts(folder: str, launchers: list[Notes], cut_ns: int | None = None) ->
         started=run.get("started"),
         started_ns=run.get("started_ns"),
         ended_ns=ending.get("ended_ns"),
+        experiment_ns=cut_ns,
         exit_code=ending.get("code"),
         stop_signals=tuple(str(name) for name in ending.get("signals") or ()),
         warmup=run.get("warmup"),
