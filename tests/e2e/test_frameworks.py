@@ -182,6 +182,37 @@ def test_callbacks_and_validation_have_names_and_places(server: Server, tmp_path
     assert not [name for name in spans if name.endswith((".training_step", ".optimizer_step", "Strategy.backward"))]
 
 
+@pytest.mark.parametrize("framework", [needs("lightning")])
+def test_a_logger_is_named_where_a_callback_calls_it_too_and_left_as_it_was(server: Server, tmp_path: Path, framework: str) -> None:
+    main = """
+from lightning.pytorch.callbacks import LearningRateMonitor
+from lightning.pytorch.loggers import CSVLogger
+class Slow(CSVLogger):
+    def log_metrics(self, metrics, step=None):
+        time.sleep(0.002)
+        super().log_metrics(metrics, step)
+class Logged(Net):
+    def training_step(self, batch, index):
+        loss = loss_of(self.layer, batch)
+        self.log("loss", loss)
+        return loss
+before = dict(vars(Slow))
+pl.Trainer(max_epochs=2, accelerator="cpu", callbacks=[LearningRateMonitor("step")], logger=[Slow("csv"), CSVLogger("other")],
+    enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False, log_every_n_steps=1).fit(
+    Logged(), DataLoader(Numbers(), batch_size=2))
+print(dict(vars(Slow)) == before)
+"""
+    ran = run(server, tmp_path, framework, main, **{ENV_STEPS: "20"})
+
+    assert (ran.code, ran.out.splitlines()[-1]) == (0, "True"), ran.err
+    # Once a step by the trainer, once by the callback, whose first call comes before the trainer's; the recording ends within a step.
+    assert named(ran.trainer)["logging: Slow"] >= 2 * 20 - 3
+    (number,) = [note["id"] for note in ran.trainer.noted("text") if note["text"] == "logging: Slow"]
+    places = {Path(note["file"]).name for note in ran.trainer.noted("place") if note["text"] == number}
+    assert places == {"train.py"}
+    assert "recorder_fault" not in ran.trainer.health
+
+
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_a_training_ends_the_same_when_it_is_recorded(server: Server, tmp_path: Path, framework: str) -> None:
     main = "layer = train(epochs=2, accumulate=2, validate=True)\nprint([float(p.sum()) for p in layer.parameters()])"

@@ -16,10 +16,14 @@ SEVERAL_FORWARDS = 3
 def between_forwards_share(trainer: Trainer, steps: Steps, ledger: Ledger) -> float:
     """Share of the steps' time that lies in bodies with several forwards, outside of them: a roll-out's environment, for instance.
 
-    0 where a loader or a single forward shows where the input ends, and where forwards are not recorded.
+    0 where a loader or a single forward shows where the input ends, and where forwards are not recorded. Forwards inside the optimizer's
+    call are its closure's (LBFGS): what lies between them is the optimizer's own work.
     """
     forwards = trainer.spans.filter(pl.col("kind") == "forward", pl.col("gradients").fill_null(True))
     start, end = forwards["start_ns"].to_numpy(), forwards["end_ns"].to_numpy()
+    update = np.searchsorted(trainer.update_start_ns, start, side="right") - 1
+    outside = (update < 0) | (end > trainer.update_end_ns[update])
+    start, end = start[outside], end[outside]
     stretch = np.searchsorted(steps.edges_ns, start, side="right") - 1
     inside = (stretch >= 0) & (stretch < steps.stretches) & ~steps.excluded[np.clip(stretch, 0, steps.stretches - 1)]
     if len(trainer.waits) or inside.sum() < SEVERAL_FORWARDS * steps.count:

@@ -42,13 +42,16 @@ class HotLoop:
     high: float
 
 
-def find_hot_loop(timeline: Timeline, process: int) -> HotLoop | None:
-    """The function with most time in a loop of its own; None where none was seen. Of bodies that were timed."""
+def find_hot_loop(timeline: Timeline, process: int, apart: frozenset[tuple[str, int]] = frozenset()) -> HotLoop | None:
+    """The function with most time in a loop of its own; None where none was seen. Of bodies that were timed.
+
+    Functions `apart` (file and first line) run in bodies and are no part of the training's own work: callbacks.
+    """
     calls = timeline.table("calls").filter(pl.col("process") == process, pl.col("kind") == "body", pl.col("wall_ns").is_not_null())
     lines = timeline.table("lines").filter(pl.col("process") == process)
     if calls.is_empty() or lines.is_empty() or calls["stretches"][0] < FEWEST_BODIES:
         return None
-    loop = max(_loops(calls, lines), key=lambda loop: loop.held_ns, default=None)
+    loop = max(_loops(calls, lines, apart), key=lambda loop: loop.held_ns, default=None)
     if loop is None:
         return None
     rest_ns, slowdown = _rest_ns(calls), float(calls["slowdown"][0] or 1.0)
@@ -77,14 +80,14 @@ class _Loop:
     each_ns: float
 
 
-def _loops(calls: pl.DataFrame, lines: pl.DataFrame) -> Iterator[_Loop]:
+def _loops(calls: pl.DataFrame, lines: pl.DataFrame, apart: frozenset[tuple[str, int]]) -> Iterator[_Loop]:
     own_ns = dict(zip(calls.select("file", "function", "first_line").iter_rows(), calls["own_ns"].to_list(), strict=True))
     # A function that had begun before the body is not among the timed: it has what they leave.
     left_ns = max(float(calls["wall_ns"][0]) - float(calls["own_ns"].sum()), 0.0)
     for (file, name, first), rows in lines.group_by("file", "function", "first_line", maintain_order=True):
         frame = Frame(file=str(file), function=str(name), first_line=int(first), line=int(first))
         often = rows.filter(pl.col("count") >= OFTEN).sort("line_ns", descending=True)
-        if often.is_empty() or is_library(frame):
+        if often.is_empty() or is_library(frame) or (frame.file, frame.first_line) in apart:
             continue
         each_ns = float(often["line_ns"].sum()) / float(often["count"].sum())
         if each_ns <= LONGEST_NS:

@@ -12,6 +12,7 @@ import polars as pl
 
 from slowstep.analyses.functions import Path, Stacks, in_module, inside, is_library, shown
 from slowstep.analyses.hot_loop import HotLoop, find_hot_loop
+from slowstep.analyses.named_functions import functions_in_callbacks
 from slowstep.analyses.steps import Steps
 from slowstep.analyses.timed_gaps import TimedGaps, find_timed_gaps
 from slowstep.analyses.trainer import Trainer
@@ -28,6 +29,8 @@ MODES = {
 CONVOLUTION = re.compile(r"torch[/\\]nn[/\\]modules[/\\]conv\.py$")
 # Fewer stacks inside a forward name no line of it: the share of a half has a 90 % interval of 35 % to 65 % with 30.
 FEWEST_FORWARD_STACKS = 30
+# A line that calls a whole model stands in many modules: it is no more one's than another's below this.
+MOSTLY = 0.5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,7 +39,7 @@ class ForwardLine:
 
     function: str
     where: str
-    operation: str | None  # the library's module that it stands in most often
+    operation: str | None  # the library's module that it stands in for half of its time and more
     share: float
     forward_share: float  # of the training thread's time, by stacks
     stacks: int
@@ -70,7 +73,7 @@ def find_work(timeline: Timeline, trainer: Trainer, steps: Steps, stacks: Stacks
     bodies = timeline.table("calls").filter(pl.col("process") == trainer.process, pl.col("kind") == "body")["stretches"]
     return Work(
         gaps=find_timed_gaps(timeline, trainer.process),
-        loop=find_hot_loop(timeline, trainer.process),
+        loop=find_hot_loop(timeline, trainer.process, functions_in_callbacks(trainer, stacks)),
         bodies_timed=int(bodies[0]) if len(bodies) else 0,
         forward_line=_forward_line(trainer, forward),
         convolutions=_convolutions(forward),
@@ -146,7 +149,7 @@ def _forward_line(trainer: Trainer, forward: _Forward | None) -> ForwardLine | N
     return ForwardLine(
         function=line.function,
         where=f"{shown(line.file, trainer.facts.script)}:{line.line}",
-        operation=operation or None,
+        operation=operation if operations[line][operation] >= MOSTLY * by_line[line] and operation else None,
         share=by_line[line] / forward.held_ns,
         forward_share=forward.held_ns / forward.whole_ns,
         stacks=forward.taken,

@@ -15,7 +15,7 @@ from slowstep.analyses.timed_gaps import GapFunction
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.lever_specs import seldom, stub
 from slowstep.diagnosis.rule import CLAIM, Judged
-from slowstep.diagnosis.trainer_side import WORSE_BESIDE, producers_beside_ns, with_core_delay
+from slowstep.diagnosis.trainer_side import WORSE_BESIDE, delay_share, producers_beside_ns, with_core_delay
 from slowstep.findings import Evidence, Finding, Fix
 
 # A share that is known from calls timed in a few gaps, either way: timing slows Python code, and what that costs is taken out by estimate.
@@ -76,7 +76,7 @@ def call_seldom(m: Measurements, entry: Told, *, rule: str, does: str, nature: E
     if share < CLAIM:
         return None
     name = entry.function.name
-    counterfactual = shortened(m, removed, TIMED_SPREAD, assumes=f"{name} runs once in {EVERY} steps")
+    counterfactual = shortened(m, removed, TIMED_SPREAD, queued=delay_share(m, *entry.parts), assumes=f"{name} runs once in {EVERY} steps")
     finding = Finding(
         rule=rule,
         stage=max(entry.parts, key=lambda part: _total_ns(m, (part,)))[0],
@@ -113,13 +113,13 @@ def _evidence(m: Measurements, entry: Told, share: float, nature: Evidence, remo
     )
 
 
-def shortened(m: Measurements, removed: Floats, spread: float, *, assumes: str) -> Counterfactual:
-    """The time after the update without `removed`, which is known to within `spread` of itself, either way."""
+def shortened(m: Measurements, removed: Floats, spread: float, *, queued: float, assumes: str) -> Counterfactual:
+    """The time after the update without `removed`, which is known to within `spread` of itself; `queued` of it is delay."""
     beside = producers_beside_ns(m, spared_cpu_ns=float(removed.mean()))
     gap = m.ledger.of("output") + m.ledger.of("store") - m.ledger.of("output", COLLECTING)
     return Counterfactual(
         assumes=assumes,
-        expected=Case(removed_ns=removed, beside_ns=beside),
-        worse=Case(removed_ns=removed * (1 - spread), beside_ns=WORSE_BESIDE * beside),
-        better=Case(removed_ns=np.minimum(removed * (1 + spread), np.maximum(gap, removed)), beside_ns=beside),
+        expected=Case(removed_ns=removed, beside_ns=beside, delay_share=queued),
+        worse=Case(removed_ns=removed * (1 - spread), beside_ns=WORSE_BESIDE * beside, delay_share=queued),
+        better=Case(removed_ns=np.minimum(removed * (1 + spread), np.maximum(gap, removed)), beside_ns=beside, delay_share=queued),
     )

@@ -6,7 +6,7 @@ over blocks of steps (at least a period long), widened by the worse and the bett
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,10 +28,14 @@ RUN_TO_RUN = 0.04
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Case:
-    """One reading of the assumptions: ns per step that the fix removes, and the largest demand B beside what is left."""
+    """One reading of the assumptions: ns per step that the fix removes, and the largest demand B beside what is left.
+
+    `delay_share` of what it removes is the training thread's run-queue delay.
+    """
 
     removed_ns: Floats
     beside_ns: float = 0.0
+    delay_share: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,7 +54,7 @@ def predict(m: Measurements, c: Counterfactual) -> Gain:
     """The gain of a counterfactual, as a factor of throughput."""
     drawn = _drawn(m)
     expected = _factor(m.step_ns, c.expected, c.samples_ratio)
-    draws = [_factors(t, case, drawn, c.samples_ratio) for t in _clocks(m) for case in (c.expected, c.worse, c.better)]
+    draws = [_factors(t, case, drawn, c.samples_ratio) for case in (c.expected, c.worse, c.better) for t, case in _clocks(m, case)]
     low = min(float(np.percentile(values, 5)) for values in draws) * (1 - RUN_TO_RUN)
     high = max(float(np.percentile(values, 95)) for values in draws) * (1 + RUN_TO_RUN)
     return Gain(predicted=expected, low=min(low, expected), high=max(high, expected), assumes=c.assumes)
@@ -61,9 +65,12 @@ def unknown_gain(assumes: str) -> Gain:
     return Gain(predicted=None, low=None, high=None, assumes=assumes)
 
 
-def _clocks(m: Measurements) -> list[Floats]:
+def _clocks(m: Measurements, case: Case) -> list[tuple[Floats, Case]]:
     """Wall time per step and, where others use the machine, also without the training thread's run-queue delay."""
-    return [m.step_ns, m.step_ns - m.delay_ns] if m.load.busy else [m.step_ns]
+    wall = m.step_ns, case
+    if not m.load.busy:
+        return [wall]
+    return [wall, (m.step_ns - m.delay_ns, replace(case, removed_ns=case.removed_ns * (1 - case.delay_share)))]
 
 
 def _factor(step: Floats, case: Case, samples_ratio: float) -> float:

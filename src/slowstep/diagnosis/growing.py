@@ -7,7 +7,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps import Floats
 from slowstep.diagnosis.gain import Case, Counterfactual
 from slowstep.diagnosis.rule import CLAIM
-from slowstep.diagnosis.trainer_side import WORSE_BESIDE, producers_beside_ns, with_core_delay
+from slowstep.diagnosis.trainer_side import WORSE_BESIDE, delay_share, producers_beside_ns, with_core_delay
 from slowstep.findings import Evidence
 
 # Over the run a step grows by so much of the first at least: under that, the drift of a machine.
@@ -35,7 +35,8 @@ def growth_counterfactual(m: Measurements, growth: Growth, words: str) -> Counte
     sure = min(max(growth.trend.growth_low / growth.trend.growth, 0.0), 1.0)
 
     def case(removed_ns: Floats, factor: float = 1.0) -> Case:
-        return Case(removed_ns=removed_ns, beside_ns=factor * producers_beside_ns(m, spared_cpu_ns=float(removed_ns.mean())))
+        beside = factor * producers_beside_ns(m, spared_cpu_ns=float(removed_ns.mean()))
+        return Case(removed_ns=removed_ns, beside_ns=beside, delay_share=delay_share(m, growth.part))
 
     return Counterfactual(
         assumes=words,

@@ -22,6 +22,12 @@ def with_core_delay(m: Measurements, part: Part) -> Floats:
     return own + delay * (float(own.sum()) / others if others > 0 else 0.0)
 
 
+def delay_share(m: Measurements, *parts: Part) -> float:
+    """How much of the parts' time with their share of such delay is delay."""
+    whole = sum(float(with_core_delay(m, part).sum()) for part in parts)
+    return 1 - sum(float(m.ledger.of(*part).sum()) for part in parts) / whole if whole > 0 else 0.0
+
+
 def producers_beside_ns(m: Measurements, *, spared_cpu_ns: float = 0.0) -> float:
     """B where the training thread gets faster: what the loader's workers need per step, and what all need of the cores."""
     if m.loader is None or m.loader.num_workers == 0 or m.demand.wall_ns is None or m.demand.cpu_ns is None:

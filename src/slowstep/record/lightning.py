@@ -10,10 +10,10 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable
-from types import TracebackType
+from types import FunctionType, TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
-from slowstep.record.hook import Hook, Undo, find, replace
+from slowstep.record.hook import Hook, Undo, all_of, find, replace
 from slowstep.record.named_spans import NOT_RECORDED, Label, NamedSpans, place_of, timed
 from slowstep.record.recorder import now
 from slowstep.stages import CALLBACK, CHECKPOINT, LOGGING, PROGRESS, VALIDATION
@@ -63,9 +63,73 @@ def validation_hook(package: str, name: str) -> Hook:
 
 
 def loggers_hook(package: str, name: str) -> Hook:
-    """Metrics handed to all loggers, and what these do with them."""
+    """Metrics handed to all loggers, and what each of these does with them, whoever calls it."""
     module = f"{package}.trainer.connectors.logger_connector.logger_connector"
-    return _method_hook(module, "_LoggerConnector", "log_metrics", name, _loggers)
+
+    def install(recorder: Recorder) -> Undo:
+        """Replace `_LoggerConnector.log_metrics`. Raises Unfit where this version has none."""
+        connector = find(sys.modules[module], "_LoggerConnector")
+        loggers = _Loggers(recorder)
+        return all_of([loggers.undo, replace(connector, "log_metrics", loggers.recorded(find(connector, "log_metrics")))])
+
+    return Hook(name=name, module=module, install=install)
+
+
+class _Loggers:
+    """The trainer's loggers by their classes, each timed by its own name.
+
+    Callbacks hand metrics to loggers themselves (LearningRateMonitor): what a logger then takes is not theirs.
+    """
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._labels: dict[type, Label] = {}
+        self._undos: list[Undo] = []
+        self._over = False
+
+    def recorded(self, original: Any) -> Any:
+        """`_LoggerConnector.log_metrics`; the loggers are known where it is called, and often replaced before."""
+        return timed(self._recorder, _after(self._watch, original), _handing_out)
+
+    def undo(self) -> None:
+        """Leave the classes of the loggers as they were."""
+        self._over = True
+        all_of(self._undos)()
+
+    def _watch(self, connector: Any) -> None:
+        try:
+            for logger in connector.trainer.loggers:
+                if type(logger) not in self._labels and not self._over and self._recorder.live[0]:
+                    self._replace_in(type(logger))
+        except Exception as error:  # the border: counted, and never raised into the training
+            self._recorder.fault(error)
+
+    def _replace_in(self, kind: type) -> None:
+        methods = [(name, method) for name in ("log_metrics", "save") if isinstance(method := getattr(kind, name, None), FunctionType)]
+        own = [place for _, method in methods if (place := place_of(method))[0] is not None]
+        self._labels[kind] = Label(LOGGING + kind.__name__, "output", *(own[0] if own else (None, 0)))
+        for name, method in methods:
+            self._undos.append(replace(kind, name, timed(self._recorder, method, self._label)))
+
+    def _label(self, logger: Any) -> Label:
+        # Of a class whose base was seen, and itself not yet: its own time is noted from its first turn on.
+        return self._labels.get(type(logger), NOT_RECORDED)
+
+
+def _after(first: Callable[[Any], None], original: Any) -> Any:
+    """`original`, a method, with something done before it."""
+
+    @functools.wraps(original)
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        first(self)
+        return original(self, *args, **kwargs)
+
+    return method
+
+
+def _handing_out(connector: Any) -> Label:
+    """What is left of it: tensors are made numbers, which waits for a device."""
+    return Label(LOGGING + "Trainer.log_metrics") if connector.trainer.loggers else NOT_RECORDED
 
 
 def _method_hook(module: str, owner: str, method: str, name: str, label: Callable[[Any], Label]) -> Hook:
@@ -74,15 +138,6 @@ def _method_hook(module: str, owner: str, method: str, name: str, label: Callabl
         return replace(holder, method, timed(recorder, find(holder, method), label))
 
     return Hook(name=name, module=module, install=install)
-
-
-def _loggers(connector: Any) -> Label:
-    loggers = connector.trainer.loggers
-    if not loggers:
-        return NOT_RECORDED
-    own = [place for logger in loggers if (place := place_of(type(logger).log_metrics))[0] is not None]
-    names = ", ".join(type(logger).__name__ for logger in loggers)
-    return Label(LOGGING + (names if len(loggers) > 1 else f"{names}.log_metrics"), "output", *(own[0] if own else (None, 0)))
 
 
 def _recorded(recorder: Recorder, original: Any) -> Any:

@@ -47,6 +47,15 @@ def test_the_line_of_the_model_with_most_stacks_is_named_with_the_operation_it_c
     assert found.convolutions == pytest.approx(2 / 3, abs=0.02)
 
 
+def test_a_line_that_calls_many_operations_is_none_of_theirs(tmp_path):
+    third = (f"{LIBRARY}/nn/modules/sparse.py", "Embedding.forward", 1, 2)
+
+    found = _measured(tmp_path, (52, CONVOLUTION, 30), (52, LINEAR, 30), (52, third, 30), (53, LINEAR, 10)).work
+
+    assert found.forward_line is not None
+    assert (found.forward_line.where, found.forward_line.operation) == ("train.py:52", None)
+
+
 def test_few_stacks_name_no_line(tmp_path):
     found = _measured(tmp_path, (52, CONVOLUTION, work.FEWEST_FORWARD_STACKS - 5)).work
 

@@ -111,7 +111,7 @@ SILENT: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "two cores of which one computes": ("idle-cores", {"idle_cores": 0.6}, {"cores": 2, "threads": 1}),
     "a training that waits for its input": ("idle-cores", {"idle_cores": 14.0}, {**MANY, "blocked_ms": 60}),
     "more threads than cores and no delay": ("thread-contention", {"queueing": 0.0}, {"threads": 16}),
-    "a delay that others may have caused": ("thread-contention", {}, {"threads": 16, "delay_ms": 3, "foreign_cores": 2.0}),
+    "a delay that others may have caused": ("thread-contention", {}, {"delay_ms": 3, "foreign_cores": 2.0}),
     "a delay and no more threads than cores": ("thread-contention", {}, {"delay_ms": 5}),
     "a quota that is seldom used up": ("thread-contention", {"quota": 2.0, "throttled": 0.1}, {"cores": 16}),
     "threads that each have a core": ("thread-contention", {"affinity": (4, 4)}, {"delay_ms": 4, "threads": 1}),
@@ -173,6 +173,15 @@ def test_contention_that_takes_a_tenth_leaves_no_training_healthy(tmp_path: Path
     assert report["verdict"]["state"] == "undetermined"
     assert "thread-contention" in report["verdict"]["summary"]
     assert report["findings"][0]["claims"] == ["waiting for a core"]
+
+
+def test_too_many_threads_beside_others_are_said_and_decide_no_verdict(tmp_path: Path) -> None:
+    report = report_of(tmp_path, MadeMachine(), threads=16, delay_ms=8, foreign_cores=2.0)
+
+    (finding,) = [finding for finding in report["findings"] if finding["rule"] == "thread-contention"]
+    assert finding["title"] == "16 threads for one operation share 4 cores, with other processes beside them"
+    assert finding["claims"] == []
+    assert "thread-contention" not in report["verdict"]["summary"]
 
 
 def test_what_was_not_measured_is_said_and_leaves_a_healthy_training_healthy(tmp_path: Path) -> None:

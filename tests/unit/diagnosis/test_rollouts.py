@@ -34,5 +34,20 @@ def test_forwards_that_follow_each_other_at_once_are(tmp_path):
     assert "between" not in verdict(tmp_path, forwards=5, apart_ms=0.1)["summary"]
 
 
+def test_what_lies_between_the_calls_of_a_closure_is_the_optimizers(tmp_path):
+    events = Events(tmp_path)
+    now = 0.0
+    for _ in range(45):
+        begun = now
+        for _ in range(5):
+            events.forward(now, now + 2)
+            events.backward(now + 2, now + 5)
+            now += 9
+        events.update(begun - 0.05, now)
+        now += 0.1
+
+    assert "between" not in diagnose_recording(events.close())["verdict"]["summary"]
+
+
 def test_what_follows_a_single_forward_is(tmp_path):
     assert "between" not in verdict(tmp_path, forwards=1, apart_ms=4)["summary"]

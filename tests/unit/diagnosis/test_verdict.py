@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 
 from made_recordings import Training, make_recording
+from slowstep.analyses.ledger import CORE
 from slowstep.analyses.measurements import Measurements, measure
 from slowstep.diagnosis import engine
 from slowstep.diagnosis.gain import Case, Counterfactual, predict
 from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.diagnosis.rules import slow_callback
 from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
 from slowstep.sources.recording import SOURCE
 
@@ -201,6 +203,29 @@ def test_the_interval_covers_the_worse_and_the_better_case(healthy):
     assert gain.high is not None
     assert gain.low <= 1 / 0.8
     assert gain.high >= 1 / 0.6
+
+
+def test_beside_others_a_wait_for_a_core_is_removed_from_neither_clock_twice(healthy):
+    beside_others = replace(healthy, load=replace(healthy.load, foreign_cores=2.0), delay_ns=healthy.step_ns * 0.6)
+
+    gain = predict(beside_others, _counterfactual(Case(removed_ns=healthy.step_ns * 0.6, delay_share=0.6)))
+
+    # Of a step of 10, of which 6 are delay, a part of 6 with its share of it goes: 10 / 4, and 4 / 1.6 without delay.
+    assert gain.predicted == pytest.approx(2.5)
+    assert gain.high == pytest.approx(2.5 * 1.04, rel=0.02)
+
+
+def test_a_slow_callback_beside_others_gains_no_more_than_it_takes(tmp_path):
+    m = _measured(tmp_path, Training(after_ms=20, getitem_ms=0.5, foreign_cores=2.0))
+    # Half of the time, in every part, was spent in the queue for a core.
+    ns = np.vstack([(m.ledger.of(stage) if name == CORE else m.ledger.of(stage, name)) / 2 for stage, name in m.ledger.parts])
+    ledger = replace(m.ledger, ns=ns)
+
+    answer = slow_callback.RULE.judge(replace(m, ledger=ledger, delay_ns=m.step_ns / 2))
+
+    assert isinstance(answer, Judged)
+    gain = answer.finding.gain
+    assert 1.1 < gain.predicted < gain.high < 1.5 * gain.predicted
 
 
 def test_rare_events_make_the_interval_wide(healthy):

@@ -17,6 +17,7 @@ from slowstep.record import format as fmt
 from slowstep.record.modes import ANOMALY, DETERMINISTIC, PYTHON_MODES, TORCH_MODES, TRACED
 from slowstep.report.document import validate
 from slowstep.sources.recording import SOURCE
+from slowstep.stages import STAGES
 from slowstep.workflow.diagnose import diagnose_recording
 
 Report = dict[str, Any]
@@ -111,6 +112,16 @@ def test_a_function_that_calls_long_operations_is_no_loop_in_python(tmp_path, no
 
     assert "python-between-operations" not in rules_in(report)
     assert report["verdict"]["state"] == "healthy"
+
+
+def test_a_loop_in_a_callback_that_runs_in_the_body_is_none_of_the_training(tmp_path):
+    text = {"kind": "text", "id": 999, "text": "callback: Watch.on_train_batch_start"}
+    place = {"kind": "place", "text": 999, "file": SCRIPT, "line": LOSS[2]}
+    span = fmt.RECORD.pack(START_NS, START_NS + MS, 999, STAGES.index("output"), 0, TRAINER_THREAD, 0, 0, fmt.SPAN)
+
+    report = report_of(tmp_path, BODY, lines(5000, 0.4), text, place, records=[span], forward_share=2 / 3)
+
+    assert "python-between-operations" not in rules_in(report)
 
 
 def test_what_timing_has_slowed_in_a_loop_is_taken_out_again(tmp_path):
@@ -239,4 +250,4 @@ def test_a_line_that_holds_most_of_the_forward_is_advice(tmp_path, change, fires
     assert (answer is not None) == fires
     if fires:
         assert answer.finding.advisory
-        assert "model.py:35 (Conv2d)" in answer.finding.title
+        assert "model.py:35 (mostly Conv2d)" in answer.finding.title

@@ -216,6 +216,11 @@ class Logger:
         pass
 
 
+class Own(Logger):
+    def save(self) -> None:
+        pass
+
+
 class Connector:
     def __init__(self, loggers: list[Any]) -> None:
         self.trainer = types.SimpleNamespace(loggers=loggers)
@@ -226,15 +231,35 @@ class Connector:
         return len(metrics)
 
 
-def test_loggers_are_one_span_by_their_names_and_none_without_any(recorder: Recorder, module: Any) -> None:
+def test_each_logger_is_a_span_by_its_name_whoever_calls_it(recorder: Recorder, module: Any) -> None:
+    before = dict(vars(Logger)), dict(vars(Own))
     module(lightning_loggers.HOOK.module, _LoggerConnector=Connector)
     undo = lightning_loggers.HOOK.install(recorder)
 
-    assert Connector([Logger(), Logger()]).log_metrics({"loss": 1.0}, step=3) == 1
+    own = Own()
+    assert Connector([Logger(), own]).log_metrics({"loss": 1.0}, step=3) == 1
+    own.save()
     assert Connector([]).log_metrics({}) == 0
     undo()
+    own.save()
 
-    assert spans(recorder) == [("logging: Logger, Logger", "output")]
+    # The connector's own ends after those of the loggers that it calls; what an inherited method takes is noted once.
+    names = [name for name, _ in spans(recorder)]
+    assert names.count("logging: Logger") == names.count("logging: Trainer.log_metrics") == 1
+    assert set(names) == {"logging: Logger", "logging: Own", "logging: Trainer.log_metrics"}
+    assert (dict(vars(Logger)), dict(vars(Own))) == before
+
+
+def test_loggers_that_are_met_after_the_recording_are_left_alone(recorder: Recorder, module: Any) -> None:
+    module(lightning_loggers.HOOK.module, _LoggerConnector=Connector)
+    undo = lightning_loggers.HOOK.install(recorder)
+    running = Connector.log_metrics
+    undo()
+    before = dict(vars(Own))
+
+    assert running(Connector([Own()]), {"loss": 1.0}) == 1
+
+    assert dict(vars(Own)) == before
 
 
 def test_the_validation_loop_is_one_span(recorder: Recorder, module: Any) -> None:

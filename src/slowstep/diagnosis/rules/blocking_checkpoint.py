@@ -17,12 +17,14 @@ What to try:
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.input_side import SIDE_BY_SIDE
 from slowstep.diagnosis.lever_specs import CHECKPOINT_OFF
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.diagnosis.trainer_side import WORSE_BESIDE, producers_beside_ns, with_core_delay
+from slowstep.diagnosis.trainer_side import WORSE_BESIDE, delay_share, producers_beside_ns, with_core_delay
 from slowstep.findings import Evidence, Finding, Fix
 
 NAME = "blocking-checkpoint"
@@ -37,12 +39,14 @@ def judge(m: Measurements) -> Answer:
     share, low, high = share_interval(m, removed)
     if share < CLAIM:
         return None
-    case = Case(removed_ns=removed, beside_ns=producers_beside_ns(m, spared_cpu_ns=float(removed.mean())))
+    case = Case(
+        removed_ns=removed, beside_ns=producers_beside_ns(m, spared_cpu_ns=float(removed.mean())), delay_share=delay_share(m, *parts)
+    )
     # At worse a write leaves a tenth of its time on the training thread: copying the state to memory.
-    worse = Case(removed_ns=0.9 * removed, beside_ns=WORSE_BESIDE * case.beside_ns)
+    worse = replace(case, removed_ns=0.9 * removed, beside_ns=WORSE_BESIDE * case.beside_ns)
     # At best the training no longer shares cores and memory with the kernel, which writes to disk what the call has left in memory.
     relief = SIDE_BY_SIDE * (m.step_ns - removed).clip(min=0.0)
-    better = Case(removed_ns=removed + relief, beside_ns=case.beside_ns)
+    better = replace(case, removed_ns=removed + relief)
     counterfactual = Counterfactual(
         assumes="writing checkpoints takes no time on the training thread", expected=case, worse=worse, better=better
     )

@@ -33,7 +33,7 @@ def judge(m: Measurements) -> Answer:
     if line is None or line.lines < 2 or line.share < DOMINATES or line.share * line.forward_share < WORTH:
         return None
     share = line.share * line.forward_share
-    what = f"{line.where}" + (f" ({line.operation})" if line.operation else "")
+    what = f"{line.where}" + (f" (mostly {line.operation})" if line.operation else "")
     evidence = (
         Evidence(name="line", value=line.where, unit="", where=line.function),
         Evidence(name="its share of the forward", value=line.share, unit="share of forward", threshold=DOMINATES),

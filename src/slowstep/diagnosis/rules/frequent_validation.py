@@ -19,12 +19,14 @@ What to try:
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from slowstep.analyses.gaps import VALIDATION
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.lever_specs import VALIDATION_OFF, seldom
 from slowstep.diagnosis.rule import Answer, Judged, Rule
-from slowstep.diagnosis.trainer_side import WORSE_BESIDE, producers_beside_ns
+from slowstep.diagnosis.trainer_side import WORSE_BESIDE, delay_share, producers_beside_ns
 from slowstep.findings import Evidence, Finding, Fix
 
 NAME = "frequent-validation"
@@ -47,8 +49,8 @@ def judge(m: Measurements) -> Answer:
         return None
     removed = event.ns / 2
     beside = producers_beside_ns(m, spared_cpu_ns=float(removed.mean()))
-    case = Case(removed_ns=removed, beside_ns=beside)
-    worse = Case(removed_ns=removed, beside_ns=WORSE_BESIDE * beside)
+    case = Case(removed_ns=removed, beside_ns=beside, delay_share=delay_share(m, event.part))
+    worse = replace(case, beside_ns=WORSE_BESIDE * beside)
     every = round(event.every_steps)
     words = f"validation every {2 * every} steps, each as long as now"
     counterfactual = Counterfactual(assumes=words, expected=case, worse=worse, better=case)

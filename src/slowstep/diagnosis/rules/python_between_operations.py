@@ -18,6 +18,8 @@ What to try:
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from slowstep.analyses.functions import shown
 from slowstep.analyses.hot_loop import LONGEST_NS, OFTEN, HotLoop
 from slowstep.analyses.ledger import FORWARD
@@ -26,7 +28,7 @@ from slowstep.analyses.steps import Floats
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.lever_specs import stub
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.diagnosis.trainer_side import WORSE_BESIDE, producers_beside_ns, with_core_delay
+from slowstep.diagnosis.trainer_side import WORSE_BESIDE, delay_share, producers_beside_ns, with_core_delay
 from slowstep.findings import Evidence, Finding, Fix
 
 NAME = "python-between-operations"
@@ -75,11 +77,12 @@ def judge(m: Measurements) -> Answer:
 
 def _counterfactual(m: Measurements, loop: HotLoop, *, low_ns: Floats, removed_ns: Floats, high_ns: Floats) -> Counterfactual:
     beside = producers_beside_ns(m, spared_cpu_ns=float(removed_ns.mean()))
+    expected = Case(removed_ns=removed_ns, beside_ns=beside, delay_share=delay_share(m, ("compute", FORWARD)))
     return Counterfactual(
         assumes=f"{loop.name} takes a twentieth of its time",
-        expected=Case(removed_ns=removed_ns, beside_ns=beside),
-        worse=Case(removed_ns=low_ns, beside_ns=WORSE_BESIDE * beside),
-        better=Case(removed_ns=high_ns, beside_ns=beside),
+        expected=expected,
+        worse=replace(expected, removed_ns=low_ns, beside_ns=WORSE_BESIDE * beside),
+        better=replace(expected, removed_ns=high_ns),
     )
 
 

@@ -27,7 +27,7 @@ from slowstep.diagnosis.growing import growing
 from slowstep.diagnosis.lever_specs import CALLBACKS_OFF, LOGGING_OFF, stub_of
 from slowstep.diagnosis.named_ranges import judge_ranges
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.diagnosis.trainer_side import stack_spread, with_core_delay
+from slowstep.diagnosis.trainer_side import delay_share, stack_spread, with_core_delay
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.stages import CALLBACK, LOGGING, PROGRESS, UNATTRIBUTED, VALIDATION
 
@@ -58,8 +58,10 @@ def judge(m: Measurements) -> Answer:
         return None
     stacks, timed = named.get(part), m.ledger.timed.get(part)
     spread = TIMED_SPREAD if timed else stack_spread(stacks, sum(named.values())) if stacks else 0.0
-    counterfactual = shortened(m, removed, spread, assumes=f"{_name(part)} takes no time on the training thread")
+    assumes = f"{_name(part)} takes no time on the training thread"
+    counterfactual = shortened(m, removed, spread, queued=delay_share(m, part), assumes=assumes)
     sampled = bool(stacks or timed)
+    after = " after the update" if sampled else ""
     evidence = (
         Evidence(name="function", value=_name(part), unit="", where=_where(part)),
         Evidence(name="after the update" if sampled else "on the training thread", value=share, unit="share of window", threshold=CLAIM),
@@ -69,20 +71,37 @@ def judge(m: Measurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage=part[0],
-        title=f"{_shown(part)} runs on the training thread{' after the update' if sampled else ''} and takes {share:.0%} of the time",
+        title=f"{_shown(part)} {_does(part)} on the training thread{after} and takes {share:.0%} of the time",
         share=share,
         share_low=low * (1 - spread),
         share_high=min(high * (1 + spread), 1.0),
         claims=(part[1],),
         evidence=evidence,
         gain=predict(m, counterfactual),
-        fixes=(
-            Fix(text=f"call {_name(part)} every k steps, or hand its work to a background thread or process", lever=_lever(m, part)),
-            Fix(text=f"do less in {_name(part)}: fewer images, smaller arrays, no read-back"),
-        ),
+        fixes=_fixes(m, part),
         names_cause=not better_named(m, part),
     )
     return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _does(part: Part) -> str:
+    return "logs" if part[1].startswith(LOGGING) else "runs"
+
+
+def _fixes(m: Measurements, part: Part) -> tuple[Fix, ...]:
+    """What is advised depends on what kind of callback it is, and on how often it is called already."""
+    name, lever, aside = _name(part), _lever(m, part), "hand its work to a background thread or process"
+    if part[1].startswith(LOGGING):
+        return (
+            Fix(text=f"log every k steps (the trainer's logging interval, or an if around the call), or {aside}", lever=lever),
+            Fix(text=f"hand {name} fewer values, and ask it to flush less often"),
+        )
+    every = next((event.every_steps for event in m.over_time.events if event.part == part), None)
+    often = f"more seldom than every {round(every)} steps" if every is not None and round(every) > 1 else "every k steps"
+    return (
+        Fix(text=f"call {name} {often}, or {aside}", lever=lever),
+        Fix(text=f"do less in {name}: fewer images, smaller arrays, no read-back"),
+    )
 
 
 def _known_by(timed: int | None, stacks: int | None, of: int) -> tuple[Evidence, ...]:

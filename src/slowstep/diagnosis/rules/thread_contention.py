@@ -3,7 +3,8 @@
 What it sees:
     One of three: a CPU quota is used up in a quarter of its periods; the training process may use fewer cores than when it began (a
     library bound it) and fills them; or threads for one operation times training processes are more than the cores it may use. For the
-    last two, the training thread also stands in a queue for a core in 5 % of the window or more, while others leave the machine alone.
+    last two, the training thread also stands in a queue for a core in 5 % of the window or more. While others keep the machine busy,
+    the second is not judged, and the third is advice that decides no verdict.
 Why it costs:
     Threads that compute one operation wait for the last of them, and it waits for a core. Under a quota all stand still once it is used up.
 How the gain is predicted:
@@ -42,6 +43,7 @@ class _Cause:
     title: str
     evidence: tuple[Evidence, ...]
     fix: Fix
+    beside_others: bool = False  # how much of the queue is theirs is not known
 
 
 def judge(m: Measurements) -> Answer:
@@ -57,7 +59,7 @@ def judge(m: Measurements) -> Answer:
         Evidence(name="cores used by the training", value=m.machine.tree_cores, unit="cores"),
     )
     assumes = "no thread waits for a core; what spinning costs besides, and what fewer threads do more slowly, is not known"
-    if low < CLAIM:
+    if low < CLAIM or cause.beside_others:
         return advice(NAME, "compute", cause.title, evidence, assumes, (cause.fix,), share=share)
     stages = [stage for stage in STAGES if m.ledger.of(stage, CORE).any()]
     finding = Finding(
@@ -121,20 +123,21 @@ def _too_many(m: Measurements, queued: float) -> _Cause | None:
     cores = m.machine.cores_now if m.machine.cores_now is not None else m.cores
     quota = m.machine.quota_cores
     cores = cores if cores is None or quota is None else min(cores, quota)
-    if threads is None or cores is None or threads * ranks <= cores or m.load.busy or m.load.foreign_share is None:
+    if threads is None or cores is None or threads * ranks <= cores or m.load.foreign_share is None:
         return None
     if queued < QUEUED_SHARE:
         return None
     fewer = max(int(cores // ranks), 1)
     of = f"{ranks} training processes with {threads} threads each" if ranks > 1 else f"{threads} threads for one operation"
     return _Cause(
-        title=f"{of} share {cores:g} cores",
+        title=f"{of} share {cores:g} cores" + (", with other processes beside them" if m.load.busy else ""),
         evidence=(
             Evidence(name="threads for one operation", value=threads, unit="threads", threshold=cores / ranks),
             Evidence(name="training processes", value=ranks, unit="processes"),
             Evidence(name="cores allowed", value=cores, unit="cores"),
         ),
         fix=Fix(text=f"OMP_NUM_THREADS={fewer} or torch.set_num_threads({fewer})", lever=threads_lever(fewer)),
+        beside_others=m.load.busy,
     )
 
 
