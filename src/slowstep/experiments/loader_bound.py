@@ -65,7 +65,8 @@ def judge(point: Point, *, cores: float | None, first: dict[str, Any] | None = N
     rows = _rows(point, shares, ready, cores, first)
     if shares.making is None or shares.computing is None or shares.blocked is None:
         return Bound(kind="undetermined", sentence="too few batches were read to say what binds the loader", rows=rows)
-    if ready is not None and ready > HALF:
+    # Workers that make batches all the time are what is waited for, whatever a receipt takes beside that.
+    if ready is not None and ready > max(HALF, shares.making.value):
         sentence = f"a batch lies ready in {ready:.0%} of the time: receiving it is what takes so long, not making it"
         return Bound(kind="transport", sentence=sentence, rows=rows)
     if point.workers and shares.making.high < HALF:

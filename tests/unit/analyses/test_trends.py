@@ -61,3 +61,31 @@ def test_growth_without_noise_is_certain():
 
 def test_under_96_steps_nothing_is_said():
     assert find_trend(np.linspace(10, 30, 95)) is None
+
+
+# Medians of a function's time (ms) in 24 stretches of a run on a shared machine: a list that grows steadily, written whole each time.
+REAL = (35, 37, 48, 38, 40, 45, 52, 77, 84, 64, 97, 94, 83, 87, 128, 135, 139, 142, 90, 98, 97, 104, 132, 145)
+
+
+def test_growth_far_beyond_the_jumps_of_a_machine_is_certain_though_it_stays_slow_for_long():
+    trend = find_trend(np.repeat(REAL, 6).astype(np.float64))
+
+    assert trend is not None
+    assert 0.3 * trend.first < trend.growth_low < trend.growth
+
+
+@pytest.mark.parametrize("levels", [(20, 20, 60), (20, 60, 60), (60, 40, 20), (20, 60, 50)])
+def test_one_jump_or_a_machine_that_becomes_slower_twice_is_no_growth(levels):
+    noise = np.random.default_rng(5).normal(1, 0.02, 240)
+
+    trend = find_trend(np.repeat(levels, 80) * noise)
+
+    assert trend is not None
+    assert trend.growth_low <= 0.1 * trend.first
+
+
+def test_no_more_is_certain_than_is_seen():
+    # Half of the blocks are as long as the first: the line through them hardly rises.
+    trend = find_trend(np.repeat(np.where(np.arange(24) % 2, 20.0, np.linspace(20, 80, 24)), 10))
+
+    assert trend is None or trend.growth_low <= trend.growth

@@ -194,8 +194,11 @@ def test_what_stands_still_is_told_by_calls_and_counters(slices, calls, kind):
     assert calls in (None, "file") or "the.call" in bound.sentence
 
 
-def test_batches_that_lie_ready_are_bound_by_their_transport():
-    assert judge(make_point(1, [a_drain(ready=30, ready_ns=600 * MS)]), cores=2).kind == "transport"
+@pytest.mark.parametrize(("made_ms", "kind"), [(40, "transport"), (60, "transport"), (91, "cpu")])
+def test_batches_that_lie_ready_are_bound_by_their_transport_unless_workers_make_batches_all_the_time(made_ms, kind):
+    drain = a_drain(ready=30, ready_ns=600 * MS, slices={"wall_ns": made_ms * MS, "cpu_ns": made_ms * MS})
+
+    assert judge(make_point(1, [drain]), cores=2).kind == kind
 
 
 def test_idle_workers_and_nothing_ready_is_undetermined():

@@ -2,8 +2,9 @@
 
 What it sees:
     A function after the update takes longer and longer (a line through its time per step rises with 99.9 % certainty, in both halves of the
-    run), and its stacks stand in code that encodes or writes files: json, csv, pickle, a plot. Or checkpoints of which nearly each is
-    larger than the one before, the last at least half as large again as the first.
+    run; or it takes more than twice as long in the last third as in the first, and the middle lies between), and its stacks stand in code
+    that encodes or writes files: json, csv, pickle, a plot. Or checkpoints of which nearly each is larger than the one before, the last at
+    least half as large again as the first.
 Why it costs:
     Writing all that was ever measured at every step costs the square of the number of steps: it is nothing in a short try and most of the
     time in a long run.

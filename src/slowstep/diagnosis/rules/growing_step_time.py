@@ -2,7 +2,8 @@
 
 What it sees:
     A line through the time per step of one part of the ledger rises, in both halves of the run, by at least a tenth of the first step with
-    99.9 % certainty, and steps (validation, checkpoints and epoch changes left out) rise with it. At least 96 steps are needed.
+    99.9 % certainty (or the part takes more than twice as long in the last third of the run as in the first, and the middle lies between),
+    and steps (validation, checkpoints and epoch changes left out) rise with it. At least 96 steps are needed.
 Why it costs:
     What grows with the number of steps done - a list that is kept and walked, a graph that is not let go, a file that is read again - costs
     the square of it over a run: what is 10 % today is the most of the step tomorrow.
