@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from slowstep.timeline.intervals import covered_ns, innermost, overlap_ns
@@ -27,6 +27,7 @@ def test_the_stretches_cover_the_window_without_gap_or_overlap(spans, cuts):
 
 
 @given(SPANS, CUTS)
+@example([(0, 12), (5, 20)], [10, 30])
 def test_each_instant_belongs_to_the_open_span_that_began_last_and_is_shortest(spans, cuts):
     edges, owner = _divided(spans, cuts)
 

@@ -92,8 +92,8 @@ def _open_gaps(edges: Ints, owner: Ints, steps: Steps) -> tuple[Ints, Ints, Ints
 
 
 def _charge_spans(spans: Spans, owner: Ints, step: Ints, length: Floats, charge: Charge) -> None:
-    part_ids: dict[Part, int] = {}
-    ids = np.array([part_ids.setdefault(part, len(part_ids)) for part in spans.part] or [0])
+    part_ids = {part: number for number, part in enumerate(dict.fromkeys(spans.part))}
+    ids = np.array(list(map(part_ids.__getitem__, spans.part)) or [0])
     part_of = np.where(owner >= 0, ids[owner], -1)
     for part, number in part_ids.items():
         if part != WAIT:
