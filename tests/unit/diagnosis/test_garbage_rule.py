@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from judged_recordings import named, report_of
 from made_recordings import Training, make_recording
-from slowstep.report.document import validate
 from slowstep.workflow.diagnose import diagnose_recording
 
 Report = dict[str, Any]
@@ -19,30 +18,20 @@ IN_COLLATE: dict[str, Any] = {"workers": 0, "getitem_ms": 0.2, "collate_ms": 0.1
 AFTER_UPDATE: dict[str, Any] = {"workers": 2, "getitem_ms": 4, "per_sample_ms": 0.5, "persistent": True}
 
 
-def _report(folder: Path, changes: dict[str, Any]) -> Report:
-    report: Report = dict(diagnose_recording(make_recording(folder, Training(**{"steps": 300, **changes}))))
-    validate(report)
-    return report
-
-
-def _named(report: Report) -> list[str]:
-    return [rule for finding in report["findings"] for rule in (finding["rule"], *finding["also"])]
-
-
 @pytest.mark.parametrize("training", [IN_COLLATE, AFTER_UPDATE], ids=["in collate", "after the update"])
 @pytest.mark.parametrize("collects", [(1, 4.0), (10, 60.0), (23, 200.0)], ids=["in every step", "in every tenth", "seldom and long"])
 def test_collections_are_the_verdict_and_nothing_else_is_blamed(tmp_path, training, collects):
-    report = _report(tmp_path, {**training, "collects": collects})
+    report = report_of(tmp_path, {**training, "collects": collects})
 
     verdict = report["verdict"]
     assert (verdict["state"], verdict["rule"], verdict["stage"]) == ("bottleneck", NAME, "output"), verdict["summary"]
-    assert _named(report) == [NAME]
+    assert named(report) == [NAME]
 
 
 @pytest.mark.parametrize("training", [IN_COLLATE, AFTER_UPDATE], ids=["in collate", "after the update"])
 def test_the_predicted_gain_holds_the_true_one(tmp_path, training):
-    before = _report(tmp_path / "before", {**training, "collects": (1, 6.0)})
-    after = _report(tmp_path / "after", {**training, "collects": (500, 6.0)})
+    before = report_of(tmp_path / "before", {**training, "collects": (1, 6.0)})
+    after = report_of(tmp_path / "after", {**training, "collects": (500, 6.0)})
 
     truth = after["throughput"]["samples_per_s"] / before["throughput"]["samples_per_s"]
     gain = before["findings"][0]["gain"]
@@ -53,15 +42,15 @@ def test_the_predicted_gain_holds_the_true_one(tmp_path, training):
 @pytest.mark.parametrize("collects", [None, (10, 1.0), (50, 10.0)], ids=["none", "short ones", "seldom"])
 @pytest.mark.parametrize("training", [IN_COLLATE, AFTER_UPDATE], ids=["in collate", "after the update"])
 def test_few_and_short_collections_are_no_finding(tmp_path, training, collects):
-    report = _report(tmp_path, {**training, "collects": collects})
+    report = report_of(tmp_path, {**training, "collects": collects})
 
-    assert _named(report) == []
+    assert named(report) == []
     assert report["verdict"]["state"] == "healthy", report["verdict"]["summary"]
 
 
 def test_a_slow_collate_is_still_named_where_garbage_is_collected_in_it(tmp_path):
     slow = {**IN_COLLATE, "collate_ms": 12.0, "collate": "pad"}
-    clean, report = (_report(tmp_path / name, {**slow, "collects": c}) for name, c in (("clean", None), ("report", (10, 60.0))))
+    clean, report = (report_of(tmp_path / name, {**slow, "collects": c}) for name, c in (("clean", None), ("report", (10, 60.0))))
 
     collating = [
         row["value"]
@@ -71,11 +60,11 @@ def test_a_slow_collate_is_still_named_where_garbage_is_collected_in_it(tmp_path
         if (finding["rule"], row["name"]) == ("slow-collate", "collate time per step")
     ]
     assert collating[1] == pytest.approx(collating[0], rel=0.01)
-    assert {NAME, "slow-collate"} <= set(_named(report))
+    assert {NAME, "slow-collate"} <= set(named(report))
 
 
 def test_a_script_that_asks_for_collections_is_told_the_line(tmp_path):
-    finding = _report(tmp_path, {**AFTER_UPDATE, "collects": (1, 6.0), "collects_asked": True})["findings"][0]
+    finding = report_of(tmp_path, {**AFTER_UPDATE, "collects": (1, 6.0), "collects_asked": True})["findings"][0]
 
     assert finding["rule"] == NAME
     assert "train.py:33" in finding["title"]
@@ -83,7 +72,7 @@ def test_a_script_that_asks_for_collections_is_told_the_line(tmp_path):
 
 
 def test_the_evidence_says_how_often_how_long_and_of_which_generation(tmp_path):
-    finding = _report(tmp_path, {**AFTER_UPDATE, "collects": (10, 60.0)})["findings"][0]
+    finding = report_of(tmp_path, {**AFTER_UPDATE, "collects": (10, 60.0)})["findings"][0]
 
     evidence = {row["name"]: row["value"] for row in finding["evidence"]}
     assert evidence["generation 2"] == pytest.approx(10, abs=0.5)

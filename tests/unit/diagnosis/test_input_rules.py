@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from made_recordings import DATA, Training, make_recording
-from slowstep.report.document import validate
-from slowstep.workflow.diagnose import diagnose_recording
+from judged_recordings import report_of
+from made_recordings import DATA
 
 Report = dict[str, Any]
 SAMPLES, WALL_MS = 32, 100
@@ -133,12 +131,6 @@ CLOSE: dict[str, dict[str, Any]] = {
     "host-widening of real floats": {"producer_lines": (form(size_bytes=8_000_000),)},
     "host-widening of small batches": {"producer_lines": (form(size_bytes=400_000, spare_bytes=300_000),)},
 }  # fmt: skip
-
-
-def report_of(folder: Path, changes: dict[str, Any]) -> Report:
-    report = diagnose_recording(make_recording(folder / "recording", Training(**{"steps": 300, **changes})))
-    validate(report)
-    return report
 
 
 @pytest.mark.parametrize("case", FIRING)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from made_recordings import Training, make_recording
-from slowstep.report.document import validate
-from slowstep.workflow.diagnose import diagnose_recording
+from judged_recordings import named, report_of
 
 Report = dict[str, Any]
 
@@ -68,21 +65,11 @@ CLOSE: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-def _report(folder: Path, changes: dict[str, Any]) -> Report:
-    report: Report = dict(diagnose_recording(make_recording(folder, Training(**{"steps": 300, **changes}))))
-    validate(report)
-    return report
-
-
-def _named(report: Report) -> list[str]:
-    return [rule for finding in report["findings"] for rule in (finding["rule"], *finding["also"])]
-
-
 @pytest.mark.parametrize("case", FIRING)
 def test_a_training_with_the_problem_gets_its_rule_and_stage(tmp_path, case):
     changes, stage, _ = FIRING[case]
 
-    report = _report(tmp_path, changes)
+    report = report_of(tmp_path, changes)
 
     verdict = report["verdict"]
     assert (verdict["state"], verdict["rule"], verdict["stage"]) == ("bottleneck", case.split()[0], stage), verdict["summary"]
@@ -91,7 +78,7 @@ def test_a_training_with_the_problem_gets_its_rule_and_stage(tmp_path, case):
 @pytest.mark.parametrize("case", FIRING)
 def test_the_predicted_gain_is_the_true_one_and_the_interval_holds_it(tmp_path, case):
     changes, _, fixed = FIRING[case]
-    before, after = _report(tmp_path / "before", changes), _report(tmp_path / "after", fixed)
+    before, after = report_of(tmp_path / "before", changes), report_of(tmp_path / "after", fixed)
 
     truth = after["throughput"]["samples_per_s"] / before["throughput"]["samples_per_s"]
     gain = before["findings"][0]["gain"]
@@ -101,44 +88,44 @@ def test_the_predicted_gain_is_the_true_one_and_the_interval_holds_it(tmp_path, 
 
 @pytest.mark.parametrize("case", CLOSE)
 def test_a_training_close_to_the_problem_is_not_blamed_for_it(tmp_path, case):
-    assert case.split()[0] not in _named(_report(tmp_path, CLOSE[case]))
+    assert case.split()[0] not in named(report_of(tmp_path, CLOSE[case]))
 
 
 def test_slow_samples_are_named_by_index_and_how_often_they_were_slow(tmp_path):
-    finding = _report(tmp_path, FIRING["straggler-samples"][0])["findings"][0]
+    finding = report_of(tmp_path, FIRING["straggler-samples"][0])["findings"][0]
 
     assert " 17 (" in finding["title"]
     assert "99 (" in finding["title"]
 
 
 def test_many_slow_samples_are_the_data_sets_way_and_not_stragglers(tmp_path):
-    report = _report(tmp_path, {"stragglers": (1, 60), "batch_size": 8, "persistent": True})
+    report = report_of(tmp_path, {"stragglers": (1, 60), "batch_size": 8, "persistent": True})
 
-    assert "straggler-samples" not in _named(report)
+    assert "straggler-samples" not in named(report)
 
 
 def test_few_slow_samples_do_not_hide_that_all_are_made_serially(tmp_path):
-    report = _report(tmp_path, {"workers": 0, "getitem_ms": 20, "stragglers": (12, 60)})
+    report = report_of(tmp_path, {"workers": 0, "getitem_ms": 20, "stragglers": (12, 60)})
 
     assert report["verdict"]["rule"] == "serial-loader"
 
 
 @pytest.mark.parametrize("on", [(100,), (100, 180)], ids=["once", "twice"])
 def test_what_happened_once_or_twice_is_no_bottleneck_however_long_it_took(tmp_path, on):
-    report = _report(tmp_path, {"steps": 200, "after_ms": 3000, "after_on": on})
+    report = report_of(tmp_path, {"steps": 200, "after_ms": 3000, "after_on": on})
 
     assert report["verdict"]["state"] != "bottleneck", report["verdict"]["summary"]
 
 
 def test_checkpoints_that_grow_are_named_beside_what_they_cost(tmp_path):
-    report = _report(tmp_path, {"saves": (5, 10), "save_growth_bytes": 200_000})
+    report = report_of(tmp_path, {"saves": (5, 10), "save_growth_bytes": 200_000})
 
-    assert "growing-file" in _named(report)
-    assert not {"growing-file"} & set(_named(_report(tmp_path / "same", {"saves": (5, 40)})))
+    assert "growing-file" in named(report)
+    assert not {"growing-file"} & set(named(report_of(tmp_path / "same", {"saves": (5, 40)})))
 
 
 def test_a_slow_start_is_advice_that_names_its_longest_part(tmp_path):
-    report = _report(tmp_path, {"startup_ms": 60_000})
+    report = report_of(tmp_path, {"startup_ms": 60_000})
 
     advice = report["findings"][-1]
     assert advice["rule"] == "slow-start"
@@ -148,14 +135,14 @@ def test_a_slow_start_is_advice_that_names_its_longest_part(tmp_path):
 
 
 def test_uneven_work_is_advice_and_no_bottleneck(tmp_path):
-    report = _report(tmp_path, {"uneven": 4.0, "getitem_ms": 1})
+    report = report_of(tmp_path, {"uneven": 4.0, "getitem_ms": 1})
 
     assert report["findings"][-1]["rule"] == "unstable-step-time"
     assert report["verdict"]["state"] == "healthy"
 
 
 def test_the_start_ups_parts_and_what_recurs_stand_in_the_report(tmp_path):
-    run = _report(tmp_path, {"saves": (10, 60)})["run"]
+    run = report_of(tmp_path, {"saves": (10, 60)})["run"]
 
     assert [part["name"] for part in run["startup"]][:3] == [
         "before the import of torch", "import of torch", "other imports, data and model"

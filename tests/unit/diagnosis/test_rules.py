@@ -2,15 +2,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from made_recordings import Training, make_recording
+from judged_recordings import report_of
 from slowstep.diagnosis.input_side import RELIEF_EXPECTED
-from slowstep.report.document import validate
-from slowstep.workflow.diagnose import diagnose_recording
 
 Report = dict[str, Any]
 
@@ -112,12 +109,6 @@ CLOSE: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-def _report(folder: Path, changes: dict[str, Any]) -> Report:
-    report = diagnose_recording(make_recording(folder, Training(**{"steps": 300, **changes})))
-    validate(report)
-    return report
-
-
 def _evidence(report: Report, name: str) -> Any:
     return next(row["value"] for row in report["findings"][0]["evidence"] if row["name"] == name)
 
@@ -130,7 +121,7 @@ def _proposed(report: Report) -> int:
 def test_a_training_with_the_problem_gets_its_rule_stage_and_named_cause(tmp_path, case):
     changes, expected, _ = FIRING[case]
 
-    report = _report(tmp_path, changes)
+    report = report_of(tmp_path, changes)
 
     finding = report["findings"][0]
     assert finding["rule"] == case.split()[0]
@@ -149,7 +140,7 @@ def test_a_training_with_the_problem_gets_its_rule_stage_and_named_cause(tmp_pat
 
 @pytest.mark.parametrize("case", CLOSE)
 def test_a_training_close_to_the_problem_is_not_blamed_for_it(tmp_path, case):
-    report = _report(tmp_path, CLOSE[case])
+    report = report_of(tmp_path, CLOSE[case])
 
     rule = case.split()[0]
     assert rule not in [finding["rule"] for finding in report["findings"]]
@@ -159,9 +150,9 @@ def test_a_training_close_to_the_problem_is_not_blamed_for_it(tmp_path, case):
 @pytest.mark.parametrize("case", FIRING)
 def test_the_predicted_gain_is_the_true_one_and_the_interval_holds_it(tmp_path, case):
     changes, _, fixed = FIRING[case]
-    before = _report(tmp_path / "before", changes)
+    before = report_of(tmp_path / "before", changes)
 
-    after = _report(tmp_path / "after", {**changes, **fixed(before)})
+    after = report_of(tmp_path / "after", {**changes, **fixed(before)})
 
     truth = after["throughput"]["samples_per_s"] / before["throughput"]["samples_per_s"]
     gain = before["findings"][0]["gain"]
@@ -173,7 +164,7 @@ def test_the_predicted_gain_is_the_true_one_and_the_interval_holds_it(tmp_path, 
 
 @pytest.mark.parametrize("case", FIRING)
 def test_findings_do_not_claim_the_same_part(tmp_path, case):
-    report = _report(tmp_path, {**FIRING[case][0], **({} if "saves" in FIRING[case][0] else {"saves": (10, 30)})})
+    report = report_of(tmp_path, {**FIRING[case][0], **({} if "saves" in FIRING[case][0] else {"saves": (10, 30)})})
 
     claims = [claim for finding in report["findings"] for claim in finding["claims"]]
     assert len(claims) == len(set(claims))
@@ -188,7 +179,7 @@ def test_findings_do_not_claim_the_same_part(tmp_path, case):
     ids=str,
 )  # fmt: skip
 def test_a_healthy_training_is_called_healthy(tmp_path, changes):
-    report = _report(tmp_path, changes)
+    report = report_of(tmp_path, changes)
 
     assert report["verdict"]["state"] == "healthy"
     assert report["findings"] == []
@@ -210,7 +201,7 @@ def test_a_healthy_training_is_called_healthy(tmp_path, changes):
     ids=str,
 )
 def test_what_cannot_be_judged_is_undetermined_and_says_what_to_do(tmp_path, changes, why):
-    report = _report(tmp_path, {"steps": 200, **changes})
+    report = report_of(tmp_path, {"steps": 200, **changes})
 
     verdict = report["verdict"]
     assert (verdict["state"], verdict["healthy"], verdict["rule"]) == ("undetermined", None, None)
@@ -218,7 +209,7 @@ def test_what_cannot_be_judged_is_undetermined_and_says_what_to_do(tmp_path, cha
 
 
 def test_a_transform_cannot_be_judged_without_timed_calls(tmp_path):
-    report = _report(tmp_path, {"getitem_ms": 70, "transform": ("augment", 0.8), "cores": 2, "times_calls": False})
+    report = report_of(tmp_path, {"getitem_ms": 70, "transform": ("augment", 0.8), "cores": 2, "times_calls": False})
 
     (row,) = [row for row in report["not_judged"] if row["rule"] == "slow-transform"]
     assert "no call was timed" in row["reason"]
@@ -227,7 +218,7 @@ def test_a_transform_cannot_be_judged_without_timed_calls(tmp_path):
 
 def test_load_of_others_widens_the_interval_and_is_said(tmp_path):
     changes = {"blocked_ms": 40, "delay_ms": 10}
-    quiet, busy = (_report(tmp_path / str(cores), {**changes, "foreign_cores": cores}) for cores in (0.5, 3.0))
+    quiet, busy = (report_of(tmp_path / str(cores), {**changes, "foreign_cores": cores}) for cores in (0.5, 3.0))
 
     widths = [report["findings"][0]["gain"]["high"] - report["findings"][0]["gain"]["low"] for report in (quiet, busy)]
 
@@ -237,14 +228,16 @@ def test_load_of_others_widens_the_interval_and_is_said(tmp_path):
 
 
 def test_the_gain_of_removing_a_callback_ends_where_the_workers_bind(tmp_path):
-    report = _report(tmp_path, {"after_ms": 20, "getitem_ms": 30})
+    report = report_of(tmp_path, {"after_ms": 20, "getitem_ms": 30})
 
     # 30.5 ms for each batch, and per epoch of 25 steps once more, after a start of 10 ms.
     assert report["next"] == {"stage": "preprocess", "predicted": "making batches, 32.1 ms per step"}
 
 
 def test_next_is_never_more_than_the_step_that_is_left(tmp_path):
-    report = _report(tmp_path, {"blocked_ms": 30, "getitem_ms": 1, "fixed_ms": 0.1, "per_sample_ms": 0.2, "optimizer_ms": 0.1, "cores": 16})
+    report = report_of(
+        tmp_path, {"blocked_ms": 30, "getitem_ms": 1, "fixed_ms": 0.1, "per_sample_ms": 0.2, "optimizer_ms": 0.1, "cores": 16}
+    )
 
     amount, whole = (float(word) for word in report["next"]["predicted"].split(", ")[1].removesuffix(" ms per step").split(" of "))
     assert amount <= whole
