@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from slowstep.timeline.intervals import covered_ns, innermost, overlap_ns
+from slowstep.timeline.intervals import covered_ns, innermost, laid_over, overlap_ns
 
 SPANS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 30)).map(lambda pair: (pair[0], pair[0] + pair[1])), max_size=12)
 CUTS = st.sets(st.integers(0, 80), min_size=2, max_size=6).map(sorted)
@@ -49,6 +49,22 @@ def test_the_division_does_not_depend_on_the_order_of_the_spans(spans, cuts, ran
     assert other_edges.tolist() == edges.tolist()
     named = [spans[i] if i >= 0 else None for i in owner.tolist()]
     assert [shuffled[i] if i >= 0 else None for i in other_owner.tolist()] == named
+
+
+@given(SPANS, CUTS, st.lists(st.integers(0, 80), max_size=8, unique=True).map(sorted))
+def test_spans_in_which_nothing_lies_may_be_laid_over_a_division(spans, cuts, instants):
+    pairs = [(2 * a + 1, 2 * b + 1) for a, b in zip(instants[0::2], instants[1::2], strict=False)]
+    edges, owner = _divided([(2 * a, 2 * b) for a, b in spans], [2 * cut for cut in cuts])
+    starts, ends = (np.array([pair[i] for pair in pairs], dtype=np.int64) for i in (0, 1))
+
+    cut, over = laid_over(edges, owner, starts, ends, len(spans))
+
+    assert (cut[0], cut[-1]) == (edges[0], edges[-1])
+    assert (np.diff(cut) > 0).all()
+    for begin, end, mine in zip(cut[:-1].tolist(), cut[1:].tolist(), over.tolist(), strict=True):
+        inside = [len(spans) + i for i, pair in enumerate(pairs) if pair[0] <= begin and pair[1] >= end]
+        under = owner[np.searchsorted(edges, begin, side="right") - 1]
+        assert mine == (inside[0] if inside else under)
 
 
 def test_no_spans_leave_the_whole_window_to_nobody():

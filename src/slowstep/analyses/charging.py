@@ -20,7 +20,7 @@ from slowstep.analyses.timed_gaps import TimedGaps
 from slowstep.analyses.trainer import Trainer
 from slowstep.analyses.trainer_spans import WAIT, Spans, label_spans
 from slowstep.stages import CALLBACK, CHECKPOINT, LOGGING, PROGRESS, STAGES, UNATTRIBUTED
-from slowstep.timeline.intervals import Ints, innermost
+from slowstep.timeline.intervals import Ints, innermost, laid_over
 from slowstep.timeline.timeline import Timeline
 
 # Named callbacks, progress bars, loggers and checkpoints that each hold less than this of the window are shown as one part.
@@ -46,7 +46,10 @@ def build_ledger(
     """
     forwards = find_forwards(trainer.spans, trainer.update_end_ns)
     spans = label_spans(trainer, steps, waits, forwards)
-    edges, owner = innermost(spans.start, spans.end, steps.edges_ns)
+    # Nothing lies in a collection, and those of one thread come one after the other.
+    others = len(spans.start) - trainer.collections.height
+    without = innermost(spans.start[:others], spans.end[:others], steps.edges_ns)
+    edges, owner = laid_over(*without, spans.start[others:], spans.end[others:], others)
     length = np.diff(edges).astype(np.float64)
     # By stretches: those that are no steps, because the recorder only counted in them, are taken out at the end.
     count = steps.stretches
@@ -58,7 +61,7 @@ def build_ledger(
 
     _charge_spans(spans, owner, step, length, charge)
     _charge_waits(waits, owner, step, length, charge)
-    named, scale = _name_gaps(trainer, forwards, spans, (edges, owner), steps, stacks, gaps)
+    named, scale = _name_gaps(trainer, forwards, without, (edges, owner), steps, stacks, gaps)
     for part, ns in named.ns.items():
         rows[part] = rows.get(part, np.zeros(count)) + ns * scale
     rows = _folded(rows)
@@ -70,15 +73,19 @@ def build_ledger(
 
 
 def _name_gaps(
-    trainer: Trainer, forwards: Forwards, spans: Spans, owned: tuple[Ints, Ints], steps: Steps, stacks: Stacks, gaps: TimedGaps | None
+    trainer: Trainer,
+    forwards: Forwards,
+    without: tuple[Ints, Ints],
+    owned: tuple[Ints, Ints],
+    steps: Steps,
+    stacks: Stacks,
+    gaps: TimedGaps | None,
 ) -> tuple[GapParts, Floats]:
     """What ran where no span is open, and per step how much of that is left without the garbage collected meanwhile.
 
-    A gap is divided as a whole: what ran before a collection in it and what ran after it are one.
+    A gap is divided as a whole, by the division `without` collections: what ran before one in it and what ran after it are one.
     """
-    others = len(spans.start) - trainer.collections.height
-    edges, owner = innermost(spans.start[:others], spans.end[:others], steps.edges_ns) if others < len(spans.start) else owned
-    whole, left = (_open_gaps(*each, steps) for each in ((edges, owner), owned))
+    whole, left = (_open_gaps(*each, steps) for each in (without, owned))
     named = divide_gaps(trainer, forwards, stacks, *whole, steps.stretches, gaps)
     lengths = [np.bincount(step, weights=(end - start).astype(np.float64), minlength=steps.stretches) for start, end, step in (whole, left)]
     return named, np.divide(lengths[1], lengths[0], out=np.ones(steps.stretches), where=lengths[0] > 0)

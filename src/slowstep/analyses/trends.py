@@ -28,6 +28,7 @@ LARGEST_CORRELATION = 0.9
 # Twice as long: one function's work took up to 1.55 times as long for seconds, the training's own work beside it no longer than ever (a
 # list written as JSON, ten runs on two shared cores).
 LARGEST_JUMP = 2.0
+# Of steady growth each of two steps is a half; of a jump one is nothing.
 SHARE_OF_EACH_THIRD = 0.2
 
 

@@ -36,6 +36,15 @@ def innermost(start_ns: Ints, end_ns: Ints, cuts_ns: Ints) -> tuple[Ints, Ints]:
     return edges, owner
 
 
+def laid_over(edges: Ints, owner: Ints, start_ns: Ints, end_ns: Ints, first: int) -> tuple[Ints, Ints]:
+    """Such a division with further spans laid over it, in which nothing lies: sorted, without overlap, numbered from `first`."""
+    low, high = edges[0], edges[-1]
+    cut = np.unique(np.concatenate((edges, np.clip(start_ns, low, high), np.clip(end_ns, low, high))))
+    under = owner[np.searchsorted(edges, cut[:-1], side="right") - 1]
+    over = containing(start_ns, end_ns, cut[:-1])
+    return cut, np.where(over >= 0, over + first, under)
+
+
 def overlap_ns(start_ns: Ints, end_ns: Ints, other_start_ns: Ints, other_end_ns: Ints) -> Ints:
     """Length that two intervals share, elementwise; 0 where they do not meet."""
     shared = np.minimum(end_ns, other_end_ns) - np.maximum(start_ns, other_start_ns)
