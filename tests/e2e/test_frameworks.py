@@ -226,9 +226,9 @@ def test_a_training_ends_the_same_when_it_is_recorded(server: Server, tmp_path: 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_when_the_recording_ends_in_the_middle_everything_is_put_back(server: Server, tmp_path: Path, framework: str) -> None:
     main = """
-changed = {name for name, value in vars(Hooked).items() if "slowstep/record" in getattr(getattr(value, "__code__", None), "co_filename", "")}
+changed = {name for name, v in vars(Hooked).items() if "slowstep/record" in getattr(getattr(v, "__code__", None), "co_filename", "")}
 train(epochs=3)
-left = {name for name, value in vars(Hooked).items() if "slowstep/record" in getattr(getattr(value, "__code__", None), "co_filename", "")}
+left = {name for name, v in vars(Hooked).items() if "slowstep/record" in getattr(getattr(v, "__code__", None), "co_filename", "")}
 print(len(changed) > 0, left)
 """
     ran = run(server, tmp_path, framework, main, **{ENV_STEPS: "10"})
