@@ -83,17 +83,24 @@ def test_what_happened_once_is_not_counted_each_time(sample_report):
 
 
 def test_the_last_line_is_the_next_command(sample_report):
-    last = {name: render(sample_report(name), width=80, color=False).splitlines()[-1].split(maxsplit=1)[1] for name in NAMES}
+    last = {
+        name: render(sample_report(name), width=80, color=False).splitlines()[-1].split(maxsplit=1)[1]
+        for name in NAMES
+        if name != "healthy"
+    }
 
     assert last == {
         "bottleneck": "slowstep explain serial-loader",
-        "healthy": "slowstep explain",
         "undetermined": "slowstep run --steps 200 train.py --variant serial-loader",
         "unknown": "slowstep explain blocking-checkpoint",
         "nothing": "slowstep run --steps 200 broken.py",
         "ranks": "slowstep explain slow-callback",
         "proved": "slowstep explain slow-callback",
     }
+
+
+def test_a_healthy_training_needs_no_next_command(sample_report):
+    assert "Next" not in render(sample_report("healthy"), width=80, color=False)
 
 
 def test_a_long_next_command_is_left_whole_to_be_copied(sample_report):

@@ -147,7 +147,9 @@ def _next(m: Measurements, first: Judged) -> Next | None:
     for name, share in held.items():
         left[name] = max(left[name] - removed * share / max(sum(held.values()), 1.0), 0.0)
     stage = max(left, key=lambda s: left[s])
-    return Next(stage=stage, predicted=f"{stage}, {left[stage] / 1e6:.1f} of {rest / 1e6:.1f} ms per step")
+    ratio = first.counterfactual.samples_ratio
+    larger = "" if ratio == 1.0 else f" of {ratio:.3g} times the samples"
+    return Next(stage=stage, predicted=f"{stage}, {left[stage] / 1e6:.1f} of {rest / 1e6:.1f} ms per step{larger}")
 
 
 def busy_note(m: Measurements) -> str | None:

@@ -18,7 +18,7 @@ from slowstep.units import UNKNOWN, format_duration, format_number, format_numbe
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from slowstep.report.document import HealthRow, NotJudgedRow, Report
+    from slowstep.report.document import HealthRow, NotJudgedRow, Report, Run
 
 _REASONS_SHOWN: Final = 2
 _HEALTH_SHOWN: Final = 3
@@ -78,7 +78,7 @@ def _draw_header(canvas: Canvas, report: Report) -> None:
     facts = [
         f"{framework}{ranks}, {run['device'] or 'device unknown'}",
         batch,
-        f"{run['steps']:,} step{'' if run['steps'] == 1 else 's'}{duration}",
+        f"{_steps(run)}{duration}",
     ]
     canvas.prose(separator.join(facts), label=canvas.cut(run["name"], canvas.width // 3) + separator.rstrip(), hang=2)
     canvas.prose(separator.join(_speed(report)), hang=2)
@@ -86,6 +86,13 @@ def _draw_header(canvas: Canvas, report: Report) -> None:
         canvas.prose(text, label=label, hang=2)
     for note in run.get("notes", []):
         canvas.prose(note, label="Note:", label_style="yellow", hang=2)
+
+
+def _steps(run: Run) -> str:
+    """How many are looked at, of how many recorded: warm-up is left out, and what is no whole period."""
+    looked_at, recorded = run["steps"], run.get("recorded_steps") or run["steps"]
+    counted = f"{looked_at:,}{f' of {recorded:,}' if recorded != looked_at else ''} step{'' if recorded == 1 else 's'}"
+    return counted.replace(" ", NBSP)
 
 
 def _speed(report: Report) -> list[str]:
@@ -137,7 +144,9 @@ def _draw_footer(canvas: Canvas, report: Report) -> None:
         _labelled(canvas, "Own cost", _own_cost(report))
     if before := report["run"].get("before_next"):
         _labelled(canvas, "First", before, "bold")
-    canvas.line(("Next".ljust(_LABEL_CELLS), "bold"), " ", (_next_command(report), "bold cyan"))
+    command = _next_command(report)
+    if command is not None:
+        canvas.line(("Next".ljust(_LABEL_CELLS), "bold"), " ", (command, "bold cyan"))
 
 
 def _labelled(canvas: Canvas, label: str, text: str, style: str = "dim") -> None:
@@ -174,11 +183,12 @@ def _own_cost(report: Report) -> str:
     return f"{format_duration(cost['us_per_step'] * 1e3)} a step{share}{once}"
 
 
-def _next_command(report: Report) -> str:
+def _next_command(report: Report) -> str | None:
+    """What to type next; None where nothing is to be done."""
     given = report["run"].get("next_command")
     if given:
         return given
     state, rule = report["verdict"]["state"], report["verdict"]["rule"]
     if state == "undetermined":
         return f"slowstep run --steps 200 {shlex.join(report['run']['command'])}"
-    return f"slowstep explain {rule}" if rule else "slowstep explain"
+    return f"slowstep explain {rule}" if rule else None
