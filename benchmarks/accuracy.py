@@ -34,7 +34,7 @@ FIXED_STEPS = {
     "growing-history": 190,
 }
 SMALL_BATCH_SAMPLES = 3000
-FIRST_BATCH_SIZE_ASSUMED = 32
+FIRST_BATCH_SIZE_ASSUMED = 24
 
 
 class Rounds:

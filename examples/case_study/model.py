@@ -17,7 +17,7 @@ def conv(inputs: int, outputs: int, stride: int = 1) -> nn.Sequential:
 class SegmentationNet(nn.Module):
     """Works at half the size of the picture: each level halves it on the way down, and is joined with what was seen there on the way up."""
 
-    def __init__(self, classes: int, widths: tuple[int, ...] = (8, 16, 32, 64, 160)) -> None:
+    def __init__(self, classes: int, widths: tuple[int, ...] = (12, 24, 32, 64, 128)) -> None:
         super().__init__()
         self.stem = conv(3, widths[0], stride=2)
         self.down = nn.ModuleList(nn.Sequential(conv(a, b, stride=2), conv(b, b)) for a, b in pairwise(widths))

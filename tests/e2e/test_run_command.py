@@ -112,6 +112,7 @@ def test_a_command_that_cannot_start_leaves_nothing_but_a_message(work: Workplac
         ("--level", "3"),
         ("--json", "."),
         ("--json", "no/such/folder/x.json"),
+        ("--json", "train.py"),
         ("--no-such-option",),
     ],
 )
@@ -122,6 +123,17 @@ def test_a_mistake_in_our_options_ends_with_125_before_the_start(work: Workplace
 
     assert (ended.code, ended.out) == (125, "")
     assert "Traceback" not in ended.err
+    assert str(work.folder / "started") not in ended.files
+
+
+def test_a_script_in_the_place_of_a_reports_file_is_neither_run_nor_written_over(work: Workplace) -> None:
+    work.write("train.py", "open('started', 'w')")
+
+    ended = work.run(options=("--json", "train.py"))
+
+    assert ended.code == 125
+    assert "train.py was taken for the value of --json" in ended.err
+    assert bytes.fromhex(ended.files[str(work.folder / "train.py")]) == b"open('started', 'w')"
     assert str(work.folder / "started") not in ended.files
 
 

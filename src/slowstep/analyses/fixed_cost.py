@@ -109,7 +109,7 @@ def _by_line(work: Floats, samples: Floats, usual: NDArray[np.bool_], small: NDA
         high_ns=within(float(high)),
         step_ns=typical,
         samples=float(samples[usual][0]),
-        source=f"{len(shares)} smaller batches against {int(usual.sum())} of the usual size",
+        source=f"from {len(shares)} smaller batches",
     )
 
 

@@ -13,7 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from slowstep.analyses.forwards import Forwards
-from slowstep.analyses.functions import TRAINING, Path, Stacks, in_module, inside, is_evaluating, is_waiting, reports, shown, writes
+from slowstep.analyses.functions import TRAINING, Path, Stacks, in_module, inside, is_evaluating, is_waiting, reports, writes
 from slowstep.analyses.loop import are_lines_comparable, called_framework, called_from_loop, is_before
 from slowstep.analyses.steps import Floats
 from slowstep.analyses.trainer import Trainer
@@ -87,11 +87,10 @@ def _part(path: Path, trainer: Trainer, apart: bool, evaluating: bool) -> Part:
     `evaluating`: all of them in evaluation mode.
     """
     way = trainer.way_to_update
-    called = called_from_loop(path, way) if way else None
+    called = called_from_loop(path, way, trainer.facts.inner_loops) if way else None
     if called is None:
         return UNATTRIBUTED, UNATTRIBUTED
-    name, file, line = called
-    label = f"{name} ({shown(file, trainer.facts.script)}:{line})"
+    label = called.label(trainer.facts.script)
     # Without a loader, what runs before the forward is input.
     if trainer.waits.is_empty() and not are_lines_comparable(path, trainer.way_to_forward, trainer.other_cells):
         return UNATTRIBUTED, UNATTRIBUTED

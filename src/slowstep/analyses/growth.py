@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from slowstep.analyses.functions import Path, Stacks, is_library, shown
+from slowstep.analyses.functions import Path, Stacks, is_library
 from slowstep.analyses.ledger import CORE, Ledger, Part, with_core_delay
 from slowstep.analyses.loop import called_from_loop
 from slowstep.analyses.producers import CORE as CORE_OF_PRODUCER
@@ -101,8 +101,8 @@ def _writes_share(part: Part, steps: Steps, stacks: Stacks, trainer: Trainer) ->
     inside = np.flatnonzero((stacks.time_ns >= steps.edges_ns[0]) & (stacks.time_ns < steps.edges_ns[-1]))
     total = writing = 0.0
     for weight, path in stacks.paths(inside.tolist()):
-        called = called_from_loop(path, way) if way and path else None
-        if called is None or f"{called[0]} ({shown(called[1], trainer.facts.script)}:{called[2]})" != part[1]:
+        called = called_from_loop(path, way, trainer.facts.inner_loops) if way and path else None
+        if called is None or called.label(trainer.facts.script) != part[1]:
             continue
         total += weight
         writing += weight * _writes_file(path)

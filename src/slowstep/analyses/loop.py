@@ -7,11 +7,36 @@ the outer ones with them; where it leaves them, the lines of that frame tell wha
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
-from slowstep.analyses.functions import FRAMEWORK, Path, is_library, own_frames, same_function
+from slowstep.analyses.functions import FRAMEWORK, Path, is_library, own_frames, same_function, shown
 from slowstep.analyses.typed import is_typed_top_level
+from slowstep.timeline.timeline import Frame
 
 NOWHERE = -1
+_LINES = re.compile(r"line \d+|(lines \d+-\d+)")
+Loops = Mapping[tuple[str, str, int], Sequence[Sequence[int]]]
+
+
+class Called(NamedTuple):
+    """What the training loop was doing: a function and where it begins, or lines of its own and where they do."""
+
+    name: str
+    file: str
+    line: int
+    is_function: bool = True
+
+    def label(self, script: str | None) -> str:
+        """As the ledger calls it: `draw (train.py:12)`, `lines 30-34 (train.py)`."""
+        where = shown(self.file, script)
+        return f"{self.name} ({where}:{self.line})" if self.is_function else f"{self.name} ({where})"
+
+
+def lines_named(label: str) -> tuple[bool, bool]:
+    """Whether a part of the ledger is lines of the training loop itself, and whether they are a loop."""
+    match = _LINES.match(label)
+    return match is not None, match is not None and match[1] is not None
 
 
 def meeting(path: Path, way: Path) -> int:
@@ -38,23 +63,31 @@ def _goes_on(path: Path, way: Path, depth: int) -> bool:
     return same_function(path[depth + 1], way[depth + 1])
 
 
-def called_from_loop(path: Path, way: Path) -> tuple[str, str, int] | None:
-    """What the loop was doing in a stack that left the `way` to the update: name, file and line of the function it had called.
+def called_from_loop(path: Path, way: Path, loops: Loops | None = None) -> Called | None:
+    """What the loop was doing in a stack that left the `way` to the update.
 
-    That is the user's function next to the loop, else the loop's own line; a framework's function where the loop is the framework's.
-    None for an empty stack.
+    That is the user's function next to the loop, else the loop's own line, or the lines of one of the `loops` beside the update; a
+    framework's function where the loop is the framework's. None for an empty stack.
     """
     depth = meeting(path, way)
     if depth == NOWHERE:
         own = own_frames(path)
-        return (own[0].function, own[0].file, own[0].first_line) if own else None
+        return Called(own[0].function, own[0].file, own[0].first_line) if own else None
     own_calls = (frame for frame in path[depth + 1 :] if not is_library(frame))
     called = next(own_calls, None)
     if called is None and is_library(path[depth]):
         called = path[min(depth + 1, len(path) - 1)]
     if called is not None:
-        return called.function, called.file, called.first_line
-    return f"line {path[depth].line}", path[depth].file, path[depth].line
+        return Called(called.function, called.file, called.first_line)
+    return _own_lines(path[depth], loops or {})
+
+
+def _own_lines(frame: Frame, loops: Loops) -> Called:
+    beside = loops.get((frame.file, frame.function, frame.first_line), ())
+    for first, last in beside:
+        if first <= frame.line <= last:
+            return Called(f"lines {first}-{last}", frame.file, first, is_function=False)
+    return Called(f"line {frame.line}", frame.file, frame.line, is_function=False)
 
 
 def called_framework(path: Path, way: Path, files: re.Pattern[str] = FRAMEWORK) -> bool:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from typer.core import TyperCommand
 
 from slowstep.errors import BadUsage
+
+# The end of a script's name, where an option's value was forgotten.
+SCRIPT: Final = ".py"
 
 
 class UserCommand(TyperCommand):
@@ -22,6 +25,8 @@ class UserCommand(TyperCommand):
         end = self._count_own_words(args)
         own = [f"{word}={self.alone[word]}" if word in self.alone else word for word in args[:end]]
         rest = args[end + 1 :] if args[end : end + 1] == ["--"] else args[end:]
+        if not rest and len(own) > 1 and own[-1].endswith(SCRIPT) and own[-2].startswith("-"):
+            ctx.fail(f"no command is left: {own[-1]} was taken for the value of {own[-2]}. Give that its own, then the command.")
         return super().parse_args(ctx, [*own, "--", *rest])
 
     def _count_own_words(self, args: list[str]) -> int:
@@ -37,6 +42,8 @@ def check_json_target(json: str | None) -> None:
     """Hold the place for a report against what can be written. Raises BadUsage."""
     if json is None or json == "-":
         return
+    if json.endswith(SCRIPT):
+        raise BadUsage(f"--json {json}: the report would be written over a script. Name another file: --json report.json {json}.")
     if Path(json).is_dir():
         raise BadUsage(f"--json {json} is a folder. Name a file in it: --json {json.rstrip('/')}/report.json.")
     if not Path(json).absolute().parent.is_dir():

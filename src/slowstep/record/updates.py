@@ -14,6 +14,7 @@ from slowstep.record.compiled import has_compiled
 from slowstep.record.cpu_marks import build_marks
 from slowstep.record.facts import torch_facts
 from slowstep.record.format import SKIPPED, UPDATE
+from slowstep.record.inner_loops import loops_beside
 from slowstep.record.parameters import describe_parameters
 from slowstep.record.recorder import now
 from slowstep.record.step_calls import StepCalls
@@ -145,6 +146,7 @@ class Updates:
         if frame is not None:
             recorder.note({"kind": "training_frame", "optimizer": self._number, **frame})
             recorder.note({"kind": "training_path", "optimizer": self._number, "frames": call_path(sys._getframe(1))})
+            recorder.note({"kind": "loops", "functions": loops_beside(sys._getframe(1))})
 
     def _do_what_is_due(self, state: Optimizer, at_ns: int) -> None:
         """What need not be done in every step of a training whose steps are very short."""

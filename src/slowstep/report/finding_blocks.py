@@ -22,6 +22,7 @@ _EVIDENCE_ROWS: Final = (3, 1)
 _FIXES: Final = (2, 1)
 _INDENT: Final = 3
 _SHORTEST_PLACE: Final = 10
+_TEXT_SHARE: Final = 0.4
 _LABEL_CELLS: Final = 9
 _FORMATS: Final[dict[str, Callable[[float], str]]] = {"share": format_share, "bytes": format_bytes, "x": format_ratio}
 _NS_PER: Final = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
@@ -54,9 +55,10 @@ def _draw_title(canvas: Canvas, number: int, finding: FindingRow) -> None:
 
 def _draw_evidence(canvas: Canvas, rows: list[EvidenceRow], limit: int) -> None:
     shown, hidden = rows[:limit], len(rows[limit:])
-    names = min(max(cell_len(row["name"]) for row in shown), canvas.width // 3)
+    longest = round(_TEXT_SHARE * canvas.width)
+    names = min(max(cell_len(row["name"]) for row in shown), longest)
     # The name of a call or a file may be longer than the page is wide, and stands above numbers that have thresholds beside them.
-    texts = [canvas.cut(_value(row), canvas.width // 3) if isinstance(row["value"], str) else _value(row) for row in shown]
+    texts = [canvas.cut(_value(row), longest) if isinstance(row["value"], str) else _value(row) for row in shown]
     values = max(map(cell_len, texts))
     for number, row in enumerate(shown, start=1):
         name = canvas.cut(row["name"], names)
@@ -87,7 +89,8 @@ def _with_unit(value: float | None, unit: str) -> str:
 
 def _beside(canvas: Canvas, row: EvidenceRow, more: str, room: int) -> str:
     """The threshold, the place and the count of rows left out; only the place is shortened or dropped, never a number."""
-    threshold = "" if row["threshold"] is None else f"threshold {_with_unit(row['threshold'], row['unit'])}"
+    # Of what it is a share stands beside it, with the value.
+    threshold = "" if row["threshold"] is None else f"threshold {_with_unit(row['threshold'], row['unit'].partition(' ')[0])}"
     taken = sum(cell_len(text) + 2 for text in (threshold, more) if text)
     where = canvas.cut(row["where"] or "", room - taken) if room - taken >= _SHORTEST_PLACE else ""
     return ", ".join(text for text in (threshold, where, more) if text)

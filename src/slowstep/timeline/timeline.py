@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
@@ -52,6 +52,8 @@ class ProcessFacts:
     world_size: int | None = None
     local_world_size: int | None = None  # ranks of that job on its machine
     import_path: tuple[str, ...] = ()  # folders in which it looks for modules
+    # First and last lines of loops beside the call of the update, by file, name and first line of the function that holds them.
+    inner_loops: Mapping[tuple[str, str, int], Sequence[Sequence[int]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -64,6 +64,27 @@ def test_a_gap_is_named_by_what_the_loop_had_called(path, name):
     assert (called[0] if called else None) == name
 
 
+@pytest.mark.parametrize(
+    ("line", "name"), [(23, "line 23"), (24, "lines 24-27"), (27, "lines 24-27"), (28, "line 28")], ids=["before", "first", "last", "after"]
+)
+def test_lines_of_a_loop_beside_the_update_are_named_together(line, name):
+    loops = {("/home/u/p/train.py", "fit", 15): [[17, 19], [24, 27]], ("/home/u/p/other.py", "fit", 15): [[1, 99]]}
+    pillow = _library("save", "PIL")
+
+    called = called_from_loop((SCRIPT, _frame("fit", line, first=15), pillow), UPDATE, loops)
+
+    assert called is not None
+    assert called.label("/home/u/p/train.py") == f"{name} (train.py)"
+    assert not called.is_function
+
+
+def test_a_function_that_is_called_in_a_loop_beside_the_update_keeps_its_name():
+    called = called_from_loop(STEP_END, UPDATE, {("/home/u/p/train.py", "fit", 15): [[22, 24]]})
+
+    assert called is not None
+    assert called.label("/home/u/p/train.py") == "on_step_end (train.py:60)"
+
+
 def test_in_a_loop_of_a_framework_its_own_function_is_named_where_none_of_the_users_is_called():
     way = (SCRIPT, _library("fit", "lightning"), _library("advance", "lightning"))
     logging = (SCRIPT, Frame(file=way[1].file, function="fit", first_line=1, line=9), _library("log_metrics", "lightning"))

@@ -104,6 +104,7 @@ CLOSE: dict[str, dict[str, Any]] = {
     "slow-transform": {"getitem_ms": 70, "transform": ("augment", 0.3), "cores": 2},
     "slow-transform with cores to spare": {"getitem_ms": 70, "transform": ("augment", 0.8), "cores": 16},
     "small-batch": {"batch_size": 2, "last_batch": 1, "getitem_ms": 0.6, "collate_ms": 0.1, "fixed_ms": 2, "per_sample_ms": 4},
+    "small-batch in steps that a callback makes long": {**FIRING["small-batch"][0], "after_ms": 20},
     "slow-callback": {"after_ms": 0.5},
     "blocking-checkpoint": {"saves": (25, 12)},
 }  # fmt: skip

@@ -4,7 +4,7 @@ import pytest
 
 from made_events import Events
 from slowstep.analyses.functions import is_library, same_function
-from slowstep.analyses.loop import are_lines_comparable, called_from_loop
+from slowstep.analyses.loop import Called, are_lines_comparable, called_from_loop
 from slowstep.analyses.typed import without_shell
 from slowstep.sources._recording.cells import cell_name
 from slowstep.sources.recording import SOURCE
@@ -36,6 +36,7 @@ def test_cells_are_named_wherever_a_recording_names_a_file(tmp_path):
         {"kind": "training_frame", "optimizer": 0, **frame},
         {"kind": "forward_frame", **frame},
         {"kind": "training_path", "optimizer": 0, "frames": [[KERNEL_FILE, "<module>", 1, 3]]},
+        {"kind": "loops", "functions": [[KERNEL_FILE, "<module>", 1, [[5, 8]]]]},
         {"kind": "calls", "of": "fetch", "stretches": 1, "whole_ns": 1}
         | {"functions": [{"file": KERNEL_FILE, "function": "load", "line": 2, "total_ns": 1, "own_ns": 1, "callees": []}]},
         {"kind": "iterator", "id": 5, "loader": 5, "num_workers": 0, "workers": [], "collate_file": KERNEL_FILE, "collate_line": 4},
@@ -52,6 +53,7 @@ def test_cells_are_named_wherever_a_recording_names_a_file(tmp_path):
     (facts,) = timeline.processes
     assert facts.training_frames[0].file == "cell In[7]"
     assert [frame.file for frame in facts.training_paths[0]] == ["cell In[7]"]
+    assert facts.inner_loops == {("cell In[7]", "<module>", 1): [[5, 8]]}
     assert facts.forward_frame is not None
     assert facts.forward_frame.file == "cell In[7]"
 
@@ -86,8 +88,8 @@ def test_the_top_level_of_one_cell_goes_on_in_the_next():
     assert same_function(loop, again)
     assert not same_function(loop, script)
     assert not same_function(module("/home/u/a.py"), script)
-    assert called_from_loop((again, callback), (loop,)) == ("callback", "cell In[1]", 4)
-    assert called_from_loop((again,), (loop,)) == ("line 9", "cell In[5]", 9)
+    assert called_from_loop((again, callback), (loop,)) == Called("callback", "cell In[1]", 4)
+    assert called_from_loop((again,), (loop,)) == Called("line 9", "cell In[5]", 9, is_function=False)
 
 
 def test_what_a_notebook_does_to_run_a_cell_is_no_part_of_a_path():
@@ -103,7 +105,7 @@ def test_a_function_that_two_cells_call_is_the_loop_in_both():
     save = Frame(file="cell In[2]", function="save", first_line=20, line=21)
     at_six = Frame(file="cell In[2]", function="train", first_line=1, line=6)
 
-    assert called_from_loop((module("cell In[5]", line=9), at_six, save), (module("cell In[3]"), train)) == ("save", "cell In[2]", 20)
+    assert called_from_loop((module("cell In[5]", line=9), at_six, save), (module("cell In[3]"), train)) == Called("save", "cell In[2]", 20)
 
 
 def test_lines_of_two_cells_tell_no_before_and_after():

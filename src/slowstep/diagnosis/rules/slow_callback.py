@@ -19,6 +19,7 @@ What to try:
 from __future__ import annotations
 
 from slowstep.analyses.ledger import COLLECTING, CORE, SMALL, Part
+from slowstep.analyses.loop import lines_named
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.diagnosis.after_update import TIMED_SPREAD, better_named, shortened
@@ -58,12 +59,12 @@ def judge(m: Measurements) -> Answer:
         return None
     stacks, timed = named.get(part), m.ledger.timed.get(part)
     spread = TIMED_SPREAD if timed else stack_spread(stacks, sum(named.values())) if stacks else 0.0
-    assumes = f"{_name(part)} takes no time on the training thread"
+    assumes = f"{_name(part)} {_takes(part)} no time on the training thread"
     counterfactual = shortened(m, removed, spread, queued=delay_share(m, part), assumes=assumes)
     sampled = bool(stacks or timed)
     after = " after the update" if sampled else ""
     evidence = (
-        Evidence(name="function", value=_name(part), unit="", where=_where(part)),
+        _named_as(part),
         Evidence(name="after the update" if sampled else "on the training thread", value=share, unit="share of window", threshold=CLAIM),
         *_known_by(timed, stacks, sum(named.values())),
         Evidence(name="removed per step", value=float(removed.mean()) / 1e6, unit="ms"),
@@ -71,7 +72,7 @@ def judge(m: Measurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage=part[0],
-        title=f"{_shown(part)} {_does(part)} on the training thread{after} and takes {share:.0%} of the time",
+        title=f"{_shown(part)} {_does(part)} on the training thread{after} and {_takes(part)} {share:.0%} of the time",
         share=share,
         share_low=low * (1 - spread),
         share_high=min(high * (1 + spread), 1.0),
@@ -84,8 +85,19 @@ def judge(m: Measurements) -> Answer:
     return Judged(finding=finding, counterfactual=counterfactual)
 
 
+def _named_as(part: Part) -> Evidence:
+    kind, _, numbers = _name(part).partition(" ")
+    if lines_named(part[1])[0]:
+        return Evidence(name=kind, value=numbers, unit="", where=_where(part))
+    return Evidence(name="function", value=_name(part), unit="", where=_where(part))
+
+
 def _does(part: Part) -> str:
-    return "logs" if part[1].startswith(LOGGING) else "runs"
+    return "logs" if part[1].startswith(LOGGING) else "run" if lines_named(part[1])[1] else "runs"
+
+
+def _takes(part: Part) -> str:
+    return "take" if lines_named(part[1])[1] else "takes"
 
 
 def _fixes(m: Measurements, part: Part) -> tuple[Fix, ...]:
@@ -98,6 +110,10 @@ def _fixes(m: Measurements, part: Part) -> tuple[Fix, ...]:
         )
     every = next((event.every_steps for event in m.over_time.events if event.part == part), None)
     often = f"more seldom than every {round(every)} steps" if every is not None and round(every) > 1 else "every k steps"
+    own_lines, loop = lines_named(part[1])
+    if own_lines:
+        first = (Fix(text=f"write the loop in {name} as operations on whole tensors or arrays"),) if loop else ()
+        return (*first, Fix(text=f"run {name} {often}, or {aside}"))
     return (
         Fix(text=f"call {name} {often}, or {aside}", lever=lever),
         Fix(text=f"do less in {name}: fewer images, smaller arrays, no read-back"),

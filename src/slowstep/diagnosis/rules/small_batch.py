@@ -21,9 +21,11 @@ What to try:
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 
 from slowstep.analyses.fixed_cost import FixedCost
+from slowstep.analyses.ledger import CORE
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.analyses.trace.parts import LAUNCH
@@ -50,8 +52,9 @@ PER_SAMPLE_EXPECTED, PER_SAMPLE_WORSE, PER_SAMPLE_BETTER = -0.10, 0.05, -0.60
 def judge(m: Measurements) -> Answer:
     """Whether the fixed cost dominates the step."""
     cost = m.fixed_cost
-    # Of the usual step: the mean step holds stalls too, which are neither fixed nor per sample.
-    step = cost.step_ns
+    # Of the usual step: the mean step holds stalls too, which are neither fixed nor per sample. All of it, waits and callbacks included:
+    # a larger batch saves nothing of those. But no waiting for a core, which comes and goes with what else runs.
+    step = float(np.median(m.step_ns - m.ledger.of("compute", CORE)))
     if cost.high_ns is not None and cost.high_ns < DOMINATES * step:
         return None
     fixed = cost.value_ns if cost.value_ns is not None else cost.low_ns

@@ -24,6 +24,7 @@ def process_facts(notes: Notes) -> ProcessFacts:
         forward_frame=_frame(notes.last("forward_frame")),
         training_paths={int(note.get("optimizer", 0)): _path(note) for note in notes.of("training_path")},
         forward_path=_path(notes.last("forward_path")),
+        inner_loops={(file, name, first): loops for note in notes.of("loops") for file, name, first, loops in note["functions"]},
         graph_nodes=notes.last("graph").get("nodes"),
         graph_elements=notes.last("graph").get("elements"),
         event_cost_ns=cost.get("event_ns"),

@@ -69,6 +69,17 @@ def _lines_fit(note: Note) -> bool:
     )
 
 
+def _loops_fit(note: Note) -> bool:
+    functions = note.get("functions")
+    return isinstance(functions, list) and all(_is_function_with_loops(entry) for entry in functions)
+
+
+def _is_function_with_loops(entry: Any) -> bool:
+    if not isinstance(entry, list) or [type(value) for value in entry] != [str, str, int, list]:
+        return False
+    return all(isinstance(span, list) and len(span) == 2 and all(_is(line, int) for line in span) for span in entry[3])
+
+
 def _is(value: Any, kind: type) -> bool:
     """Whether a value is of a type; a list holds numbers or texts, and a number fits into 64 bits."""
     if kind is list:
@@ -131,6 +142,7 @@ _NESTED: dict[str, Callable[[Note], bool]] = {
     "calls": _calls_fit,
     "builtins": _builtins_fit,
     "lines": _lines_fit,
+    "loops": _loops_fit,
     "training_path": _path_fits,
     "forward_path": _path_fits,
     "batch": _maps_to_numbers("types"),

@@ -1,0 +1,45 @@
+"""The loops inside a function, by its bytecode: the source may have changed since, or there is none."""
+
+from __future__ import annotations
+
+import dis
+from types import CodeType, FrameType
+from typing import Any, Final
+
+from slowstep.record.tracebacks import PACKAGE
+
+# Every loop goes on by a jump back; so does waiting for a coroutine, which is none.
+_BACK: Final = "JUMP_BACKWARD"
+_WAITING: Final = "NO_INTERRUPT"
+
+
+def inner_loops(code: CodeType, line: int) -> list[list[int]]:
+    """First and last line of the outermost loops of a function that do not hold `line`, in order.
+
+    A loop that is written on one line is left out: that line says as much.
+    """
+    steps = list(dis.get_instructions(code))
+    # One loop has as many jumps back as it has ways to go on: it ends with the last one.
+    ends = {step.argval: step.offset for step in steps if _BACK in step.opname and _WAITING not in step.opname}
+    spans = []
+    for begin, end in ends.items():
+        lines = [step.positions.lineno for step in steps if begin <= step.offset <= end and step.positions and step.positions.lineno]
+        spans.append((min(lines, default=line), max(lines, default=line)))
+    outermost: list[list[int]] = []
+    for first, last in sorted(spans, key=lambda span: (span[0], -span[1])):
+        if first < last and not first <= line <= last and (not outermost or first > outermost[-1][1]):
+            outermost.append([first, last])
+    return outermost
+
+
+def loops_beside(frame: FrameType | None) -> list[list[Any]]:
+    """For each of the user's functions that a call came through, its loops beside it: [file, function, first line, loops]."""
+    found: list[list[Any]] = []
+    while frame is not None:
+        code = frame.f_code
+        if not code.co_filename.startswith((PACKAGE, "<frozen ")) and "-packages" not in code.co_filename:
+            loops = inner_loops(code, frame.f_lineno or 0)
+            if loops:
+                found.append([code.co_filename, code.co_qualname, code.co_firstlineno, loops])
+        frame = frame.f_back
+    return found

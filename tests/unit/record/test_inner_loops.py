@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import sys
+import textwrap
+from types import CodeType
+
+import pytest
+
+from slowstep.record.inner_loops import inner_loops, loops_beside
+
+TRAINING = """
+def train(loader, held_out):
+    for batch in loader:
+        for sample in batch:
+            if not sample:
+                continue
+            print(sample)
+        step(batch)
+        while batch:
+            for part in batch:
+                print(part)
+            batch = batch[1:]
+        squares = [sample * sample for sample in batch]
+        for sample in batch: print(sample)
+    for batch in held_out:
+        print(batch)
+"""
+STEP = 8
+
+
+def code_of(source: str) -> CodeType:
+    functions: dict[str, object] = {}
+    exec(compile(textwrap.dedent(source), "train.py", "exec"), functions)
+    return functions["train"].__code__  # type: ignore[attr-defined]
+
+
+def test_loops_beside_a_line_are_found_and_those_around_it_are_not():
+    assert inner_loops(code_of(TRAINING), STEP) == [[4, 7], [9, 12], [15, 16]]
+
+
+def test_seen_from_inside_a_loop_it_is_none():
+    assert inner_loops(code_of(TRAINING), 7) == [[9, 12], [15, 16]]
+
+
+@pytest.mark.parametrize(
+    "source", ["def train(x):\n    return x\n", "def train(x):\n    for i in x: print(i)\n"], ids=["none", "on one line"]
+)
+def test_what_has_no_loop_of_several_lines_has_none(source):
+    assert inner_loops(code_of(source), 1) == []
+
+
+def test_waiting_for_a_coroutine_is_no_loop():
+    assert inner_loops(code_of("async def train(x):\n    await x(\n        1,\n    )\n"), 1) == []
+
+
+def test_the_callers_loops_are_found_and_those_of_libraries_left_out():
+    found: list[list[object]] = []
+
+    def train() -> None:
+        found.extend(loops_beside(sys._getframe()))
+        for _ in range(2):
+            pass
+
+    train()
+
+    here = train.__code__
+    assert found[0] == [here.co_filename, here.co_qualname, here.co_firstlineno, [[here.co_firstlineno + 2, here.co_firstlineno + 3]]]
+    assert not [entry for entry in found if "-packages" in str(entry[0])]
