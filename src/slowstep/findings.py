@@ -30,13 +30,17 @@ class Measured:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gain:
-    """What the first fix would gain: a factor of throughput (1.8 is 1.8 times), its 90 % interval and its assumption. None is unknown."""
+    """What the first fix would gain: a factor of throughput (1.8 is 1.8 times), its 90 % interval and its assumption. None is unknown.
+
+    The interval is that of another run, which may meet a faster or slower machine. `steady_low` is its lower end at the pace of this run.
+    """
 
     predicted: float | None
     low: float | None
     high: float | None
     assumes: str
     measured: Measured | None = None
+    steady_low: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ import polars as pl
 from slowstep.analyses.functions import Path, Stacks, is_library
 from slowstep.analyses.ledger import CORE, Ledger, Part, with_core_delay
 from slowstep.analyses.loop import called_from_loop
+from slowstep.analyses.pace import own_work
 from slowstep.analyses.producers import CORE as CORE_OF_PRODUCER
 from slowstep.analyses.steps import Floats, Steps
 from slowstep.analyses.trainer import Trainer
@@ -19,8 +20,6 @@ from slowstep.analyses.trends import Trend, block_medians, find_trend
 
 # Parts under this share of the window are not looked at: their growth cannot matter.
 SMALLEST_SHARE = 0.01
-# Forward, backward and optimizer must hold this share of the window for the machine's pace to be seen in them.
-SMALLEST_PACE = 0.05
 # Standard library and packages that turn objects into what files hold, or write them: encoding a growing list is where the time goes.
 FILE_WRITERS = re.compile(
     r"[/\\](json|pickle|csv|shelve|pathlib|shutil|logging|gzip|zipfile|yaml|tensorboardX?)([/\\]\w+)*\.py$"
@@ -81,9 +80,8 @@ def _pace(ledger: Ledger, part: Part) -> Floats | None:
 
     None for that work too: a graph that is never let go makes forward and backward longer together.
     """
-    own = [(stage, name) for stage, name in ledger.parts if stage == "compute" and name != CORE]
-    work = sum((ledger.of(*each) for each in own), np.zeros(ledger.ns.shape[1]))
-    if part[0] == "compute" or work.sum() < SMALLEST_PACE * ledger.ns.sum():
+    work = own_work(ledger)
+    if part[0] == "compute" or work is None:
         return None
     levels = block_medians(work)
     usual = float(np.median(levels))

@@ -24,6 +24,7 @@ from slowstep.analyses.loop_input import LoopInput, find_loop_input
 from slowstep.analyses.machine import Machine, find_machine
 from slowstep.analyses.over_time import OverTime, find_over_time
 from slowstep.analyses.own_cost import OwnCost, find_own_cost
+from slowstep.analyses.pace import find_pace_spread
 from slowstep.analyses.producers import ACCOUNT, Demand, Fetches, WaitParts, divide_waits, find_demand, find_fetches
 from slowstep.analyses.sharing import STAGE as SHARING
 from slowstep.analyses.sharing import Sharing, cores_of_one, find_sharing, load_beside_launchers, trainings_beside
@@ -97,6 +98,7 @@ class Measurements:
     files: Mapping[str, str]  # file of each function of the user's, by what the ledger calls it
     sharing: Sharing
     garbage: Garbage
+    pace_spread: float  # of the machine, between eighths of the window: standard deviation of a logarithm
     capture: Capture | None = None  # of a few steps, by a profiler
 
     @property
@@ -160,6 +162,7 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
         files=timed_files(work.gaps, trainer) | files_of(stacks, trainer.facts.script),
         sharing=find_sharing(timeline, trainer, steps, ledger.of(SHARING), device=_device(trainer)),
         garbage=find_garbage(timeline, trainer, steps, demand.collecting_ns or 0.0),
+        pace_spread=find_pace_spread(ledger),
     )
 
 

@@ -1,11 +1,13 @@
 """Predicted gains: T / max(T - r, B), with a 90 % interval.
 
 r is what a fix removes from a step, B the largest demand per step of what then runs beside it. The interval comes from a block bootstrap
-over blocks of steps (at least a period long), widened by the worse and the better case of what the counterfactual assumes.
+over blocks of steps (at least a period long), widened by the worse and the better case of what the counterfactual assumes, and by how much
+two runs differ on this machine.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,9 +23,12 @@ RESAMPLES = 400
 BLOCK_AT_LEAST = 5
 BLOCKS_AT_LEAST = 8
 BLOCKS_AT_MOST = 1000
-# Two runs of one training differ even on a quiet machine (memory layout, neighbours on the host). The spread of healthy
-# against healthy runs, 5th to 95th percentile, measured by benchmarks/accuracy.py: see docs/accuracy.md.
+# Two runs of one training differ even on a quiet machine of one's own, by its memory's layout.
 RUN_TO_RUN = 0.04
+# On a shared machine they differ by its pace, which stays for seconds, and changes between runs as it does between eighths of one: the
+# case study's own work had a standard deviation of 0.04 to 0.14 (ln) between runs and of 0.05 to 0.12 within them (benchmarks/pace.py, 30
+# runs of three variants on two shared cores). Half of a 90 % interval of the difference of two runs is so many of these.
+PACE_DEVIATIONS = 1.645 * math.sqrt(2)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,9 +60,16 @@ def predict(m: Measurements, c: Counterfactual) -> Gain:
     drawn = _drawn(m)
     expected = _factor(m.step_ns, c.expected, c.samples_ratio)
     draws = [_factors(t, case, drawn, c.samples_ratio) for case in (c.expected, c.worse, c.better) for t, case in _clocks(m, case)]
-    low = min(float(np.percentile(values, 5)) for values in draws) * (1 - RUN_TO_RUN)
-    high = max(float(np.percentile(values, 95)) for values in draws) * (1 + RUN_TO_RUN)
-    return Gain(predicted=expected, low=min(low, expected), high=max(high, expected), assumes=c.assumes)
+    low = min(float(np.percentile(values, 5)) for values in draws)
+    high = max(float(np.percentile(values, 95)) for values in draws)
+    differ = math.exp(max(RUN_TO_RUN, PACE_DEVIATIONS * m.pace_spread))
+    return Gain(
+        predicted=expected,
+        low=min(low / differ, expected),
+        high=max(high * differ, expected),
+        assumes=c.assumes,
+        steady_low=min(low * (1 - RUN_TO_RUN), expected),
+    )
 
 
 def unknown_gain(assumes: str) -> Gain:

@@ -14,6 +14,7 @@ from slowstep.analyses.ledger import Ledger
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.own_cost import OwnCost
 from slowstep.diagnosis.engine import busy_note
+from slowstep.diagnosis.gain import PACE_DEVIATIONS
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.findings import Finding
 from slowstep.health import Health
@@ -38,6 +39,8 @@ from slowstep.workflow.lever_notes import lever_notes
 
 # Below this a part is numerical dust and is not listed.
 SMALLEST_SHARE = 1e-6
+# Two runs that may differ by twice the least gain of a verdict: who fixes something may not see it.
+UNEVEN = 0.20
 # `slowstep bench` posts plans, and writes no file of an experiment.
 _BENCHED = (
     "slowstep bench held this training, read its loader and fed it cached batches: only the steps before that are looked at here; "
@@ -203,6 +206,7 @@ def finding_row(finding: Finding) -> FindingRow:
     row = asdict(finding)
     for internal in ("share_low", "share_high", "names_cause", "advisory"):
         del row[internal]
+    del row["gain"]["steady_low"]
     for name in ("claims", "also", "evidence", "fixes"):
         row[name] = list(row[name])
     return cast(FindingRow, row)
@@ -220,6 +224,9 @@ def _doubts(timeline: Timeline, m: Measurements) -> list[Health]:
         rows.append(
             Health(name="no-stacks", severity="notice", count=1, remedy="functions cannot be named: record longer, at --level 1 or more")
         )
+    if (differ := math.exp(PACE_DEVIATIONS * m.pace_spread) - 1) >= UNEVEN and not m.load.busy:
+        remedy = f"the machine itself was now faster, now slower: another run may differ by {differ:.0%}; slowstep prove compares in pairs"
+        rows.append(Health(name="uneven-pace", severity="notice", count=1, remedy=remedy))
     if not m.steps.whole_periods:
         rows.append(
             Health(

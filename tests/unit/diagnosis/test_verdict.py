@@ -282,3 +282,16 @@ def test_a_finding_of_unknown_gain_is_no_bottleneck_and_not_healthy_either(monke
     diagnosis = _diagnose(monkeypatch, healthy, Judged(finding=finding, counterfactual=None))
 
     assert (diagnosis.verdict.state, len(diagnosis.findings), diagnosis.next) == (state, 1, None)
+
+
+def test_an_uneven_machine_widens_the_gain_of_another_run_and_leaves_the_verdict(healthy, monkeypatch):
+    case = Case(removed_ns=healthy.step_ns * 0.2)
+    gone = Counterfactual(assumes="it is gone", expected=case, worse=case, better=case)
+    even, uneven = (predict(replace(healthy, pace_spread=spread), gone) for spread in (0.0, 0.1))
+    judged = _judged(healthy, "slow-something", 1.25, 1.2)
+
+    assert (even.predicted, even.steady_low) == (uneven.predicted, uneven.steady_low)
+    assert (uneven.low or 0.0) < 1.03 < (even.low or 0.0)
+    assert (uneven.high or 0.0) / (even.high or 1.0) == pytest.approx(np.exp(1.645 * np.sqrt(2) * 0.1 - 0.04))
+    assert _diagnose(monkeypatch, healthy, replace(judged, finding=replace(judged.finding, gain=uneven))).verdict.state == "bottleneck"
+    assert _diagnose(monkeypatch, healthy, _judged(healthy, "slow-something", 1.25, uneven.low)).verdict.state != "bottleneck"
