@@ -5,12 +5,14 @@ Which function holds time is timed in a few bodies; that it is a loop and no lon
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import polars as pl
 
 from slowstep.analyses.functions import is_library
+from slowstep.analyses.timed_bodies import Lengthened
 from slowstep.timeline.timeline import Frame, Timeline
 
 # A line that ran so often in one step is a loop's; one encoder block after another is not run a hundred times.
@@ -42,8 +44,10 @@ class HotLoop:
     high: float
 
 
-def find_hot_loop(timeline: Timeline, process: int, apart: frozenset[tuple[str, int]] = frozenset()) -> HotLoop | None:
-    """The function with most time in a loop of its own; None where none was seen. Of bodies that were timed.
+def find_hot_loop(
+    timeline: Timeline, process: int, lengthened: Lengthened | None = None, apart: frozenset[tuple[str, int]] = frozenset()
+) -> HotLoop | None:
+    """The function with most time in a loop of its own; None where none was seen. Of bodies that were timed, and `lengthened` by it.
 
     Functions `apart` (file and first line) run in bodies and are no part of the training's own work: callbacks.
     """
@@ -54,8 +58,7 @@ def find_hot_loop(timeline: Timeline, process: int, apart: frozenset[tuple[str, 
     loop = max(_loops(calls, lines, apart), key=lambda loop: loop.held_ns, default=None)
     if loop is None:
         return None
-    rest_ns, slowdown = _rest_ns(calls), float(calls["slowdown"][0] or 1.0)
-    slowed = slowdown if loop.each_ns < PLAIN_NS else 1.0
+    low, share, high = _shares(calls, loop, lengthened)
     return HotLoop(
         name=loop.frame.function,
         file=loop.frame.file,
@@ -64,9 +67,9 @@ def find_hot_loop(timeline: Timeline, process: int, apart: frozenset[tuple[str, 
         runs=int(loop.often["count"].max()),  # type: ignore[arg-type]
         line_ns=loop.each_ns,
         bodies=int(calls["stretches"][0]),
-        share=_untimed(loop.held_ns, rest_ns, slowed),
-        low=_untimed(loop.held_ns, rest_ns, slowdown),
-        high=_untimed(loop.held_ns, rest_ns, 1.0 + (slowed - 1.0) / 3),
+        share=share,
+        low=low,
+        high=high,
     )
 
 
@@ -92,6 +95,19 @@ def _loops(calls: pl.DataFrame, lines: pl.DataFrame, apart: frozenset[tuple[str,
         each_ns = float(often["line_ns"].sum()) / float(often["count"].sum())
         if each_ns <= LONGEST_NS:
             yield _Loop(frame, float(own_ns.get((file, name, first), left_ns)), often, each_ns)
+
+
+def _shares(calls: pl.DataFrame, loop: _Loop, lengthened: Lengthened | None) -> tuple[float, float, float]:
+    """What the loop takes of forward and the rest of a body when nobody times it: at least, as expected, and at most."""
+    rest_ns, most = _rest_ns(calls), float(calls["slowdown"][0] or 1.0)  # the recorder's own loop: of ten others nine were slowed less
+    timed = min(loop.held_ns / rest_ns, 1.0)
+    if lengthened is not None:
+        # What timing has added is the loop's: it runs most of the Python instructions.
+        low, expected, high = (max(1 - factor * (1 - timed), 0.0) for factor in (lengthened.high, lengthened.value, lengthened.low))
+        return low, expected, high
+    usual = math.sqrt(most) if loop.each_ns < PLAIN_NS else 1.0
+    low, expected, high = (_untimed(loop.held_ns, rest_ns, slowed) for slowed in (most, usual, 1.0))
+    return low, expected, high
 
 
 def _rest_ns(calls: pl.DataFrame) -> float:

@@ -14,6 +14,7 @@ from slowstep.analyses.functions import Path, Stacks, in_module, inside, is_libr
 from slowstep.analyses.hot_loop import HotLoop, find_hot_loop
 from slowstep.analyses.named_functions import functions_in_callbacks
 from slowstep.analyses.steps import Steps
+from slowstep.analyses.timed_bodies import find_lengthened
 from slowstep.analyses.timed_gaps import TimedGaps, find_timed_gaps
 from slowstep.analyses.trainer import Trainer
 from slowstep.timeline.timeline import Frame, Timeline
@@ -73,7 +74,7 @@ def find_work(timeline: Timeline, trainer: Trainer, steps: Steps, stacks: Stacks
     bodies = timeline.table("calls").filter(pl.col("process") == trainer.process, pl.col("kind") == "body")["stretches"]
     return Work(
         gaps=find_timed_gaps(timeline, trainer.process),
-        loop=find_hot_loop(timeline, trainer.process, functions_in_callbacks(trainer, stacks)),
+        loop=find_hot_loop(timeline, trainer.process, find_lengthened(timeline, trainer), functions_in_callbacks(trainer, stacks)),
         bodies_timed=int(bodies[0]) if len(bodies) else 0,
         forward_line=_forward_line(trainer, forward),
         convolutions=_convolutions(forward),

@@ -23,6 +23,8 @@ SMALLEST_SHARE: Final = 0.005
 # Of many stretches not every one is written down: a line holds all before it, and is as long as a quarter of a millisecond's work.
 _WRITTEN_FROM: Final = 1.25
 _REPEATS: Final = 5
+# Of so many timed stretches it is noted when they began.
+_MOST_BEGINNINGS: Final = 100
 BUILT_IN: Final = "<built-in>"
 
 
@@ -61,6 +63,7 @@ class CallTimes:
         self._slowdown: float | None = None
         self._seen = self._stretches = 0
         self._begun_ns = self._first_ns = self._spent_ns = self._wall_ns = self._written = self._samples = 0
+        self._beginnings: list[int] = []
         self.running = False
 
     @property
@@ -119,8 +122,11 @@ class CallTimes:
         if not keep:
             self._profiler.clear()
             self._stretches = 0
+            self._beginnings.clear()
             return
         self._stretches += 1
+        if len(self._beginnings) < _MOST_BEGINNINGS:
+            self._beginnings.append(self._begun_ns)
         self._wall_ns += at_ns - self._begun_ns
         self._samples += samples
         if self._stretches <= EARLY or self._stretches >= _WRITTEN_FROM * self._written:
@@ -137,7 +143,7 @@ class CallTimes:
         tree = call_tree(entries)
         if self._slowdown is None:
             self._slowdown = slowdown(self._builtins)
-        known = {"stretches": self._stretches, "wall_ns": self._wall_ns, "slowdown": self._slowdown}
+        known = {"stretches": self._stretches, "wall_ns": self._wall_ns, "slowdown": self._slowdown, "began_ns": self._beginnings}
         self._note({"kind": "calls", "of": self._kind, **known, **tree})
 
 

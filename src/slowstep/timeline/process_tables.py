@@ -204,6 +204,15 @@ PROCESS_TABLES: tuple[Table, ...] = (
         ),
     ),
     Table(
+        name="timed_stretches",
+        row="One row per stretch whose calls were timed, of the first hundred.",
+        columns=(
+            PROCESS,
+            column("kind", pl.String, "what was timed"),
+            column("start_ns", pl.Int64, "when timing began"),
+        ),
+    ),
+    Table(
         name="totals",
         row="One row per stretch of steps of which only the number was kept.",
         columns=(

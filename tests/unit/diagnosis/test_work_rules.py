@@ -125,7 +125,7 @@ def test_a_loop_in_a_callback_that_runs_in_the_body_is_none_of_the_training(tmp_
 
 
 def test_what_timing_has_slowed_in_a_loop_is_taken_out_again(tmp_path):
-    slowed = {**calls("body", 87, (LOSS, 54, 54, []), (BACKWARD, 21, 21, []), (OPTIMIZER, 3, 3, [])), "slowdown": 2.0}
+    slowed = {**calls("body", 87, (LOSS, 54, 54, []), (BACKWARD, 21, 21, []), (OPTIMIZER, 3, 3, [])), "slowdown": 4.0}
 
     plain = report_of(tmp_path / "plain", BODY, lines(5000, 0.4), forward_share=2 / 3)["findings"][0]["gain"]
     gain = report_of(tmp_path / "slowed", slowed, lines(5000, 0.4), forward_share=2 / 3)["findings"][0]["gain"]

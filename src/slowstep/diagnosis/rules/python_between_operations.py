@@ -10,8 +10,9 @@ How the gain is predicted:
     r is 95 % of the function's time (vectorised code is rarely better than ten times as fast on a first try; 80 % at worse, all of it at
     better). The backward of operations in the loop is not counted. B is what the loader's workers need per step.
 When it is wrong:
-    Timing calls slows Python code on Python 3.11 (by a factor that is measured); it is taken out by estimate, and the interval covers both
-    ends. A loop whose iterations depend on each other cannot be vectorised, only compiled. Loops that have no DataLoader are not looked at.
+    Timing calls slows Python code on Python 3.11, one loop more than another: what it added to the timed steps is measured against the
+    others, at the pace of their backward, and is taken to be the loop's. A loop whose iterations depend on each other cannot be vectorised,
+    only compiled. Loops that have no DataLoader are not looked at.
 What to try:
     Whole-tensor operations (masks, shifts, scatter, einsum), torch.vmap or torch.compile, or do it in the loader's workers.
 """

@@ -126,7 +126,7 @@ _OPTIONAL: dict[str, dict[str, type]] = {
     "capture": {"file": str, "reason": str, "first": int, "last": int},
     "startup": {"import_began_ns": int, "activated_ns": int},
     "optimizer": {"id": int, "params": int, "dtypes": dict, "device": str},
-    "calls": {"wall_ns": int, "slowdown": float},
+    "calls": {"wall_ns": int, "slowdown": float, "began_ns": list},
     "graph": {"nodes": int, "elements": int},
     "cost": {"event_ns": float, "events": int, "sampler_cpu_ns": int, "once_cpu_ns": int},
     "health": {"count": int},

@@ -17,6 +17,7 @@ def line_tables(process: int, notes: Notes) -> dict[str, pl.DataFrame]:
         "frames": _frames(process, notes),
         "calls": _calls(process, notes),
         "call_edges": _call_edges(process, notes),
+        "timed_stretches": _timed_stretches(process, notes),
         "builtins": _builtins(process, notes),
         "batch_forms": _batch_forms(process, notes),
         "lines": _lines(process, notes),
@@ -88,6 +89,11 @@ def _call_edges(process: int, notes: Notes) -> pl.DataFrame:
         for callee, total_ns in function["callees"]
     ]
     return pl.DataFrame(rows, schema=TABLE["call_edges"].schema, orient="row")
+
+
+def _timed_stretches(process: int, notes: Notes) -> pl.DataFrame:
+    rows = [(process, note["of"], began_ns) for note in notes.timed_calls() for began_ns in note.get("began_ns", ())]
+    return pl.DataFrame(rows, schema=TABLE["timed_stretches"].schema, orient="row")
 
 
 def _builtins(process: int, notes: Notes) -> pl.DataFrame:
