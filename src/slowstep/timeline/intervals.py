@@ -21,9 +21,7 @@ def innermost(start_ns: Ints, end_ns: Ints, cuts_ns: Ints) -> tuple[Ints, Ints]:
     inside = (end_ns > low) & (start_ns < high) & (end_ns > start_ns)
     index = np.flatnonzero(inside)
     starts, ends = np.clip(start_ns[index], low, high), np.clip(end_ns[index], low, high)
-    edges = np.sort(np.concatenate((starts, ends, cuts_ns)))
-    # Ten times as fast as numpy's unique, which hashes, for the millions of edges of a long recording.
-    edges = edges[np.append(True, np.diff(edges) > 0)]
+    edges = _distinct(starts, ends, cuts_ns)
     owner = np.full(len(edges) - 1, -1, dtype=np.int64)
     order = np.lexsort((-end_ns[index], start_ns[index]))
     first, last = np.searchsorted(edges, starts[order]), np.searchsorted(edges, ends[order])
@@ -36,10 +34,16 @@ def innermost(start_ns: Ints, end_ns: Ints, cuts_ns: Ints) -> tuple[Ints, Ints]:
     return edges, owner
 
 
+def _distinct(*instants: Ints) -> Ints:
+    """All of them in order, each once. Of parts in order it is many times as fast as numpy's unique, which hashes."""
+    edges = np.sort(np.concatenate(instants), kind="stable")
+    return edges[np.append(True, np.diff(edges) > 0)] if len(edges) else edges
+
+
 def laid_over(edges: Ints, owner: Ints, start_ns: Ints, end_ns: Ints, first: int) -> tuple[Ints, Ints]:
     """Such a division with further spans laid over it, in which nothing lies: sorted, without overlap, numbered from `first`."""
     low, high = edges[0], edges[-1]
-    cut = np.unique(np.concatenate((edges, np.clip(start_ns, low, high), np.clip(end_ns, low, high))))
+    cut = _distinct(edges, np.clip(start_ns, low, high), np.clip(end_ns, low, high))
     under = owner[np.searchsorted(edges, cut[:-1], side="right") - 1]
     over = containing(start_ns, end_ns, cut[:-1])
     return cut, np.where(over >= 0, over + first, under)
@@ -85,8 +89,7 @@ def containing(start_ns: Ints, end_ns: Ints, at_ns: Ints) -> Ints:
 
 def pieces(start_ns: Ints, end_ns: Ints, cuts_ns: Ints) -> tuple[Ints, Ints, Ints]:
     """Cut intervals, sorted and not overlapping, at instants: of each piece its interval's index, its start and its end; none is empty."""
-    edges = np.sort(np.concatenate((start_ns, end_ns, cuts_ns)))
-    edges = edges[np.append(True, np.diff(edges) > 0)] if len(edges) else edges
+    edges = _distinct(start_ns, end_ns, cuts_ns)
     owner = containing(start_ns, end_ns, edges[:-1])
     inside = owner >= 0
     return owner[inside], edges[:-1][inside], edges[1:][inside]
