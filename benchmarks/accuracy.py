@@ -34,7 +34,8 @@ FIXED_STEPS = {
     "growing-history": 190,
 }
 SMALL_BATCH_SAMPLES = 3000
-FIRST_BATCH_SIZE_ASSUMED = 24
+# Fixed forms that have the number which the finding assumes: the lever of its fix, and what the very first fixed run takes.
+ASSUMED = {"small-batch": ("batch-size", 24), "too-few-workers": ("workers", 4)}
 
 
 class Rounds:
@@ -46,7 +47,7 @@ class Rounds:
         self.limit_s = limit_s
         self.data = data
         self.random = random.Random(seed)
-        self.batch_size_assumed = FIRST_BATCH_SIZE_ASSUMED
+        self.assumed = {name: first for name, (_, first) in ASSUMED.items()}
         self.problems: list[dict[str, Any]] = []
         self.fixed: list[dict[str, Any]] = []
 
@@ -65,7 +66,8 @@ class Rounds:
         for variant in group:
             problem = self._run(variant.name)
             self._note(index, variant.name, problem)
-            self.batch_size_assumed = batch_size_assumed(problem) or self.batch_size_assumed
+            if variant.name in ASSUMED:
+                self.assumed[variant.name] = number_assumed(problem, ASSUMED[variant.name][0]) or self.assumed[variant.name]
             after = self._run_fixed(index, variant, base=False)
             beside = [row for row in (before, after) if row["flags"] == after["flags"]]
             self.problems.append(
@@ -79,9 +81,10 @@ class Rounds:
             before = after
 
     def _run_fixed(self, index: int, variant: Variant, *, base: bool) -> dict[str, Any]:
-        if variant.name == "small-batch":
-            size = self.batch_size_assumed
-            run = self._run(variant.name, "--batch-size", str(size), steps=SMALL_BATCH_SAMPLES // size)
+        if variant.name in ASSUMED:
+            number = self.assumed[variant.name]
+            steps = FIXED_STEPS.get(variant.name, SMALL_BATCH_SAMPLES // number)
+            run = self._run(variant.name, f"--{ASSUMED[variant.name][0]}", str(number), steps=steps)
         elif variant.fixed_is_base:
             run = self._run(BASE)
         else:
@@ -107,11 +110,12 @@ class Rounds:
         )
 
 
-def batch_size_assumed(run: dict[str, Any]) -> int | None:
-    """The batch size that the first finding of a small-batch run predicts its gain for."""
-    for row in run["report"]["findings"][0]["evidence"] if run["report"]["findings"] else ():
-        if row["name"] == "batch size assumed":
-            return int(row["value"])
+def number_assumed(run: dict[str, Any], lever: str) -> int | None:
+    """The number that the first finding predicts its gain for, by the lever of its fix (`workers=4`)."""
+    for fix in run["report"]["findings"][0]["fixes"] if run["report"]["findings"] else ():
+        name, _, number = (fix["lever"] or "").partition("=")
+        if name == lever:
+            return int(number)
     return None
 
 

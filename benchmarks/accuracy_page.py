@@ -23,8 +23,8 @@ Every run, with its problem and without, goes through `slowstep run --json`. In 
 run stands between two runs of its fixed form (F P F); problems whose fixed form is the healthy base form one chain (F P F P ... F), so that
 a fixed run in it serves both its neighbours. The true gain of a run is the mean throughput of the two fixed runs beside it over its own
 throughput: both from the reports, because load that comes and goes changes the truth itself. Predicted is the gain of the report's first
-finding. For `small-batch` the fixed form has the batch size that the finding assumes. The base of a round is the first fixed run of the
-chain. A run without a prediction counts as infinitely wrong, a missing interval as one that does not hold."""
+finding. For `small-batch` and `too-few-workers` the fixed form has the number that the finding assumes. The base of a round is the first
+fixed run of the chain. A run without a prediction counts as infinitely wrong, a missing interval as one that does not hold."""
 
 
 def draw(raw: dict[str, Any], results_file: str) -> str:
