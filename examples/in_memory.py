@@ -11,6 +11,7 @@ from torch import nn
 SAMPLES = 20_000
 FEATURES = 64
 CLASSES = 10
+QUANTILES = np.linspace(0.01, 0.99, 21)
 
 
 def make_tensors() -> tuple[torch.Tensor, torch.Tensor]:
@@ -29,12 +30,14 @@ def make_model(width: int = 512) -> nn.Module:
     )
 
 
-def evaluate_histograms(model: nn.Module) -> dict[str, list[int]]:
-    """How the weights of each parameter are distributed, as one would log it."""
+def evaluate_histograms(model: nn.Module) -> dict[str, list[float]]:
+    """How the weights of each parameter are distributed, in shape and in size, as one would log it."""
     histograms = {}
     for name, parameter in model.named_parameters():
-        counts, _ = np.histogram(parameter.detach().numpy(), bins=64)
-        histograms[name] = counts.tolist()
+        weights = parameter.detach().numpy()
+        histograms[name] = np.histogram(weights, bins=64)[0].tolist()
+        histograms[f"{name}, quantiles"] = np.quantile(weights, QUANTILES).tolist()
+        histograms[f"{name}, quantiles of sizes"] = np.quantile(np.abs(weights), QUANTILES).tolist()
     return histograms
 
 
