@@ -69,8 +69,6 @@ PLAINER = {
     "frequent-validation": ("--validate-every", "2"),
     # One picture in 60: of 150 steps, 28 wait for one, and chance alone moves the low end of the gain to 1.06.
     "straggler-sample": ("--steps", "260"),
-    # What is written takes four times as long at the end then, and not three times: a shared machine is half as fast for seconds.
-    "growing-history": ("--steps", "250"),
 }
 
 
