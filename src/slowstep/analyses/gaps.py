@@ -87,7 +87,7 @@ def _part(path: Path, trainer: Trainer, apart: bool, evaluating: bool) -> Part:
     `evaluating`: all of them in evaluation mode.
     """
     way = trainer.way_to_update
-    called = called_from_loop(path, way, trainer.facts.inner_loops) if way else None
+    called = called_from_loop(path, way, trainer.loops_beside) if way else None
     if called is None:
         return UNATTRIBUTED, UNATTRIBUTED
     label = called.label(trainer.facts.script)

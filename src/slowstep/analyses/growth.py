@@ -16,7 +16,7 @@ from slowstep.analyses.pace import own_work
 from slowstep.analyses.producers import CORE as CORE_OF_PRODUCER
 from slowstep.analyses.steps import Floats, Steps
 from slowstep.analyses.trainer import Trainer
-from slowstep.analyses.trends import Trend, block_medians, find_trend
+from slowstep.analyses.trends import BLOCKS, STEPS_PER_BLOCK, Trend, block_medians, find_trend
 
 # Parts under this share of the window are not looked at: their growth cannot matter.
 SMALLEST_SHARE = 0.01
@@ -49,11 +49,12 @@ class GrowingSaves:
 def find_growth(ledger: Ledger, steps: Steps, stacks: Stacks, trainer: Trainer, known: Sequence[Part]) -> Growth | None:
     """The part that surely grows most; None where none does."""
     best: Growth | None = None
+    pace = _pace(ledger)
     for part in ledger.parts:
         ns = ledger.of(*part)
         if part in known or part[1] in (CORE, CORE_OF_PRODUCER) or ns.sum() < SMALLEST_SHARE * ledger.ns.sum():
             continue
-        trend = _trend(ledger, part, ns)
+        trend = _trend(ns, None if part[0] == "compute" else pace)
         if trend is None or trend.growth_low <= 0 or (best is not None and trend.growth <= best.trend.growth):
             continue
         queued = float(with_core_delay(ledger, *part).sum() / ns.sum())
@@ -62,12 +63,13 @@ def find_growth(ledger: Ledger, steps: Steps, stacks: Stacks, trainer: Trainer, 
     return best
 
 
-def _trend(ledger: Ledger, part: Part, ns: Floats) -> Trend | None:
-    """The part's trend. A machine that becomes faster or slower on the way changes the training's own work as much, which does not grow:
+def _trend(ns: Floats, pace: Floats | None) -> Trend | None:
+    """The trend of a part. A machine that becomes faster or slower on the way changes the training's own work as much, which does not grow:
     growth may be certain in the part's ratio to that work, and in its time where that work does not take ever longer itself.
+
+    That work's own parts have no such `pace`: a graph that is never let go makes forward and backward longer together.
     """
     plain = find_trend(ns)
-    pace = None if plain is None else _pace(ledger, part)
     beside = None if pace is None else find_trend(ns / pace)
     if plain is None or pace is None or beside is None:
         return plain
@@ -75,13 +77,10 @@ def _trend(ledger: Ledger, part: Part, ns: Floats) -> Trend | None:
     return replace(plain, growth_low=low if slower is not None and slower.growth_low > 0 else max(plain.growth_low, low))
 
 
-def _pace(ledger: Ledger, part: Part) -> Floats | None:
-    """How long the training's own work takes around each step, in terms of the usual; None where it is too little to tell.
-
-    None for that work too: a graph that is never let go makes forward and backward longer together.
-    """
+def _pace(ledger: Ledger) -> Floats | None:
+    """How long the training's own work takes around each step, in terms of the usual; None where it is too little to tell."""
     work = own_work(ledger)
-    if part[0] == "compute" or work is None:
+    if work is None or len(work) < BLOCKS * STEPS_PER_BLOCK:
         return None
     levels = block_medians(work)
     usual = float(np.median(levels))
@@ -99,7 +98,7 @@ def _writes_share(part: Part, steps: Steps, stacks: Stacks, trainer: Trainer) ->
     inside = np.flatnonzero((stacks.time_ns >= steps.edges_ns[0]) & (stacks.time_ns < steps.edges_ns[-1]))
     total = writing = 0.0
     for weight, path in stacks.paths(inside.tolist()):
-        called = called_from_loop(path, way, trainer.facts.inner_loops) if way and path else None
+        called = called_from_loop(path, way, trainer.loops_beside) if way and path else None
         if called is None or called.label(trainer.facts.script) != part[1]:
             continue
         total += weight

@@ -99,12 +99,14 @@ def _loops(calls: pl.DataFrame, lines: pl.DataFrame, apart: frozenset[tuple[str,
 
 def _shares(calls: pl.DataFrame, loop: _Loop, lengthened: Lengthened | None) -> tuple[float, float, float]:
     """What the loop takes of forward and the rest of a body when nobody times it: at least, as expected, and at most."""
-    rest_ns, most = _rest_ns(calls), float(calls["slowdown"][0] or 1.0)  # the recorder's own loop: of ten others nine were slowed less
+    rest_ns, most = _rest_ns(calls), float(calls["slowdown"][0] or 1.0)
     timed = min(loop.held_ns / rest_ns, 1.0)
     if lengthened is not None:
         # What timing has added is the loop's: it runs most of the Python instructions.
         low, expected, high = (max(1 - factor * (1 - timed), 0.0) for factor in (lengthened.high, lengthened.value, lengthened.low))
         return low, expected, high
+    # The recorder's own loop is of the shortest instructions. Where it was slowed 3.7 times, ten others were 1.0 to 4.9 times, and the
+    # median of them 2.1 times.
     usual = math.sqrt(most) if loop.each_ns < PLAIN_NS else 1.0
     low, expected, high = (_untimed(loop.held_ns, rest_ns, slowed) for slowed in (most, usual, 1.0))
     return low, expected, high

@@ -7,16 +7,15 @@ the outer ones with them; where it leaves them, the lines of that frame tell wha
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from slowstep.analyses.functions import FRAMEWORK, Path, is_library, own_frames, same_function, shown
 from slowstep.analyses.typed import is_typed_top_level
-from slowstep.timeline.timeline import Frame
+from slowstep.timeline.timeline import Frame, Loops
 
 NOWHERE = -1
-_LINES = re.compile(r"line \d+|(lines \d+-\d+)")
-Loops = Mapping[tuple[str, str, int], Sequence[Sequence[int]]]
+# How lines of the training loop itself are called: one, or those of a loop.
+_LINES = re.compile(r"(lines?) \d")
 
 
 class Called(NamedTuple):
@@ -33,10 +32,10 @@ class Called(NamedTuple):
         return f"{self.name} ({where}:{self.line})" if self.is_function else f"{self.name} ({where})"
 
 
-def lines_named(label: str) -> tuple[bool, bool]:
-    """Whether a part of the ledger is lines of the training loop itself, and whether they are a loop."""
+def lines_named(label: str) -> str | None:
+    """Whether a part of the ledger is the training loop's own: "line", "lines" where those are a loop, None for any other part."""
     match = _LINES.match(label)
-    return match is not None, match is not None and match[1] is not None
+    return match[1] if match else None
 
 
 def meeting(path: Path, way: Path) -> int:

@@ -57,7 +57,9 @@ def _of_others(timeline: Timeline, trainer: Trainer) -> set[int]:
 
 
 def _of_process(facts: ProcessFacts) -> float:
-    return (facts.events or 0) * (facts.event_cost_ns or 0.0) + (facts.sampler_cpu_ns or 0) - (facts.once_cpu_ns or 0)
+    # What was spent once is told at once, the sampler's time with its next reading.
+    sampling = max((facts.sampler_cpu_ns or 0) - (facts.once_cpu_ns or 0), 0)
+    return (facts.events or 0) * (facts.event_cost_ns or 0.0) + sampling
 
 
 def _of_launcher(costs: pl.DataFrame, first_ns: int, last_ns: int) -> float:

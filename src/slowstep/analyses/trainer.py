@@ -14,7 +14,7 @@ from slowstep.analyses.typed import without_shell
 from slowstep.analyses.untrained import describe_untrained
 from slowstep.errors import NothingRecorded
 from slowstep.timeline.intervals import Ints
-from slowstep.timeline.timeline import Frame, ProcessFacts, Timeline
+from slowstep.timeline.timeline import Frame, Loops, ProcessFacts, Timeline
 
 # A loader feeds the training when at least half of its batches are used by a backward: of batches asked for in a row, as many as there are
 # backwards before anything else is asked for (gradients are accumulated over batches asked for together). A validation's are used by
@@ -46,6 +46,11 @@ class Trainer:
         """The frames that lead to the anchor optimizer's call, root first; only the innermost of the user's where no more is known."""
         frame = self.facts.training_frames.get(self.optimizer)
         return without_shell(self.facts.training_paths.get(self.optimizer) or ((frame,) if frame else ()))
+
+    @property
+    def loops_beside(self) -> Loops:
+        """The loops of the functions on that way that do not hold the call."""
+        return self.facts.inner_loops.get(self.optimizer, {})
 
     @property
     def way_to_forward(self) -> tuple[Frame, ...]:

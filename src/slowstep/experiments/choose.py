@@ -58,9 +58,14 @@ class Chosen:
         return tuple(Arm(name=choice.name, levers=(choice.spec,)) for choice in self.choices)
 
 
-def choose_named(findings: Sequence[Row], levers: Mapping[str, Lever]) -> Chosen:
-    """The levers that the findings name: first those that are a first fix, then bounds, then other fixes."""
+def choose_named(findings: Sequence[Row], levers: Mapping[str, Lever], unjudged: Sequence[Row] = ()) -> Chosen:
+    """The levers that the findings name: first those that are a first fix, then bounds, then other fixes.
+
+    Where they name none, those that would tell what the rules in `unjudged` could not.
+    """
     named = [choice for choice in named_by(findings) if choice.spec.name in levers]
+    if not named:
+        named = [Choice(spec=parse_spec(row["lever"])) for row in unjudged if row.get("lever") and not row.get("advisory")]
     ranked = sorted(named, key=lambda choice: ("fix", "bound", "other").index(choice.role))
     kept = ranked[:MOST_CHOSEN]
     left = [Untried(rule=choice.rule, lever=choice.name, reason=NO_ROOM) for choice in ranked[MOST_CHOSEN:]]

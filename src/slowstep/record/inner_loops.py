@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dis
+from bisect import bisect_left, bisect_right
 from types import CodeType, FrameType
 from typing import Any, Final
 
@@ -21,9 +22,10 @@ def inner_loops(code: CodeType, line: int) -> list[list[int]]:
     steps = list(dis.get_instructions(code))
     # One loop has as many jumps back as it has ways to go on: it ends with the last one.
     ends = {step.argval: step.offset for step in steps if _BACK in step.opname and _WAITING not in step.opname}
-    spans = []
+    at, spans = [step.offset for step in steps], []
     for begin, end in ends.items():
-        lines = [step.positions.lineno for step in steps if begin <= step.offset <= end and step.positions and step.positions.lineno]
+        inside = steps[bisect_left(at, begin) : bisect_right(at, end)]
+        lines = [step.positions.lineno for step in inside if step.positions and step.positions.lineno]
         spans.append((min(lines, default=line), max(lines, default=line)))
     outermost: list[list[int]] = []
     for first, last in sorted(spans, key=lambda span: (span[0], -span[1])):

@@ -146,7 +146,7 @@ class Updates:
         if frame is not None:
             recorder.note({"kind": "training_frame", "optimizer": self._number, **frame})
             recorder.note({"kind": "training_path", "optimizer": self._number, "frames": call_path(sys._getframe(1))})
-            recorder.note({"kind": "loops", "functions": loops_beside(sys._getframe(1))})
+            recorder.note({"kind": "loops", "optimizer": self._number, "functions": loops_beside(sys._getframe(1))})
 
     def _do_what_is_due(self, state: Optimizer, at_ns: int) -> None:
         """What need not be done in every step of a training whose steps are very short."""

@@ -234,11 +234,12 @@ class Next(TypedDict):
 
 
 class NotJudgedRow(TypedDict):
-    """A rule that could not judge; `advisory` where all that it could have found is advice."""
+    """A rule that could not judge; `advisory` where all that it could have found is advice, `lever` where an experiment would tell."""
 
     rule: str
     reason: str
     advisory: NotRequired[bool]
+    lever: NotRequired[str]
 
 
 class HealthRow(TypedDict):

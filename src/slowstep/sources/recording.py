@@ -56,7 +56,7 @@ def read(path: Path, how: Reading = PLAIN) -> Timeline:
     return Timeline(
         source="recording",
         tables=_tables(recorded, launchers),
-        processes=tuple(process_facts(part.notes) for part in recorded),
+        processes=tuple(process_facts(part.notes, len(part.records)) for part in recorded),
         run=run_facts(path.name, [part.notes for part in launchers], cut_ns),
         health=tuple(_merged(row for part in parts for row in (*part.notes.health, *losses(part.lost)))),
     )

@@ -23,6 +23,10 @@ class Frame:
     line: int
 
 
+# First and last lines of loops, by file, name and first line of the function that holds them.
+Loops = Mapping[tuple[str, str, int], Sequence[Sequence[int]]]
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProcessFacts:
     """What one process said of itself; None is unknown."""
@@ -52,8 +56,7 @@ class ProcessFacts:
     world_size: int | None = None
     local_world_size: int | None = None  # ranks of that job on its machine
     import_path: tuple[str, ...] = ()  # folders in which it looks for modules
-    # First and last lines of loops beside the call of the update, by file, name and first line of the function that holds them.
-    inner_loops: Mapping[tuple[str, str, int], Sequence[Sequence[int]]] = field(default_factory=dict)
+    inner_loops: Mapping[int, Loops] = field(default_factory=dict)  # beside the call of the update, by optimizer
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -165,7 +165,7 @@ class Act:
             return choose_all(report, self._levers)
         if self._wanted.levers:
             return choose_asked(self._wanted.levers, report, self._levers)
-        return choose_named(report["findings"], self._levers)
+        return choose_named(report["findings"], self._levers, report["not_judged"])
 
     def _foreign_share(self, report: Report) -> float | None:
         """What others take of the machine, by the last seconds of the lead-in."""

@@ -16,7 +16,7 @@ from slowstep.analyses.own_cost import OwnCost
 from slowstep.diagnosis.engine import busy_note
 from slowstep.diagnosis.gain import PACE_DEVIATIONS
 from slowstep.diagnosis.law import Diagnosis
-from slowstep.findings import Finding
+from slowstep.findings import Finding, NotJudged
 from slowstep.health import Health
 from slowstep.record.format import EXPERIMENT_FILE
 from slowstep.report.document import (
@@ -24,6 +24,7 @@ from slowstep.report.document import (
     FindingRow,
     HealthRow,
     LedgerRow,
+    NotJudgedRow,
     Overhead,
     Part,
     Periodic,
@@ -56,6 +57,8 @@ def fill(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosis
         row["next_command"] = "with slowstep.record(): (200 steps or more, in one cell or command)"
     elif can_be_proved(timeline, m, diagnosis):
         row["next_command"] = f"slowstep prove {shlex.join(timeline.run.command)}"
+    elif lever := _telling(timeline, m, diagnosis):
+        row["next_command"] = f"slowstep prove --levers {shlex.quote(lever)} {shlex.join(timeline.run.command)}"
     return {
         "schema": SCHEMA,
         "run": row,
@@ -64,7 +67,7 @@ def fill(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosis
         "verdict": cast(Any, asdict(diagnosis.verdict)),
         "findings": [finding_row(finding) for finding in diagnosis.findings],
         "next": {"stage": diagnosis.next.stage, "predicted": diagnosis.next.predicted} if diagnosis.next else None,
-        "not_judged": [{"rule": row.rule, "reason": row.reason, "advisory": row.advisory} for row in diagnosis.not_judged],
+        "not_judged": [not_judged_row(row) for row in diagnosis.not_judged],
         "health": [health_row(row) for row in (*timeline.health, *_doubts(timeline, m))],
         "overhead": _overhead(m.own_cost),
         "experiments": [],
@@ -74,8 +77,20 @@ def fill(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosis
 def can_be_proved(timeline: Timeline, m: Measurements, diagnosis: Diagnosis) -> bool:
     """Whether a lever tries the fix of the bottleneck, in a training that can be run again by its command, alone."""
     named = next((finding for finding in diagnosis.findings if finding.rule == diagnosis.verdict.rule), None)
+    return named is not None and named.fixes[0].lever is not None and _can_run_again(timeline, m)
+
+
+def _can_run_again(timeline: Timeline, m: Measurements) -> bool:
+    """Whether its command runs this training alone."""
     alone = timeline.run.session is None and timeline.run.launchers is None and m.sharing.ranks == 1
-    return named is not None and named.fixes[0].lever is not None and alone and bool(timeline.run.command)
+    return alone and bool(timeline.run.command)
+
+
+def _telling(timeline: Timeline, m: Measurements, diagnosis: Diagnosis) -> str | None:
+    """The lever that would tell what a rule could not, and leaves the verdict undetermined for."""
+    if diagnosis.verdict.state != "undetermined" or not _can_run_again(timeline, m):
+        return None
+    return next((row.lever for row in diagnosis.not_judged if row.lever is not None and not row.advisory), None)
 
 
 def _run(folder: Path, timeline: Timeline, m: Measurements) -> Run:
@@ -212,6 +227,12 @@ def finding_row(finding: Finding) -> FindingRow:
     return cast(FindingRow, row)
 
 
+def not_judged_row(row: NotJudged) -> NotJudgedRow:
+    """A rule that could not judge as a row of the report."""
+    found: NotJudgedRow = {"rule": row.rule, "reason": row.reason, "advisory": row.advisory}
+    return found if row.lever is None else {**found, "lever": row.lever}
+
+
 def health_row(row: Health) -> HealthRow:
     """A health record as a row of the report."""
     return {"name": row.name, "severity": row.severity, "count": row.count, "remedy": row.remedy}
@@ -225,7 +246,9 @@ def _doubts(timeline: Timeline, m: Measurements) -> list[Health]:
             Health(name="no-stacks", severity="notice", count=1, remedy="functions cannot be named: record longer, at --level 1 or more")
         )
     if (differ := math.exp(PACE_DEVIATIONS * m.pace_spread) - 1) >= UNEVEN and not m.load.busy:
-        remedy = f"the machine itself was now faster, now slower: another run may differ by {differ:.0%}; slowstep prove compares in pairs"
+        remedy = (
+            f"compute was now faster, now slower, as on a shared machine: another run may differ by {differ:.0%} (slowstep prove: in pairs)"
+        )
         rows.append(Health(name="uneven-pace", severity="notice", count=1, remedy=remedy))
     if not m.steps.whole_periods:
         rows.append(

@@ -16,7 +16,7 @@ from slowstep.health import Health
 from slowstep.report.document import SCHEMA, LedgerRow, Part, Report, Run, Throughput
 from slowstep.stages import STAGES, UNATTRIBUTED
 from slowstep.units import format_share
-from slowstep.workflow.document import SMALLEST_SHARE, finding_row, health_row
+from slowstep.workflow.document import SMALLEST_SHARE, finding_row, health_row, not_judged_row
 
 # Of parts of a stage, those beyond these many are too small to be read.
 PARTS_KEPT = 12
@@ -32,7 +32,7 @@ def fill_trace(path: Path, m: TraceMeasurements, diagnosis: Diagnosis, health: I
         "verdict": cast(Any, asdict(diagnosis.verdict)),
         "findings": [finding_row(finding) for finding in diagnosis.findings],
         "next": {"stage": diagnosis.next.stage, "predicted": diagnosis.next.predicted} if diagnosis.next else None,
-        "not_judged": [{"rule": row.rule, "reason": row.reason, "advisory": row.advisory} for row in diagnosis.not_judged],
+        "not_judged": [not_judged_row(row) for row in diagnosis.not_judged],
         "health": [health_row(row) for row in health],
         # What the profiler cost is in the trace's times, and nobody knows how much.
         "overhead": {"us_per_step": None, "share": None},

@@ -54,6 +54,18 @@ def test_what_is_spent_once_is_no_part_of_the_cost_of_a_step(tmp_path):
     assert cost.share == pytest.approx(5 / 1000)
 
 
+def test_of_a_killed_process_the_records_count_and_not_what_it_last_said(tmp_path):
+    events = Events(tmp_path)
+    a_second_of_training(events)
+    events.trainer.lines[-1] |= {"events": 1, "sampler_cpu_ns": 0, "once_cpu_ns": 50 * MS}
+
+    cost = found(events)
+
+    assert cost is not None
+    assert cost.ns_per_step == pytest.approx(len(events.trainer.records) * 2000 / 10)
+    assert len(events.trainer.records) > 1
+
+
 def test_workers_count_in_the_share_and_not_in_the_training_process(tmp_path):
     events = Events(tmp_path)
     a_second_of_training(events)

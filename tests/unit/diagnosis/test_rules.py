@@ -209,6 +209,17 @@ def test_what_cannot_be_judged_is_undetermined_and_says_what_to_do(tmp_path, cha
     assert re.search(why, verdict["summary"])
 
 
+def test_what_an_experiment_would_tell_is_the_next_command(tmp_path):
+    report = report_of(tmp_path / "one size", {"steps": 200, "nodes": 500})
+    without = report_of(tmp_path / "no loader", {"steps": 200, "nodes": 500, "loader": False})
+
+    (row,) = [row for row in report["not_judged"] if row["rule"] == "small-batch"]
+    lever = row["lever"]
+    assert lever == f"batch-size={2 * round(report['run']['batch_size'] or 0)}"
+    assert report["run"]["next_command"].startswith(f"slowstep prove --levers {lever} ")
+    assert not [row for row in without["not_judged"] if "lever" in row]
+
+
 def test_a_transform_cannot_be_judged_without_timed_calls(tmp_path):
     report = report_of(tmp_path, {"getitem_ms": 70, "transform": ("augment", 0.8), "cores": 2, "times_calls": False})
 

@@ -184,3 +184,17 @@ def test_the_levers_of_the_package_are_known():
 
     assert "mock-loader" in levers
     assert all(spec_text(Spec(name=name)) == name for name in levers)
+
+
+def test_where_findings_name_nothing_what_would_tell_is_tried():
+    unjudged = [
+        {"rule": "small-batch", "reason": "all steps had the same size", "advisory": False, "lever": "workers=8"},
+        {"rule": "memory-growth", "reason": "too short", "advisory": True, "lever": "mock-loader"},
+        {"rule": "slow-transform", "reason": "no calls were timed", "advisory": False},
+    ]
+
+    alone = choose_named([], LEVERS, unjudged)
+    beside = choose_named([finding("blocking-checkpoint", fix("checkpoint-off"))], LEVERS, unjudged)
+
+    assert [choice.name for choice in alone.choices] == ["workers=8"]
+    assert [choice.name for choice in beside.choices] == ["checkpoint-off"]

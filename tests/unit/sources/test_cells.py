@@ -36,7 +36,7 @@ def test_cells_are_named_wherever_a_recording_names_a_file(tmp_path):
         {"kind": "training_frame", "optimizer": 0, **frame},
         {"kind": "forward_frame", **frame},
         {"kind": "training_path", "optimizer": 0, "frames": [[KERNEL_FILE, "<module>", 1, 3]]},
-        {"kind": "loops", "functions": [[KERNEL_FILE, "<module>", 1, [[5, 8]]]]},
+        {"kind": "loops", "optimizer": 0, "functions": [[KERNEL_FILE, "<module>", 1, [[5, 8]]]]},
         {"kind": "calls", "of": "fetch", "stretches": 1, "whole_ns": 1}
         | {"functions": [{"file": KERNEL_FILE, "function": "load", "line": 2, "total_ns": 1, "own_ns": 1, "callees": []}]},
         {"kind": "iterator", "id": 5, "loader": 5, "num_workers": 0, "workers": [], "collate_file": KERNEL_FILE, "collate_line": 4},
@@ -53,7 +53,7 @@ def test_cells_are_named_wherever_a_recording_names_a_file(tmp_path):
     (facts,) = timeline.processes
     assert facts.training_frames[0].file == "cell In[7]"
     assert [frame.file for frame in facts.training_paths[0]] == ["cell In[7]"]
-    assert facts.inner_loops == {("cell In[7]", "<module>", 1): [[5, 8]]}
+    assert facts.inner_loops == {0: {("cell In[7]", "<module>", 1): [[5, 8]]}}
     assert facts.forward_frame is not None
     assert facts.forward_frame.file == "cell In[7]"
 

@@ -124,6 +124,11 @@ MALFORMED = [
     '{"kind": "health", "count": "many"}',
     '{"kind": "exit", "ended_ns": "now"}',
     f'{{"kind": "graph", "nodes": {2**80}}}',
+    '{"kind": "calls", "of": "body", "stretches": 1, "functions": [], "began_ns": ["soon"]}',
+    '{"kind": "calls", "of": "body", "stretches": 1, "functions": [], "began_ns": 5}',
+    '{"kind": "loops", "functions": []}',
+    '{"kind": "loops", "optimizer": 1, "functions": [["train.py", "fit", 1, [[2]]]]}',
+    '{"kind": "loops", "optimizer": 1, "functions": [["train.py", "fit", 1, [["2", "5"]]]]}',
 ]
 
 

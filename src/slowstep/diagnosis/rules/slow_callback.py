@@ -86,18 +86,17 @@ def judge(m: Measurements) -> Answer:
 
 
 def _named_as(part: Part) -> Evidence:
-    kind, _, numbers = _name(part).partition(" ")
-    if lines_named(part[1])[0]:
-        return Evidence(name=kind, value=numbers, unit="", where=_where(part))
+    if kind := lines_named(part[1]):
+        return Evidence(name=kind, value=_name(part).removeprefix(f"{kind} "), unit="", where=_where(part))
     return Evidence(name="function", value=_name(part), unit="", where=_where(part))
 
 
 def _does(part: Part) -> str:
-    return "logs" if part[1].startswith(LOGGING) else "run" if lines_named(part[1])[1] else "runs"
+    return "logs" if part[1].startswith(LOGGING) else "run" if lines_named(part[1]) == "lines" else "runs"
 
 
 def _takes(part: Part) -> str:
-    return "take" if lines_named(part[1])[1] else "takes"
+    return "take" if lines_named(part[1]) == "lines" else "takes"
 
 
 def _fixes(m: Measurements, part: Part) -> tuple[Fix, ...]:
@@ -110,9 +109,8 @@ def _fixes(m: Measurements, part: Part) -> tuple[Fix, ...]:
         )
     every = next((event.every_steps for event in m.over_time.events if event.part == part), None)
     often = f"more seldom than every {round(every)} steps" if every is not None and round(every) > 1 else "every k steps"
-    own_lines, loop = lines_named(part[1])
-    if own_lines:
-        first = (Fix(text=f"write the loop in {name} as operations on whole tensors or arrays"),) if loop else ()
+    if kind := lines_named(part[1]):
+        first = (Fix(text=f"write the loop in {name} as operations on whole tensors or arrays"),) if kind == "lines" else ()
         return (*first, Fix(text=f"run {name} {often}, or {aside}"))
     return (
         Fix(text=f"call {name} {often}, or {aside}", lever=lever),

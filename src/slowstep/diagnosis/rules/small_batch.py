@@ -59,7 +59,7 @@ def judge(m: Measurements) -> Answer:
         return None
     fixed = cost.value_ns if cost.value_ns is not None else cost.low_ns
     if fixed < DOMINATES * step:
-        return NotJudged(rule=NAME, reason=_reason(cost, step))
+        return NotJudged(rule=NAME, reason=_reason(cost, step), lever=_telling(m, cost))
     if cost.samples is None:
         return NotJudged(
             rule=NAME, reason="the fixed cost dominates the step, but how many samples a step holds is unknown; use slowstep.steps()"
@@ -74,6 +74,11 @@ def _reason(cost: FixedCost, step: float) -> str:
     if cost.value_ns is None:
         return f"all steps had the same size: {known}; try another batch size"
     return f"{known} ({cost.source}); record longer, on a quieter machine"
+
+
+def _telling(m: Measurements, cost: FixedCost) -> str | None:
+    """The lever that shows what a larger batch gains, where the loader can be built with one."""
+    return batch_size(2 * round(cost.samples)) if cost.samples and m.loader is not None and not m.load.busy else None
 
 
 def _judged(m: Measurements, cost: FixedCost, fixed: float, step: float) -> Judged:

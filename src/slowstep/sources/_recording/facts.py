@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from slowstep.sources._recording.fit import Note
 from slowstep.sources._recording.notes import Notes
-from slowstep.timeline.timeline import Frame, ProcessFacts, RunFacts, Session
+from slowstep.timeline.timeline import Frame, Loops, ProcessFacts, RunFacts, Session
 
 
-def process_facts(notes: Notes) -> ProcessFacts:
-    """What the notes of one process say of it."""
+def process_facts(notes: Notes, records: int = 0) -> ProcessFacts:
+    """What the notes of one process say of it, who has written so many records."""
     process, facts, cost = notes.process, notes.last("facts"), notes.last("cost")
     return ProcessFacts(
         pid=notes.pid,
@@ -24,11 +24,12 @@ def process_facts(notes: Notes) -> ProcessFacts:
         forward_frame=_frame(notes.last("forward_frame")),
         training_paths={int(note.get("optimizer", 0)): _path(note) for note in notes.of("training_path")},
         forward_path=_path(notes.last("forward_path")),
-        inner_loops={(file, name, first): loops for note in notes.of("loops") for file, name, first, loops in note["functions"]},
+        inner_loops={int(note["optimizer"]): _loops(note) for note in notes.of("loops")},
         graph_nodes=notes.last("graph").get("nodes"),
         graph_elements=notes.last("graph").get("elements"),
         event_cost_ns=cost.get("event_ns"),
-        events=cost.get("events"),
+        # A process that was killed has counted some seconds ago, and one under experiment before it began.
+        events=None if cost.get("events") is None else max(cost["events"], records),
         sampler_cpu_ns=cost.get("sampler_cpu_ns"),
         once_cpu_ns=cost.get("once_cpu_ns"),
         notes={
@@ -72,6 +73,10 @@ def _frame(note: Note) -> Frame | None:
 def _path(note: Note) -> tuple[Frame, ...]:
     frames = note.get("frames", ())
     return tuple(Frame(file=file, function=function, first_line=first, line=line) for file, function, first, line in frames)
+
+
+def _loops(note: Note) -> Loops:
+    return {(file, function, first): spans for file, function, first, spans in note["functions"]}
 
 
 def run_facts(folder: str, launchers: list[Notes], cut_ns: int | None = None) -> RunFacts:

@@ -34,6 +34,8 @@ def _calls_fit(note: Note) -> bool:
     functions = note.get("functions")
     if not isinstance(functions, list) or not all(isinstance(function, dict) for function in functions):
         return False
+    if not all(_is(began_ns, int) for began_ns in note.get("began_ns") or ()):
+        return False
     numbers = ("line", "total_ns", "own_ns")
     return all(
         all(_is(f.get(key), int) for key in numbers)
@@ -108,6 +110,7 @@ _NEEDED: dict[str, dict[str, type]] = {
     "training_frame": _FRAME,
     "forward_frame": _FRAME,
     "calls": {"of": str, "stretches": int},
+    "loops": {"optimizer": int},
     "prompt": {"at_ns": int},
     "disk": {"id": int, "name": str},
     "gpu": {"id": int},
