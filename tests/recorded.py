@@ -45,10 +45,23 @@ def make_folder(path: Path) -> str:
 
 
 def read_records(path: Path) -> list[Record]:
-    """The finished records of a file, in the order in which they stand there."""
+    """The finished records of a file, in the order in which they stand there; a whole step's in the order in which they ended."""
     data = path.read_bytes()
-    whole = data[: len(data) // contract.RECORD_BYTES * contract.RECORD_BYTES]
-    return [Record(*fields[:-1], NAMES[fields[-1]]) for fields in contract.RECORD.iter_unpack(whole) if fields[-1]]
+    whole = range(0, len(data) // contract.RECORD_BYTES * contract.RECORD_BYTES, contract.RECORD_BYTES)
+    found = (_record(data[at : at + contract.RECORD_BYTES]) for at in whole if data[at + contract.RECORD_BYTES - 1])
+    return [record for records in found for record in records]
+
+
+def _record(data: bytes) -> tuple[Record, ...]:
+    if data[-1] != contract.STEP:
+        *fields, kind = contract.RECORD.unpack(data)
+        return (Record(*fields, NAMES[kind]),)
+    t0, t1, waited, later, took, to_update, batch, iterator, thread, samples, optimizer, _ = contract.STEP_RECORD.unpack(data)
+    return (
+        Record(t0, t0 + waited, iterator, batch, samples, thread, 0, contract.READY_UNKNOWN, "WAIT"),
+        Record(t0 + later, t0 + later + took, 0, 0, 0, thread, 0, 0, "BACKWARD"),
+        Record(t0 + to_update, t1, optimizer, 0, 0, thread, 0, 0, "UPDATE"),
+    )
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import pytest
 
 from recorded import Process, Ran, Server, run_script
 from slowstep.record.format import END as EXHAUSTED
-from slowstep.record.format import ENV_DISABLE, ENV_LEVEL, ENV_SECONDS, ENV_STEPS, EVALUATING, NO_GRADIENT, SKIPPED
+from slowstep.record.format import ENV_DISABLE, ENV_LEVEL, ENV_SECONDS, ENV_STEPS, EVALUATING, NO_GRADIENT, RECORD_BYTES, SKIPPED
 from slowstep.record.format import FAILED as RAISED
 from slowstep.record.tracebacks import PACKAGE
 
@@ -130,6 +130,34 @@ def test_of_batches_that_take_next_to_no_time_every_wait_and_sample_is_recorded(
         (epoch, batch, size) for epoch in (1, 2) for batch, size in enumerate(samples)
     ]
     assert ran.trainer.faults == {}
+
+
+def test_of_shortest_steps_most_are_one_record_each_and_none_is_lost(run: Run) -> None:
+    ran = run("""
+model = torch.nn.Linear(8, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
+for epoch in range(2):
+    for number, batch in enumerate(DataLoader(torch.ones(4002, 8), batch_size=4)):
+        loss = model(batch).mean()
+        if number % 10 == 7:
+            continue  # no backward, no update
+        loss.backward(retain_graph=True)
+        if number % 10 == 8:
+            loss.backward()
+        optimizer.step()
+print(epoch * "x", flush=True)
+raise SystemExit(3)
+""")
+
+    trainer = ran.trainer
+    assert (ran.code, ran.err, trainer.faults) == (3, "", {})
+    waits = [wait for wait in trainer.of("WAIT") if not wait.flags]
+    assert [wait.b for wait in waits] == 2 * list(range(1001))
+    assert [wait.c for wait in waits] == 2 * ([4] * 1000 + [2])
+    assert len(trainer.of("UPDATE")) == 2 * 901
+    assert len(trainer.of("BACKWARD")) == 2 * 1001
+    written = (trainer.stem.with_suffix(".rec")).stat().st_size // RECORD_BYTES
+    assert written < 0.6 * len(trainer.records)
 
 
 def test_two_loaders_read_in_turn_are_both_recorded(run: Run) -> None:

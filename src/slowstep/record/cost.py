@@ -25,7 +25,7 @@ def event_ns(local: PerThread) -> int:
     """Nanoseconds that one recorded call takes longer than the call alone: the median of seven."""
     clock = time.monotonic_ns
     size = (_ROUNDS + 1) * RECORD_BYTES
-    event, _bind = build_fast_path(local, _drop, _ignore, (itertools.count(0, RECORD_BYTES).__next__, size, bytearray(size)))
+    event = build_fast_path(local, _drop, _ignore, (itertools.count(0, RECORD_BYTES).__next__, size, bytearray(size))).event
 
     @functools.wraps(_nothing)
     def hooked() -> None:

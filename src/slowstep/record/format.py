@@ -3,7 +3,8 @@
 A recording is a folder. Every recorded process owns two files in it, `<pid>-<start>.rec` and `<pid>-<start>.jsonl`:
 
 * `.rec` holds fixed records of 48 bytes, no header. Files are reserved ahead, so a file ends in zero bytes; a record
-  whose `kind` byte is zero was never finished (torn), because `kind` is the last byte written. Records of one thread are in time order.
+  whose `kind` byte is zero was never finished (torn), because `kind` is the last byte written. Records of one thread are in the order in which they ended, but for what was
+  held back to be written as a STEP.
 * `.jsonl` holds what has no fixed size, one JSON object a line: the process, texts, frames, stacks, iterators, hooks, health.
 
 The file `control` is one shared page through which the launcher and the recorded processes agree on when to stop.
@@ -15,13 +16,17 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-# Version 1: the first.
-FORMAT_VERSION: Final = 1
+# Version 1: the first. Version 2: a STEP record stands for three others.
+FORMAT_VERSION: Final = 2
 
 # t0, t1 (ns), a, b, c (meaning by kind), thread (native id), flags, extra, kind - kind last, see above.
 RECORD: Final = struct.Struct("<QQqqqIHBB")
 RECORD_BYTES: Final = RECORD.size
 assert RECORD_BYTES == 48
+# A STEP: when its WAIT began and its UPDATE ended; then how long the WAIT was, how long after its begin the BACKWARD began, how long that
+# was, and how long after the same the UPDATE began (all ns); then batch index, iterator, thread, samples, optimizer, kind.
+STEP_RECORD: Final = struct.Struct("<QQIIIIIIIHBB")
+assert STEP_RECORD.size == RECORD_BYTES
 FIELDS: Final = ("t0", "t1", "a", "b", "c", "thread", "flags", "extra", "kind")
 
 FIRST_RESERVE_BYTES: Final = 256 * 1024
@@ -54,6 +59,7 @@ LOSS: Final = (
     25  # mark: at an update. a the mean loss's float64 bits, b its backward passes (0 unknown), c a check sum of the input (-1 none)
 )
 COLLECTION: Final = 26  # of garbage. a generation, b objects let go, c text id of the line that asked for it, extra 1 where one did
+STEP: Final = 27  # a WAIT, a BACKWARD and an UPDATE of one thread in one record of its own form, see STEP_RECORD
 MODES: Final = 30  # mark: a which of record/modes.py are on, b which were looked at
 # Kinds from 32 on are the launcher's readings.
 READING_CPU: Final = 32  # a CPU ns of the process tree, b busy CPU ns of the machine, c stolen CPU ns; cumulative

@@ -67,7 +67,7 @@ class Recorder:
         self.call_timers: list[Callable[[], None]] = []
         self._writer = Writer(self.local, self.fault, limit_bytes=limit_bytes)
         self._writer.open_files, self._writer.when_closed = self._open, self.leave
-        self.event = self._writer.event
+        self.event, self.end_step, self.release = self._writer.event, self._writer.end_step, self._writer.release
         self.step = self._writer.step
         # Called, once, when a thread updates and never asks a loader for input.
         self.when_no_loader: Callable[[], None] | None = None
@@ -197,6 +197,7 @@ class Recorder:
             sampler.stop()
         try:
             self._say_losses()
+            self.release(self.local.me)
             self._write_cost()
             self._writer.close()
             if self._notes is not None:

@@ -37,6 +37,8 @@ class ThreadState:
     """State of one thread, in one object: attributes of a threading.local are slow to reach."""
 
     __slots__ = (
+        "backward_ns",
+        "backward_took_ns",
         "batch",
         "borrower",
         "collated",
@@ -44,6 +46,7 @@ class ThreadState:
         "fetch_ns",
         "fetching",
         "forward",
+        "held",
         "in_worker",
         "making",
         "mark_due_ns",
@@ -76,6 +79,10 @@ class ThreadState:
         self.borrower: Any = None
         # The iterator whose batches take next to no time, while nothing of them is due but their waits.
         self.quick: Any = None
+        # What is held back of a step, to be written as one record: its wait (begin, ns, iterator, batch, samples), when its backward
+        # began (0: not yet), and how long that took.
+        self.held: tuple[int, int, int, int, int] | None = None
+        self.backward_ns = self.backward_took_ns = 0
         # In a worker: which batch is being made.
         self.in_worker = self.fetching = False
         self.batch = -1

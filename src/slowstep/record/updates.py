@@ -69,6 +69,7 @@ class Updates:
     def build_hooks(self) -> tuple[StepHook, StepHook]:
         """The hooks to be called before and after any optimizer's `step`."""
         known, event, do_what_is_due, fault, clock = self.known, self._recorder.event, self._do_what_is_due, self._recorder.fault, now
+        local, end_step = self._recorder.local, self._recorder.end_step
         # The optimizer of the last call, which is nearly always that of the next.
         last = self._last
 
@@ -88,7 +89,11 @@ class Updates:
             if state.key != id(optimizer):
                 state = self._optimizers.get(id(optimizer), _NOBODY)
             if t0 := state.begun_ns:
-                event(UPDATE, t0, t1, state.number)
+                me = local.me
+                if me.held is None:
+                    event(UPDATE, t0, t1, state.number, 0, 0, 0, 0, me.thread)
+                else:
+                    end_step(me, state.number, t0, t1)
                 state.begun_ns = 0
                 state.count += 1
                 if t1 >= state.due_ns:

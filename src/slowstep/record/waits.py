@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.record.batches import samples_in
 from slowstep.record.cpu_marks import build_marks
+from slowstep.record.fastpath import MOST_NUMBER
 from slowstep.record.fetches import MEASURED_EVERY_NS, TINY_NS
 from slowstep.record.format import END, FAILED, READY_UNKNOWN, WAIT
 from slowstep.record.known import Known
@@ -23,6 +24,8 @@ KNOWN: Final = "_slowstep_iterator"
 # The hook of fetches passes over tiny ones unseen, until a wait is too long for one.
 _NOT_TINY_NS: Final = 2 * TINY_NS
 _UNKNOWN: Final = -1
+# An index below it cannot grow beyond MOST_NUMBER until marks are due again.
+_MOST_BATCHES: Final = MOST_NUMBER >> 1
 
 
 class Iterator:
@@ -81,7 +84,7 @@ class Waits:
     def build_hook(self) -> Any:
         """What `original` is to be replaced by. Its own lines are for batches that take next to no time; `_request` does all others."""
         original, request, failed, count = self._original, self._request, self._failed, self._count
-        event, local, clock = self._event, self._recorder.local, now
+        release, local, clock = self._recorder.release, self._recorder.local, now
 
         @functools.wraps(original)
         def __next__(self: Any) -> Any:
@@ -89,6 +92,8 @@ class Waits:
             known = me.quick
             if known is None or self.__dict__.get(KNOWN) is not known:
                 return request(me, self)
+            if me.held is not None:
+                release(me)
             me.making = known
             t0 = clock()
             try:
@@ -104,7 +109,7 @@ class Waits:
             samples = known.samples
             if samples < 0 or index == known.last:
                 samples = count(batch)
-            event(WAIT, t0, t1, known.number, index, samples, 0, READY_UNKNOWN, me.thread)
+            me.held = (t0, t1 - t0, known.number, index, samples)
             if t1 - t0 > _NOT_TINY_NS:
                 me.quick, me.fetch_ns = None, TINY_NS
             return batch
@@ -113,6 +118,8 @@ class Waits:
 
     def _request(self, me: ThreadState, iterator: Any) -> Any:
         me.quick = None
+        if me.held is not None:
+            self._recorder.release(me)
         known = iterator.__dict__.get(KNOWN) or self._meet(iterator)
         # A data set that reads another loader makes a batch, and waits for none.
         if me.making is not None or known is None:
@@ -159,7 +166,8 @@ class Waits:
         index = known.batches
         known.batches = index + 1
         self._end(me, known, index, batch, READY_UNKNOWN, t0, t1)
-        if 0 < me.fetch_ns < TINY_NS and t1 - t0 <= _NOT_TINY_NS and not (me.marking or me.in_worker or me.borrower):
+        is_tiny = 0 < me.fetch_ns < TINY_NS and t1 - t0 <= _NOT_TINY_NS
+        if is_tiny and known.number <= MOST_NUMBER and index < _MOST_BATCHES and not (me.marking or me.in_worker or me.borrower):
             # Until marks are due again; the first fetch then is measured.
             me.quick, me.unmeasured_ns = known, MEASURED_EVERY_NS
         return batch

@@ -29,10 +29,10 @@ class Writer:
     """
 
     def __init__(self, local: PerThread, fault: Callable[[Exception], None], *, limit_bytes: int) -> None:
-        self._local, self._fault, self._limit_bytes = local, fault, limit_bytes
+        self.local, self._fault, self._limit_bytes = local, fault, limit_bytes
         # Its own generator: the training's random numbers are its own.
         self._uniform = random.Random().uniform
-        self.event, self._bind = build_fast_path(local, self.place, fault)
+        self.event, self.end_step, self.release, self._bind = build_fast_path(local, self.place, fault)
         self.open_files: Callable[[], bool] = lambda: False
         self.when_closed: Callable[[], None] = lambda: None
         self.forget()
@@ -204,7 +204,7 @@ class Writer:
 
     def _totals_record(self, totals: Totals, at_ns: int) -> Fields:
         steps = self._steps - totals.first_step
-        return (totals.begin_ns, at_ns, steps, totals.samples_or_unknown, 0, self._local.me.thread, 0, 0, TOTALS)
+        return (totals.begin_ns, at_ns, steps, totals.samples_or_unknown, 0, self.local.me.thread, 0, 0, TOTALS)
 
     def _update_totals(self, at_ns: int) -> None:
         if self._totals is not None and self._totals_slot is not None:

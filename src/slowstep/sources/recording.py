@@ -11,12 +11,12 @@ import polars as pl
 from slowstep.errors import UnreadableInput
 from slowstep.health import Health
 from slowstep.sources._recording.cells import name_cells
-from slowstep.sources._recording.cut import FIRST, KEPT, find_cut, records_before
+from slowstep.sources._recording.cut import FIRST, KEPT, find_cut, written_before
 from slowstep.sources._recording.facts import process_facts, run_facts
 from slowstep.sources._recording.machine import machine_tables
 from slowstep.sources._recording.notes import Notes, read_notes
 from slowstep.sources._recording.process import process_tables
-from slowstep.sources._recording.records import Lost, Records, losses, read_records
+from slowstep.sources._recording.records import Written, losses, read_records
 from slowstep.sources._source import PLAIN, Reading, Source
 from slowstep.timeline.schema import TABLE, TABLES
 from slowstep.timeline.timeline import Timeline
@@ -29,8 +29,7 @@ class _Part:
     """What one process wrote, the launcher among them."""
 
     notes: Notes
-    records: Records
-    lost: Lost
+    written: Written
 
 
 def sniff(head: bytes, path: Path) -> bool:
@@ -56,26 +55,25 @@ def read(path: Path, how: Reading = PLAIN) -> Timeline:
     return Timeline(
         source="recording",
         tables=_tables(recorded, launchers),
-        processes=tuple(process_facts(part.notes, len(part.records)) for part in recorded),
+        processes=tuple(process_facts(part.notes, part.written) for part in recorded),
         run=run_facts(path.name, [part.notes for part in launchers], cut_ns),
-        health=tuple(_merged(row for part in parts for row in (*part.notes.health, *losses(part.lost)))),
+        health=tuple(_merged(row for part in parts for row in (*part.notes.health, *losses(part.written.lost)))),
     )
 
 
 def _read_part(path: Path, cut_ns: int | None) -> _Part | None:
     """What one process wrote before an experiment began; None where it began to record after that."""
-    records, lost = read_records(path.with_suffix(".rec"))
+    written = read_records(path.with_suffix(".rec"))
     if cut_ns is None:
-        return _Part(notes=read_notes(path), records=records, lost=lost)
+        return _Part(notes=read_notes(path), written=written)
     notes = read_notes(path, until=FIRST, kept=KEPT)
-    records, lost = records_before(cut_ns, records, lost)
-    return None if notes.started_ns > cut_ns else _Part(notes=notes, records=records, lost=lost)
+    return None if notes.started_ns > cut_ns else _Part(notes=notes, written=written_before(cut_ns, written))
 
 
 def _tables(recorded: list[_Part], launchers: list[_Part]) -> dict[str, pl.DataFrame]:
     """Every table of a recording, the rows of its processes one below the other."""
-    made = [process_tables(index, part.notes, part.records) for index, part in enumerate(recorded)]
-    made += [machine_tables(part.notes, part.records) for part in launchers]
+    made = [process_tables(index, part.notes, part.written.records) for index, part in enumerate(recorded)]
+    made += [machine_tables(part.notes, part.written.records) for part in launchers]
     frames = {table.name: [tables[table.name] for tables in made if table.name in tables] for table in TABLES}
     return {name: pl.concat(each) if each else TABLE[name].empty() for name, each in frames.items()}
 

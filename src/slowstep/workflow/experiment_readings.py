@@ -60,6 +60,6 @@ def foreign_share(folder: Path, from_ns: int, cores: float | None) -> float | No
     launcher = folder / "launcher.jsonl"
     if not launcher.exists():
         return None
-    records, _ = read_records(launcher.with_suffix(".rec"))
-    readings = machine_tables(read_notes(launcher), records)["readings"]
+    written = read_records(launcher.with_suffix(".rec"))
+    readings = machine_tables(read_notes(launcher), written.records)["readings"]
     return find_load(readings, np.array([from_ns, _NEVER_NS]), cores).foreign_share

@@ -17,7 +17,7 @@ import pytest
 
 from recorded import make_folder, only, processes
 from slowstep.record import format as contract
-from slowstep.record.format import UPDATE, WAIT
+from slowstep.record.format import FORMAT_VERSION, UPDATE, WAIT
 from slowstep.record.recorder import Recorder
 
 Make = Callable[..., Recorder]
@@ -63,7 +63,7 @@ def test_the_first_event_opens_the_files(make: Make) -> None:
     assert [note["kind"] for note in process.notes][:2] == ["process", "hook"]
     assert [note["kind"] for note in process.notes][-2:] == ["cost", "end"]
     first = process.noted("process")[0]
-    assert (first["pid"], first["ppid"], first["role"], first["format"]) == (os.getpid(), os.getppid(), "trainer", 1)
+    assert (first["pid"], first["ppid"], first["role"], first["format"]) == (os.getpid(), os.getppid(), "trainer", FORMAT_VERSION)
     assert first["cores_allowed"] >= 1
     assert process.noted("cost")[-1]["event_ns"] > 0
     assert process.stem.name == f"{os.getpid()}-{first['started_ns']:x}"

@@ -93,6 +93,95 @@ def test_an_event_bears_the_native_id_of_its_thread(tmp_path: Path, faults: Faul
     assert [record.thread for record in read_records(tmp_path / "x.rec")] == [ids[0], threading.get_native_id()]
 
 
+def hold(
+    writer: Writer, *, began: int, waited: int = 5, iterator: int = 1, batch: int = 7, samples: int = 16, backward: bool = True
+) -> None:
+    """What hooks of requests and of backward passes hold back of a step."""
+    me = writer.local.me
+    me.held = (began, 5, 1, batch, samples)
+    if backward:
+        me.backward_ns, me.backward_took_ns = began + 20, 30
+
+
+def parts(
+    writer: Writer, *, began: int, ended: int, waited: int = 5, iterator: int = 1, samples: int = 16, optimizer: int = 3
+) -> list[Record]:
+    thread = writer.local.me.thread
+    return [
+        Record(began, began + 5, 1, 7, samples, thread, 0, 255, "WAIT"),
+        Record(began + 20, began + 50, 0, 0, 0, thread, 0, 0, "BACKWARD"),
+        Record(began + 60, ended, optimizer, 0, 0, thread, 0, 0, "UPDATE"),
+    ]
+
+
+@pytest.mark.parametrize("make", [mapped, appended])
+def test_a_step_whose_parts_were_held_back_is_read_back_whole(make, tmp_path: Path, faults: Faults) -> None:
+    writer = make(tmp_path / "x.rec", faults)
+    writer.event(UPDATE, 1, 2)
+
+    hold(writer, began=100)
+    writer.end_step(writer.local.me, 3, 160, 170)
+    writer.close()
+
+    assert read_records(tmp_path / "x.rec")[1:] == parts(writer, began=100, ended=170)
+    # A file that is written through a buffer has a record for each of them.
+    assert (tmp_path / "x.rec").stat().st_size == (2 if make is mapped else 4) * RECORD_BYTES
+    assert (writer.local.me.held, writer.local.me.backward_ns) == (None, 0)
+    assert faults.seen == []
+
+
+@pytest.mark.parametrize(
+    ("held", "optimizer", "ended"),
+    [
+        ({"samples": 1 << 16}, 3, 170),
+        ({"samples": -1}, 3, 170),
+        ({}, 256, 170),
+        ({}, 3, 100 + (1 << 32)),
+    ],
+    ids=["large batch", "unknown batch", "many optimizers", "long"],
+)
+def test_a_step_that_does_not_fit_into_one_record_has_three(held, optimizer, ended, tmp_path: Path, faults: Faults) -> None:
+    writer = mapped(tmp_path / "x.rec", faults)
+    writer.event(UPDATE, 1, 2)
+
+    hold(writer, began=100, **held)
+    writer.end_step(writer.local.me, optimizer, 160, ended)
+    writer.close()
+
+    assert read_records(tmp_path / "x.rec")[1:] == parts(writer, began=100, ended=ended, optimizer=optimizer, **held)
+    assert (tmp_path / "x.rec").stat().st_size == 4 * RECORD_BYTES
+    assert faults.seen == []
+
+
+def test_an_update_that_began_before_the_request_does_not_share_its_record(tmp_path: Path, faults: Faults) -> None:
+    writer = mapped(tmp_path / "x.rec", faults)
+    writer.event(UPDATE, 1, 2)
+
+    hold(writer, began=100)
+    writer.end_step(writer.local.me, 3, 90, 170)
+    writer.close()
+
+    assert [(record.kind, record.t0) for record in read_records(tmp_path / "x.rec")[1:]] == [
+        ("WAIT", 100),
+        ("BACKWARD", 120),
+        ("UPDATE", 90),
+    ]
+    assert faults.seen == []
+
+
+def test_a_request_without_backward_and_update_is_not_lost(tmp_path: Path, faults: Faults) -> None:
+    writer = mapped(tmp_path / "x.rec", faults)
+
+    hold(writer, began=100, backward=False)
+    writer.release(writer.local.me)
+    hold(writer, began=200, backward=False)
+    writer.end_step(writer.local.me, 3, 260, 270)
+    writer.release(writer.local.me)
+    writer.close()
+
+    assert [(record.kind, record.t0) for record in read_records(tmp_path / "x.rec")] == [("WAIT", 100), ("WAIT", 200), ("UPDATE", 260)]
+
+
 @pytest.mark.parametrize("make", [mapped, appended])
 def test_many_events_keep_their_order_across_chunks(make, tmp_path: Path, faults: Faults) -> None:
     writer = make(tmp_path / "x.rec", faults)
@@ -300,6 +389,24 @@ def test_what_happens_every_1024_steps_is_neither_always_nor_never_recorded(phas
     seen = sum(record.kind == "SAVE" for record in records) - counted_from
     happened = 150_000 // 1024 - counted_from
     assert 0 < seen < happened
+
+
+def test_steps_in_one_record_are_counted_too_while_details_are_left_out(tmp_path: Path, faults: Faults) -> None:
+    writer = mapped(tmp_path / "x.rec", faults, limit_bytes=16 * GRANULE_BYTES)
+
+    for number in range(30_000):
+        hold(writer, began=1000 * number, batch=number)
+        writer.end_step(writer.local.me, 3, 1000 * number + 60, 1000 * number + 70)
+        writer.step()
+    writer.close()
+
+    records = read_records(tmp_path / "x.rec")
+    totals = [record for record in records if record.kind == "TOTALS"]
+    assert totals
+    for kind in ("WAIT", "UPDATE"):
+        assert sum(record.kind == kind for record in records) + sum(record.a for record in totals) == 30_000
+    assert sum(record.c for record in records if record.kind == "WAIT") + sum(record.b for record in totals) == 16 * 30_000
+    assert faults.seen == []
 
 
 def test_a_killed_process_has_counted_its_steps_up_to_the_last_block(tmp_path: Path, faults: Faults) -> None:

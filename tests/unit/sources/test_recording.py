@@ -101,6 +101,79 @@ def test_a_record_that_ends_before_it_begins_is_left_out_and_counted(folder):
     assert next(row.severity for row in timeline.health) == "data_loss"
 
 
+def _combine_steps(file: Path) -> int:
+    """Write every step of a training's file that is a WAIT, a BACKWARD and an UPDATE as one record, where the last of them stood."""
+    rows = [row for row in fmt.RECORD.iter_unpack(file.read_bytes()) if row[8]]
+    rows.sort(key=lambda row: row[1])
+    kept, held = [], {}
+    for row in rows:
+        t0, t1, a, _, _, thread, flags, _, kind = row
+        if kind in (fmt.WAIT, fmt.BACKWARD) and not flags:
+            kept += [held.pop(kind)] if kind in held else []
+            held[kind] = row
+        elif kind == fmt.UPDATE and len(held) == 2:
+            wait, backward = held.pop(fmt.WAIT), held.pop(fmt.BACKWARD)
+            began = wait[0]
+            ns = (wait[1] - began, backward[0] - began, backward[1] - backward[0], t0 - began)
+            kept.append(fmt.STEP_RECORD.pack(began, t1, *ns, wait[3], wait[2], thread, wait[4], a, fmt.STEP))
+        else:
+            kept.append(row)
+    kept += held.values()
+    file.write_bytes(b"".join(row if isinstance(row, bytes) else fmt.RECORD.pack(*row) for row in kept))
+    return sum(isinstance(row, bytes) for row in kept)
+
+
+@pytest.fixture
+def serial(tmp_path: Path) -> Path:
+    folder = make_recording(tmp_path / "serial", Training(steps=60, workers=0, epoch_steps=20, after_ms=5, validation=(20, 10)))
+    file = folder / "100-1.rec"
+    for number, row in enumerate(fmt.RECORD.iter_unpack(file.read_bytes())):
+        if row[8] == fmt.WAIT:
+            # As the recorder writes it of a loader without workers.
+            _edit(file, number, extra=fmt.READY_UNKNOWN)
+    return folder
+
+
+def test_steps_in_one_record_each_are_read_like_steps_in_three(serial):
+    file = serial / "100-1.rec"
+    before = read(serial)
+
+    combined = _combine_steps(file)
+
+    after = read(serial)
+    assert combined == before.table("updates").height
+    for table in TABLES:
+        assert after.table(table.name).equals(before.table(table.name)), table.name
+    assert _health(after) == {}
+
+
+def test_events_that_were_counted_are_three_for_a_step_in_one_record(serial):
+    file = serial / "100-1.rec"
+    counted = sum(row[8] != 0 for row in fmt.RECORD.iter_unpack(file.read_bytes()))
+    combined = _combine_steps(file)
+    # So many more were only counted, those of steps that were left out.
+    _append(serial / "100-1.jsonl", {"kind": "cost", "events": counted - 2 * combined + 1000})
+
+    assert read(serial).processes[0].events == counted + 1000
+
+
+@pytest.mark.parametrize("part", range(4), ids=["wait", "begin of backward", "backward", "begin of update"])
+def test_a_step_with_a_part_that_ends_after_it_is_left_out_and_counted(serial, part):
+    file = serial / "100-1.rec"
+    combined = _combine_steps(file)
+    raw = bytearray(file.read_bytes())
+    at = next(at for at in range(0, len(raw), RECORD) if raw[at + RECORD - 1] == fmt.STEP)
+    fields = list(fmt.STEP_RECORD.unpack_from(raw, at))
+    fields[2 + part] = 2**32 - 1
+    fmt.STEP_RECORD.pack_into(raw, at, *fields)
+    file.write_bytes(bytes(raw))
+
+    timeline = read(serial)
+
+    assert _health(timeline) == {"malformed-records": 1}
+    assert timeline.table("updates").height == combined - 1
+
+
 def test_kinds_of_a_later_version_are_passed_over(folder):
     before = read(folder).table("updates").height
     _append(folder / "100-1.jsonl", {"kind": "from the future", "x": 1})

@@ -32,7 +32,7 @@ def install(recorder: Recorder) -> Undo:
 
 def _timed_known(recorder: Recorder, original: Any) -> Any:
     """The same as `_timed` for the parameters that torch has had since 1.8: passing them by name spares a microsecond of a cold call."""
-    event, clock, first = recorder.event, now, _FirstCalls(recorder)
+    event, local, clock, first = recorder.event, recorder.local, now, _FirstCalls(recorder)
 
     @functools.wraps(original)
     def backward(
@@ -52,7 +52,13 @@ def _timed_known(recorder: Recorder, original: Any) -> Any:
             event(BACKWARD, t0, clock(), 0, 0, 0, FAILED)
             hide_own_frames()
             raise
-        event(BACKWARD, t0, clock())
+        t1 = clock()
+        me = local.me
+        # To be written together with the update.
+        if me.held is not None and not me.backward_ns:
+            me.backward_ns, me.backward_took_ns = t0, t1 - t0
+        else:
+            event(BACKWARD, t0, t1, 0, 0, 0, 0, 0, me.thread)
         return result
 
     return backward

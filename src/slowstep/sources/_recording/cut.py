@@ -7,7 +7,7 @@ from pathlib import Path
 
 from slowstep.record.format import EXPERIMENT_FILE
 from slowstep.sources._recording.notes import Notes
-from slowstep.sources._recording.records import Lost, Records
+from slowstep.sources._recording.records import Lost, Written
 
 # A process that takes up a plan says first which levers are ready. Of what follows, lines that others refer to or that add up are kept.
 FIRST = ("lever", "task")
@@ -31,6 +31,8 @@ def find_cut(folder: Path, launcher: Notes | None) -> int | None:
     return begin_ns if isinstance(begin_ns, int) else None
 
 
-def records_before(cut_ns: int, records: Records, lost: Lost) -> tuple[Records, Lost]:
+def written_before(cut_ns: int, written: Written) -> Written:
     """The records that ended by then. Those that were not finished are the last ones of a killed process."""
-    return records[records["t1"] <= cut_ns], Lost(torn=0, malformed=lost.malformed)
+    kept = written.records[written.records["t1"] <= cut_ns]
+    # What the process had counted by then is no more than what is kept.
+    return Written(records=kept, uncounted=0, lost=Lost(torn=0, malformed=written.lost.malformed))

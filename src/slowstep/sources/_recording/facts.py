@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from slowstep.sources._recording.fit import Note
 from slowstep.sources._recording.notes import Notes
+from slowstep.sources._recording.records import Written
 from slowstep.timeline.timeline import Frame, Loops, ProcessFacts, RunFacts, Session
 
 
-def process_facts(notes: Notes, records: int = 0) -> ProcessFacts:
-    """What the notes of one process say of it, who has written so many records."""
+def process_facts(notes: Notes, written: Written | None = None) -> ProcessFacts:
+    """What the notes of one process say of it, and how many events it has written."""
     process, facts, cost = notes.process, notes.last("facts"), notes.last("cost")
     return ProcessFacts(
         pid=notes.pid,
@@ -29,7 +30,7 @@ def process_facts(notes: Notes, records: int = 0) -> ProcessFacts:
         graph_elements=notes.last("graph").get("elements"),
         event_cost_ns=cost.get("event_ns"),
         # A process that was killed has counted some seconds ago, and one under experiment before it began.
-        events=None if cost.get("events") is None else max(cost["events"], records),
+        events=_events(cost.get("events"), written),
         sampler_cpu_ns=cost.get("sampler_cpu_ns"),
         once_cpu_ns=cost.get("once_cpu_ns"),
         notes={
@@ -45,6 +46,10 @@ def process_facts(notes: Notes, records: int = 0) -> ProcessFacts:
         import_path=tuple(str(entry) for entry in process.get("import_path") or ()),
         **_membership(notes),
     )
+
+
+def _events(counted: int | None, written: Written | None) -> int | None:
+    return counted if counted is None or written is None else max(counted + written.uncounted, len(written.records))
 
 
 def _membership(notes: Notes) -> dict[str, int | None]:

@@ -25,6 +25,14 @@ DTYPE = np.dtype(
         "itemsize": fmt.RECORD_BYTES,
     }
 )
+_STEP = np.dtype(
+    {
+        "names": ["t0", "t1", "waited", "to_backward", "backward", "to_update", "batch", "iterator", "thread", "samples", "optimizer"],
+        "formats": ["<u8", "<u8", *["<u4"] * 7, "<u2", "u1"],
+        "offsets": [0, 8, 16, 20, 24, 28, 32, 36, 40, 44, 46],
+        "itemsize": fmt.RECORD_BYTES,
+    }
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,18 +43,66 @@ class Lost:
     malformed: int
 
 
-def read_records(path: Path) -> tuple[Records, Lost]:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Written:
+    """What a file holds: its finished records, in the order in which each thread sent them, and how many events they are more than what
+    its writer has counted, who counts a whole step as one.
+    """
+
+    records: Records
+    uncounted: int
+    lost: Lost
+
+
+def read_records(path: Path) -> Written:
     """The finished records of a file, and what of it cannot be used."""
     if not path.exists():
-        return np.zeros(0, DTYPE), Lost(torn=0, malformed=0)
+        return Written(records=np.zeros(0, DTYPE), uncounted=0, lost=Lost(torn=0, malformed=0))
     raw = np.fromfile(path, dtype=np.uint8)
     records = raw[: len(raw) // fmt.RECORD_BYTES * fmt.RECORD_BYTES].view(DTYPE)
     finished = records["kind"] != 0
     used = int(np.flatnonzero(finished)[-1]) + 1 if finished.any() else 0
     tail = records[used : used + 1]
     torn = int((~finished[:used]).sum()) + int(len(tail) and tail.tobytes() != bytes(fmt.RECORD_BYTES))
-    sane = (records["t0"] <= records["t1"]) & (records["t1"] <= np.iinfo(np.int64).max)
-    return records[finished & sane], Lost(torn=torn, malformed=int((finished & ~sane).sum()))
+    sane = (records["t0"] <= records["t1"]) & (records["t1"] <= np.iinfo(np.int64).max) & ~_is_broken_step(records)
+    usable = records[finished & sane]
+    parts = taken_apart(usable)
+    lost = Lost(torn=torn, malformed=int((finished & ~sane).sum()))
+    return Written(records=parts, uncounted=len(parts) - len(usable), lost=lost)
+
+
+def taken_apart(records: Records) -> Records:
+    """The records with each STEP's three in its place; then all stand in the order in which they ended."""
+    is_step = records["kind"] == fmt.STEP
+    if not is_step.any():
+        return records
+    steps = records[is_step].view(_STEP)
+    began = steps["t0"]
+    backward = began + steps["to_backward"]
+    asked = {"a": steps["iterator"], "b": steps["batch"], "c": steps["samples"], "extra": fmt.READY_UNKNOWN}
+    parts = [
+        records[~is_step],
+        _part(steps, fmt.WAIT, began, began + steps["waited"], **asked),
+        _part(steps, fmt.BACKWARD, backward, backward + steps["backward"]),
+        _part(steps, fmt.UPDATE, began + steps["to_update"], steps["t1"], a=steps["optimizer"]),
+    ]
+    together = np.concatenate(parts)
+    return together[np.argsort(together["t1"], kind="stable")]
+
+
+def _is_broken_step(records: Records) -> NDArray[np.bool_]:
+    """Which records are of steps with parts that end after the step."""
+    steps, ns = records.view(_STEP), records["t1"] - records["t0"]
+    ended = np.maximum(steps["to_backward"].astype(np.int64) + steps["backward"], np.maximum(steps["waited"], steps["to_update"]))
+    return np.asarray((records["kind"] == fmt.STEP) & (ended > ns.astype(np.int64)))
+
+
+def _part(steps: Records, kind: int, t0: Records, t1: Records, **fields: Any) -> Records:
+    part = np.zeros(len(steps), DTYPE)
+    part["t0"], part["t1"], part["thread"], part["kind"] = t0, t1, steps["thread"], kind
+    for name, values in fields.items():
+        part[name] = values
+    return part
 
 
 def losses(lost: Lost) -> Iterable[Health]:
