@@ -130,6 +130,25 @@ def test_absolute_times_with_decimals_keep_their_nanoseconds(tmp_path: Path) -> 
     assert rows(timeline, "host_events", "start_ns") == [(0,), (1277,)]
 
 
+@pytest.mark.parametrize(
+    "other",
+    ["1712195495501689.400", "1712195495501689.4", "1712195495501689", "01712195495501689.400", "171219549550168.9400e1"],
+    ids=["aligned", "fewer decimals", "none", "a zero before", "an exponent"],
+)
+def test_absolute_times_are_the_same_however_they_are_written(tmp_path: Path, other: str) -> None:
+    text = json.dumps({"traceEvents": [event(name, at, 22, tid=1) for name, at in (("a", 11), ("b", 33), ("c", 55))]})
+    text = text.replace('"ts": 11', '"ts": 1712195495501688.123').replace('"ts": 33', f'"ts": {other}')
+    text = text.replace('"ts": 55', '"ts": 1712195495501690.001')
+    timeline = read_text(tmp_path, text.encode())
+    times = dict(rows(timeline, "host_events", "name", "start_ns"))
+    if other.startswith("0"):  # is no JSON
+        assert times == {"a": 0, "c": 1878}
+        assert lost(timeline) == {"malformed-events": 1}
+    else:
+        # With an exponent it is read as a float, which holds 250 ns.
+        assert times == {"a": 0, "b": pytest.approx(877 if other.endswith("689") else 1277, abs=500 if "e" in other else 0), "c": 1878}
+
+
 @pytest.mark.parametrize("ts", [None, '"ts": 10000000000000000', '"ts": 8300000000000000.5', '"ts": null'])
 def test_beside_absolute_times_what_has_none_is_left_out_and_counted(tmp_path: Path, ts: str | None) -> None:
     text = json.dumps({"traceEvents": [event("a", 11, 22, tid=1), event("b", 33, 44, tid=1)]})

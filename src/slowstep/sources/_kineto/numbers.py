@@ -17,6 +17,9 @@ Ints = NDArray[np.int64]
 # 1970 to 2112 in microseconds; what is beyond is no time, and would not fit into nanoseconds.
 _LATEST_US: Final = 2.0**52
 _NO_TIME: Final = 2**62
+_DECIMALS: Final = 3
+# Of a number that fits into 63 bits, unless it begins with a nine.
+_MOST_DIGITS: Final = 19
 
 
 def args_of(events: list[Any]) -> list[Any]:
@@ -93,15 +96,36 @@ def _float_times(times: NDArray[np.float64]) -> tuple[Ints, NDArray[np.bool_]]:
 def _exact_times(texts: list[msgspec.Raw]) -> tuple[Ints, NDArray[np.bool_]]:
     """Microseconds with their decimals as they are written, to nanoseconds: no float in between, which would round to 250 ns."""
     written = [bytes(text) for text in texts]
-    try:
-        times = np.array([_nanoseconds(text) for text in written], dtype=np.int64)
-    except (ValueError, OverflowError):
-        times = np.array([_nanoseconds_of_any(text) for text in written], dtype=np.int64)
+    times = _aligned(written)
+    if times is None:
+        try:
+            times = np.array([_nanoseconds(text) for text in written], dtype=np.int64)
+        except (ValueError, OverflowError):
+            times = np.array([_nanoseconds_of_any(text) for text in written], dtype=np.int64)
     known = np.abs(times) < _LATEST_US * 1000
     return np.where(known, times, 0), known
 
 
+def _aligned(written: list[bytes]) -> Ints | None:
+    """Times that are all written with as many digits, three of them decimals, as times since 1970 are; None where they are not."""
+    table = np.array(written)
+    width = table.itemsize
+    if not _DECIMALS + 2 <= width <= _MOST_DIGITS + 1:
+        return None
+    digits = table.view(np.uint8).reshape(len(table), width)
+    point = width - 1 - _DECIMALS
+    if (digits[:, point] != ord(".")).any():
+        return None
+    # Whatever is no digit, and the zeros after a shorter text, wraps around to more than nine.
+    digits = np.delete(digits, point, axis=1) - np.uint8(ord("0"))
+    if (digits > 9).any() or (digits[:, 0] == 9).any():
+        return None
+    return digits.astype(np.int64) @ 10 ** np.arange(width - 2, -1, -1, dtype=np.int64)
+
+
 def _nanoseconds(text: bytes) -> int:
+    if b"e" in text or b"E" in text:
+        raise ValueError("an exponent")
     whole, _, part = text.partition(b".")
     # Without digits before the point, as where no time is there, the decimals alone would pass for a time of 0.
     return int(whole + part[:3].ljust(3, b"0")) if whole else _NO_TIME
