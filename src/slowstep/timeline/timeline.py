@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +10,7 @@ import polars as pl
 
 from slowstep.health import Health
 from slowstep.timeline.schema import TABLE
+from slowstep.timeline.stored import Stored, chosen
 from slowstep.timeline.trace import TraceFacts
 
 
@@ -108,3 +109,16 @@ class Timeline:
         """A table by name; empty where the source saw none of its rows. Raises KeyError for a name that is not declared."""
         declared = TABLE[name]
         return self.tables.get(name, declared.empty())
+
+    def rows(self, name: str, *columns: str, kinds: Collection[str] = ()) -> pl.DataFrame:
+        """Some columns of a table; with `kinds` only the rows whose column `kind` holds one of these, in the same order.
+
+        Of a table that is not in memory nothing else is read. Raises KeyError as `table` does.
+        """
+        if isinstance(self.tables, Stored) and name in self.tables:
+            return self.tables.rows(name, columns, kinds)
+        return chosen(self.table(name), columns, kinds)
+
+    def count(self, name: str) -> int:
+        """How many rows a table has. Raises KeyError as `table` does."""
+        return self.tables.count(name) if isinstance(self.tables, Stored) and name in self.tables else len(self.table(name))

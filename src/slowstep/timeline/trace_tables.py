@@ -13,6 +13,7 @@ from slowstep.timeline.table import Table, column
 # What a host event is: an operator of a framework, a call of the device's runtime or driver, a range that somebody named (a framework,
 # NVTX, record_function), a Python function, or the profiler's own work.
 HOST_KINDS = ("operator", "runtime", "driver", "annotation", "python", "overhead")
+NOT_PYTHON = tuple(kind for kind in HOST_KINDS if kind != "python")
 # What a device event is: a kernel (collectives are kernels too; their names tell), a copy by its direction, or the filling of memory.
 DEVICE_KINDS = ("kernel", "h2d", "d2h", "d2d", "p2p", "memset")
 

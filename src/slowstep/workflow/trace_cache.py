@@ -17,6 +17,7 @@ import polars as pl
 import slowstep
 from slowstep.health import Health
 from slowstep.sources._source import Reading, Source
+from slowstep.timeline.stored import Stored
 from slowstep.timeline.table import light
 from slowstep.timeline.timeline import RunFacts, Timeline
 from slowstep.timeline.trace import TraceFacts
@@ -26,6 +27,8 @@ from slowstep.timeline.trace_tables import TRACE_TABLES
 WORTH_S = 1.0
 # All kept traces together; the one looked at longest ago goes first.
 MOST_BYTES = 2 << 30
+# Tables that take less stay in memory.
+WORTH_STORING_BYTES = 1 << 25
 FACTS = "facts.json"
 
 
@@ -34,13 +37,24 @@ def read_cached(path: Path, source: Source, how: Reading) -> Timeline:
     folder = _folder(path, source)
     kept = _load(folder) if folder is not None else None
     if kept is not None:
-        return kept
+        return _with_less_memory(kept)
     began = time.perf_counter()
     timeline = source.read(path, how)
     # What was read with little memory says so, and another look may have more.
     if folder is not None and how.memory_bytes is None and time.perf_counter() - began >= WORTH_S:
         _keep(folder, timeline)
-    return timeline
+    return _with_less_memory(timeline)
+
+
+def _with_less_memory(timeline: Timeline) -> Timeline:
+    """The timeline with large tables in a file, where one can be written."""
+    tables = dict(timeline.tables)
+    if sum(table.estimated_size() for table in tables.values()) < WORTH_STORING_BYTES:
+        return timeline
+    try:
+        return replace(timeline, tables=Stored(tables))
+    except OSError:
+        return timeline
 
 
 def _root() -> Path:

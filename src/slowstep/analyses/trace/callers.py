@@ -17,6 +17,7 @@ import polars as pl
 
 from slowstep.analyses.trace.names import as_text, matches
 from slowstep.analyses.trace.nesting import Nesting, Rows
+from slowstep.analyses.trace.runtime_calls import calls_of_runtime
 from slowstep.analyses.trace.user_lines import user_lines
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Timeline
@@ -24,6 +25,8 @@ from slowstep.timeline.timeline import Timeline
 # Operators of a framework are named as `aten::mm`; autograd's engine wraps them in nodes that are named in the same way.
 NAMED: Final = r"^[A-Za-z_]\w*::"
 ENGINE: Final = r"^(autograd::|(struct )?torch::autograd::)"
+SPAN_KINDS: Final = ("operator", "python")
+SPAN_COLUMNS: Final = ("thread", "start_ns", "end_ns", "kind", "name", "shapes", "types", "stack")
 BACKWARD: Final = r"^(autograd::engine|(struct )?torch::autograd)|Backward\d*$"
 
 
@@ -32,11 +35,15 @@ class Callers:
 
     def __init__(self, timeline: Timeline) -> None:
         self._timeline = timeline
-        host = timeline.table("host_events").filter(pl.col("kind").is_in(["operator", "python"])).drop("correlation", "external")
+        host = timeline.rows("host_events", *SPAN_COLUMNS, "sequence", kinds=SPAN_KINDS)
         self.nesting = Nesting(host["thread"].to_numpy(), host["start_ns"].to_numpy(), host["end_ns"].to_numpy())
         self.where = self._describe(host)  # the user's line of every row of `spans`, as categories
         # Operators and Python functions: what an index of `indices_around` points into.
-        self.spans = host.drop("sequence")
+        self.spans = host.select("kind", "name", "shapes", "types")
+
+    def times(self) -> pl.DataFrame:
+        """`thread`, `start_ns` and `end_ns` of every row of `spans`."""
+        return self._timeline.rows("host_events", "thread", "start_ns", "end_ns", kinds=SPAN_KINDS)
 
     def around(self, threads: pl.Series | Ints, times_ns: pl.Series | Ints) -> pl.DataFrame:
         """What stands around instants of host threads, shape (m,) each; a null thread or time is around nothing.
@@ -55,6 +62,11 @@ class Callers:
 
     def describe(self, indices: Ints | Rows) -> pl.DataFrame:
         """The columns of `around` for rows of `spans`; -1 is none."""
+        found = self.categories(indices)
+        return found.with_columns(as_text(found[name]) for name in ("operator", "innermost", "where"))
+
+    def categories(self, indices: Ints | Rows) -> pl.DataFrame:
+        """The same, with names and lines as categories."""
         names = self.spans.select("name")
         columns = {
             "operator": _gather(names, _taken(self._outermost, indices))["name"],
@@ -62,7 +74,7 @@ class Callers:
             "where": _gather(self.where.to_frame("where"), indices)["where"],
             "backward": pl.Series(_taken(self._backward, indices) >= 0).set(pl.Series(indices < 0), None),
         }
-        return pl.DataFrame({name: as_text(column) if name != "backward" else column for name, column in columns.items()})
+        return pl.DataFrame(columns)
 
     @property
     def backward(self) -> pl.Series:
@@ -74,11 +86,13 @@ class Callers:
         return _taken(self._innermost, indices)
 
     def inputs(self, indices: Ints | Rows) -> pl.DataFrame:
-        """`shapes` and `types` of the inputs of the innermost operator of each row of `spans`, and the `outer_shapes` of its `operator`."""
+        """`shapes` and `types` of the inputs of the innermost operator of each row of `spans`, and the `outer_shapes` of its `operator`; as
+
+        categories.
+        """
         inner = _gather(self.spans.select("shapes", "types"), self.innermost_operator(indices))
         outer = _taken(self._outermost, indices)
-        inner = inner.with_columns(_gather(self.spans.select("shapes"), outer)["shapes"].alias("outer_shapes"))
-        return pl.DataFrame([as_text(column) for column in inner])
+        return inner.with_columns(_gather(self.spans.select("shapes"), outer)["shapes"].alias("outer_shapes"))
 
     def launched(self, rows: Ints | None = None) -> pl.DataFrame:
         """One row per row of `device_events` (or per row whose number is given): the host call that launched it, what stood around that.
@@ -94,9 +108,8 @@ class Callers:
         """One row per row of `device_events`, in its order: `span`, the row in `spans` of what stood around its launch, -1 for none; of the
         host call `call`, `call_thread`, `call_start_ns`, `call_end_ns`, null where it is not in the trace.
         """
-        device = self._timeline.table("device_events").select("correlation", "external")
-        calls = self._timeline.table("host_events").select("thread", "start_ns", "end_ns", "kind", "name", "correlation")
-        calls = calls.filter(pl.col("kind").is_in(["runtime", "driver"]) & pl.col("correlation").is_not_null())
+        device = self._timeline.rows("device_events", "correlation", "external")
+        calls = calls_of_runtime(self._timeline).drop_nulls("correlation")
         # A call of the runtime may be traced once more as the call of the driver that it makes.
         calls = calls.sort("kind", maintain_order=True).unique("correlation", keep="first", maintain_order=True)
         calls = calls.select("correlation", call="name", call_thread="thread", call_start_ns="start_ns", call_end_ns="end_ns")
@@ -108,7 +121,7 @@ class Callers:
     def _by_external(self, external: pl.Series) -> Ints:
         if external.null_count() == len(external):
             return np.full(len(external), -1, dtype=np.int64)
-        spans = self._timeline.table("host_events").select("external", "kind").filter(pl.col("kind").is_in(["operator", "python"]))
+        spans = self._timeline.rows("host_events", "external", "kind", kinds=SPAN_KINDS)
         spans = spans.with_row_index("span").filter(pl.col("external").is_not_null() & (pl.col("kind") == "operator"))
         spans = spans.unique("external", keep="last").select("external", pl.col("span").cast(pl.Int64))
         rows = external.to_frame("external").join(spans, on="external", how="left", maintain_order="left")

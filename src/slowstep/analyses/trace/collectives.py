@@ -35,6 +35,7 @@ OPERATIONS: Final = (
     ("send_recv", r"(?i)send|recv|collective-permute"),
     ("barrier", r"(?i)barrier"),
 )
+COLUMNS: Final = ("device", "start_ns", "end_ns", "kind", "name", "collective", "bytes", "group_size")
 RANGE: Final = r"(?i)^(nccl|rccl|gloo|mpi|ucc):"
 LIBRARIES: Final = (("gloo", r"(?i)^gloo"), ("xla", r"^(all|reduce|collective)-"), ("nccl", r"(?i)nccl"), ("rccl", r"(?i)rccl"))
 
@@ -71,7 +72,7 @@ def read_collectives(timeline: Timeline, callers: Callers) -> pl.DataFrame:
 
 
 def _of_device(timeline: Timeline, callers: Callers) -> pl.DataFrame:
-    device = timeline.table("device_events")
+    device = timeline.rows("device_events", *COLUMNS)
     work = work_kinds(device)
     mine = (work == "collective").to_numpy()
     rows = device.filter(pl.Series(mine)).with_columns(pl.col("name", "collective").cast(pl.String))
@@ -92,7 +93,7 @@ def _of_device(timeline: Timeline, callers: Callers) -> pl.DataFrame:
 
 
 def _ranges(timeline: Timeline) -> pl.DataFrame:
-    host = timeline.table("host_events").filter(pl.col("kind").is_in(["annotation", "operator"]))
+    host = timeline.rows("host_events", "thread", "start_ns", "end_ns", "name", "shapes", "types", kinds=["annotation", "operator"])
     host = host.filter(matches(host["name"], RANGE)).with_columns(pl.col("name", "shapes", "types").cast(pl.String))
     known = host.select("shapes", "types").unique()
     sizes = [input_bytes(shapes, types) for shapes, types in known.iter_rows()]
@@ -114,12 +115,12 @@ def _of_host(timeline: Timeline) -> pl.DataFrame:
     """Collectives of libraries that work on the host: their ranges are the work itself, not the launch of a kernel."""
     rows = _ranges(timeline).filter(~pl.col("name").str.contains(r"(?i)^[nr]ccl"))
     start, end = rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy()
-    device = timeline.table("device_events")
-    if device.height:
+    if timeline.count("device_events"):
+        device = timeline.rows("device_events", "start_ns", "end_ns", "kind", "name", "collective")
         computing = device.filter(work_kinds(device).is_in(list(COMPUTE)))
         hidden = _over_all(computing).inside(np.zeros(rows.height, dtype=np.int64), start, end)
     else:
-        operators = timeline.table("host_events").filter(pl.col("kind") == "operator")
+        operators = timeline.rows("host_events", "thread", "start_ns", "end_ns", "name", kinds=["operator"])
         operators = operators.filter(~matches(operators["name"], RANGE))
         hidden = _on_other_threads(operators, rows)
     operation = _first(pl.col("name"), OPERATIONS).fill_null("other")

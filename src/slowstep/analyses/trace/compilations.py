@@ -31,7 +31,7 @@ CALL_KINDS: Final = ("runtime", "driver")
 
 def compiling(timeline: Timeline) -> pl.DataFrame:
     """The stretches in which host threads compiled: `thread`, `start_ns`, `end_ns`, `name`; of those in one another only the outermost."""
-    host = timeline.table("host_events").select("thread", "start_ns", "end_ns", "kind", "name")
+    host = timeline.rows("host_events", "thread", "start_ns", "end_ns", "kind", "name")
     host = host.filter(pl.col("end_ns") > pl.col("start_ns"))
     names = host.select("name", "kind").unique().with_columns(pl.col("name").cast(pl.String).alias("text"))
     compiles = (
@@ -57,7 +57,7 @@ def find_compilations(timeline: Timeline, steps: pl.DataFrame, gaps: pl.DataFram
     around = (callers or Callers(timeline)).around(rows["thread"], rows["start_ns"])
     start, end = rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy()
     exposed, part = charged(start, end, gaps)
-    if timeline.table("device_events").is_empty():
+    if not timeline.count("device_events"):
         exposed = end - start
     rows = rows.with_columns(around["where"], pl.Series("exposed_ns", exposed), part)
     return rows.sort("start_ns", "thread").select(pl.col(column.name).cast(column.type) for column in COMPILATIONS.columns)

@@ -21,6 +21,7 @@ KINDS = ("h2d", "d2h", "d2d", "p2p", "memset")
 # compute there; exposed they are while no kernel computes.
 COMPUTE = ("kernel", "d2d", "p2p", "memset")
 HIGHER = {"h2d": (*COMPUTE, "collective"), "d2h": (*COMPUTE, "collective", "h2d")} | dict.fromkeys(("d2d", "p2p", "memset"), ("kernel",))
+COLUMNS = ("device", "start_ns", "end_ns", "kind", "name", "collective", "bytes", "pageable")
 PLACE = ["kind", "operator", "where"]
 
 
@@ -46,14 +47,14 @@ def find_copies(timeline: Timeline, steps: pl.DataFrame, callers: Callers | None
 
 
 def read_copies(timeline: Timeline, callers: Callers) -> pl.DataFrame:
-    """All copies and memsets: columns of `device_events`, of `Callers.launched`, and `total_ns`, `exposed_ns`, `blocking`, and `run`,
+    """All copies and memsets: some columns of `device_events`, those of `Callers.launched`, and `total_ns`, `exposed_ns`, `blocking`, and `run`,
 
     the number of kernels that its thread had launched before: copies with one number were launched with no kernel between them.
     """
-    device = timeline.table("device_events")
+    device = timeline.rows("device_events", *COLUMNS)
     kind = device["kind"].cast(pl.String)
     awaited = waits_for_copies(timeline, callers, read_waits(timeline, callers))
-    rows = pl.concat([device.drop("external", "correlation"), callers.launch_calls], how="horizontal").with_columns(
+    rows = pl.concat([device, callers.launch_calls], how="horizontal").with_columns(
         kind.alias("kind"),
         (pl.col("end_ns") - pl.col("start_ns")).alias("total_ns"),
         pl.Series("exposed_ns", _exposed(device, kind)),

@@ -14,7 +14,7 @@ from slowstep.timeline.timeline import Timeline
 
 def find_coverage(timeline: Timeline, steps: pl.DataFrame) -> Coverage:
     """Coverage of the trace's kernels, launches and time; shares are None where nothing is there that could be covered."""
-    events = timeline.table("device_events").select("device", "stream", "kind", "correlation")
+    events = timeline.rows("device_events", "device", "stream", "kind", "correlation")
     kernels = events.filter(pl.col("kind") == "kernel").select("correlation")
     calls = launching_calls(timeline).select("correlation")
     return Coverage(
@@ -36,7 +36,7 @@ def find_doubts(timeline: Timeline) -> tuple[Health, ...]:
     early = len(work.filter(pl.col("start_ns") < pl.col("launch_start_ns")))
     kernels = work.filter((pl.col("kind") == "kernel") & ~pl.col("from_graph")).sort("stream", "start_ns")
     overlapping = len(kernels.filter(pl.col("start_ns") < pl.col("end_ns").cum_max().shift(1).over("stream")))
-    others = timeline.table("device_events")["device"].n_unique() - 1
+    others = timeline.rows("device_events", "device")["device"].n_unique() - 1
     found = (
         (
             "device-work-before-its-launch",
@@ -61,7 +61,7 @@ def _launches_with_kernel(timeline: Timeline, kernels: pl.DataFrame) -> float | 
 
 
 def _inside(timeline: Timeline, steps: pl.DataFrame) -> float | None:
-    events = pl.concat([timeline.table(name).select("start_ns", "end_ns") for name in ("host_events", "device_events", "marked_steps")])
+    events = pl.concat([timeline.rows(name, "start_ns", "end_ns") for name in ("host_events", "device_events", "marked_steps")])
     if events.is_empty():
         return None
     whole = events.select(pl.col("end_ns").max() - pl.col("start_ns").min()).item()

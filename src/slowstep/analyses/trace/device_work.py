@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import polars as pl
 
 from slowstep.analyses.trace.kernel_class import is_collective
 from slowstep.analyses.trace.runtime_calls import calls_of_runtime, outer_calls
 from slowstep.timeline.timeline import Timeline
 
+COLUMNS: Final = ("device", "start_ns", "end_ns", "stream", "kind", "name", "collective", "correlation", "from_graph")
+
 
 def busiest_device(timeline: Timeline) -> int | None:
     """The device with most kernel time (with most time of any work, where there is no kernel); None where nothing ran on a device."""
-    events = timeline.table("device_events")
+    events = timeline.rows("device_events", "device", "start_ns", "end_ns", "kind")
     length = pl.col("end_ns") - pl.col("start_ns")
     kernels = pl.when(pl.col("kind") == "kernel").then(length).otherwise(0)
     sums = events.group_by("device").agg(kernels.sum().alias("kernels"), length.sum().alias("all"))
@@ -36,7 +40,7 @@ def device_work(timeline: Timeline, device: int) -> pl.DataFrame:
     """One row per event of the device, in order of time: `start_ns`, `end_ns`, `kind` (of `work_kinds`) and what `launching_calls` tells,
     null if unknown.
     """
-    events = timeline.table("device_events").filter(pl.col("device") == device)
+    events = timeline.rows("device_events", *COLUMNS).filter(pl.col("device") == device)
     rows = events.with_columns(work_kinds(events)).select("start_ns", "end_ns", "stream", "kind", "correlation", "from_graph")
     rows = rows.join(launching_calls(timeline), on="correlation", how="left")
     order = ["start_ns", "launch_start_ns", "launch_end_ns", "launch_thread", "end_ns", "stream", "kind", "correlation"]

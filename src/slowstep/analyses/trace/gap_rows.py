@@ -22,7 +22,7 @@ def gap_rows(timeline: Timeline, stretches: pl.DataFrame, steps: pl.DataFrame, l
     causes = rows["cause"].to_numpy()
     named, waiting = (causes >= 0) & (causes < CALLS), causes >= CALLS
     thread = rows["thread"].to_numpy()
-    call, at = held_longest(timeline.table("host_events"), rows)
+    call, at = held_longest(timeline.rows("host_events", "thread", "start_ns", "end_ns", "kind", "name"), rows)
     ranges = lanes.ranges.select("stage", "part", "name").cast(pl.String)
     calls = _waiting_calls(lanes, callers, np.unique(causes[waiting]) - CALLS)
     number = np.where(waiting, np.searchsorted(calls["row"].to_numpy(), causes - CALLS), -1)

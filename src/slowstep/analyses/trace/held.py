@@ -20,7 +20,6 @@ def held_longest(host: pl.DataFrame, rows: pl.DataFrame) -> tuple[pl.Series, Int
     `rows`: `thread` (-1: none), `start_ns`, `end_ns`, `launched_ns`, in order of time. What follows the launch was delayed by no host:
     such a stretch has no call, and its instant is that of the launch.
     """
-    host = host.select("thread", "start_ns", "end_ns", "kind", "name")
     calls, instants = [], []
     for first in range(0, len(rows), TOGETHER):
         call, at = _held(host, rows[first : first + TOGETHER])

@@ -13,6 +13,7 @@ from slowstep.analyses.trace.synchronizing import synchronizing_calls
 from slowstep.analyses.trace.training_thread import training_thread
 from slowstep.timeline.intervals import Ints, containing, flattened, union
 from slowstep.timeline.timeline import Timeline
+from slowstep.timeline.trace_tables import NOT_PYTHON
 
 NEVER = np.iinfo(np.int64).min
 
@@ -34,10 +35,10 @@ class Calls:
 class Lane:
     """One thread. Rows are those of the tables `Lanes.ranges` and `Calls.rows`; -1 is none."""
 
-    def __init__(self, thread: int, host: pl.DataFrame, ranges: pl.DataFrame, calls: Calls) -> None:
+    def __init__(self, thread: int, timeline: Timeline, ranges: pl.DataFrame, calls: Calls) -> None:
         self.thread = thread
         self.calls = calls
-        self._host = host
+        self._timeline = timeline
         self._named = _flat(ranges, thread)
         self._waiting = _flat(calls.rows, thread)
 
@@ -56,7 +57,8 @@ class Lane:
 
     @cached_property
     def _busy(self) -> tuple[Ints, Ints]:
-        mine = self._host.filter((pl.col("thread") == self.thread) & (pl.col("kind") != "python"))
+        host = self._timeline.rows("host_events", "thread", "start_ns", "end_ns", kinds=NOT_PYTHON)
+        mine = host.filter(pl.col("thread") == self.thread)
         return union(mine["start_ns"].to_numpy(), mine["end_ns"].to_numpy())
 
     def busy_at(self, at_ns: Ints) -> NDArray[np.bool_]:
@@ -73,7 +75,7 @@ class Lanes:
     """The host threads of a trace. `training` is the one that trains, None where there are no host events."""
 
     def __init__(self, timeline: Timeline) -> None:
-        self._host = timeline.table("host_events")
+        self._timeline = timeline
         self.ranges = stage_ranges(timeline)
         self.calls = Calls(synchronizing_calls(timeline))
         self.training = training_thread(timeline)
@@ -82,7 +84,7 @@ class Lanes:
     def lane(self, thread: int) -> Lane:
         """One thread by its index."""
         if thread not in self._lanes:
-            self._lanes[thread] = Lane(thread, self._host, self.ranges, self.calls)
+            self._lanes[thread] = Lane(thread, self._timeline, self.ranges, self.calls)
         return self._lanes[thread]
 
 

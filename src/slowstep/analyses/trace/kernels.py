@@ -7,7 +7,6 @@ import polars as pl
 
 from slowstep.analyses.trace.callers import Callers
 from slowstep.analyses.trace.kernel_class import classify
-from slowstep.analyses.trace.names import as_text
 from slowstep.analyses.trace.precision import precisions
 from slowstep.analyses.trace.tables import KERNELS
 from slowstep.analyses.trace.tensor_cores import add_why_not, has_tensor_cores
@@ -24,7 +23,9 @@ def find_kernels(timeline: Timeline, steps: pl.DataFrame, callers: Callers | Non
     kernels = in_window(read_kernels(timeline, callers or Callers(timeline)), steps)
     if kernels.is_empty():
         return KERNELS.empty()
-    sites = _classified(timeline, kernels.group_by(SITE).agg(pl.col("ns").sum()))
+    # Grouped by categories: the texts of all kernels would be many times as long as the rest of them.
+    sites = kernels.group_by(SITE).agg(pl.col("ns").sum()).with_columns(pl.col(SITE).cast(pl.String))
+    sites = _classified(timeline, sites)
     by_name = kernels.group_by("name").agg(
         pl.len().cast(pl.Int64).alias("count"),
         pl.col("ns").sum().alias("total_ns"),
@@ -34,6 +35,7 @@ def find_kernels(timeline: Timeline, steps: pl.DataFrame, callers: Callers | Non
         pl.col("delay_ns").median().alias("launch_delay_ns"),
         pl.col("occupancy").cast(pl.Float64).median(),
     )
+    by_name = by_name.with_columns(pl.col("name").cast(pl.String))
     # A place that is known tells more than one that is not, though some of a kernel's launches may be missing in the trace.
     order = [pl.col("operator").is_null(), -pl.col("ns"), *SITE]
     main = sites.sort(order).unique("name", keep="first", maintain_order=True)
@@ -43,17 +45,16 @@ def find_kernels(timeline: Timeline, steps: pl.DataFrame, callers: Callers | Non
 
 
 def read_kernels(timeline: Timeline, callers: Callers) -> pl.DataFrame:
-    """All kernels with what launched them: some columns of `device_events`, `call_end_ns`, those of `Callers.around`, and
+    """All kernels with what launched them: some columns of `device_events`, `call_end_ns`, those of `Callers.categories`, and
 
     `ns`, their length; `delay_ns`, from the end of the launch call to the start, 0 where they began earlier, null where the launch is
     not in the trace or was that of a graph; `shapes` and `types` of the innermost operator, `outer_shapes` of the one in `operator`.
     """
-    events = timeline.table("device_events").select("name", "kind", "start_ns", "end_ns", "occupancy", "from_graph")
+    events = timeline.rows("device_events", "name", "kind", "start_ns", "end_ns", "occupancy", "from_graph")
     rows = np.flatnonzero((events["kind"] == "kernel").to_numpy())
     calls = callers.launch_calls.select("span", "call_end_ns")[rows]
     span = calls["span"].to_numpy()
-    kernels = pl.concat([events[rows], calls.drop("span"), callers.describe(span), callers.inputs(span)], how="horizontal")
-    kernels = kernels.with_columns(as_text(kernels["name"]))
+    kernels = pl.concat([events[rows], calls.drop("span"), callers.categories(span), callers.inputs(span)], how="horizontal")
     wait = (pl.col("start_ns") - pl.col("call_end_ns")).clip(lower_bound=0)
     return kernels.with_columns(
         (pl.col("end_ns") - pl.col("start_ns")).alias("ns"),

@@ -17,7 +17,7 @@ from slowstep.timeline.timeline import Timeline
 
 def find_launches(timeline: Timeline, steps: pl.DataFrame, callers: Callers | None = None) -> pl.DataFrame:
     """The table LAUNCHES, a row for every step. A trace without calls of the runtime has null where they would be needed."""
-    own = timeline.table("device_events").select("start_ns", "end_ns", "kind", "from_graph")
+    own = timeline.rows("device_events", "start_ns", "end_ns", "kind", "from_graph")
     device = pl.concat([own, (callers or Callers(timeline)).launch_calls.select("call_end_ns")], how="horizontal")
     calls = launch_calls(timeline)
     typical_ns = (calls["end_ns"] - calls["start_ns"]).median()

@@ -33,7 +33,7 @@ def find_loader(timeline: Timeline, steps: pl.DataFrame, gaps: pl.DataFrame) -> 
     reach = pl.col("end_ns").cum_max().shift(1)
     waits = _named_by_loader(ranges.filter(reach.is_null() | (pl.col("start_ns") >= reach)), ranges)
     start, end = waits["start_ns"].to_numpy(), waits["end_ns"].to_numpy()
-    if timeline.table("device_events").is_empty():
+    if not timeline.count("device_events"):
         exposed = end - start
     else:
         idle = union(gaps["start_ns"].to_numpy(), gaps["end_ns"].to_numpy())

@@ -30,7 +30,7 @@ READS_SCHEMA: Final = {"thread": pl.Int32, "start_ns": pl.Int64, "end_ns": pl.In
 
 def overflow_reads(timeline: Timeline) -> pl.DataFrame:
     """The read-backs of gradient scalers: `thread`, `start_ns`, `end_ns` of the operator, in order of thread and time."""
-    host = timeline.table("host_events").select("thread", "start_ns", "end_ns", "kind", "name")
+    host = timeline.rows("host_events", "thread", "start_ns", "end_ns", "kind", "name")
     host = host.filter(pl.col("kind").is_in(["operator", "annotation"]))
     names = host.select("name").unique().with_columns(pl.col("name").cast(pl.String).alias("text"))
     text = pl.col("text")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from slowstep.analyses.trace.names import matches
-from slowstep.analyses.trace.runtime_calls import ALLOCATES
+from slowstep.analyses.trace.runtime_calls import ALLOCATES, calls_of_runtime
 from slowstep.analyses.trace.tables import MEMORY
 from slowstep.analyses.trace.window import in_window
 from slowstep.timeline.timeline import Timeline
@@ -29,6 +29,6 @@ def find_memory(timeline: Timeline, steps: pl.DataFrame) -> pl.DataFrame:
 
 
 def allocator_calls(timeline: Timeline) -> pl.DataFrame:
-    """The host calls that allocate or free memory of the device or pinned memory: columns of `host_events`."""
-    calls = timeline.table("host_events").filter(pl.col("kind").is_in(["runtime", "driver"]))
+    """The host calls that allocate or free memory of the device or pinned memory: columns of `calls_of_runtime`."""
+    calls = calls_of_runtime(timeline)
     return calls.filter(matches(calls["name"], ALLOCATES))

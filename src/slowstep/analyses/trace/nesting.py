@@ -29,14 +29,14 @@ class Nesting:
         # only: one event with an impossible time would else push all threads beyond 63 bits.
         self._threads = np.unique(threads)
         self._low, self._high = np.full(len(self._threads), np.iinfo(np.int64).max), np.full(len(self._threads), np.iinfo(np.int64).min)
-        for rows in _pieces(len(start)):
+        for rows in pieces_of(len(start)):
             lane = np.searchsorted(self._threads, threads[rows])
             np.minimum.at(self._low, lane, start[rows])
             np.maximum.at(self._high, lane, end[rows])
         self._offset = np.append(0, np.cumsum(self._high - self._low + 2)[:-1]) if len(start) else np.zeros(0, dtype=np.int64)
         self._order: Rows = np.lexsort((~end, start, threads)).astype(np.int32)
         self._starts, self._ends = np.empty_like(start), np.empty_like(start)
-        for rows in _pieces(len(start)):
+        for rows in pieces_of(len(start)):
             own = self._order[rows]
             self._starts[rows] = self._axis(threads[own], start[own])
             self._ends[rows] = self._axis(threads[own], end[own])
@@ -87,10 +87,13 @@ class Nesting:
 
     def sums(self, own: Ints) -> Ints:
         """For each stretch the sum of the values, shape (n,), of itself and of those that begin inside it."""
-        before = np.append(0, np.cumsum(own[self._order]))
-        last = np.searchsorted(self._starts, self._ends, side="left")
+        before = np.zeros(len(own) + 1, dtype=np.int64)
+        for rows in pieces_of(len(own)):
+            before[rows.start + 1 : rows.stop + 1] = before[rows.start] + np.cumsum(own[self._order[rows]])
         found = np.empty(len(own), dtype=np.int64)
-        found[self._order] = before[last] - before[:-1]
+        for rows in pieces_of(len(own)):
+            last = np.searchsorted(self._starts, self._ends[rows], side="left")
+            found[self._order[rows]] = before[last] - before[rows]
         return found
 
     def _axis(self, threads: Ints, times_ns: Ints) -> Ints:
@@ -106,7 +109,7 @@ def _nest(starts: Ints, ends: Ints) -> tuple[list[Rows], Rows]:
     """Positions by level, and each one's parent, of stretches sorted by start, longer ones first."""
     depth = np.empty(len(starts), dtype=np.int32)
     ended = np.sort(ends)
-    for rows in _pieces(len(starts)):
+    for rows in pieces_of(len(starts)):
         depth[rows] = np.arange(rows.start, rows.stop) - np.searchsorted(ended, starts[rows], side="right")
     del ended
     by_depth = np.argsort(depth, kind="stable").astype(np.int32)
@@ -118,7 +121,7 @@ def _nest(starts: Ints, ends: Ints) -> tuple[list[Rows], Rows]:
     return levels, parents
 
 
-def _pieces(count: int) -> Iterator[slice]:
+def pieces_of(count: int) -> Iterator[slice]:
     """So many rows in pieces: what is computed of all at once would take several times their own room."""
     for first in range(0, count, PIECE):
         yield slice(first, min(first + PIECE, count))

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from slowstep.analyses.trace.callers import NAMED, Callers
 from slowstep.analyses.trace.names import matches
-from slowstep.analyses.trace.runtime_calls import LAUNCHES_WORK, calls_of_runtime
+from slowstep.analyses.trace.nesting import pieces_of
+from slowstep.analyses.trace.runtime_calls import CALL_KINDS, LAUNCHES_WORK, calls_of_runtime
 from slowstep.analyses.trace.tables import OPERATORS
-from slowstep.analyses.trace.window import in_window
+from slowstep.analyses.trace.window import in_window, slices
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Timeline
+
+Counts = NDArray[np.int32]
+Flags = NDArray[np.bool_]
 
 # What computes nothing: views, shapes, allocation, copies that may turn out not to be needed, reading one number. Without one launch
 # they have not computed on the host either.
@@ -30,69 +35,92 @@ NOT_OPERATORS = r"^(autograd|c10d|torch|profiler)::|Backward"
 def find_operators(timeline: Timeline, steps: pl.DataFrame, callers: Callers | None = None) -> pl.DataFrame:
     """The table OPERATORS of those called inside the window, those with most device time, then most host time of their own, first."""
     rows = in_window(read_operators(timeline, callers or Callers(timeline)), steps, host=True)
-    grouped = rows.group_by("name", "shapes", "where").agg(
-        pl.col("types").first(),
-        pl.len().cast(pl.Int64).alias("count"),
-        pl.col("host_total_ns", "host_self_ns", "device_total_ns", "device_self_ns").sum(),
-        pl.col("launches").cast(pl.Int64).sum(),
-        pl.col("on_host").any(ignore_nulls=False),
-        pl.col("backward").any(),
-    )
+    one = pl.lit(1, pl.Int64).alias("count"), pl.col("launches").cast(pl.Int64)
+    grouped = _summed(pl.concat([_summed(some.with_columns(one)) for some in slices(rows)]))
     grouped = grouped.with_columns(pl.col("name", "shapes", "types", "where").cast(pl.String)).sort(
         -pl.col("device_self_ns"), -pl.col("host_self_ns"), "name", "shapes", "where"
     )
     return grouped.select(pl.col(column.name).cast(column.type) for column in OPERATORS.columns)
 
 
+def _summed(rows: pl.DataFrame) -> pl.DataFrame:
+    return rows.group_by("name", "shapes", "where").agg(
+        pl.col("types").first(),
+        pl.col("count", "host_total_ns", "host_self_ns", "device_total_ns", "device_self_ns", "launches").sum(),
+        pl.col("on_host").any(ignore_nulls=False),
+        pl.col("backward").any(),
+    )
+
+
 def read_operators(timeline: Timeline, callers: Callers) -> pl.DataFrame:
-    """One row per call of an operator, with the columns of OPERATORS but `count`, and `start_ns`, `end_ns`, `thread`."""
+    """One row per call of an operator, with the columns of OPERATORS but `count`, and `start_ns`."""
     spans = callers.spans
+    launches = _launches(callers)
+    on_host = _on_host(timeline, callers, launches)
+    device_self = _device_time(timeline, callers)
     operator = (spans["kind"] == "operator").to_numpy()
-    above = callers.innermost_operator(callers.nesting.parents)
-    own = np.where(operator, (spans["end_ns"] - spans["start_ns"]).to_numpy(), 0)
-    inside = operator & (above >= 0)
-    inner = np.bincount(above[inside], weights=own[inside], minlength=spans.height).astype(np.int64)
-    own_ns = np.maximum(own - inner, 0)
-    del above, inside, inner
-    device_self, launches = _device_work(timeline, callers)
-    calls = callers.nesting.sums(_calls_that_launch(timeline, callers) + launches)
-    found = spans.select("name", "shapes", "types", "thread", "start_ns", "end_ns").with_columns(
+    start, total = _host_time(callers, operator)
+    found = spans.select("name", "shapes", "types").with_columns(
+        start,
         callers.where.alias("where"),
         callers.backward,
-        pl.Series("host_total_ns", own),
-        pl.Series("host_self_ns", own_ns),
+        pl.Series("host_total_ns", total),
+        pl.Series("host_self_ns", _without_inner(callers, operator, total)),
         pl.Series("device_total_ns", callers.nesting.sums(device_self)),
         pl.Series("device_self_ns", device_self),
-        pl.Series("launches", launches, dtype=pl.Int32),
-        pl.Series("calls", calls, dtype=pl.Int32),
+        pl.Series("launches", launches),
+        on_host,
     )
-    found = found if bool(operator.all()) else found.filter(pl.Series(operator))
-    return found.with_columns(_on_host(timeline, found))
+    return found if bool(operator.all()) else found.filter(pl.Series(operator))
 
 
-def _device_work(timeline: Timeline, callers: Callers) -> tuple[Ints, Ints]:
-    """Device time and number of device events that each span launched itself (innermost operators only), shape (n,) each."""
-    device = timeline.table("device_events")
+def _host_time(callers: Callers, operator: Flags) -> tuple[pl.Series, Ints]:
+    """When each span began, and how long it lasted, 0 for what is no operator."""
+    times = callers.times()
+    total = (times["end_ns"] - times["start_ns"]).to_numpy()
+    return times["start_ns"], total if bool(operator.all()) else np.where(operator, total, 0)
+
+
+def _without_inner(callers: Callers, operator: Flags, total: Ints) -> Ints:
+    """Of the lengths of operators, shape (n,), what lies in no operator that they call."""
+    own, parents = total.copy(), callers.nesting.parents
+    for rows in pieces_of(len(own)):
+        above = callers.innermost_operator(parents[rows])
+        inside = operator[rows] & (above >= 0)
+        np.subtract.at(own, above[inside], total[rows][inside])
+    return np.maximum(own, 0, out=own)
+
+
+def _launches(callers: Callers) -> Counts:
+    """The number of device events that each span launched itself (innermost operators only), shape (n,)."""
     span = callers.innermost_operator(callers.launch_calls["span"].to_numpy())
-    known, count = span >= 0, callers.spans.height
-    length = (device["end_ns"] - device["start_ns"]).to_numpy()
-    time = np.bincount(span[known], weights=length[known], minlength=count).astype(np.int64)
-    return time, np.bincount(span[known], minlength=count).astype(np.int64)
+    return np.bincount(span[span >= 0], minlength=callers.spans.height).astype(np.int32)
 
 
-def _calls_that_launch(timeline: Timeline, callers: Callers) -> Ints:
+def _device_time(timeline: Timeline, callers: Callers) -> Ints:
+    """How long these took, shape (n,)."""
+    device = timeline.rows("device_events", "start_ns", "end_ns")
+    span = callers.innermost_operator(callers.launch_calls["span"].to_numpy())
+    known = np.flatnonzero(span >= 0)
+    time = np.zeros(callers.spans.height, dtype=np.int64)
+    np.add.at(time, span[known], (device["end_ns"] - device["start_ns"]).to_numpy()[known])
+    return time
+
+
+def _calls_that_launch(timeline: Timeline, callers: Callers) -> Counts:
     host = calls_of_runtime(timeline)
     host = host.filter(matches(host["name"], LAUNCHES_WORK))
     span = callers.innermost_operator(callers.indices_around(host["thread"], host["start_ns"]))
-    return np.bincount(span[span >= 0], minlength=callers.spans.height).astype(np.int64)
+    return np.bincount(span[span >= 0], minlength=callers.spans.height).astype(np.int32)
 
 
-def _on_host(timeline: Timeline, rows: pl.DataFrame) -> pl.Series:
-    """Null where there is no device, or where the calls of the runtime are not in the trace."""
-    has_calls = timeline.table("host_events")["kind"].is_in(["runtime", "driver"]).any()
-    if timeline.table("device_events").is_empty() or not has_calls:
-        return pl.Series("on_host", [None] * rows.height, dtype=pl.Boolean)
-    return (computes(rows["name"]) & (rows["calls"] == 0)).alias("on_host")
+def _on_host(timeline: Timeline, callers: Callers, launches: Counts) -> pl.Series:
+    """Whether each span computes on the host. Null where there is no device, or where the calls of the runtime are not in the trace."""
+    has_calls = len(timeline.rows("host_events", "kind", kinds=CALL_KINDS)) > 0
+    if not timeline.count("device_events") or not has_calls:
+        return pl.repeat(None, callers.spans.height, dtype=pl.Boolean, eager=True).alias("on_host")
+    calls = callers.nesting.sums(_calls_that_launch(timeline, callers) + launches)
+    return (computes(callers.spans["name"]) & pl.Series(calls == 0)).alias("on_host")
 
 
 def computes(names: pl.Series) -> pl.Series:

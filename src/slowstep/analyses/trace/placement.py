@@ -12,7 +12,7 @@ from slowstep.analyses.trace.names import matches
 from slowstep.analyses.trace.operators import computes, read_operators
 from slowstep.analyses.trace.precision import precisions
 from slowstep.analyses.trace.tables import PLACEMENT
-from slowstep.analyses.trace.window import in_window
+from slowstep.analyses.trace.window import in_window, slices
 from slowstep.timeline.timeline import Timeline
 
 # What only sends; it has a table of its own.
@@ -28,15 +28,21 @@ def find_placement(timeline: Timeline, steps: pl.DataFrame, callers: Callers | N
     rows = read_operators(timeline, callers or Callers(timeline))
     rows = rows.select("name", "types", "start_ns", "launches", "on_host", "device_self_ns", "host_self_ns")
     rows = in_window(rows, steps, host=True)
+    without_device = timeline.count("device_events") == 0
+    some = pl.concat([_placed(some, without_device=without_device) for some in slices(rows)])
+    found = some.group_by("place", "precision").agg(pl.col("operators", "ns").sum())
+    of_place = pl.col("ns").sum().over("place")
+    found = found.with_columns(pl.when(of_place > 0).then(pl.col("ns") / of_place).otherwise(0.0).alias("share"))
+    found = found.sort("place", -pl.col("ns"), "precision")
+    return found.select(pl.col(column.name).cast(column.type) for column in PLACEMENT.columns)
+
+
+def _placed(rows: pl.DataFrame, *, without_device: bool) -> pl.DataFrame:
+    """How many operators of some calls are in each `place` and `precision`, and their time `ns`."""
     rows = rows.filter(~matches(rows["name"], COMMUNICATION))
-    without_device = timeline.table("device_events").is_empty()
     on_host = computes(rows["name"]) if without_device else rows["on_host"].fill_null(value=False)
     place = pl.when(pl.col("launches") > 0).then(pl.lit("device")).when(pl.lit(on_host)).then(pl.lit("host"))
     rows = rows.with_columns(place.alias("place"), precisions(rows["types"]).fill_null("unknown").alias("precision"))
     ns = pl.when(pl.col("place") == "device").then("device_self_ns").otherwise("host_self_ns")
     grouped = rows.filter(pl.col("place").is_not_null()).group_by("place", "precision")
-    found = grouped.agg(pl.len().cast(pl.Int64).alias("operators"), ns.sum().alias("ns"))
-    of_place = pl.col("ns").sum().over("place")
-    found = found.with_columns(pl.when(of_place > 0).then(pl.col("ns") / of_place).otherwise(0.0).alias("share"))
-    found = found.sort("place", -pl.col("ns"), "precision")
-    return found.select(pl.col(column.name).cast(column.type) for column in PLACEMENT.columns)
+    return grouped.agg(pl.len().cast(pl.Int64).alias("operators"), ns.sum().alias("ns"))

@@ -7,9 +7,12 @@ from typing import Final
 import numpy as np
 import polars as pl
 
+from slowstep.analyses.trace.names import matches
+from slowstep.analyses.trace.runtime_calls import calls_of_runtime
 from slowstep.analyses.trace.training_thread import OPTIMIZER_RANGE, training_thread
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Timeline
+from slowstep.timeline.trace_tables import NOT_PYTHON
 
 # A pattern counts as repeated where this share of its launches meets the same name one period later. Steps of one training launch the
 # same kernels; shapes that differ from batch to batch change some of them. A layer inside a step repeats too, but not across the whole.
@@ -32,8 +35,8 @@ def infer_marks(timeline: Timeline) -> tuple[pl.DataFrame, str] | None:
 
 
 def _by_optimizer(timeline: Timeline, thread: int) -> tuple[pl.DataFrame, str] | None:
-    host = timeline.table("host_events").filter((pl.col("thread") == thread) & (pl.col("kind") != "python"))
-    calls = host.filter(pl.col("name").cast(pl.String).str.contains(OPTIMIZER_RANGE))
+    host = timeline.rows("host_events", "thread", "start_ns", "end_ns", "name", kinds=NOT_PYTHON)
+    calls = host.filter((pl.col("thread") == thread) & matches(host["name"], OPTIMIZER_RANGE))
     if calls.is_empty():
         return None
     counts = calls.group_by("name").agg(pl.len(), pl.col("start_ns").min()).sort(["len", "start_ns"], descending=[True, False])
@@ -44,13 +47,13 @@ def _by_optimizer(timeline: Timeline, thread: int) -> tuple[pl.DataFrame, str] |
 
 
 def _by_period(timeline: Timeline, thread: int) -> tuple[pl.DataFrame, str] | None:
-    host = timeline.table("host_events").filter(pl.col("thread") == thread)
-    calls = host.filter(pl.col("kind").is_in(["runtime", "driver"]) & pl.col("correlation").is_not_null())
-    kernels = timeline.table("device_events").filter((pl.col("kind") == "kernel") & ~pl.col("from_graph"))
+    calls = calls_of_runtime(timeline).filter((pl.col("thread") == thread) & pl.col("correlation").is_not_null())
+    kernels = timeline.rows("device_events", "correlation", "name", "from_graph", kinds=["kernel"]).filter(~pl.col("from_graph"))
     launches = calls.select("correlation", "start_ns").join(kernels.select("correlation", "name"), on="correlation").sort("start_ns")
     what = "kernels that are launched"
     if len(launches) < SHORTEST_PERIOD * FEWEST_PERIODS:
-        launches, what = host.filter(pl.col("kind") == "operator").sort("start_ns"), "operators"
+        operators = timeline.rows("host_events", "thread", "start_ns", "name", kinds=["operator"])
+        launches, what = operators.filter(pl.col("thread") == thread).sort("start_ns"), "operators"
     names, starts = launches["name"].to_physical().to_numpy().astype(np.int64), launches["start_ns"].to_numpy()
     period = find_period(names)
     if period is None:

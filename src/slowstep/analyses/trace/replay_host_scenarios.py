@@ -11,6 +11,7 @@ from slowstep.analyses.steps import Floats
 from slowstep.analyses.trace import replay_assumed as assumed
 from slowstep.analyses.trace.replay_scene import Changed, Intervals, Scene
 from slowstep.analyses.trace.replay_work import DEVICE, EVENT, NOTHING, OWN_COPY, STREAM, Flags
+from slowstep.timeline.schema import TABLE
 
 # A hundred launches' time: a stretch without any launch that lasts as long holds work of the script's own, that no graph takes away.
 OWN_WORK_NS: Final = 1_000_000
@@ -132,7 +133,7 @@ def _inside(scene: Scene, stretches: Intervals) -> Flags:
 
 def _loader(scene: Scene) -> Intervals:
     waits = scene.trace.table("loader")
-    return Intervals.union(waits) if not waits.is_empty() else Intervals.union(scene.trace.timeline.table("host_events").clear())
+    return Intervals.union(waits) if not waits.is_empty() else Intervals.union(TABLE["host_events"].empty())
 
 
 def _scaling(scene: Scene) -> Intervals:

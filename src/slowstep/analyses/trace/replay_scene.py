@@ -70,8 +70,7 @@ def describe_work(timeline: Timeline, material: Material, callers: Callers, kern
 
     Columns: kind, name, bytes, pageable, collective, class, precision, tensor_core, eligible, why_not, operator, where.
     """
-    own = material.work.row.tolist()
-    rows = timeline.table("device_events")[own].select("kind", "name", "bytes", "pageable", "collective")
+    rows = timeline.rows("device_events", "kind", "name", "bytes", "pageable", "collective")[material.work.row]
     rows = rows.with_columns(pl.col("kind").cast(pl.String), as_text(rows["name"]))
     shared = is_collective(rows["name"]) | rows["collective"].is_not_null()
     kernel = pl.col("kind") == "kernel"
@@ -134,14 +133,14 @@ class Scene:
     @cached_property
     def events(self) -> pl.DataFrame:
         """What `nodes` are: rows of `Trace.events`."""
-        events: pl.DataFrame = self.trace.events[self.graph.work[self.nodes].tolist()]
+        events: pl.DataFrame = self.trace.events[self.graph.work[self.nodes]]
         return events
 
     @cached_property
     def _hosts(self) -> pl.DataFrame:
         own = pl.col("thread").is_in(list(self.trace.material.turns))
         inside = (pl.col("start_ns") >= self.begin_ns) & (pl.col("start_ns") < self.end_ns)
-        hosts = self.trace.timeline.table("host_events").select("thread", "kind", "name", "start_ns", "end_ns")
+        hosts = self.trace.timeline.rows("host_events", "thread", "kind", "name", "start_ns", "end_ns")
         return hosts.filter(inside & own).drop("thread")
 
     def host(self, kinds: list[str]) -> pl.DataFrame:

@@ -78,7 +78,7 @@ TURNS_ALWAYS = 4
 def find_material(timeline: Timeline, steps: pl.DataFrame) -> Material | str:
     """What steps are replayed from, or why that cannot be."""
     host = calls_of_runtime(timeline)
-    device = timeline.table("device_events").with_row_index("row")
+    device = timeline.rows("device_events", "device", "stream", "start_ns", "end_ns", "correlation").with_row_index("row")
     main = steps["thread"].drop_nulls()
     main_thread = int(main.mode().sort()[0]) if len(main) else None
     own = _own_threads(timeline, main_thread)

@@ -16,6 +16,8 @@ LAUNCHES_GRAPH: Final = r"^(cuda|cu|hip)GraphLaunch"
 COPIES_OR_FILLS: Final = r"^(cuda|cu|hip)Mem(cpy|set)"
 LAUNCHES_WORK: Final = f"{LAUNCHES_KERNEL}|{LAUNCHES_GRAPH}|{COPIES_OR_FILLS}"
 
+CALL_KINDS: Final = ("runtime", "driver")
+
 WAITS: Final = r"^(cuda|hip)(Device|Stream|Event|Thread)Synchronize|^(cu|hip)(Ctx|Stream|Event)Synchronize"
 # Copies that return when they are done: those without Async in their name, but for the ones inside the device.
 COPIES_AND_WAITS: Final = (
@@ -36,8 +38,7 @@ ALLOCATES_AND_WAITS: Final = (
 
 def calls_of_runtime(timeline: Timeline) -> pl.DataFrame:
     """The host events that are calls of a runtime or a driver: `thread`, `start_ns`, `end_ns`, `kind`, `name`, `correlation`."""
-    host = timeline.table("host_events").select("thread", "start_ns", "end_ns", "kind", "name", "correlation")
-    return host.filter(pl.col("kind").is_in(["runtime", "driver"]))
+    return timeline.rows("host_events", "thread", "start_ns", "end_ns", "kind", "name", "correlation", kinds=CALL_KINDS)
 
 
 def outer_calls(calls: pl.DataFrame, *keys: str) -> pl.DataFrame:

@@ -69,8 +69,8 @@ WRAPPED: Final = r"^[#\s]+|[#\s]+$"
 
 def stage_ranges(timeline: Timeline) -> pl.DataFrame:
     """The named ranges that tell a stage: `thread`, `start_ns`, `end_ns`, `name`, `stage`, `part`; empty ones are left out."""
-    host = timeline.table("host_events").select("thread", "start_ns", "end_ns", "kind", "name")
-    host = host.filter(pl.col("kind").is_in(["annotation", "operator", "python"]) & (pl.col("end_ns") > pl.col("start_ns")))
+    host = timeline.rows("host_events", "thread", "start_ns", "end_ns", "kind", "name", kinds=["annotation", "operator", "python"])
+    host = host.filter(pl.col("end_ns") > pl.col("start_ns"))
     names = host.select("kind", "name").unique().with_columns(pl.col("name").cast(pl.String).alias("text"))
     told = pl.concat(
         [

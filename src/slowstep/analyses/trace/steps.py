@@ -45,7 +45,7 @@ def find_steps(timeline: Timeline) -> tuple[pl.DataFrame, tuple[str, ...]]:
 
 
 def _whole(timeline: Timeline, notes: tuple[str, ...]) -> tuple[pl.DataFrame, tuple[str, ...]]:
-    events = pl.concat([timeline.table(name).select("start_ns", "end_ns") for name in ("host_events", "device_events")])
+    events = pl.concat([timeline.rows(name, "start_ns", "end_ns") for name in ("host_events", "device_events")])
     if events.is_empty() or events["end_ns"].max() == events["start_ns"].min():
         return STEPS.empty(), (*notes, "the trace holds no time that could be divided")
     bounds = {"start_ns": [events["start_ns"].min()], "end_ns": [events["end_ns"].max()]}
@@ -58,7 +58,7 @@ def _amounts(timeline: Timeline, marks: pl.DataFrame, work: pl.DataFrame | None)
     """How much each mark holds: device events launched in it, else operators of the backward, else of any kind."""
     known = None if work is None else work["launch_start_ns"].drop_nulls()
     if known is None or known.is_empty():
-        operators = timeline.table("host_events").filter(pl.col("kind") == "operator")
+        operators = timeline.rows("host_events", "name", "start_ns", kinds=["operator"])
         names = operators.select("name").unique().filter(pl.col("name").cast(pl.String).str.contains(BACKWARD))
         backward = operators.join(names, on="name", how="semi")
         # A step that was cut off may have made its whole batch, of many operators, and nothing of it.

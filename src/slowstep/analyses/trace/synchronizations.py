@@ -55,7 +55,7 @@ def _read_back(timeline: Timeline, callers: Callers, waits: pl.DataFrame) -> lis
 
     Where the call that copied waits and another one after it as well, both read back; the bytes are told of the last.
     """
-    device = timeline.table("device_events")
+    device = timeline.rows("device_events", "kind", "bytes", "correlation")
     copied = pl.DataFrame({"row": waits_for_copies(timeline, callers, waits), "bytes": device["bytes"]})
     back = (device["kind"] == "d2h").fill_null(value=False)
     copied = (

@@ -8,6 +8,7 @@ import polars as pl
 
 from slowstep.analyses.trace.runtime_calls import ALLOCATES_AND_WAITS, COPIES_AND_WAITS, WAITS, calls_of_runtime
 from slowstep.timeline.timeline import Timeline
+from slowstep.timeline.trace_tables import DEVICE_KINDS
 
 ASYNCHRONOUS_COPY: Final = r"^(cuda|hip|cu)Memcpy\w*Async"
 # What a copy without `Async` moves decides: within a device the host does not wait.
@@ -28,7 +29,8 @@ def synchronizing_calls(timeline: Timeline) -> pl.DataFrame:
         text.str.contains(COPIES_AND_WAITS).alias("copies"),
         text.str.contains(ASYNCHRONOUS_COPY).alias("copies_later"),
     ).filter(pl.col("always") | pl.col("copies") | pl.col("copies_later"))
-    copies = timeline.table("device_events").filter((pl.col("kind") != "kernel") & pl.col("correlation").is_not_null())
+    copies = timeline.rows("device_events", "correlation", "kind", "pageable", kinds=[kind for kind in DEVICE_KINDS if kind != "kernel"])
+    copies = copies.drop_nulls("correlation")
     awaited, to_pageable = pl.col("kind").is_in(AWAITED), (pl.col("kind") == "d2h") & pl.col("pageable")
     copies = copies.group_by("correlation").agg(awaited.any().alias("awaited"), to_pageable.any().alias("to_pageable"))
     rows = calls.join(names, on="name", how="inner").join(copies, on="correlation", how="left")

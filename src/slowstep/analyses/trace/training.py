@@ -10,6 +10,7 @@ import polars as pl
 
 from slowstep.analyses.trace.training_thread import OPTIMIZER_RANGE, training_thread
 from slowstep.timeline.timeline import Timeline
+from slowstep.timeline.trace_tables import NOT_PYTHON
 
 # Evidence of a backward pass or of an update, each by names that nothing else has: autograd's nodes (PyTorch), gradient functions, kernels
 # of gradients and training operators (TensorFlow: `StatefulPartitionedCall/gradient_tape/model/dense/MatMul:MatMul`, `...:ReluGrad` in the
@@ -37,10 +38,10 @@ def is_training(timeline: Timeline) -> bool:
     """Whether the trace shows a backward pass or an update of parameters: programs, operators, ranges or kernels that have no other use."""
     if timeline.trace is not None and timeline.trace.gradients:
         return True
-    host = timeline.table("host_events").filter(pl.col("kind") != "python")["name"].unique().cast(pl.String)
+    host = timeline.rows("host_events", "name", kinds=NOT_PYTHON)["name"].unique().cast(pl.String)
     if host.str.contains(f"{HOST_EVIDENCE}|{OPTIMIZER_RANGE}").any():
         return True
-    events = timeline.table("device_events").filter(pl.col("kind") == "kernel")["name"].unique().cast(pl.String)
+    events = timeline.rows("device_events", "name", kinds=["kernel"])["name"].unique().cast(pl.String)
     return bool(events.str.contains(DEVICE_EVIDENCE).any())
 
 
@@ -52,9 +53,8 @@ def batch_size(timeline: Timeline, steps: pl.DataFrame) -> int | None:
     thread = training_thread(timeline)
     if thread is None or steps.is_empty():
         return None
-    calls = timeline.table("host_events").filter(
-        (pl.col("thread") == thread) & (pl.col("kind") == "operator") & pl.col("shapes").is_not_null()
-    )
+    calls = timeline.rows("host_events", "thread", "start_ns", "name", "shapes", kinds=["operator"])
+    calls = calls.filter((pl.col("thread") == thread) & pl.col("shapes").is_not_null())
     calls = calls.with_columns(pl.col("name").cast(pl.String), pl.col("shapes").cast(pl.String))
     calls = calls.filter(pl.col("name").is_in([*LAYERS, ROWS, *MOVES]))
     found: set[int | None] = set()

@@ -20,7 +20,7 @@ def training_thread(timeline: Timeline) -> int | None:
     marks = timeline.table("marked_steps").filter(pl.col("thread").is_not_null())
     if len(marks):
         return _most(marks)
-    host = timeline.table("host_events").select("thread", "kind", "name", "correlation")
+    host = timeline.rows("host_events", "thread", "kind", "name", "correlation")
     names = host.select("name").unique().with_columns(pl.col("name").cast(pl.String).alias("text"))
     optimizer = names.filter(pl.col("text").str.contains(OPTIMIZER_RANGE))
     steps = host.join(optimizer, on="name", how="semi")

@@ -34,7 +34,7 @@ def waits_for_copies(timeline: Timeline, callers: Callers, waits: pl.DataFrame) 
     That is the next waiting call of the same operator (without operators, the next call of the runtime, if that waits); where there is
     none, the call that copied, if it waits itself.
     """
-    device = timeline.table("device_events")
+    device = timeline.rows("device_events", "kind", "correlation")
     launched = callers.launch_calls
     found = np.full(device.height, -1, dtype=np.int64)
     copies = np.flatnonzero(device["kind"].is_in(["h2d", "d2h"]).to_numpy() & launched["call"].is_not_null().to_numpy())

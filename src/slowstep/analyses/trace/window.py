@@ -6,11 +6,16 @@ The device may run behind the host, so that a step has an interval on each: `sta
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Final
+
 import numpy as np
 import polars as pl
 
+from slowstep.analyses.trace.nesting import pieces_of
 from slowstep.timeline.intervals import Ints
 
+TOGETHER: Final = 1 << 17
 IN_STEP = pl.col("step") >= 0
 
 
@@ -23,9 +28,17 @@ def steps_at(steps: pl.DataFrame, times_ns: pl.Series, *, host: bool = False) ->
     ordered = steps.sort(f"{prefix}start_ns")
     starts, ends = ordered[f"{prefix}start_ns"].to_numpy(), ordered[f"{prefix}end_ns"].to_numpy()
     times: Ints = times_ns.fill_null(np.iinfo(np.int64).min).to_numpy()
-    found = np.searchsorted(starts, times, side="right") - 1
     number, end = np.append(ordered["step"].to_numpy(), -1), np.append(ends, np.iinfo(np.int64).min)
-    return pl.Series("step", np.where(times < end[found], number[found], -1), dtype=pl.Int32)
+    step = np.empty(len(times), dtype=np.int32)
+    for rows in pieces_of(len(times)):
+        found = np.searchsorted(starts, times[rows], side="right") - 1
+        step[rows] = np.where(times[rows] < end[found], number[found], -1)
+    return pl.Series("step", step)
+
+
+def slices(rows: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """The rows in slices, at least one: what is grouped of all of them at once takes as much again. What is summed can be summed up."""
+    yield from rows.iter_slices(TOGETHER) if rows.height else [rows]
 
 
 def in_window(rows: pl.DataFrame, steps: pl.DataFrame, time: str = "start_ns", *, host: bool = False) -> pl.DataFrame:
