@@ -126,7 +126,7 @@ def _is_plain(kind: pl.DataType) -> bool:
 
 def _written(file: IO[bytes], values: Array) -> int:
     at = file.tell()
-    file.write(memoryview(np.ascontiguousarray(values)).cast("B"))
+    np.ascontiguousarray(values).tofile(file)
     return at
 
 

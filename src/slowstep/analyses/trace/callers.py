@@ -37,15 +37,17 @@ class Callers:
         self._timeline = timeline
         host = timeline.rows("host_events", *SPAN_COLUMNS, "sequence", kinds=SPAN_KINDS)
         self.nesting = Nesting(host["thread"].to_numpy(), host["start_ns"].to_numpy(), host["end_ns"].to_numpy())
-        self.where = self._describe(host)  # the user's line of every row of `spans`, as categories
-        # Operators and Python functions: what an index of `indices_around` points into.
-        self.spans = host.select("kind", "name", "shapes", "types")
+        where = self._describe(host)
+        self.nesting.forget_levels()
+        # Operators and Python functions, with the user's line: what an index of `indices_around` points into.
+        unknown = where.null_count() == len(where)
+        self.spans = host.select("kind", "name", "shapes", "types", where=pl.lit(None, dtype=pl.Categorical) if unknown else where)
 
     def times(self) -> pl.DataFrame:
         """`thread`, `start_ns` and `end_ns` of every row of `spans`."""
         return self._timeline.rows("host_events", "thread", "start_ns", "end_ns", kinds=SPAN_KINDS)
 
-    def around(self, threads: pl.Series | Ints, times_ns: pl.Series | Ints) -> pl.DataFrame:
+    def around(self, threads: pl.Series | Ints | Rows, times_ns: pl.Series | Ints) -> pl.DataFrame:
         """What stands around instants of host threads, shape (m,) each; a null thread or time is around nothing.
 
         Columns: `operator`, of the framework operators around the instant that call one another the outermost (`aten::item`, not its
@@ -54,7 +56,7 @@ class Callers:
         """
         return self.describe(self.indices_around(threads, times_ns))
 
-    def indices_around(self, threads: pl.Series | Ints, times_ns: pl.Series | Ints) -> Ints:
+    def indices_around(self, threads: pl.Series | Ints | Rows, times_ns: pl.Series | Ints) -> Ints:
         """Row in `spans` of the innermost operator or Python function at each instant; -1 where there is none."""
         known = _known(threads) & _known(times_ns)
         found = self.nesting.innermost(_filled(threads), _filled(times_ns))
@@ -70,20 +72,29 @@ class Callers:
         names = self.spans.select("name")
         columns = {
             "operator": _gather(names, _taken(self._outermost, indices))["name"],
-            "innermost": _gather(names, _taken(self._innermost, indices))["name"],
-            "where": _gather(self.where.to_frame("where"), indices)["where"],
-            "backward": pl.Series(_taken(self._backward, indices) >= 0).set(pl.Series(indices < 0), None),
+            "innermost": _gather(names, self.innermost_operator(indices))["name"],
+            "where": _gather(self.spans.select("where"), indices)["where"],
+            "backward": pl.Series(_taken(self._nodes, indices) >= 0).set(pl.Series(indices < 0), None),
         }
         return pl.DataFrame(columns)
 
     @property
     def backward(self) -> pl.Series:
         """Whether autograd's backward called each row of `spans`."""
-        return pl.Series("backward", self._backward >= 0)
+        return pl.Series("backward", self._nodes >= 0)
+
+    @property
+    def _nodes(self) -> Rows:
+        """The innermost node of autograd's backward around each row of `spans`; -1 where there is none."""
+        return np.full(len(self.nesting), -1, dtype=np.int32) if self._backward is None else self._backward
 
     def innermost_operator(self, indices: Ints | Rows) -> Ints:
         """Row in `spans` of the innermost operator of itself and those around each row; -1 where there is none."""
-        return _taken(self._innermost, indices)
+        return _taken(self._operators, indices)
+
+    @property
+    def _operators(self) -> Rows:
+        return np.arange(len(self.nesting), dtype=np.int32) if self._innermost is None else self._innermost
 
     def inputs(self, indices: Ints | Rows) -> pl.DataFrame:
         """`shapes` and `types` of the inputs of the innermost operator of each row of `spans`, and the `outer_shapes` of its `operator`; as
@@ -94,7 +105,7 @@ class Callers:
         outer = _taken(self._outermost, indices)
         return inner.with_columns(_gather(self.spans.select("shapes"), outer)["shapes"].alias("outer_shapes"))
 
-    def launched(self, rows: Ints | None = None) -> pl.DataFrame:
+    def launched(self, rows: Ints | Rows | None = None) -> pl.DataFrame:
         """One row per row of `device_events` (or per row whose number is given): the host call that launched it, what stood around that.
 
         Columns: those of `launch_calls`, `call` as text, and those of `around`.
@@ -131,10 +142,12 @@ class Callers:
         name, row = host["name"], np.arange(host.height, dtype=np.int32)
         operator = host["kind"] == "operator"
         named_so = operator & matches(name, NAMED) & ~matches(name, ENGINE)
-        self._innermost = self.nesting.inherit(np.where(operator, row, -1))
-        self._backward = self.nesting.inherit(np.where(operator & matches(name, BACKWARD), row, -1))
+        # What the trace does not tell takes no room: without Python functions each row is its own operator.
+        self._innermost = None if bool(operator.all()) else self.nesting.inherit(np.where(operator, row, -1))
+        nodes = operator & matches(name, BACKWARD)
+        self._backward = self.nesting.inherit(np.where(nodes, row, -1)) if bool(nodes.any()) else None
         named = self.nesting.inherit(np.where(named_so, row, -1), outermost=True)
-        self._outermost = np.where(named >= 0, named, self._innermost)
+        self._outermost = np.where(named >= 0, named, self._operators)
         return self._where(host)
 
     def _where(self, host: pl.DataFrame) -> pl.Series:
@@ -145,19 +158,19 @@ class Callers:
         own = self.nesting.inherit(np.where(lines.is_not_null(), np.arange(host.height), -1))
         where = _gather(lines.to_frame("where"), own)["where"]
         # A function that the backward itself calls, as checkpointed ones that run again, is nearer than the forward's line.
-        node_start = np.append(host["start_ns"].to_numpy(), 0)[self._backward]
+        node_start = np.append(host["start_ns"].to_numpy(), 0)[self._nodes]
         own_start = np.append(host["start_ns"].to_numpy(), np.iinfo(np.int64).min)[own]
         of_forward = _gather(self._forward_lines(host, where).to_frame("where"), self._with_sequence(host))["where"]
-        foreign = pl.Series((self._backward >= 0) & (own_start < node_start)) & of_forward.is_not_null()
+        foreign = pl.Series((self._nodes >= 0) & (own_start < node_start)) & of_forward.is_not_null()
         return where.zip_with(~foreign, of_forward)
 
     def _with_sequence(self, host: pl.DataFrame) -> Rows:
         """The innermost backward node with a sequence number around each row; -1 where there is none."""
-        numbered = host["sequence"].is_not_null().to_numpy() & (self._backward == np.arange(host.height))
+        numbered = host["sequence"].is_not_null().to_numpy() & (self._nodes == np.arange(host.height))
         return self.nesting.inherit(np.where(numbered, np.arange(host.height), -1))
 
     def _forward_lines(self, host: pl.DataFrame, where: pl.Series) -> pl.Series:
-        rows = host.select("sequence", "start_ns").with_columns(where.alias("where"), pl.Series("backward", self._backward >= 0))
+        rows = host.select("sequence", "start_ns").with_columns(where.alias("where"), self.backward)
         forward = rows.filter(~pl.col("backward") & pl.col("sequence").is_not_null() & pl.col("where").is_not_null())
         forward = forward.sort("start_ns").unique("sequence", keep="last").select("sequence", "where")
         return rows.select("sequence").join(forward, on="sequence", how="left", maintain_order="left")["where"]
@@ -175,9 +188,9 @@ def _gather(frame: pl.DataFrame, indices: Ints | Rows) -> pl.DataFrame:
     return frame.select(pl.all().gather(wanted.set(wanted < 0, None))) if frame.height else frame.clear(len(indices))
 
 
-def _known(values: pl.Series | Ints) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def _known(values: pl.Series | Ints | Rows) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     return values.is_not_null().to_numpy() if isinstance(values, pl.Series) else np.ones(len(values), dtype=np.bool_)
 
 
-def _filled(values: pl.Series | Ints) -> Ints:
-    return values.fill_null(0).cast(pl.Int64).to_numpy() if isinstance(values, pl.Series) else values
+def _filled(values: pl.Series | Ints | Rows) -> Ints:
+    return values.fill_null(0).cast(pl.Int64).to_numpy() if isinstance(values, pl.Series) else values.astype(np.int64, copy=False)

@@ -9,6 +9,7 @@ import polars as pl
 
 from slowstep.analyses.trace.callers import Callers
 from slowstep.analyses.trace.charged import charged
+from slowstep.analyses.trace.names import host_named, host_names
 from slowstep.analyses.trace.tables import COMPILATIONS
 from slowstep.timeline.intervals import Ints, pieces
 from slowstep.timeline.timeline import Timeline
@@ -31,15 +32,13 @@ CALL_KINDS: Final = ("runtime", "driver")
 
 def compiling(timeline: Timeline) -> pl.DataFrame:
     """The stretches in which host threads compiled: `thread`, `start_ns`, `end_ns`, `name`; of those in one another only the outermost."""
-    host = timeline.rows("host_events", "thread", "start_ns", "end_ns", "kind", "name")
-    host = host.filter(pl.col("end_ns") > pl.col("start_ns"))
-    names = host.select("name", "kind").unique().with_columns(pl.col("name").cast(pl.String).alias("text"))
+    names = host_names(timeline)
     compiles = (
         (pl.col("kind").is_in(RANGE_KINDS) & pl.col("text").str.contains(RANGES))
         | ((pl.col("kind") == "python") & pl.col("text").str.contains(FUNCTIONS))
         | (pl.col("kind").is_in(CALL_KINDS) & pl.col("text").str.contains(LOADS))
     )
-    rows = host.join(names.filter(compiles), on=["name", "kind"], how="inner").select("thread", "start_ns", "end_ns", name="text")
+    rows = host_named(timeline, names.filter(compiles)).select("thread", "start_ns", "end_ns", name="text")
     rows = rows.sort("thread", "start_ns", "end_ns", "name", descending=[False, False, True, False])
     reach = pl.col("end_ns").cum_max().shift(1).over("thread")
     return rows.filter(reach.is_null() | (pl.col("end_ns") > reach))

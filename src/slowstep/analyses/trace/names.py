@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import polars as pl
+
+from slowstep.timeline.schema import TABLE
+from slowstep.timeline.timeline import Timeline
 
 
 def matches(names: pl.Series, pattern: str) -> pl.Series:
@@ -20,3 +25,20 @@ def as_text(names: pl.Series) -> pl.Series:
     known = pl.DataFrame({"name": distinct, "text": distinct.cast(pl.String)})
     rows = names.to_frame("name").join(known, on="name", how="left", maintain_order="left")
     return rows["text"].alias(names.name)
+
+
+def host_names(timeline: Timeline, kinds: Collection[str] = ()) -> pl.DataFrame:
+    """Each kind and name of host events once (of these kinds, of all where none is given), and the name as `text`."""
+    found = timeline.rows("host_events", "kind", "name", kinds=kinds).unique()
+    return found.with_columns(pl.col("name").cast(pl.String).alias("text"))
+
+
+def host_named(timeline: Timeline, names: pl.DataFrame) -> pl.DataFrame:
+    """The host events with one of these kinds and names, rows of `host_names`: `thread`, `start_ns`, `end_ns`, `kind`, `name`, and what
+
+    else `names` says of them. What lasts no time is left out.
+    """
+    columns = ("thread", "start_ns", "end_ns", "kind", "name")
+    kinds = names["kind"].unique().to_list()
+    host = timeline.rows("host_events", *columns, kinds=kinds) if kinds else TABLE["host_events"].empty().select(columns)
+    return host.join(names, on=["kind", "name"], how="inner").filter(pl.col("end_ns") > pl.col("start_ns"))

@@ -35,13 +35,18 @@ class Nesting:
             np.maximum.at(self._high, lane, end[rows])
         self._offset = np.append(0, np.cumsum(self._high - self._low + 2)[:-1]) if len(start) else np.zeros(0, dtype=np.int64)
         self._order: Rows = np.lexsort((~end, start, threads)).astype(np.int32)
-        self._starts, self._ends = np.empty_like(start), np.empty_like(start)
+        self._starts, ends = np.empty_like(start), np.empty_like(start)
         for rows in pieces_of(len(start)):
             own = self._order[rows]
             self._starts[rows] = self._axis(threads[own], start[own])
-            self._ends[rows] = self._axis(threads[own], end[own])
+            ends[rows] = self._axis(threads[own], end[own])
         del end
-        self._levels, self._parents = _nest(self._starts, self._ends)
+        levels = _levels(self._starts, ends)
+        # Lengths instead of ends: few traces hold a stretch of more than four seconds.
+        ends -= self._starts
+        self._lengths = ends.astype(np.uint32) if int(ends.max(initial=0)) < 2**32 else ends
+        self._levels: list[Rows] | None = levels
+        self._parents = _parents(levels, len(start))
 
     def __len__(self) -> int:
         return len(self._order)
@@ -56,8 +61,13 @@ class Nesting:
 
     def levels(self) -> Iterator[Rows]:
         """The indices of the stretches of each level, outermost first: a parent always comes before what it encloses."""
-        for level in self._levels:
+        levels = _levels(self._starts, self._starts + self._lengths) if self._levels is None else self._levels
+        for level in levels:
             yield self._order[level]
+
+    def forget_levels(self) -> None:
+        """Make room: `levels` and `inherit` find them again, and take longer."""
+        self._levels = None
 
     def innermost(self, threads: Ints, times_ns: Ints) -> Ints:
         """Index of the innermost stretch that is open at each instant of a thread, shape (m,); -1 where none is."""
@@ -65,7 +75,7 @@ class Nesting:
         found = np.searchsorted(self._starts, at, side="right") - 1
         searching = np.flatnonzero(found >= 0)
         while len(searching):
-            searching = searching[self._ends[found[searching]] <= at[searching]]
+            searching = searching[self._end(found[searching]) <= at[searching]]
             found[searching] = self._parents[found[searching]]
             searching = searching[found[searching] >= 0]
         open_ = found >= 0
@@ -92,9 +102,14 @@ class Nesting:
             before[rows.start + 1 : rows.stop + 1] = before[rows.start] + np.cumsum(own[self._order[rows]])
         found = np.empty(len(own), dtype=np.int64)
         for rows in pieces_of(len(own)):
-            last = np.searchsorted(self._starts, self._ends[rows], side="left")
+            last = np.searchsorted(self._starts, self._end(rows), side="left")
             found[self._order[rows]] = before[last] - before[rows]
         return found
+
+    def _end(self, at: Ints | slice) -> Ints:
+        """Where stretches at these positions end on the axis."""
+        ends: Ints = self._starts[at] + self._lengths[at]
+        return ends
 
     def _axis(self, threads: Ints, times_ns: Ints) -> Ints:
         """Where instants lie on the axis; before all of it for threads without a stretch."""
@@ -105,8 +120,8 @@ class Nesting:
         return np.asarray(np.where(self._threads[lane] == threads, at, -1), dtype=np.int64)
 
 
-def _nest(starts: Ints, ends: Ints) -> tuple[list[Rows], Rows]:
-    """Positions by level, and each one's parent, of stretches sorted by start, longer ones first."""
+def _levels(starts: Ints, ends: Ints) -> list[Rows]:
+    """Positions by level of stretches sorted by start, longer ones first."""
     depth = np.empty(len(starts), dtype=np.int32)
     ended = np.sort(ends)
     for rows in pieces_of(len(starts)):
@@ -114,11 +129,15 @@ def _nest(starts: Ints, ends: Ints) -> tuple[list[Rows], Rows]:
     del ended
     by_depth = np.argsort(depth, kind="stable").astype(np.int32)
     cuts = np.append(0, np.cumsum(np.bincount(depth))) if len(depth) else np.zeros(1, dtype=np.int64)
-    levels = [by_depth[first:last] for first, last in itertools.pairwise(cuts)]
-    parents = np.full(len(starts), -1, dtype=np.int32)
+    return [by_depth[first:last] for first, last in itertools.pairwise(cuts)]
+
+
+def _parents(levels: list[Rows], count: int) -> Rows:
+    """The position around each; -1 where there is none."""
+    parents = np.full(count, -1, dtype=np.int32)
     for outer, inner in itertools.pairwise(levels):
         parents[inner] = outer[np.searchsorted(outer, inner) - 1]
-    return levels, parents
+    return parents
 
 
 def pieces_of(count: int) -> Iterator[slice]:

@@ -60,9 +60,8 @@ def read_operators(timeline: Timeline, callers: Callers) -> pl.DataFrame:
     device_self = _device_time(timeline, callers)
     operator = (spans["kind"] == "operator").to_numpy()
     start, total = _host_time(callers, operator)
-    found = spans.select("name", "shapes", "types").with_columns(
+    found = spans.drop("kind").with_columns(
         start,
-        callers.where.alias("where"),
         callers.backward,
         pl.Series("host_total_ns", total),
         pl.Series("host_self_ns", _without_inner(callers, operator, total)),

@@ -19,7 +19,7 @@ Matrix = NDArray[np.float64]
 # The first begins with what was observed; by the third, what a host that runs ahead can hide is hidden.
 ROUNDS = 3
 # Nodes whose rows are Python objects at one time.
-NODES_AT_ONCE = 1 << 14
+NODES_AT_ONCE = 1 << 12
 
 
 @dataclass(frozen=True, slots=True)

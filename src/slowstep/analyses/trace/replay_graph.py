@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -238,8 +238,10 @@ class _Builder:
     def _anchor(self) -> None:
         """Hold what nothing else holds at its observed distance from the begin: work whose launch is not in the trace."""
         fixed = 1 + self.material.streams
-        holds = [target[(kind != FOLLOWS) | (source >= fixed)] for source, target, kind, _ in self.edges]
-        loose = np.setdiff1d(np.arange(fixed, self.nodes), np.concatenate(holds))
+        held = np.zeros(self.nodes, dtype=np.bool_)
+        for source, target, kind, _ in self.edges:
+            held[target[(kind != FOLLOWS) | (source >= fixed)]] = True
+        loose = fixed + np.flatnonzero(~held[fixed:])
         self._add(np.zeros(len(loose), dtype=np.int64), loose, ANCHOR, (self.observed - self.duration)[loose])
 
     def _add(self, source: Ints, target: Ints, kind: int, delay: float | Floats) -> None:
@@ -249,20 +251,34 @@ class _Builder:
         kinds = np.full(int(fits.sum()), kind, dtype=np.int8)
         self.edges.append((source[fits].astype(np.int32), target[fits].astype(np.int32), kinds, delays[fits]))
 
-    def _finish(self) -> Graph:
-        sources, targets, kinds, delays = zip(*self.edges, strict=True)
+    def _sorted_edges(self) -> tuple[Indices, Indices, NDArray[np.int8], Floats]:
+        """All edges by target. Each column goes as soon as it is sorted: a step that is a whole trace has a million edges."""
+        columns: list[list[NDArray[Any]]] = [list(column) for column in zip(*self.edges, strict=True)]
         self.edges = []
-        target = np.concatenate(targets)
-        order = np.argsort(target, kind="stable").astype(np.int32)
-        target = target[order]
-        source, kind, delay = np.concatenate(sources)[order], np.concatenate(kinds)[order], np.concatenate(delays)[order]
-        del order, sources, targets, kinds, delays
+        order = np.argsort(np.concatenate(columns[1]), kind="stable").astype(np.int32)
+        found: list[NDArray[Any]] = []
+        for column in columns:
+            found.append(np.concatenate(column)[order])
+            column.clear()
+        source, target, kind, delay = found
+        return source, target, kind, delay
+
+    def _finish(self) -> Graph:
+        host_exit = int(self.chain_nodes[0][-1])
+        # What only the edges were made of makes room for them.
+        del self.chains, self.chain_nodes, self.work_nodes, self.before, self.node_of_work
+        source, target, kind, delay = self._sorted_edges()
         opening = self.observed - self.duration
-        delay = np.minimum(delay, (opening[target] - self.observed[source]))
+        reached = self.observed[source]
+        at_most = opening[target]
+        at_most -= reached
+        np.minimum(delay, at_most, out=delay)
+        del at_most
+        reached += delay
         first = np.append(0, np.cumsum(np.bincount(target, minlength=self.nodes))).astype(np.int32)
         residual, fixed = np.zeros(self.nodes), 1 + self.material.streams
         if self.nodes > fixed:
-            residual[fixed:] = opening[fixed:] - np.maximum.reduceat(self.observed[source] + delay, first[fixed:-1])
+            residual[fixed:] = opening[fixed:] - np.maximum.reduceat(reached, first[fixed:-1])
         done = float(self.observed[1:fixed].max(initial=-np.inf))
         return Graph(
             source=source,
@@ -278,7 +294,7 @@ class _Builder:
             returns=self.returns,
             on_main=self.on_main,
             last_of_stream=self.last_of_stream,
-            host_exit=int(self.chain_nodes[0][-1]),
+            host_exit=host_exit,
             begin=max(0.0, done),
             own_call=self.own_call_ns,
             unexplained=self.unexplained,

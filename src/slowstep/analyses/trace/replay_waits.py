@@ -9,11 +9,13 @@ the end of another stream's work (`AT_ONCE_NS`) is taken to depend on it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
+from slowstep.analyses.trace.nesting import Rows, pieces_of
 from slowstep.analyses.trace.replay_work import DEVICE, EVENT, NOTHING, OWN_COPY, STREAM, Flags, Material, Work
 from slowstep.timeline.intervals import Ints
 
@@ -62,26 +64,34 @@ class Launched:
 def find_waits(material: Material, launched: Launched, own_calls: Ints, own_work: Ints) -> Waits:
     """The waits of one step, of whose calls and work the indices are given."""
     calls, work = material.calls, material.work
-    by_call = dict(zip(work.call[own_work].tolist(), own_work.tolist(), strict=True))
-    by_call.pop(-1, None)
+    launching = own_work[work.call[own_work] >= 0]
+    of_call = np.full(len(calls.start), -1, dtype=np.int32)
+    of_call[work.call[launching]] = launching
     returns: list[tuple[int, int]] = []
     unexplained: list[int] = []
     last_on: dict[int, int] = {}
-    for call in own_calls.tolist():
+    for call, own in _each(own_calls, of_call):
         kind = int(calls.waits_for[call])
-        found = _awaited(material, launched, call, by_call.get(call, -1), last_on)
+        found = _awaited(material, launched, call, own, last_on)
         returns += [(n, call) for n in found]
         if kind in (STREAM, EVENT, DEVICE) and not found and calls.end[call] - calls.start[call] > LONG_CALL_NS:
             unexplained.append(call)
-        if call in by_call:
-            last_on[int(calls.thread[call])] = int(work.stream[by_call[call]])
-    told = _told(material, launched, own_calls, by_call)
+        if own >= 0:
+            last_on[int(calls.thread[call])] = int(work.stream[own])
+    told = _told(material, launched, own_calls, of_call)
     told += _at_once(work, own_work, {target for _, target in told})
     return Waits(
         *_columns(returns),
         *_columns(told),
         np.array(unexplained, dtype=np.int64),
     )
+
+
+def _each(own_calls: Ints, of_call: Rows) -> Iterator[tuple[int, int]]:
+    """The calls, and what each launched (-1: nothing), as Python numbers some at a time."""
+    for rows in pieces_of(len(own_calls)):
+        calls = own_calls[rows]
+        yield from zip(calls.tolist(), of_call[calls].tolist(), strict=True)
 
 
 def _awaited(material: Material, launched: Launched, call: int, own: int, last_on: dict[int, int]) -> list[int]:
@@ -117,17 +127,16 @@ def _of_full_queue(material: Material, launched: Launched, call: int, own: int) 
     return [max(first - 50, 0) + int(same[-1])] if len(same) else []
 
 
-def _told(material: Material, launched: Launched, own_calls: Ints, by_call: dict[int, int]) -> list[tuple[int, int]]:
+def _told(material: Material, launched: Launched, own_calls: Ints, of_call: Rows) -> list[tuple[int, int]]:
     """What the next work of a thread waits for that has told its stream to wait."""
     calls, work = material.calls, material.work
     waiting: dict[int, list[int]] = {}
     edges = []
-    for call in own_calls.tolist():
+    for call, target in _each(own_calls, of_call):
         thread = int(calls.thread[call])
         if calls.orders_streams[call]:
             waiting.setdefault(thread, []).append(int(calls.start[call]))
-        elif call in by_call and thread in waiting:
-            target = by_call[call]
+        elif target >= 0 and thread in waiting:
             told_at = max(waiting.pop(thread))
             for stream in range(material.streams):
                 source = launched.last(stream, told_at) if stream != work.stream[target] else -1

@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from slowstep.analyses.trace.nesting import Rows
 from slowstep.analyses.trace.runtime_calls import ALLOCATES, WAITS, calls_of_runtime, outer_calls
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Timeline
@@ -32,10 +33,10 @@ STREAM_WAITS: Final = r"^(cuda|hip|cu)StreamWaitEvent"
 class Calls:
     """Calls of the runtime or driver that launch, wait or order streams, in order of their start. Arrays of shape (calls,)."""
 
-    thread: Ints
+    thread: Rows
     start: Ints
     end: Ints
-    waits_for: Ints
+    waits_for: NDArray[np.int8]
     orders_streams: Flags  # cudaStreamWaitEvent and its like
     allocates: Flags
     launches: Flags
@@ -49,12 +50,12 @@ class Work:
     numbers streams of all devices from 0.
     """
 
-    row: Ints
-    stream: Ints
-    device: Ints
+    row: Rows
+    stream: Rows
+    device: Rows
     start: Ints
     end: Ints
-    call: Ints
+    call: Rows
     launched: Ints  # when its call began; where that is unknown, the latest that the order of its stream allows
 
 
@@ -83,16 +84,17 @@ def find_material(timeline: Timeline, steps: pl.DataFrame) -> Material | str:
     main_thread = int(main.mode().sort()[0]) if len(main) else None
     own = _own_threads(timeline, main_thread)
     frame = _calls(host.filter(pl.col("thread").is_in(own)) if own is not None else host, device)
+    del host
     if main_thread is None:
         launching = frame.filter(pl.col("launches"))
         if launching.is_empty():
             return "no host thread launches work in the trace"
         main_thread = int(launching["thread"].mode().sort()[0])
     calls = Calls(
-        thread=frame["thread"].cast(pl.Int64).to_numpy(),
+        thread=frame["thread"].to_numpy(),
         start=frame["start_ns"].to_numpy(),
         end=frame["end_ns"].to_numpy(),
-        waits_for=frame["waits_for"].cast(pl.Int64).to_numpy(),
+        waits_for=frame["waits_for"].to_numpy(),
         orders_streams=frame["orders_streams"].to_numpy(),
         allocates=frame["allocates"].to_numpy(),
         launches=frame["launches"].to_numpy(),
@@ -149,12 +151,12 @@ def _work(calls: pl.DataFrame, device: pl.DataFrame) -> tuple[Work, int]:
     rows = rows.join(numbers, on=["device", "stream"], how="left", maintain_order="left")
     launched = rows.select(_launched().over("number").alias("launched"))["launched"]
     work = Work(
-        row=rows["row"].cast(pl.Int64).to_numpy(),
-        stream=rows["number"].cast(pl.Int64).to_numpy(),
-        device=rows["device"].cast(pl.Int64).to_numpy(),
+        row=rows["row"].cast(pl.Int32).to_numpy(),
+        stream=rows["number"].cast(pl.Int32).to_numpy(),
+        device=rows["device"].to_numpy(),
         start=rows["start_ns"].to_numpy(),
         end=np.maximum(rows["end_ns"].to_numpy(), rows["start_ns"].to_numpy()),
-        call=rows["call"].cast(pl.Int64).fill_null(-1).to_numpy(),
+        call=rows["call"].cast(pl.Int32).fill_null(-1).to_numpy(),
         launched=launched.to_numpy(),
     )
     return work, numbers.height

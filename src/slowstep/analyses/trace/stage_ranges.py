@@ -12,6 +12,7 @@ from typing import Final
 import polars as pl
 
 from slowstep.analyses.trace import parts
+from slowstep.analyses.trace.names import host_named, host_names
 from slowstep.analyses.trace.training_thread import training_thread
 from slowstep.timeline.timeline import Timeline
 
@@ -69,9 +70,7 @@ WRAPPED: Final = r"^[#\s]+|[#\s]+$"
 
 def stage_ranges(timeline: Timeline) -> pl.DataFrame:
     """The named ranges that tell a stage: `thread`, `start_ns`, `end_ns`, `name`, `stage`, `part`; empty ones are left out."""
-    host = timeline.rows("host_events", "thread", "start_ns", "end_ns", "kind", "name", kinds=["annotation", "operator", "python"])
-    host = host.filter(pl.col("end_ns") > pl.col("start_ns"))
-    names = host.select("kind", "name").unique().with_columns(pl.col("name").cast(pl.String).alias("text"))
+    names = host_names(timeline, ["annotation", "operator", "python"])
     told = pl.concat(
         [
             _told(names.filter(pl.col("kind") != "python"), RANGES).filter(~pl.col("text").str.contains(COMPUTES)),
@@ -80,7 +79,7 @@ def stage_ranges(timeline: Timeline) -> pl.DataFrame:
     )
     # Frameworks' operators, as `aten::mm`, are no ranges that somebody named, whatever kind of event a profiler makes of them.
     told = told.filter(~pl.col("text").str.contains(r"^[A-Za-z_]\w*::") | pl.col("text").str.starts_with("Iterator"))
-    rows = host.join(told, on=["kind", "name"], how="inner")
+    rows = host_named(timeline, told)
     training = pl.lit(training_thread(timeline), dtype=pl.Int32)
     thread = pl.when(pl.col("text").str.contains(OF_THE_STEP)).then(training).otherwise(pl.col("thread"))
     rows = rows.select(thread.alias("thread"), "start_ns", "end_ns", pl.col("text").alias("name"), "stage", "part")
