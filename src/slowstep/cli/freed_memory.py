@@ -15,7 +15,7 @@ POLARS: Final = ("_RJEM_MALLOC_CONF", "dirty_decay_ms:0,muzzy_decay_ms:0")
 # mallopt(3): blocks from this size on are mapped by themselves, and a free end of the heap of that size is given back.
 M_TRIM_THRESHOLD: Final = -1
 M_MMAP_THRESHOLD: Final = -3
-BLOCK_BYTES: Final = 1 << 20
+BLOCK_BYTES: Final = 3 << 19
 
 
 def give_back_freed_memory() -> None:

@@ -1,6 +1,6 @@
-"""Large tables of a trace in a file without a name, by column: an analysis holds the columns and the rows that it asks for, while it runs.
+"""Large tables of a trace in a file without a name, by column: an analysis holds the rows and columns that it asks for, while it runs.
 
-All analyses of a trace together ask for every column, none of them for more than a few. The file is gone with the process, however that ends.
+All analyses of a trace together ask for every column, none for more than a few. The file is gone with the process, however that ends.
 """
 
 from __future__ import annotations
@@ -15,9 +15,12 @@ import polars as pl
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
+Rows = NDArray[np.uint32]
 
 # A table that takes less is kept as it is.
 SMALLEST_BYTES: Final = 1 << 22
+# Rows that are read at one time, into room that is used again.
+SLICE: Final = 1 << 16
 
 
 class Stored(Mapping[str, pl.DataFrame]):
@@ -41,6 +44,10 @@ class Stored(Mapping[str, pl.DataFrame]):
     def __getitem__(self, name: str) -> pl.DataFrame:
         return self._small[name] if name in self._small else self.rows(name, tuple(self._large[name]))
 
+    def __contains__(self, name: object) -> bool:
+        # As mappings have it, the table would be read to be told that it is there.
+        return name in self._small or name in self._large
+
     def __iter__(self) -> Iterator[str]:
         yield from self._small
         yield from self._large
@@ -60,7 +67,7 @@ class Stored(Mapping[str, pl.DataFrame]):
         wanted = None
         if kinds:
             codes = pl.Series(list(kinds), dtype=table["kind"].type).to_physical().to_numpy()
-            wanted = np.flatnonzero(np.isin(table["kind"].codes(), codes)).astype(np.uint32)
+            wanted = table["kind"].rows_with(codes)
         return _side_by_side({column: table[column] for column in columns}, wanted)
 
 
@@ -90,30 +97,42 @@ class _Column:
         self._kind = array.dtype
         self._at = _written(file, array)
 
-    def codes(self) -> Array:
-        """The numbers of all rows, shape (n,); whatever stands there where one is null."""
-        return self._array(self._at, self._kind)
+    def rows_with(self, codes: Array) -> Rows:
+        """The rows in which one of these numbers stands, in order, shape (m,)."""
+        found = [first + np.flatnonzero(np.isin(values, codes)) for first, values in self._slices(self._at, self._kind)]
+        return np.concatenate(found).astype(np.uint32)
 
-    def series(self, wanted: NDArray[np.uint32] | None) -> pl.Series:
+    def series(self, wanted: Rows | None) -> pl.Series:
         """The values of these rows (None: of all)."""
-        values = pl.Series(_taken(self.codes(), wanted))
+        values = pl.Series(self._array(self._at, self._kind, wanted))
         if self.type in (pl.Categorical, pl.Enum):
             values = values.cat.to(self.type)
         if self._known_at >= 0:
-            known = pl.Series(_taken(self._array(self._known_at, np.dtype(np.bool_)), wanted))
+            known = pl.Series(self._array(self._known_at, np.dtype(np.bool_), wanted))
             values = values.set(~known, None)
         return values
 
-    def _array(self, at: int, kind: np.dtype[Any]) -> Array:
-        size = self.rows * kind.itemsize
-        read = os.pread(self._file.fileno(), size, at)
-        # One call gives at most 2 GiB.
-        while len(read) < size:
-            read += os.pread(self._file.fileno(), size - len(read), at + len(read))
-        return np.frombuffer(read, dtype=kind)
+    def _array(self, at: int, kind: np.dtype[Any], wanted: Rows | None) -> Array:
+        found = np.empty(self.rows if wanted is None else len(wanted), dtype=kind)
+        for first, values in self._slices(at, kind):
+            if wanted is None:
+                found[first : first + len(values)] = values
+                continue
+            # Of the same type: otherwise all of them would be converted for each slice.
+            begin, end = np.searchsorted(wanted, np.array((first, first + len(values)), dtype=wanted.dtype))
+            np.take(values, wanted[begin:end] - np.uint32(first), out=found[begin:end])
+        return found
+
+    def _slices(self, at: int, kind: np.dtype[Any]) -> Iterator[tuple[int, Array]]:
+        """The number of the first row, and the values of some rows, valid until the next ones."""
+        buffer = np.empty(min(SLICE, self.rows), dtype=kind)
+        for first in range(0, self.rows, SLICE):
+            some = buffer[: self.rows - first]
+            os.preadv(self._file.fileno(), [some.data], at + first * kind.itemsize)
+            yield first, some
 
 
-def _side_by_side(columns: Mapping[str, _Column], wanted: NDArray[np.uint32] | None) -> pl.DataFrame:
+def _side_by_side(columns: Mapping[str, _Column], wanted: Rows | None) -> pl.DataFrame:
     """A frame of columns, read one after the other; those that hold nothing but null take no room in it."""
     known = {name: column.series(wanted).alias(name) for name, column in columns.items() if not column.empty}
     unknown = [pl.lit(None, dtype=column.type).alias(name) for name, column in columns.items() if column.empty]
@@ -128,7 +147,3 @@ def _written(file: IO[bytes], values: Array) -> int:
     at = file.tell()
     np.ascontiguousarray(values).tofile(file)
     return at
-
-
-def _taken(values: Array, wanted: NDArray[np.uint32] | None) -> Array:
-    return values if wanted is None else values[wanted]

@@ -47,7 +47,7 @@ def find_copies(timeline: Timeline, steps: pl.DataFrame, callers: Callers | None
 
 
 def read_copies(timeline: Timeline, callers: Callers) -> pl.DataFrame:
-    """All copies and memsets: some columns of `device_events`, those of `Callers.launched`, and `total_ns`, `exposed_ns`, `blocking`, and `run`,
+    """All copies and memsets: columns of `device_events`, those of `Callers.launched`, `total_ns`, `exposed_ns`, `blocking`, and `run`,
 
     the number of kernels that its thread had launched before: copies with one number were launched with no kernel between them.
     """

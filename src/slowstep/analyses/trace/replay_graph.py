@@ -78,21 +78,21 @@ class _Points:
     """Instants of one logical host thread, in order."""
 
     time: Ints
-    call: Ints
+    call: Indices
     returns: Flags
 
 
 def build_graph(material: Material, launched: Launched, begin_ns: int, end_ns: int) -> Graph:
     """The graph of the step whose host time is begin_ns to end_ns."""
     calls, work = material.calls, material.work
-    own_calls = np.arange(*np.searchsorted(calls.start, [begin_ns, end_ns]))
-    own_work = np.flatnonzero((work.launched >= begin_ns) & (work.launched < end_ns))
+    own_calls = np.arange(*np.searchsorted(calls.start, [begin_ns, end_ns]), dtype=np.int32)
+    own_work = np.flatnonzero((work.launched >= begin_ns) & (work.launched < end_ns)).astype(np.int32)
     waits = find_waits(material, launched, own_calls, own_work)
     return _Builder(material, begin_ns, end_ns, own_calls, own_work, waits).graph()
 
 
 class _Builder:
-    def __init__(self, material: Material, begin_ns: int, end_ns: int, own_calls: Ints, own_work: Ints, waits: Waits) -> None:
+    def __init__(self, material: Material, begin_ns: int, end_ns: int, own_calls: Indices, own_work: Indices, waits: Waits) -> None:
         self.material, self.begin_ns, self.end_ns = material, begin_ns, end_ns
         self.own_calls, self.own_work, self.waits = own_calls, own_work, waits
         self.edges: list[tuple[Indices, Indices, NDArray[np.int8], Floats]] = []
@@ -104,16 +104,16 @@ class _Builder:
         times = np.concatenate([chain.time for chain in chains])
         work = self.material.work
         key = np.concatenate((times, work.start[self.own_work]))
-        later = np.concatenate((np.zeros(len(times), dtype=np.int64), np.ones(len(self.own_work), dtype=np.int64)))
-        order = np.lexsort((np.arange(len(key)), later, key))
-        number = np.empty(len(key), dtype=np.int64)
+        # A stable sort: instants come before work.
+        order = np.argsort(key, kind="stable")
+        number = np.empty(len(key), dtype=np.int32)
         before = 1 + self.material.streams
         number[order] = before + np.arange(len(key))
         cuts = np.cumsum([0] + [len(chain.time) for chain in chains])
         self.chains, self.chain_nodes = chains, [number[a:b] for a, b in itertools.pairwise(cuts)]
         self.work_nodes = number[len(times) :]
         self.nodes = before + len(key)
-        self.node_of_work = np.full(len(work.start), -1, dtype=np.int64)
+        self.node_of_work = np.full(len(work.start), -1, dtype=np.int32)
         self.node_of_work[self.own_work] = self.work_nodes
 
     def _chains(self) -> list[_Points]:
@@ -124,7 +124,7 @@ class _Builder:
         others = np.unique(calls.thread[own[~main]]).tolist()
         return chains + [self._points(own[(calls.thread[own] == thread) & ~main], exit_ns=None) for thread in others]
 
-    def _points(self, own: Ints, exit_ns: int | None) -> _Points:
+    def _points(self, own: Indices, exit_ns: int | None) -> _Points:
         calls = self.material.calls
         back = own[np.isin(own, np.concatenate((self.waits.returns_call, self.waits.unexplained)))]
         back = back[calls.end[back] <= self.end_ns]
@@ -133,7 +133,7 @@ class _Builder:
         order = np.lexsort((returns, time))
         time, call, returns = time[order], call[order], returns[order]
         if exit_ns is not None:
-            time, call, returns = np.append(time, exit_ns), np.append(call, -1), np.append(returns, False)
+            time, call, returns = np.append(time, exit_ns), np.append(call, np.int32(-1)), np.append(returns, False)
         return _Points(time, call, returns)
 
     def graph(self) -> Graph:
@@ -175,7 +175,7 @@ class _Builder:
         """What comes before each work on its stream, and the usual delays of this step."""
         work, own = self.material.work, self.own_work
         order = np.lexsort((work.start[own], work.stream[own]))
-        self.before = np.empty(len(own), dtype=np.int64)
+        self.before = np.empty(len(own), dtype=np.int32)
         streams = work.stream[own][order]
         previous = np.append(-1, self.work_nodes[order][:-1])
         opens = np.append(True, streams[1:] != streams[:-1]) if len(order) else np.zeros(0, dtype=np.bool_)
@@ -197,7 +197,7 @@ class _Builder:
         took = (calls.end - calls.start)[waits.returns_call[~waited]].astype(np.float64)
         self.own_call_ns = _median(took, CALL_NS)
 
-    def _chain_edges(self, chain: _Points, nodes: Ints) -> None:
+    def _chain_edges(self, chain: _Points, nodes: Indices) -> None:
         if not len(nodes):
             return
         own = np.diff(chain.time, prepend=self.begin_ns).astype(np.float64)
@@ -215,7 +215,7 @@ class _Builder:
     def _launch_edges(self) -> None:
         call_nodes = np.flatnonzero((self.call >= 0) & ~self.returns)
         # The last place is for work whose call is not known, -1.
-        node_of = np.full(len(self.material.calls.start) + 1, -1, dtype=np.int64)
+        node_of = np.full(len(self.material.calls.start) + 1, -1, dtype=np.int32)
         node_of[self.call[call_nodes]] = call_nodes
         source = node_of[self.material.work.call[self.own_work]]
         self._add(source[source >= 0], self.work_nodes[source >= 0], LAUNCH, self.launch_ns)
@@ -244,12 +244,12 @@ class _Builder:
         loose = fixed + np.flatnonzero(~held[fixed:])
         self._add(np.zeros(len(loose), dtype=np.int64), loose, ANCHOR, (self.observed - self.duration)[loose])
 
-    def _add(self, source: Ints, target: Ints, kind: int, delay: float | Floats) -> None:
+    def _add(self, source: Ints | Indices, target: Ints | Indices, kind: int, delay: float | Floats) -> None:
         delays = np.broadcast_to(np.asarray(delay, dtype=np.float64), len(target))
         # Times of a broken trace may contradict an edge: then it is none.
         fits = (source >= 0) & (source < target)
         kinds = np.full(int(fits.sum()), kind, dtype=np.int8)
-        self.edges.append((source[fits].astype(np.int32), target[fits].astype(np.int32), kinds, delays[fits]))
+        self.edges.append((source[fits].astype(np.int32, copy=False), target[fits].astype(np.int32, copy=False), kinds, delays[fits]))
 
     def _sorted_edges(self) -> tuple[Indices, Indices, NDArray[np.int8], Floats]:
         """All edges by target. Each column goes as soon as it is sorted: a step that is a whole trace has a million edges."""

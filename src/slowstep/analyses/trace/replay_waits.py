@@ -61,7 +61,7 @@ class Launched:
         return int(np.searchsorted(self._launched[stream], at_ns) - np.searchsorted(self._starts[stream], at_ns))
 
 
-def find_waits(material: Material, launched: Launched, own_calls: Ints, own_work: Ints) -> Waits:
+def find_waits(material: Material, launched: Launched, own_calls: Rows, own_work: Rows) -> Waits:
     """The waits of one step, of whose calls and work the indices are given."""
     calls, work = material.calls, material.work
     launching = own_work[work.call[own_work] >= 0]
@@ -87,7 +87,7 @@ def find_waits(material: Material, launched: Launched, own_calls: Ints, own_work
     )
 
 
-def _each(own_calls: Ints, of_call: Rows) -> Iterator[tuple[int, int]]:
+def _each(own_calls: Rows, of_call: Rows) -> Iterator[tuple[int, int]]:
     """The calls, and what each launched (-1: nothing), as Python numbers some at a time."""
     for rows in pieces_of(len(own_calls)):
         calls = own_calls[rows]
@@ -127,7 +127,7 @@ def _of_full_queue(material: Material, launched: Launched, call: int, own: int) 
     return [max(first - 50, 0) + int(same[-1])] if len(same) else []
 
 
-def _told(material: Material, launched: Launched, own_calls: Ints, of_call: Rows) -> list[tuple[int, int]]:
+def _told(material: Material, launched: Launched, own_calls: Rows, of_call: Rows) -> list[tuple[int, int]]:
     """What the next work of a thread waits for that has told its stream to wait."""
     calls, work = material.calls, material.work
     waiting: dict[int, list[int]] = {}
@@ -145,7 +145,7 @@ def _told(material: Material, launched: Launched, own_calls: Ints, of_call: Rows
     return edges
 
 
-def _at_once(work: Work, own_work: Ints, told: set[int]) -> list[tuple[int, int]]:
+def _at_once(work: Work, own_work: Rows, told: set[int]) -> list[tuple[int, int]]:
     """What began at once after the end of another stream's work, and neither after its launch nor after its own stream's."""
     order = own_work[np.argsort(work.end[own_work], kind="stable")]
     ends = work.end[order]
@@ -161,7 +161,7 @@ def _at_once(work: Work, own_work: Ints, told: set[int]) -> list[tuple[int, int]
     return edges
 
 
-def _delayed(work: Work, own_work: Ints) -> tuple[Ints, Flags]:
+def _delayed(work: Work, own_work: Rows) -> tuple[Rows, Flags]:
     """Work that began long after both its launch and the end of what ran before it on its stream."""
     order = own_work[np.lexsort((work.start[own_work], work.stream[own_work]))]
     before = np.full(len(order), np.iinfo(np.int64).min)
