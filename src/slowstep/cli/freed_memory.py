@@ -15,6 +15,8 @@ POLARS: Final = ("_RJEM_MALLOC_CONF", "dirty_decay_ms:0,muzzy_decay_ms:0")
 # mallopt(3): blocks from this size on are mapped by themselves, and a free end of the heap of that size is given back.
 M_TRIM_THRESHOLD: Final = -1
 M_MMAP_THRESHOLD: Final = -3
+# One heap for all threads: what is freed in one of several, none of the others takes.
+M_ARENA_MAX: Final = -8
 BLOCK_BYTES: Final = 3 << 19
 
 
@@ -25,5 +27,6 @@ def give_back_freed_memory() -> None:
         set_option = ctypes.CDLL(None).mallopt
     except (OSError, AttributeError):
         return
+    set_option(M_ARENA_MAX, 1)
     set_option(M_MMAP_THRESHOLD, BLOCK_BYTES)
     set_option(M_TRIM_THRESHOLD, BLOCK_BYTES)

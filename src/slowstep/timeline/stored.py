@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import weakref
 from collections.abc import Collection, Iterator, Mapping
 from typing import IO, Any, Final
 
@@ -30,7 +31,8 @@ class Stored(Mapping[str, pl.DataFrame]):
     """
 
     def __init__(self, tables: dict[str, pl.DataFrame]) -> None:
-        self._file = tempfile.TemporaryFile(prefix="slowstep-")  # noqa: SIM115 - closed with this object
+        self._file = tempfile.TemporaryFile(prefix="slowstep-")  # noqa: SIM115 - closed when this object goes
+        weakref.finalize(self, self._file.close)
         self._small: dict[str, pl.DataFrame] = {}
         self._large: dict[str, dict[str, _Column]] = {}
         while tables:

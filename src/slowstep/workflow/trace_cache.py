@@ -37,19 +37,20 @@ def read_cached(path: Path, source: Source, how: Reading) -> Timeline:
     folder = _folder(path, source)
     kept = _load(folder) if folder is not None else None
     if kept is not None:
-        return _with_less_memory(kept)
+        return _with_less_memory(kept, how)
     began = time.perf_counter()
     timeline = source.read(path, how)
     # What was read with little memory says so, and another look may have more.
     if folder is not None and how.memory_bytes is None and time.perf_counter() - began >= WORTH_S:
         _keep(folder, timeline)
-    return _with_less_memory(timeline)
+    return _with_less_memory(timeline, how)
 
 
-def _with_less_memory(timeline: Timeline) -> Timeline:
-    """The timeline with large tables in a file, where one can be written."""
+def _with_less_memory(timeline: Timeline, how: Reading) -> Timeline:
+    """The timeline with large tables in a file, where one can be written: in memory they would stand beside all that is made of them."""
     tables = dict(timeline.tables)
-    if sum(table.estimated_size() for table in tables.values()) < WORTH_STORING_BYTES:
+    most = WORTH_STORING_BYTES if how.memory_bytes is None else min(how.memory_bytes // 8, WORTH_STORING_BYTES)
+    if sum(table.estimated_size() for table in tables.values()) < most:
         return timeline
     try:
         return replace(timeline, tables=Stored(tables))
