@@ -47,9 +47,9 @@ def find_copies(timeline: Timeline, steps: pl.DataFrame, callers: Callers | None
 
 
 def read_copies(timeline: Timeline, callers: Callers) -> pl.DataFrame:
-    """All copies and memsets: columns of `device_events`, those of `Callers.launched`, `total_ns`, `exposed_ns`, `blocking`, and `run`,
+    """All copies and memsets: columns of `device_events`, those of `Callers.launched`, `total_ns`, `exposed_ns`, `blocking` and `run`.
 
-    the number of kernels that its thread had launched before: copies with one number were launched with no kernel between them.
+    `run` is the number of kernels that its thread had launched before: copies with one number were launched with no kernel between them.
     """
     device = timeline.rows("device_events", *COLUMNS)
     kind = device["kind"].cast(pl.String)

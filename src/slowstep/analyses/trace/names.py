@@ -34,9 +34,9 @@ def host_names(timeline: Timeline, kinds: Collection[str] = ()) -> pl.DataFrame:
 
 
 def host_named(timeline: Timeline, names: pl.DataFrame) -> pl.DataFrame:
-    """The host events with one of these kinds and names, rows of `host_names`: `thread`, `start_ns`, `end_ns`, `kind`, `name`, and what
+    """The host events with one of these kinds and names, rows of `host_names`; what lasts no time is left out.
 
-    else `names` says of them. What lasts no time is left out.
+    Columns: `thread`, `start_ns`, `end_ns`, `kind`, `name`, and what else `names` has.
     """
     columns = ("thread", "start_ns", "end_ns", "kind", "name")
     kinds = names["kind"].unique().to_list()
