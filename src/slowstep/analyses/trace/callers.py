@@ -97,7 +97,7 @@ class Callers:
         return np.arange(len(self.nesting), dtype=np.int32) if self._innermost is None else self._innermost
 
     def inputs(self, indices: Ints | Rows) -> pl.DataFrame:
-        """What the innermost operator of each row of `spans` takes, `shapes` and `types`, and `outer_shapes` of its `operator`; categories."""
+        """What the innermost operator of each row of `spans` takes (`shapes`, `types`), and `outer_shapes` of its `operator`."""
         inner = _gather(self.spans.select("shapes", "types"), self.innermost_operator(indices))
         outer = _taken(self._outermost, indices)
         return inner.with_columns(_gather(self.spans.select("shapes"), outer)["shapes"].alias("outer_shapes"))
