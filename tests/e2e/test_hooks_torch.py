@@ -688,6 +688,65 @@ train(DataLoader(Uneven(), batch_size=4, num_workers={workers}, persistent_worke
     assert all(record.b >= 1_000_000 for record in slow)
 
 
+def test_it_is_noted_what_functions_inside_a_step_are_for(run: Run) -> None:
+    ran = run("""
+def spoil(batch):
+    sum(range(30_000))
+    return batch + 1
+def looks(module, inputs, output):
+    sum(range(30_000))
+def changes(module, inputs, output):
+    sum(range(30_000))
+    return output
+@torch.no_grad()
+def teacher(batch):
+    sum(range(30_000))
+    return batch * 2
+def loss_of(output):
+    sum(range(30_000))
+    return output.mean()
+class Own(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(8, 1)
+    def forward(self, batch):
+        sum(range(30_000))
+        return self.layer(batch)
+def of_gradient(gradient):
+    sum(range(30_000))
+model = Own()
+model.layer.register_forward_hook(looks)
+model.layer.register_forward_hook(changes)
+optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
+for batch in DataLoader(torch.ones(4000, 8), batch_size=40):
+    output = model(spoil(batch))
+    teacher(batch)
+    loss = loss_of(output)
+    loss.register_hook(of_gradient)
+    loss.backward()
+    optimizer.step()
+""")
+
+    assert (ran.code, ran.err) == (0, "")
+    notes = ran.trainer.noted("lines")
+    assert notes
+    usual = {"calls": 1, "hooks": 0, "inside": 0, "gradient": 1, "nothing": 0, "nodes": 0}
+    expected = {
+        "spoil": usual,
+        "looks": usual | {"hooks": 1, "inside": 1, "nothing": 1},
+        "changes": usual | {"hooks": 1, "inside": 1},
+        "teacher": usual | {"gradient": 0},
+        "loss_of": usual | {"nodes": 1},
+    }
+    for note in notes:
+        # Of short steps several are looked at together.
+        found = {row["function"]: {key: row[key] / row["calls"] for key in usual} for row in note["functions"]}
+        forward = found.pop("Own.forward")
+        assert found == expected
+        assert (forward["hooks"], forward["inside"]) == (0, 1)
+        assert forward["nodes"] >= 1
+
+
 def test_a_data_set_that_is_asked_for_whole_batches_is_left_alone(run: Run) -> None:
     ran = run("""
 class Whole(Numbers):

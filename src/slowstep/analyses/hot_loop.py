@@ -58,7 +58,7 @@ def find_hot_loop(
     loop = max(_loops(calls, lines, apart), key=lambda loop: loop.held_ns, default=None)
     if loop is None:
         return None
-    low, share, high = _shares(calls, loop, lengthened)
+    low, share, high = untimed_shares(calls, loop.held_ns, loop.each_ns, lengthened)
     return HotLoop(
         name=loop.frame.function,
         file=loop.frame.file,
@@ -97,18 +97,20 @@ def _loops(calls: pl.DataFrame, lines: pl.DataFrame, apart: frozenset[tuple[str,
             yield _Loop(frame, float(own_ns.get((file, name, first), left_ns)), often, each_ns)
 
 
-def _shares(calls: pl.DataFrame, loop: _Loop, lengthened: Lengthened | None) -> tuple[float, float, float]:
-    """What the loop takes of forward and the rest of a body when nobody times it: at least, as expected, and at most."""
+def untimed_shares(calls: pl.DataFrame, held_ns: float, each_ns: float, lengthened: Lengthened | None) -> tuple[float, float, float]:
+    """What a function, of whose lines one takes `each_ns`, holds of forward and the rest of a body when nobody times it: at least, as
+    expected, and at most. `lengthened` where it runs most of the body's Python instructions.
+    """
     rest_ns, most = _rest_ns(calls), float(calls["slowdown"][0] or 1.0)
-    timed = min(loop.held_ns / rest_ns, 1.0)
+    timed = min(held_ns / rest_ns, 1.0)
     if lengthened is not None:
         # What timing has added is the loop's: it runs most of the Python instructions.
         low, expected, high = (max(1 - factor * (1 - timed), 0.0) for factor in (lengthened.high, lengthened.value, lengthened.low))
         return low, expected, high
     # The recorder's own loop is of the shortest instructions. Where it was slowed 3.7 times, ten others were 1.0 to 4.9 times, and the
     # median of them 2.1 times.
-    usual = math.sqrt(most) if loop.each_ns < PLAIN_NS else 1.0
-    low, expected, high = (_untimed(loop.held_ns, rest_ns, slowed) for slowed in (most, usual, 1.0))
+    usual = math.sqrt(most) if each_ns < PLAIN_NS else 1.0
+    low, expected, high = (_untimed(held_ns, rest_ns, slowed) for slowed in (most, usual, 1.0))
     return low, expected, high
 
 

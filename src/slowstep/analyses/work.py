@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from slowstep.analyses.beside import Beside, find_beside
 from slowstep.analyses.functions import Path, Stacks, in_module, inside, is_library, shown
 from slowstep.analyses.hot_loop import HotLoop, find_hot_loop
 from slowstep.analyses.named_functions import functions_in_callbacks
@@ -53,6 +54,7 @@ class Work:
 
     gaps: TimedGaps | None
     loop: HotLoop | None
+    beside: Beside | None
     bodies_timed: int
     forward_line: ForwardLine | None
     convolutions: float | None  # share of the forward's time, by stacks
@@ -71,10 +73,12 @@ def find_work(timeline: Timeline, trainer: Trainer, steps: Steps, stacks: Stacks
     mine: dict[str, Any] = next((note for note in optimizers if note.get("id") == trainer.optimizer), {})
     forward = _forward_stacks(steps, stacks)
     modes = timeline.table("modes").filter(pl.col("process") == trainer.process)
+    apart = functions_in_callbacks(trainer, stacks)
     bodies = timeline.table("calls").filter(pl.col("process") == trainer.process, pl.col("kind") == "body")["stretches"]
     return Work(
         gaps=find_timed_gaps(timeline, trainer.process),
-        loop=find_hot_loop(timeline, trainer.process, find_lengthened(timeline, trainer), functions_in_callbacks(trainer, stacks)),
+        loop=find_hot_loop(timeline, trainer.process, find_lengthened(timeline, trainer), apart),
+        beside=find_beside(timeline, trainer.process, apart),
         bodies_timed=int(bodies[0]) if len(bodies) else 0,
         forward_line=_forward_line(trainer, forward),
         convolutions=_convolutions(forward),

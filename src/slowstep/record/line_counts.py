@@ -13,6 +13,7 @@ from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any, Final
 
+from slowstep.record.called import Called
 from slowstep.record.tracebacks import PACKAGE
 
 # Functions of the user's with less than this share of a body's own time are not counted.
@@ -64,6 +65,7 @@ class _Counter:
     def __init__(self, codes: set[CodeType], frame: FrameType | None) -> None:
         self._codes, self._frame = codes, frame
         self._found: dict[tuple[CodeType, int], list[int]] = {}
+        self._called = Called()
         self._left = MOST_LINES
         self._global = self._build()
 
@@ -81,11 +83,11 @@ class _Counter:
         self._frame = None
 
     def _build(self) -> Callable[[FrameType, str, Any], Any]:
-        codes, found, clock = self._codes, self._found, time.monotonic_ns
+        codes, found, calls, clock = self._codes, self._found, self._called, time.monotonic_ns
         # The line that runs now, and since when.
         current: list[Any] = [None, 0]
 
-        def local(frame: FrameType, event: str, _: Any) -> Any:
+        def local(frame: FrameType, event: str, argument: Any) -> Any:
             at_ns = clock()
             last, since_ns = current
             if last is not None:
@@ -101,10 +103,15 @@ class _Counter:
                 current[0] = found.get(key) or found.setdefault(key, [0, 0])
                 current[0][0] += 1
                 current[1] = clock()
+            elif event == "return":
+                calls.end(frame, argument)
             return local
 
         def called(frame: FrameType, event: str, _: Any) -> Any:
-            return local if frame.f_code in codes else None
+            if frame.f_code not in codes:
+                return None
+            calls.begin(frame)
+            return local
 
         self._local = local
         return called
@@ -116,7 +123,7 @@ class _Counter:
             {"file": code.co_filename, "function": code.co_qualname, "first_line": code.co_firstlineno, "line": line, "count": n, "ns": ns}
             for (code, line), (n, ns) in rows
         ]
-        return {"complete": self._left >= 0, "lines": lines}
+        return {"complete": self._left >= 0, "lines": lines, "functions": self._called.result()}
 
 
 def worthwhile(entries: list[Any], wall_s: float) -> set[CodeType]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from typing import Any, Final
 
@@ -11,7 +12,8 @@ _MAP_STYLE: Final = 0
 def describe_iterator(state: dict[str, Any], loader: Any) -> dict[str, Any]:
     """The fields of an iterator's note, from the iterator's attributes and, where known, its loader."""
     collate = state.get("_collate_fn")
-    code = getattr(collate, "__code__", None)
+    function = _whole(collate)
+    code = getattr(function, "__code__", None)
     return {
         "num_workers": state.get("_num_workers"),
         "prefetch_factor": state.get("_prefetch_factor"),
@@ -22,7 +24,7 @@ def describe_iterator(state: dict[str, Any], loader: Any) -> dict[str, Any]:
         "workers": [worker.pid for worker in state.get("_workers", ())],
         "dataset": type(state.get("_dataset")).__qualname__,
         "dataset_length": _length(state),
-        "collate": _qualified_name(collate),
+        "collate": _qualified_name(function),
         "collate_file": getattr(code, "co_filename", None),
         "collate_line": getattr(code, "co_firstlineno", None),
         "is_default_collate": _is_default_collate(collate),
@@ -67,6 +69,13 @@ def _length(state: dict[str, Any]) -> int | None:
 
 def _is_default_collate(collate: Any) -> bool:
     return str(getattr(collate, "__module__", "")).startswith("torch.utils.data")
+
+
+def _whole(function: Any) -> Any:
+    """The function of a partial one."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return function
 
 
 def _qualified_name(function: Any) -> str | None:

@@ -264,6 +264,22 @@ PROCESS_TABLES: tuple[Table, ...] = (
         ),
     ),
     Table(
+        name="called",
+        row="One row per function whose calls were looked at in a step.",
+        columns=(
+            PROCESS,
+            column("file", pl.String, "source file"),
+            column("function", pl.String, "function name"),
+            column("first_line", pl.Int64, "line where the function begins"),
+            column("calls", pl.Int64, "its calls outside of backward and update"),
+            column("hooks", pl.Int64, "of them those that a module's call made, and not of its forward"),
+            column("inside", pl.Int64, "of them those inside the call of a module"),
+            column("gradient", pl.Int64, "of them those with gradients on"),
+            column("nothing", pl.Int64, "of them those that returned nothing"),
+            column("nodes", pl.Int64, "nodes that they added to autograd's graph"),
+        ),
+    ),
+    Table(
         name="modes",
         row="One row per look at what makes operations slower while it is on.",
         columns=(

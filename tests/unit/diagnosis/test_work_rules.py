@@ -114,6 +114,62 @@ def test_a_function_that_calls_long_operations_is_no_loop_in_python(tmp_path, no
     assert report["verdict"]["state"] == "healthy"
 
 
+def called(**counts: int) -> dict[str, Any]:
+    """LOSS's lines, each a long operation, and what its calls in one body were."""
+    file, name, first = LOSS
+    usual = {"calls": 9, "hooks": 0, "inside": 0, "gradient": 9, "nothing": 0, "nodes": 0}
+    return {**lines(36, 250), "functions": [{"file": file, "function": name, "first_line": first, **usual, **counts}]}
+
+
+def test_a_hook_that_only_looks_is_named_and_its_gain_predicted(tmp_path):
+    report = report_of(tmp_path, BODY, called(hooks=9, inside=9, nothing=9, nodes=3), forward_share=2 / 3)
+
+    finding = report["findings"][0]
+    assert (report["verdict"]["state"], report["verdict"]["rule"]) == ("bottleneck", "beside-the-model")
+    assert "weigh_pixels (train.py:60) is a hook that only looks at the model" in finding["title"]
+    step_ms = 1000 / report["throughput"]["steps_per_s"]
+    assert finding["gain"]["predicted"] == pytest.approx(step_ms / (step_ms - 9), rel=0.01)
+    assert finding["gain"]["low"] < finding["gain"]["predicted"]
+
+
+def test_what_no_graph_knows_is_named_and_not_called_healthy(tmp_path):
+    report = report_of(tmp_path, BODY, called(), forward_share=2 / 3)
+
+    assert rules_in(report) == ["beside-the-model"]
+    assert report["findings"][0]["gain"]["predicted"] is None
+    assert report["verdict"]["state"] == "undetermined"
+    assert "beside-the-model" in report["verdict"]["summary"]
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        {"nodes": 1},
+        {"gradient": 0},
+        {"gradient": 8},
+        {"inside": 9},
+        {"hooks": 9, "inside": 9, "nothing": 8},
+        {"hooks": 8, "inside": 9, "nothing": 9},
+    ],
+    ids=["a loss", "a teacher", "a teacher now and then", "part of a module", "a hook that changes", "now and then no hook"],
+)
+def test_what_is_the_models_own_is_not_beside_it(tmp_path, counts):
+    report = report_of(tmp_path, BODY, called(**counts), forward_share=2 / 3)
+
+    assert "beside-the-model" not in rules_in(report)
+    assert report["verdict"]["state"] == "healthy"
+
+
+def test_what_a_function_beside_the_model_has_modules_do_is_the_models(tmp_path):
+    """A frozen model whose features a function asks for: all but its own line is spent in modules."""
+    module = ("/usr/lib/python3.11/site-packages/torch/nn/modules/module.py", "Module._call_impl", 1700)
+    body = calls("body", 60, (LOSS, 27, 0.3, [[1, 26.7]]), (module, 26.7, 26.7, []), (BACKWARD, 21, 21, []), (OPTIMIZER, 3, 3, []))
+
+    report = report_of(tmp_path, body, called(), forward_share=2 / 3)
+
+    assert "beside-the-model" not in rules_in(report)
+
+
 def test_a_loop_in_a_callback_that_runs_in_the_body_is_none_of_the_training(tmp_path):
     text = {"kind": "text", "id": 999, "text": "callback: Watch.on_train_batch_start"}
     place = {"kind": "place", "text": 999, "file": SCRIPT, "line": LOSS[2]}

@@ -9,7 +9,7 @@ How the gain is predicted:
     r is what those steps take beyond the usual one. B is what the loader's workers need per step.
 When it is wrong:
     What happens every so many seconds, and not steps, is only found where steps are even. Waits for input that recur (every
-    num_workers-th step, where workers cannot keep up) are left to the rules about input.
+    num_workers-th step, where workers cannot keep up) are left to the rules about input, and so are roll-outs, which have a name.
 What to try:
     Look for what the loop does every so many steps: logging, a garbage collection, a scheduler, a queue that is emptied. Name it with
     slowstep.span(), and record again.
@@ -17,6 +17,7 @@ What to try:
 
 from __future__ import annotations
 
+from slowstep.analyses.gaps import ROLL_OUT
 from slowstep.analyses.ledger import Part
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.producers import PART_STAGE
@@ -66,9 +67,9 @@ def judge(m: Measurements) -> Answer:
 
 
 def _is_own(part: Part) -> bool:
-    """Whether it is the training thread's own doing: what waits for input is judged by the rules about input."""
+    """Whether it is the training thread's own doing: what waits for input is judged by the rules about input, roll-outs too."""
     stage, name = part
-    return stage in STAGES and PART_STAGE.get(name) != stage
+    return stage in STAGES and PART_STAGE.get(name) != stage and not name.startswith(ROLL_OUT)
 
 
 RULE = Rule(name=NAME, stages=STAGES, judge=judge)

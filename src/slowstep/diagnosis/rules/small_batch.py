@@ -78,14 +78,20 @@ def _reason(cost: FixedCost, step: float) -> str:
 
 def _telling(m: Measurements, cost: FixedCost) -> str | None:
     """The lever that shows what a larger batch gains, where the loader can be built with one."""
-    return batch_size(2 * round(cost.samples)) if cost.samples and m.loader is not None and not m.load.busy else None
+    return batch_size(2 * _of_loader(m, cost)) if cost.samples and m.loader is not None and not m.load.busy else None
+
+
+def _of_loader(m: Measurements, cost: FixedCost) -> int:
+    """The batch size that the loader was built with: a step may hold several batches, and a sample several rows of a tensor."""
+    size = None if m.loader is None else m.loader.batch_size
+    return size or round(cost.samples or 0.0)
 
 
 def _judged(m: Measurements, cost: FixedCost, fixed: float, step: float) -> Judged:
     factor = _factor(fixed, step)
     size = round((cost.samples or 0.0) * factor)
     share, low, high = share_interval(m, 0.0 * m.step_ns + fixed)
-    counterfactual = _counterfactual(m, cost, fixed, factor, size)
+    counterfactual, own = _counterfactual(m, cost, fixed, factor, size), _of_loader(m, cost)
     evidence = (
         Evidence(name="fixed cost of a step", value=fixed / 1e6, unit="ms", threshold=DOMINATES * step / 1e6, where=cost.source),
         Evidence(name="its share of the step", value=fixed / step, unit="share of step", threshold=DOMINATES),
@@ -105,8 +111,8 @@ def _judged(m: Measurements, cost: FixedCost, fixed: float, step: float) -> Judg
         gain=predict(m, counterfactual),
         fixes=(
             Fix(
-                text=f"batch size {size} instead of {round(cost.samples or 0.0)} (memory permitting; scale the learning rate)",
-                lever=batch_size(size),
+                text=f"batch size {factor * own} instead of {own} (memory permitting; scale the learning rate)",
+                lever=batch_size(factor * own),
                 changes_numerics=True,
             ),
             Fix(text="a fused or foreach optimizer, torch.compile: both lower the fixed cost itself"),

@@ -41,6 +41,9 @@ def _places(notes: Notes) -> Iterator[tuple[Any, Any]]:
     for line in notes.of("calls"):
         for function in line["functions"]:
             yield function, "file"
+    for line in notes.of("lines"):
+        for row in (*line["lines"], *line.get("functions", ())):
+            yield row, "file"
     for line in notes.of("loops"):
         for function in line["functions"]:
             yield function, 0

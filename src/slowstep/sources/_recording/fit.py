@@ -7,6 +7,9 @@ from typing import Any
 
 Note = dict[str, Any]
 
+_PLACE = ("file", "function")
+_CALLED = ("first_line", "calls", "hooks", "inside", "gradient", "nothing", "nodes")
+
 
 def fits(note: Note) -> bool:
     """Whether what is read from a line of its kind is there and of its type."""
@@ -63,11 +66,13 @@ def _builtins_fit(note: Note) -> bool:
 
 
 def _lines_fit(note: Note) -> bool:
-    lines = note.get("lines")
-    numbers, texts = ("first_line", "line", "count", "ns"), ("file", "function")
-    return isinstance(lines, list) and all(
-        isinstance(line, dict) and all(_is(line.get(key), int) for key in numbers) and all(_is(line.get(key), str) for key in texts)
-        for line in lines
+    return _rows_fit(note.get("lines"), ("first_line", "line", "count", "ns")) and _rows_fit(note.get("functions", []), _CALLED)
+
+
+def _rows_fit(rows: Any, numbers: tuple[str, ...]) -> bool:
+    return isinstance(rows, list) and all(
+        isinstance(row, dict) and all(_is(row.get(key), int) for key in numbers) and all(_is(row.get(key), str) for key in _PLACE)
+        for row in rows
     )
 
 

@@ -21,6 +21,7 @@ def line_tables(process: int, notes: Notes) -> dict[str, pl.DataFrame]:
         "builtins": _builtins(process, notes),
         "batch_forms": _batch_forms(process, notes),
         "lines": _lines(process, notes),
+        "called": _called(process, notes),
     }
 
 
@@ -132,3 +133,9 @@ def _lines(process: int, notes: Notes) -> pl.DataFrame:
     keys = ("file", "function", "first_line", "line", "count", "ns")
     rows = [(process, *(line[key] for key in keys)) for note in notes.of("lines") for line in note["lines"]]
     return pl.DataFrame(rows, schema=TABLE["lines"].schema, orient="row")
+
+
+def _called(process: int, notes: Notes) -> pl.DataFrame:
+    keys = tuple(TABLE["called"].schema)[1:]
+    rows = [(process, *(entry[key] for key in keys)) for note in notes.of("lines") for entry in note.get("functions", ())]
+    return pl.DataFrame(rows, schema=TABLE["called"].schema, orient="row")

@@ -1,0 +1,101 @@
+"""A function of the user's runs inside the step and is no part of the model: a hook that watches it, or what makes its input.
+
+What it sees:
+    Calls in the step's body are timed in a few steps, and in one or two of them it is looked at what the functions with most time do. One
+    is called by modules and not as their `forward`, and returns nothing: a forward hook that only looks. Or it is called outside of all
+    modules, with gradients on, and adds nothing to autograd's graph: it computes on what nobody trains, as a transform of the input
+    does. It holds at least 3 % of the window.
+Why it costs:
+    The training thread does it in every step, while the loader's workers, if there are any, may have nothing to do.
+How the gain is predicted:
+    Of a hook: it does nothing (a fifth of its time is left at worse). B is what the loader's workers need per step. Of anything else it
+    is not: whether it can be done beside the training is not known.
+When it is wrong:
+    Whether the training needs it in every step only its author knows. Functions that are called inside of others are told by their own
+    time and that of the libraries they call. Loops that have no DataLoader are not looked at.
+What to try:
+    A hook: every k steps, or without reading values back (`.item()`) at each. A transform of the input: in the data set, so that workers
+    do it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from slowstep.analyses.beside import Beside
+from slowstep.analyses.functions import shown
+from slowstep.analyses.ledger import FORWARD
+from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.steps import Floats
+from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval, unknown_gain
+from slowstep.diagnosis.lever_specs import stub
+from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
+from slowstep.diagnosis.trainer_side import WORSE_BESIDE, delay_share, producers_beside_ns, with_core_delay
+from slowstep.findings import Evidence, Finding, Fix
+
+NAME = "beside-the-model"
+# Of a hook that runs every few steps, or reads nothing back: the same assumption as python-between-operations'.
+LEFT_AT_WORSE = 0.20
+UNKNOWN = "whether it can be done beside the training is not known"
+
+
+def judge(m: Measurements) -> Answer:
+    """Whether such a function holds the step."""
+    beside = m.work.beside
+    if beside is None:
+        return None
+    body = with_core_delay(m, ("compute", FORWARD))
+    share, low, high = share_interval(m, body)
+    if share * beside.share < CLAIM:
+        return None
+    counterfactual = _counterfactual(m, beside, body) if beside.is_hook else None
+    where = f"{shown(beside.file, m.trainer.facts.script)}:{beside.first_line}"
+    finding = Finding(
+        rule=NAME,
+        stage="compute",
+        title=f"{beside.name} ({where}) {_what(beside)} and takes {share * beside.share:.0%} of the time",
+        share=share * beside.share,
+        share_low=low * beside.low,
+        share_high=min(high * beside.high, 1.0),
+        claims=(FORWARD,),
+        evidence=(
+            Evidence(name="function", value=beside.name, unit="", where=where),
+            Evidence(name="its time", value=share * beside.share, unit="share of window", threshold=CLAIM),
+            Evidence(name="calls", value=round(beside.calls, 1), unit="per step"),
+            Evidence(name="timed in", value=beside.bodies, unit="steps"),
+            Evidence(name="takes per step", value=float(body.mean()) * beside.share / 1e6, unit="ms"),
+        ),
+        gain=unknown_gain(UNKNOWN) if counterfactual is None else predict(m, counterfactual),
+        fixes=_fixes(m, beside),
+        names_cause=True,
+    )
+    return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _what(beside: Beside) -> str:
+    return "is a hook that only looks at the model" if beside.is_hook else "runs in every step, is no part of the model"
+
+
+def _fixes(m: Measurements, beside: Beside) -> tuple[Fix, ...]:
+    lever = stub(m, beside.name, beside.file)
+    if beside.is_hook:
+        return (Fix(text=f"call {beside.name} every k steps, or have it read no values back (.item()) in each", lever=lever),)
+    return (
+        Fix(text=f"if {beside.name} makes input, do it in the data set, so that the loader's workers do it", lever=None),
+        Fix(text="if it watches or logs, do it every k steps", lever=lever),
+    )
+
+
+def _counterfactual(m: Measurements, beside: Beside, body: Floats) -> Counterfactual:
+    removed = body * beside.share
+    blocked = producers_beside_ns(m, spared_cpu_ns=float(removed.mean()))
+    expected = Case(removed_ns=removed, beside_ns=blocked, delay_share=delay_share(m, ("compute", FORWARD)))
+    return Counterfactual(
+        assumes=f"{beside.name} does nothing",
+        expected=expected,
+        worse=replace(expected, removed_ns=body * beside.low * (1 - LEFT_AT_WORSE), beside_ns=WORSE_BESIDE * blocked),
+        better=replace(expected, removed_ns=body * beside.high),
+    )
+
+
+RULE = Rule(name=NAME, stages=("compute",), judge=judge)
