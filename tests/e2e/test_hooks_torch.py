@@ -739,6 +739,8 @@ for batch in DataLoader(torch.ones(4000, 8), batch_size=40):
         "loss_of": usual | {"nodes": 1},
     }
     for note in notes:
+        (added,) = {row["of_nodes"] for row in note["functions"]}
+        assert added >= sum(row["nodes"] for row in note["functions"]) > 0
         # Of short steps several are looked at together.
         found = {row["function"]: {key: row[key] / row["calls"] for key in usual} for row in note["functions"]}
         forward = found.pop("Own.forward")

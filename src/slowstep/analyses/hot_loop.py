@@ -15,8 +15,8 @@ from slowstep.analyses.functions import is_library
 from slowstep.analyses.timed_bodies import Lengthened
 from slowstep.timeline.timeline import Frame, Timeline
 
-# A line that ran so often in one step is a loop's; one encoder block after another is not run a hundred times.
-OFTEN = 100
+# A line that runs so often in one call is a loop's. Run once instead, it leaves a twentieth: as much as the gain assumes is left.
+OFTEN = 20
 # A line of Python takes 0.05 to 0.3 us, one call of a tensor operation some 3 to 20 us to dispatch (benchmarks/dispatch.py: 7 to 28 us a
 # node, forward and backward together). What takes longer each time is the operation's own work.
 LONGEST_NS = 20_000.0
@@ -42,6 +42,7 @@ class HotLoop:
     share: float
     low: float
     high: float
+    nodes_share: float  # of the nodes of autograd's graph, that this function made; 0 where that is not known
 
 
 def find_hot_loop(
@@ -55,7 +56,8 @@ def find_hot_loop(
     lines = timeline.table("lines").filter(pl.col("process") == process)
     if calls.is_empty() or lines.is_empty() or calls["stretches"][0] < FEWEST_BODIES:
         return None
-    loop = max(_loops(calls, lines, apart), key=lambda loop: loop.held_ns, default=None)
+    called = timeline.table("called").filter(pl.col("process") == process)
+    loop = max(_loops(calls, lines, called, apart), key=lambda loop: loop.held_ns, default=None)
     if loop is None:
         return None
     low, share, high = untimed_shares(calls, loop.held_ns, loop.each_ns, lengthened)
@@ -70,7 +72,13 @@ def find_hot_loop(
         share=share,
         low=low,
         high=high,
+        nodes_share=_nodes_share(called, loop.frame),
     )
+
+
+def _nodes_share(called: pl.DataFrame, frame: Frame) -> float:
+    own = called.filter(pl.col("file") == frame.file, pl.col("first_line") == frame.first_line)
+    return min(float(own["nodes"].sum()) / max(float(own["of_nodes"].sum()), 1.0), 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +91,16 @@ class _Loop:
     each_ns: float
 
 
-def _loops(calls: pl.DataFrame, lines: pl.DataFrame, apart: frozenset[tuple[str, int]]) -> Iterator[_Loop]:
+def _loops(calls: pl.DataFrame, lines: pl.DataFrame, called: pl.DataFrame, apart: frozenset[tuple[str, int]]) -> Iterator[_Loop]:
     own_ns = dict(zip(calls.select("file", "function", "first_line").iter_rows(), calls["own_ns"].to_list(), strict=True))
     # A function that had begun before the body is not among the timed: it has what they leave.
     left_ns = max(float(calls["wall_ns"][0]) - float(calls["own_ns"].sum()), 0.0)
+    calls_of = dict(zip(called.select("file", "function", "first_line").iter_rows(), called["calls"].to_list(), strict=True))
     for (file, name, first), rows in lines.group_by("file", "function", "first_line", maintain_order=True):
         frame = Frame(file=str(file), function=str(name), first_line=int(first), line=int(first))
-        often = rows.filter(pl.col("count") >= OFTEN).sort("line_ns", descending=True)
+        # A long loop's call has not ended when counting does.
+        most = OFTEN * max(calls_of.get((file, name, first), 1), 1)
+        often = rows.filter(pl.col("count") >= most).sort("line_ns", descending=True)
         if often.is_empty() or is_library(frame) or (frame.file, frame.first_line) in apart:
             continue
         each_ns = float(often["line_ns"].sum()) / float(often["count"].sum())

@@ -22,6 +22,7 @@ class Called:
         self._has_gradient: Callable[[], bool] = getattr(torch, "is_grad_enabled", lambda: False)
         # The number of the next node of autograd's graph on this thread; not public, and only read.
         self._next_node: Callable[[], int] | None = getattr(getattr(torch, "autograd", None), "_get_sequence_nr", None)
+        self._first_node = self._node()
         self._open: list[tuple[FrameType, int, bool]] = []
         self._found: dict[CodeType, dict[str, int]] = {}
 
@@ -39,10 +40,12 @@ class Called:
 
     def result(self) -> list[dict[str, Any]]:
         """One entry a function: its calls; of them those by a module's call and not as its `forward` (`hooks`), anywhere inside of a module
-        (`inside`), with gradients on (`gradient`), and that returned nothing (`nothing`); and the `nodes` they added to autograd's graph.
+        (`inside`), with gradients on (`gradient`), and that returned nothing (`nothing`); the `nodes` they added to autograd's graph,
+        and how many were added meanwhile in all (`of_nodes`).
         """
+        added = self._node() - self._first_node
         return [
-            {"file": code.co_filename, "function": code.co_qualname, "first_line": code.co_firstlineno, **counts}
+            {"file": code.co_filename, "function": code.co_qualname, "first_line": code.co_firstlineno, **counts, "of_nodes": added}
             for code, counts in self._found.items()
         ]
 

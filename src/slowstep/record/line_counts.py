@@ -16,7 +16,7 @@ from typing import Any, Final
 from slowstep.record.called import Called
 from slowstep.record.tracebacks import PACKAGE
 
-# Functions of the user's with less than this share of a body's own time are not counted.
+# Functions of the user's with less than this share of a body, without its backward, are not counted.
 WORTH_SHARE: Final = 0.05
 # Some 3 ms.
 MOST_LINES: Final = 6_000
@@ -43,8 +43,9 @@ class LineCounts:
         """Begin to count lines of the functions that are worth it by the profiler's `entries` of stretches that took `wall_s` together."""
         self.running = True
         self.stretches += 1
-        codes, frame = worthwhile(entries, wall_s), None
-        if wall_s - sum(entry.inlinetime for entry in entries) >= WORTH_SHARE * wall_s:
+        rest_s = wall_s - _backward_s(entries)
+        codes, frame = worthwhile(entries, rest_s), None
+        if wall_s - sum(entry.inlinetime for entry in entries) >= WORTH_SHARE * rest_s:
             # The rest was spent in functions that had begun before: the training loop itself.
             frame = _users_frame(sys._getframe(1))
         self._counter = None
@@ -126,13 +127,23 @@ class _Counter:
         return {"complete": self._left >= 0, "lines": lines, "functions": self._called.result()}
 
 
-def worthwhile(entries: list[Any], wall_s: float) -> set[CodeType]:
-    """The user's functions that hold time of their own, from the profiler's entries."""
+def worthwhile(entries: list[Any], rest_s: float) -> set[CodeType]:
+    """The user's functions that hold time of their own, from the profiler's entries of bodies that took so long without backward."""
     return {
         entry.code
         for entry in entries
-        if isinstance(entry.code, CodeType) and entry.inlinetime >= WORTH_SHARE * wall_s and is_users(entry.code.co_filename)
+        if isinstance(entry.code, CodeType) and entry.inlinetime >= WORTH_SHARE * rest_s and is_users(entry.code.co_filename)
     }
+
+
+def _backward_s(entries: list[Any]) -> float:
+    """How long our hook was in backward, of the profiler's entries."""
+    found = (e.totaltime for e in entries if isinstance(e.code, CodeType) and e.code.co_name == "backward" and _is_hook(e.code.co_filename))
+    return max(found, default=0.0)
+
+
+def _is_hook(file: str) -> bool:
+    return file.startswith(PACKAGE) and os.path.basename(file) == "torch_backward.py"
 
 
 def is_users(file: str) -> bool:

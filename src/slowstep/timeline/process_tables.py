@@ -277,6 +277,7 @@ PROCESS_TABLES: tuple[Table, ...] = (
             column("gradient", pl.Int64, "of them those with gradients on"),
             column("nothing", pl.Int64, "of them those that returned nothing"),
             column("nodes", pl.Int64, "nodes that they added to autograd's graph"),
+            column("of_nodes", pl.Int64, "nodes that were added to it meanwhile in all"),
         ),
     ),
     Table(

@@ -49,6 +49,13 @@ def lines(count: int, each_us: float) -> dict[str, Any]:
     return {"kind": "lines", "of": "body", "complete": True, "lines": rows}
 
 
+def called(**counts: int) -> dict[str, Any]:
+    """LOSS's lines, each a long operation, and what its calls in one body were."""
+    file, name, first = LOSS
+    usual = {"calls": 9, "hooks": 0, "inside": 0, "gradient": 9, "nothing": 0, "nodes": 0, "of_nodes": 40}
+    return {**lines(36, 250), "functions": [{"file": file, "function": name, "first_line": first, **usual, **counts}]}
+
+
 def after_step(called: Function, share: float) -> dict[str, Any]:
     """Three gaps of 10 ms, all in a function that spends a share in another."""
     return calls("gap", 30, (AFTER, 30, 30 * (1 - share), [[1, 30 * share]]), (called, 30 * share, 30 * share, []))
@@ -104,21 +111,14 @@ def test_a_loop_in_python_is_named_with_its_line_and_its_gain(tmp_path):
 
 @pytest.mark.parametrize(
     "note",
-    [lines(12, 800), lines(5000, 60), lines(99, 0.4)],
-    ids=["a dozen long operations", "operations that take longer than their dispatch", "too few runs"],
+    [lines(12, 800), lines(5000, 60), lines(19, 0.4), called(calls=300, gradient=300, nodes=300) | lines(5000, 0.4)],
+    ids=["a dozen long operations", "operations that take longer than their dispatch", "too few runs", "many calls of a few lines"],
 )
 def test_a_function_that_calls_long_operations_is_no_loop_in_python(tmp_path, note):
     report = report_of(tmp_path, BODY, note, forward_share=2 / 3)
 
     assert "python-between-operations" not in rules_in(report)
     assert report["verdict"]["state"] == "healthy"
-
-
-def called(**counts: int) -> dict[str, Any]:
-    """LOSS's lines, each a long operation, and what its calls in one body were."""
-    file, name, first = LOSS
-    usual = {"calls": 9, "hooks": 0, "inside": 0, "gradient": 9, "nothing": 0, "nodes": 0}
-    return {**lines(36, 250), "functions": [{"file": file, "function": name, "first_line": first, **usual, **counts}]}
 
 
 def test_a_hook_that_only_looks_is_named_and_its_gain_predicted(tmp_path):
@@ -178,6 +178,18 @@ def test_a_loop_in_a_callback_that_runs_in_the_body_is_none_of_the_training(tmp_
     report = report_of(tmp_path, BODY, lines(5000, 0.4), text, place, records=[span], forward_share=2 / 3)
 
     assert "python-between-operations" not in rules_in(report)
+
+
+def test_the_backward_of_a_loop_is_taken_from_it_by_what_other_layers_leave(tmp_path):
+    def gain(name: str, nodes: int) -> dict[str, float]:
+        told = called(calls=1, gradient=1, nodes=nodes) | {"lines": lines(5000, 0.4)["lines"]}
+        return dict(report_of(tmp_path / name, BODY, told, forward_share=1 / 3)["findings"][0]["gain"])
+
+    few, many = gain("few", 0), gain("many", 38)
+
+    assert few["predicted"] < many["predicted"] < few["predicted"] * 3
+    assert many["low"] == pytest.approx(few["low"])
+    assert many["high"] > many["predicted"]
 
 
 def test_what_timing_has_slowed_in_a_loop_is_taken_out_again(tmp_path):

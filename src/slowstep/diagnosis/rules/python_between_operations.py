@@ -1,14 +1,16 @@
 """A Python loop of the user's inside the step computes what one operation could.
 
 What it sees:
-    Calls in the step's body are timed in a few steps, and lines are counted in one or two: a line of the user's own code runs at least 100
-    times in a step, 20 us or less each time, and its function holds at least 3 % of the window.
+    Calls in the step's body are timed in a few steps, and lines are counted in one or two: a line of the user's own code runs at least 20
+    times in a call, 20 us or less each time, and its function holds at least 3 % of the window.
 Why it costs:
     Each line of Python takes 0.05 to 0.3 us and each small operation some 3 to 20 us to dispatch, whatever it computes; one operation
     on the whole tensor pays for that once.
 How the gain is predicted:
     r is 95 % of the function's time (vectorised code is rarely better than ten times as fast on a first try; 80 % at worse, all of it at
-    better). The backward of operations in the loop is not counted. B is what the loader's workers need per step.
+    better), and of what it adds to backward: what this takes beyond twice the rest of the forward, as much as the backward of other layers
+    takes (matrix products and convolutions: one for the input, one for the weights); at better by the share of autograd's nodes that the
+    function made, at worse nothing. B is what the loader's workers need per step.
 When it is wrong:
     Timing calls slows Python code on Python 3.11, one loop more than another: what it added to the timed steps is measured against the
     others, at the pace of their backward, and is taken to be the loop's. A loop whose iterations depend on each other cannot be vectorised,
@@ -21,9 +23,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from slowstep.analyses.functions import shown
 from slowstep.analyses.hot_loop import LONGEST_NS, OFTEN, HotLoop
-from slowstep.analyses.ledger import FORWARD
+from slowstep.analyses.ledger import BACKWARD, FORWARD
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps import Floats
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
@@ -35,6 +39,9 @@ from slowstep.findings import Evidence, Finding, Fix
 NAME = "python-between-operations"
 # What is left after the fix: the same assumption as slow-transform's.
 LEFT, LEFT_AT_WORSE = 0.05, 0.20
+# Backward over forward of layers: a gradient of the input and one of the weights, each as much work as the forward (Kaplan et al. 2020,
+# "Scaling laws for neural language models", section 2.1).
+OTHERS_BACKWARD = 2.0
 
 
 def judge(m: Measurements) -> Answer:
@@ -46,17 +53,21 @@ def judge(m: Measurements) -> Answer:
     share, low, high = share_interval(m, body)
     if share * loop.share < CLAIM:
         return None
-    removed = body * loop.share * (1 - LEFT)
-    counterfactual = _counterfactual(m, loop, low_ns=body * loop.low * (1 - LEFT_AT_WORSE), removed_ns=removed, high_ns=body * loop.high)
+    of_backward, at_most = _of_backward(m, loop, body)
+    removed = (body * loop.share + of_backward) * (1 - LEFT)
+    low_ns, high_ns = body * loop.low * (1 - LEFT_AT_WORSE), body * loop.high + at_most
+    counterfactual = _counterfactual(m, loop, low_ns=low_ns, removed_ns=removed, high_ns=high_ns)
     lever = stub(m, loop.name, loop.file)
     where = f"{shown(loop.file, m.trainer.facts.script)}:{loop.line}"
+    held, _, held_high = share_interval(m, body * loop.share + of_backward)
+    what = "takes" if held < share * loop.share + CLAIM else "takes, with its backward,"
     finding = Finding(
         rule=NAME,
         stage="compute",
-        title=f"{loop.name} runs line {where} at least {loop.runs} times a step in Python and takes {share * loop.share:.0%} of the time",
-        share=share * loop.share,
+        title=f"{loop.name} runs line {where} at least {loop.runs} times a step in Python and {what} {held:.0%} of the time",
+        share=held,
         share_low=low * loop.low,
-        share_high=min(high * loop.high, 1.0),
+        share_high=min(max(high * loop.high, held_high), 1.0),
         claims=(FORWARD,),
         evidence=(
             Evidence(name="function", value=loop.name, unit="", where=where),
@@ -64,16 +75,31 @@ def judge(m: Measurements) -> Answer:
             Evidence(name="runs of that line", value=loop.runs, unit="per step, at least", threshold=OFTEN),
             Evidence(name="each time", value=loop.line_ns / 1e3, unit="us", threshold=LONGEST_NS / 1e3),
             Evidence(name="timed in", value=loop.bodies, unit="steps"),
+            Evidence(name="its share of autograd's nodes", value=loop.nodes_share, unit="share of nodes"),
             Evidence(name="removed per step", value=float(removed.mean()) / 1e6, unit="ms"),
         ),
         gain=predict(m, counterfactual),
         fixes=(
             Fix(text=f"write the loop in {loop.name} as operations on whole tensors (masks, shifts, scatter, einsum)", lever=lever),
-            Fix(text=f"do {loop.name} in the loader's workers, or let torch.compile or Numba compile it", lever=lever),
+            Fix(text=_otherwise(loop), lever=lever),
         ),
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _otherwise(loop: HotLoop) -> str:
+    if loop.nodes_share:
+        return f"let torch.compile compile {loop.name}"
+    return f"do {loop.name} in the loader's workers, or let torch.compile or Numba compile it"
+
+
+def _of_backward(m: Measurements, loop: HotLoop, body: Floats) -> tuple[Floats, Floats]:
+    """The backward of what the loop computes, per step: as expected, and at most."""
+    backward = with_core_delay(m, ("compute", BACKWARD))
+    at_most = backward * loop.nodes_share
+    others = OTHERS_BACKWARD * body * (1 - loop.share)
+    return np.minimum(np.maximum(backward - others, 0.0), at_most), at_most
 
 
 def _counterfactual(m: Measurements, loop: HotLoop, *, low_ns: Floats, removed_ns: Floats, high_ns: Floats) -> Counterfactual:

@@ -8,7 +8,7 @@ from typing import Any
 Note = dict[str, Any]
 
 _PLACE = ("file", "function")
-_CALLED = ("first_line", "calls", "hooks", "inside", "gradient", "nothing", "nodes")
+_CALLED = ("first_line", "calls", "hooks", "inside", "gradient", "nothing", "nodes", "of_nodes")
 
 
 def fits(note: Note) -> bool:
