@@ -13,6 +13,7 @@ from slowstep.analyses.between_forwards import between_forwards_share
 from slowstep.analyses.calls import Function, dominant_of_fetch, read_calls
 from slowstep.analyses.captures import Capture, find_capture
 from slowstep.analyses.charging import build_ledger
+from slowstep.analyses.drawing import Drawing, find_drawing, with_drawing
 from slowstep.analyses.fixed_cost import FixedCost, find_fixed_cost
 from slowstep.analyses.functions import files_of, read_stacks, shown
 from slowstep.analyses.gap_parts import timed_files
@@ -77,6 +78,7 @@ class Measurements:
     filling_ns: Floats  # waits per step for the making of an iterator's first batch: no number of workers makes it ahead
     fetch_function: Function | None  # that holds most of the producers' time outside collate
     timed_fetches: int  # batches in whose making calls were timed, which is how that function is known
+    drawing: Drawing | None  # what the loader's sampler does on the training thread
     saves: Saves
     fixed_cost: FixedCost
     load: Load
@@ -117,8 +119,10 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
     capture = find_capture(trainer)
     steps = find_steps(trainer, timeline.table("totals"), stops, warmup, capture=capture)
     fetches = find_fetches(timeline, trainer, stops)
-    waits = divide_waits(timeline, trainer, fetches)
     stacks = read_stacks(timeline, trainer.process, trainer.thread)
+    waits = divide_waits(timeline, trainer, fetches)
+    drawing = find_drawing(waits, stacks)
+    waits = waits if drawing is None else with_drawing(waits, drawing)
     work = find_work(timeline, trainer, steps, stacks)
     ledger = build_ledger(timeline, trainer, steps, waits, stacks, work.gaps, device=_device(trainer))
     calls = read_calls(timeline.table("calls"), timeline.table("call_edges"), "fetch", np.unique(fetches.process).tolist())
@@ -140,6 +144,7 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
         filling_ns=filling,
         fetch_function=dominant_of_fetch(calls, DOMINANT_SHARE),
         timed_fetches=calls.stretches,
+        drawing=drawing,
         saves=_saves(trainer, steps),
         fixed_cost=find_fixed_cost(trainer, steps, ledger, busy=load.busy),
         load=load,

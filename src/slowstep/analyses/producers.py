@@ -25,6 +25,8 @@ LOCK = "waiting for a thread or lock"
 STORAGE = "storage"
 UNSEEN = "blocked, cause unseen"
 TRANSPORT = "transport"
+# What the loader's sampler does, on the training thread; told from transport by stacks (analyses/drawing.py).
+DRAWING = "drawing indices"
 STARTUP = "loader start-up"
 PART_STAGE = {
     SAMPLES: "preprocess",
@@ -35,6 +37,7 @@ PART_STAGE = {
     STORAGE: "read",
     UNSEEN: "read",
     TRANSPORT: "preprocess",
+    DRAWING: "preprocess",
     STARTUP: "preprocess",
 }
 ACCOUNT = (SAMPLES, COLLATE, COLLECTING, CORE, LOCK, STORAGE, UNSEEN)
