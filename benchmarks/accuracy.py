@@ -132,24 +132,27 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     done, wanted = sum(sitting["rounds"] for sitting in earlier["sittings"]), 1 if arguments.quick else arguments.rounds
     facts = machine.describe()
     started, ticks, own = time.perf_counter(), machine.busy_ticks(), os.times()
+    ended_before = done
     try:
         for index in range(done, done + wanted):
             rounds.round(index)
+            ended_before = index + 1
     finally:
         ended = os.times()
         own_s = sum(ended[:4]) - sum(own[:4])
         wall_s = time.perf_counter() - started
         sitting = {
             "date": datetime.now(UTC).date().isoformat(),
-            "rounds": wanted,
+            "rounds": ended_before - done,
             "seed": arguments.seed,
             "machine": facts,
             "foreign_share": foreign_share(ticks, machine.busy_ticks(), own_s, facts["cores"], wall_s),
         }
         raw = {
             "sittings": [*earlier["sittings"], sitting],
-            "problems": earlier["problems"] + rounds.problems,
-            "fixed": earlier["fixed"] + rounds.fixed,
+            # A round that was broken off is no round.
+            "problems": earlier["problems"] + [row for row in rounds.problems if row["round"] < ended_before],
+            "fixed": earlier["fixed"] + [row for row in rounds.fixed if row["round"] < ended_before],
         }
         arguments.results.parent.mkdir(parents=True, exist_ok=True)
         arguments.results.write_text(json.dumps(raw, indent=1) + "\n")
