@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,9 @@ REPORTS = Path(__file__).parent / "data" / "reports"
 # How long one example takes says how busy the machine is.
 settings.register_profile("slowstep", deadline=None)
 settings.load_profile("slowstep")
+# Whoever is started in the background of a shell script, with `nohup` or by some CI, ignores Ctrl-C, and so do all that he starts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
