@@ -18,7 +18,7 @@ from slowstep.record import format as fmt
 MS = 1_000_000
 START_NS = 1_000_000_000
 READING_PERIOD_NS = 100 * MS
-TRAINER_PID, TRAINER_THREAD = 100, 100
+TRAINER_PID, TRAINER_THREAD, BESIDE_THREAD = 100, 100, 101
 SCRIPT = "/home/user/project/train.py"
 DATA = "/home/user/project/data.py"
 LIBRARY = "/usr/lib/python3.11/site-packages/torch"
@@ -90,6 +90,7 @@ class Training:
     uneven: float = 1.0  # every other step at random takes so many times as long
     collects: tuple[int, float] | None = None  # every k steps, ms of garbage collection: in the collate of a serial loader, else after it
     collects_asked: bool = False  # by a call of gc.collect()
+    beside: tuple[float, float] | None = None  # another Python thread: cores that it uses, ms of each body that the training is blocked
     startup_ms: float = 2_000.0  # between the launcher's start and the recording
 
 
@@ -350,7 +351,17 @@ class _Simulation:
         if self.now >= self.next_reading:
             self.launcher.event(fmt.READING_CPU, self.now, self.now, *self._cpu_reading(), thread=1)
             self.next_reading = self.now + READING_PERIOD_NS
+            self._mark_beside()
         self.trainer.event(fmt.CPU, self.now, self.now, self.cpu, self.delay, thread=TRAINER_THREAD)
+
+    def _mark_beside(self) -> None:
+        """The other Python thread: its name, its CPU time, and where it stands."""
+        if self.t.beside is None:
+            return
+        self.trainer.lines.append({"kind": "thread", "id": BESIDE_THREAD, "name": "prefetch"})
+        self.trainer.event(fmt.CPU, self.now, self.now, self.t.beside[0] * (self.now - START_NS), 0, thread=BESIDE_THREAD)
+        stack = self.trainer.stack([("/usr/lib/python3.11/threading.py", "run", 1, 2), (DATA, "read_ahead", 70, 75)])
+        self.trainer.event(fmt.STACK, self.now, self.now, stack, READING_PERIOD_NS, 0, thread=BESIDE_THREAD)
 
     def _body(self, size: int, step: int, *, update: bool = True) -> None:
         t = self.t
@@ -360,6 +371,7 @@ class _Simulation:
         work += t.stall[1] * MS if t.stall and (step + 1) % t.stall[0] == 0 else 0.0
         delay = self._vary(t.delay_ms)
         self._backward(work, delay)
+        self.now += 0 if t.beside is None else t.beside[1] * MS
         if update:
             self._update(0, begin + 0.05 * MS if t.nested else self.now)
             for _ in range(t.critics):

@@ -39,10 +39,12 @@ def build_ledger(
     gaps: TimedGaps | None = None,
     *,
     device: str = "cpu",
+    beside_cores: float = 0.0,
 ) -> Ledger:
     """Divide the window of `steps` among parts, per step. `gaps` names what stacks cannot.
 
-    With an accelerator a blocked backward waits for that, not for other ranks.
+    With an accelerator a blocked backward waits for that, not for other ranks; and bodies for it, not for the Python threads of the
+    process, which use `beside_cores`.
     """
     forwards = find_forwards(trainer.spans, trainer.update_end_ns)
     spans = label_spans(trainer, steps, waits, forwards)
@@ -67,7 +69,8 @@ def build_ledger(
     rows = _folded(rows)
     if device == "cpu":
         move_sharing(timeline, trainer, steps, rows)
-    move_delay(timeline, trainer, steps, rows)
+    is_alone = device == "cpu" and (trainer.facts.world_size or 1) == 1
+    move_delay(timeline, trainer, steps, rows, beside_cores=beside_cores if is_alone else 0.0)
     parts = tuple(sorted(rows, key=_order))
     return Ledger(parts=parts, ns=np.vstack([rows[part] for part in parts])[:, ~steps.excluded], gap_stacks=named.stacks, timed=named.timed)
 

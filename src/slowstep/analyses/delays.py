@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from slowstep.analyses.gaps import BACKGROUND
 from slowstep.analyses.ledger import BACKWARD, COLLECTING, CORE, Part
-from slowstep.analyses.producers import UNSEEN
+from slowstep.analyses.producers import LOCK, UNSEEN
 from slowstep.analyses.sharing import STAGE as SHARING
 from slowstep.analyses.sharing import WAITING, blocked_in_backward
 from slowstep.analyses.steps import Floats, Steps
 from slowstep.analyses.trainer import Trainer
 from slowstep.stages import UNATTRIBUTED
+from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Timeline
 
 
@@ -27,14 +31,46 @@ def move_sharing(timeline: Timeline, trainer: Trainer, steps: Steps, rows: dict[
     rows[SHARING, WAITING] = rows.get((SHARING, WAITING), np.zeros_like(moved)) + moved
 
 
-def move_delay(timeline: Timeline, trainer: Trainer, steps: Steps, rows: dict[Part, Floats]) -> None:
+def move_delay(timeline: Timeline, trainer: Trainer, steps: Steps, rows: dict[Part, Floats], *, beside_cores: float = 0.0) -> None:
     """Run-queue delay of the training thread stays in the stage where it happened, as a part of its own.
 
-    In a loop without a loader what its making of input was blocked is told from what it computed: `read`.
+    In a loop without a loader what its making of input was blocked is told from what it computed: `read`. So is what it was blocked in
+    bodies where other Python threads of the process, which use `beside_cores`, may have held it up.
     """
+    marked = _marked(timeline, trainer, steps)
+    if marked is None:
+        return
+    _take(rows, marked.per_step(marked.delay_ns, marked.body), ("compute",))
+    outside = ("output", "store", UNATTRIBUTED) if len(trainer.waits) else ("preprocess", "output", "store", UNATTRIBUTED)
+    _take(rows, marked.per_step(marked.delay_ns, marked.rest), outside)
+    if not len(trainer.waits):
+        _move_blocked(rows, marked.per_step(marked.blocked_ns, marked.rest), outside)
+    if beside_cores > 0:
+        _move_held_up(rows, marked, beside_cores)
+
+
+@dataclass(frozen=True, slots=True)
+class _Marked:
+    """The stretches between two marks of the training thread's clock: the step that each is in (of `count`), whether it held a body or
+    the rest of a step, and its length, run-queue delay and what it was blocked besides.
+    """
+
+    step: Ints
+    count: int
+    body: NDArray[np.bool_]
+    rest: NDArray[np.bool_]
+    wall_ns: Floats
+    delay_ns: Floats
+    blocked_ns: Floats
+
+    def per_step(self, ns: Floats, of: NDArray[np.bool_]) -> Floats:
+        return np.bincount(self.step[of], weights=ns[of], minlength=self.count).astype(np.float64)
+
+
+def _marked(timeline: Timeline, trainer: Trainer, steps: Steps) -> _Marked | None:
     marks = timeline.table("cpu_marks").filter(pl.col("process") == trainer.process, pl.col("thread") == trainer.thread).sort("time_ns")
     if marks.height < 2:
-        return
+        return None
     time, delay = marks["time_ns"].to_numpy(), np.maximum(np.diff(marks["delay_ns"].to_numpy()).astype(np.float64), 0)
     update = np.searchsorted(trainer.update_end_ns, time, side="right")
     step = np.searchsorted(steps.edges_ns, time[1:], side="right") - 1
@@ -44,14 +80,29 @@ def move_delay(timeline: Timeline, trainer: Trainer, steps: Steps, rows: dict[Pa
     usable &= np.diff(left_out) == 0
     # A stretch in which an update ended held a body; any other held the wait and what came before it.
     body = usable & (np.diff(update) > 0)
-    rest = usable & ~body
-    count = steps.stretches
-    _take(rows, np.bincount(step[body], weights=delay[body], minlength=count).astype(np.float64), ("compute",))
-    outside = ("output", "store", UNATTRIBUTED) if len(trainer.waits) else ("preprocess", "output", "store", UNATTRIBUTED)
-    _take(rows, np.bincount(step[rest], weights=delay[rest], minlength=count).astype(np.float64), outside)
-    if not len(trainer.waits):
-        blocked = np.maximum(np.diff(time) - np.diff(marks["cpu_ns"].to_numpy()) - delay, 0.0)
-        _move_blocked(rows, np.bincount(step[rest], weights=blocked[rest], minlength=count).astype(np.float64), outside)
+    wall = np.diff(time).astype(np.float64)
+    return _Marked(
+        step=step,
+        count=steps.stretches,
+        body=body,
+        rest=usable & ~body,
+        wall_ns=wall,
+        delay_ns=delay,
+        blocked_ns=np.maximum(wall - np.diff(marks["cpu_ns"].to_numpy()) - delay, 0.0),
+    )
+
+
+def _move_held_up(rows: dict[Part, Floats], marked: _Marked, beside_cores: float) -> None:
+    """Move what bodies were blocked to a part of its own: no more than the threads beside computed meanwhile."""
+    wall = float(marked.wall_ns[marked.body].sum())
+    if not wall:
+        return
+    # Of steps that are too short for marks of their own, those that have some tell.
+    share = min(float(marked.blocked_ns[marked.body].sum()) / wall, beside_cores)
+    for part in [part for part in rows if part[0] == "compute" and part[1] not in (CORE, COLLECTING)]:
+        moved = rows[part] * share
+        rows[part] = rows[part] - moved
+        rows["compute", LOCK] = rows.get(("compute", LOCK), np.zeros_like(moved)) + moved
 
 
 def _move_blocked(rows: dict[Part, Floats], blocked: Floats, outside: tuple[str, ...]) -> None:

@@ -31,6 +31,7 @@ from slowstep.analyses.sharing import STAGE as SHARING
 from slowstep.analyses.sharing import Sharing, cores_of_one, find_sharing, load_beside_launchers, trainings_beside
 from slowstep.analyses.steps import Floats, Steps, find_steps
 from slowstep.analyses.stops import Stops, find_stops
+from slowstep.analyses.threads_beside import ThreadBeside, find_threads_beside
 from slowstep.analyses.trainer import Trainer, find_trainer
 from slowstep.analyses.work import Work, find_work
 from slowstep.stages import STAGES
@@ -100,6 +101,7 @@ class Measurements:
     files: Mapping[str, str]  # file of each function of the user's, by what the ledger calls it
     sharing: Sharing
     garbage: Garbage
+    threads_beside: tuple[ThreadBeside, ...]  # Python threads of the process that compute beside the training
     pace_spread: float  # of the machine, between eighths of the window: standard deviation of a logarithm
     capture: Capture | None = None  # of a few steps, by a profiler
 
@@ -124,7 +126,9 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
     drawing = find_drawing(waits, stacks)
     waits = waits if drawing is None else with_drawing(waits, drawing)
     work = find_work(timeline, trainer, steps, stacks)
-    ledger = build_ledger(timeline, trainer, steps, waits, stacks, work.gaps, device=_device(trainer))
+    threads_beside = find_threads_beside(timeline, trainer, steps)
+    beside_cores = sum(thread.cores for thread in threads_beside)
+    ledger = build_ledger(timeline, trainer, steps, waits, stacks, work.gaps, device=_device(trainer), beside_cores=beside_cores)
     calls = read_calls(timeline.table("calls"), timeline.table("call_edges"), "fetch", np.unique(fetches.process).tolist())
     low, high = steps.edges_ns[0], steps.edges_ns[-1]
     asked = (waits.start_ns >= low) & (waits.start_ns < high)
@@ -167,6 +171,7 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
         files=timed_files(work.gaps, trainer) | files_of(stacks, trainer.facts.script),
         sharing=find_sharing(timeline, trainer, steps, ledger.of(SHARING), device=_device(trainer)),
         garbage=find_garbage(timeline, trainer, steps, demand.collecting_ns or 0.0),
+        threads_beside=threads_beside,
         pace_spread=find_pace_spread(ledger),
     )
 

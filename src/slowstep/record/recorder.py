@@ -19,6 +19,7 @@ from slowstep.record.page import Page
 from slowstep.record.stacks import Sampler
 from slowstep.record.storage import AppendFile, MappedFile, Reserve, is_mappable
 from slowstep.record.threads import PerThread
+from slowstep.record.threads_beside import ThreadsBeside
 from slowstep.record.tracebacks import innermost_frame, is_from_signal_handler
 from slowstep.record.writer import Writer
 
@@ -86,6 +87,9 @@ class Recorder:
     def _forget(self) -> None:
         self.role: dict[str, Any] = _TRAINER
         self.watched: dict[int, int] = {}
+        # Idents of threads that train, or ask for input.
+        self._trainers: set[int] = set()
+        self._beside: ThreadsBeside | None = None
         # Idents of threads that called an optimizer: its hooks may be taken away only by the one that does.
         self.updaters: set[int] = set()
         self._notes: Notes | None = None
@@ -147,6 +151,7 @@ class Recorder:
         ident = threading.get_ident()
         me = self.local.me
         me.watched = True
+        self._trainers.add(ident)
         if ident not in self.watched and len(self.watched) < MOST_WATCHED:
             self.watched[ident] = me.thread
 
@@ -235,14 +240,17 @@ class Recorder:
             notes.write(line)
         self._open_records(stem + ".rec")
         self._event_cost_ns = cost.event_ns(self.local)
+        # Not of workers: their calls are timed instead, see call_times.py.
+        takes_stacks = self.level >= 1 and self.role is _TRAINER
+        if takes_stacks:
+            self._beside = ThreadsBeside(self.event, self.note, self.watched, self._trainers, most_watched=MOST_WATCHED)
         self._sampler = Sampler(
             event=self.event,
             note=self.note,
             watched=self.watched,
             chores=self._chores,
             fault=self.fault,
-            # Not of workers: their calls are timed instead, see call_times.py.
-            takes_stacks=self.level >= 1 and self.role is _TRAINER,
+            takes_stacks=takes_stacks,
         )
         self._sampler.start()
         self._stop_with_multiprocessing()
@@ -284,6 +292,8 @@ class Recorder:
         at_ns = now()
         for chore in list(self.chores):
             chore()
+        if self._beside is not None:
+            self._beside.look(at_ns)
         if self._is_due("flush", FLUSH_EVERY_NS, at_ns):
             self._writer.flush()
         if self._is_due("clock", CLOCK_EVERY_NS, at_ns):

@@ -150,6 +150,15 @@ PROCESS_TABLES: tuple[Table, ...] = (
         ),
     ),
     Table(
+        name="threads",
+        row="One row per Python thread beside the training's that computed.",
+        columns=(
+            PROCESS,
+            THREAD,
+            column("name", pl.String, "what the script or a library called it"),
+        ),
+    ),
+    Table(
         name="stacks",
         row="One row per stack taken of a thread.",
         columns=(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from slowstep.errors import INTERRUPTED_CODE, NothingRecorded
 from slowstep.experiments.choose import Chosen, choose_all, choose_asked, choose_named
@@ -22,12 +22,16 @@ from slowstep.report.json import write
 from slowstep.units import format_share
 from slowstep.workflow.diagnose import REPORT, diagnose_recording
 from slowstep.workflow.experiment_readings import foreign_share
+from slowstep.workflow.experiments import ended_untried
 from slowstep.workflow.lead_in import LeadIn, Limits, lead_in
 from slowstep.workflow.pace import find_pace, receipt_ns
 
 Report = dict[str, Any]
 # What is being done, how much of its time is over (0 to 1), and what has been reached.
 Phase = Callable[[str, float, str], None]
+
+# What `slowstep prove` ends with where the script ended before anything was known of a lever: the diagnosis is all that there is.
+UNTRIED_CODE: Final = 3
 
 # Finds out, once the experiment is over, what levers that change numbers do to the losses, by lever.
 Check = Callable[[Report], dict[str, dict[str, Any]]]
@@ -76,7 +80,9 @@ class Ended:
             return 1
         if self.report is None:
             return NothingRecorded.exit_code
-        return 4 if self.report["run"]["experiment"]["trustworthy"] is False else 0
+        if self.report["run"]["experiment"]["trustworthy"] is False:
+            return 4
+        return UNTRIED_CODE if ended_untried(self.report) and self.report["verdict"]["state"] != "healthy" else 0
 
 
 class Act:

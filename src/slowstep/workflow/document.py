@@ -15,7 +15,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.own_cost import OwnCost
 from slowstep.diagnosis.engine import busy_note
 from slowstep.diagnosis.gain import PACE_DEVIATIONS
-from slowstep.diagnosis.law import Diagnosis
+from slowstep.diagnosis.law import HEALTHY_SHARE_OF_UNKNOWN_GAIN, Diagnosis
 from slowstep.findings import Finding, NotJudged
 from slowstep.health import Health
 from slowstep.record.format import EXPERIMENT_FILE
@@ -87,10 +87,13 @@ def _can_run_again(timeline: Timeline, m: Measurements) -> bool:
 
 
 def _telling(timeline: Timeline, m: Measurements, diagnosis: Diagnosis) -> str | None:
-    """The lever that would tell what a rule could not, and leaves the verdict undetermined for."""
+    """The lever that would tell what the verdict is left undetermined for: a gain that is not known, what a rule could not judge."""
     if diagnosis.verdict.state != "undetermined" or not _can_run_again(timeline, m):
         return None
-    return next((row.lever for row in diagnosis.not_judged if row.lever is not None and not row.advisory), None)
+    large = [found for found in diagnosis.findings if found.gain.predicted is None and found.share >= HEALTHY_SHARE_OF_UNKNOWN_GAIN]
+    tried = [fix.lever for found in large for fix in found.fixes]
+    tried += [row.lever for row in diagnosis.not_judged if not row.advisory]
+    return next((lever for lever in tried if lever is not None), None)
 
 
 def _run(folder: Path, timeline: Timeline, m: Measurements) -> Run:

@@ -92,7 +92,7 @@ def test_nothing_is_tried_where_no_finding_names_a_lever(tmp_path):
     assert ended.report["run"]["next_command"] == "slowstep prove --all train.py"
 
 
-@pytest.mark.parametrize(("exit_code", "code"), [(0, 0), (3, 1)])
+@pytest.mark.parametrize(("exit_code", "code"), [(0, 3), (7, 1)])
 def test_a_script_that_ends_in_the_lead_in_gives_a_partial_answer(tmp_path, exit_code, code):
     ended, staged, _ = acted(tmp_path / "r", Stage(ends_at_s=4.0, exit_code=exit_code))
 

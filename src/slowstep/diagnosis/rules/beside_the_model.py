@@ -36,7 +36,7 @@ from slowstep.findings import Evidence, Finding, Fix
 NAME = "beside-the-model"
 # Of a hook that runs every few steps, or reads nothing back: the same assumption as python-between-operations'.
 LEFT_AT_WORSE = 0.20
-UNKNOWN = "whether it can be done beside the training is not known"
+UNKNOWN = "it is done beside the training, or less often"
 
 
 def judge(m: Measurements) -> Answer:

@@ -48,7 +48,7 @@ def judge(m: Measurements) -> Answer:
             Evidence(name="parameters on", value=m.device, unit=""),
             Evidence(name="torch built for it", value={True: "yes", False: "no", None: None}[built], unit=""),
         ),
-        gain=unknown_gain("it was not tried"),
+        gain=unknown_gain("the training runs on it"),
         fixes=(*((Fix(text=install),) if built is False else ()), Fix(text=move)),
     )
     return Judged(finding=finding, counterfactual=None)

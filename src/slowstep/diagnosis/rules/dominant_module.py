@@ -42,7 +42,7 @@ def judge(m: Measurements) -> Answer:
     )
     title = f"{what} in {line.function} holds {line.share:.0%} of the forward"
     fix = f"look at {what} first: a cheaper layer, a smaller input to it, channels_last, or torch.compile"
-    return advice(NAME, "compute", title, evidence, "what that line could take instead is unknown", (fix,), share=share)
+    return advice(NAME, "compute", title, evidence, "that line takes less", (fix,), share=share)
 
 
 RULE = Rule(name=NAME, stages=("compute",), judge=judge)

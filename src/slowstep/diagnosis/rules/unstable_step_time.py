@@ -45,7 +45,7 @@ def judge(m: Measurements) -> Answer:
         Evidence(name="its share", value=found.part_share, unit="share of the variance", threshold=MOST_OF_IT),
     )
     title = f"steps vary by {found.variation:.0%} of their median, mostly in: {found.part[1]}"
-    return advice(NAME, found.part[0], title, evidence, "what an even step would take is not known", (fix,))
+    return advice(NAME, found.part[0], title, evidence, "every step takes the same time", (fix,))
 
 
 RULE = Rule(name=NAME, stages=("compute",), judge=judge)

@@ -111,6 +111,7 @@ _NEEDED: dict[str, dict[str, type]] = {
     "place": {"text": int, "file": str, "line": int},
     "frame": {"id": int, **_FRAME},
     "stack": {"id": int, "frames": list},
+    "thread": {"id": int, "name": str},
     "iterator": {"id": int, "num_workers": int},
     "training_frame": _FRAME,
     "forward_frame": _FRAME,

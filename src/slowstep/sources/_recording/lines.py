@@ -22,6 +22,7 @@ def line_tables(process: int, notes: Notes) -> dict[str, pl.DataFrame]:
         "batch_forms": _batch_forms(process, notes),
         "lines": _lines(process, notes),
         "called": _called(process, notes),
+        "threads": _threads(process, notes),
     }
 
 
@@ -139,3 +140,9 @@ def _called(process: int, notes: Notes) -> pl.DataFrame:
     keys = tuple(TABLE["called"].schema)[1:]
     rows = [(process, *(entry[key] for key in keys)) for note in notes.of("lines") for entry in note.get("functions", ())]
     return pl.DataFrame(rows, schema=TABLE["called"].schema, orient="row")
+
+
+def _threads(process: int, notes: Notes) -> pl.DataFrame:
+    names = {note["id"]: note["name"] for note in notes.of("thread")}
+    rows = [(process, number, name) for number, name in names.items()]
+    return pl.DataFrame(rows, schema=TABLE["threads"].schema, orient="row")

@@ -1,0 +1,82 @@
+"""Another Python thread of the script computes while the training thread needs the interpreter's lock.
+
+What it sees:
+    Python threads of the training process, other than the one that trains, use at least a tenth of a core; and in the bodies of the steps
+    (forward, backward, optimizer) the training thread neither computes nor waits for a core for at least 3 % of the window: it is blocked.
+Why it costs:
+    Only one thread of a process runs Python at a time. A thread that asks for the lock gets it after 5 ms (sys.getswitchinterval()), or
+    when the other calls something that lets go of it; a training thread asks again after every operator.
+How the gain is predicted:
+    It is not: how much of that is the interpreter's lock, and how much operators that wait for their own threads while the other thread
+    takes a core from them, cannot be told. The evidence has the most that it can be: T / (T - r), with r what bodies were blocked, and
+    never more than what the threads computed meanwhile.
+When it is wrong:
+    Decoders, numpy and PyTorch let go of the lock while they compute: then such a thread costs a core and not the lock. A lock of the
+    script's own that both take looks the same. Threads that live less than a second are not seen.
+What to try:
+    Making input: a DataLoader with workers, which are processes. Anything else: multiprocessing, or less of it.
+"""
+
+from __future__ import annotations
+
+from slowstep.analyses.functions import shown
+from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.producers import LOCK
+from slowstep.analyses.threads_beside import BUSY_FROM, ThreadBeside
+from slowstep.diagnosis.gain import share_interval, unknown_gain
+from slowstep.diagnosis.lever_specs import stub
+from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
+from slowstep.findings import Evidence, Finding, Fix
+
+NAME = "gil-contention"
+UNKNOWN = "what the other threads compute is done in other processes"
+
+
+def judge(m: Measurements) -> Answer:
+    """Whether such a thread may hold up the training."""
+    held = m.ledger.of("compute", LOCK)
+    share, low, high = share_interval(m, held)
+    if not m.threads_beside or share < CLAIM:
+        return None
+    busiest = m.threads_beside[0]
+    cores = sum(thread.cores for thread in m.threads_beside)
+    finding = Finding(
+        rule=NAME,
+        stage="compute",
+        title=f"{_work(m, busiest)} uses {cores:.2g} cores beside the training, whose steps are blocked for {share:.0%} of the time",
+        share=share,
+        share_low=low,
+        share_high=high,
+        claims=(LOCK,),
+        evidence=(
+            *(Evidence(name=f"thread {each.name}", value=each.cores, unit="cores", threshold=BUSY_FROM) for each in m.threads_beside[:3]),
+            Evidence(name="steps blocked", value=share, unit="share of window", threshold=CLAIM),
+            Evidence(name="blocked per step", value=float(held.mean()) / 1e6, unit="ms"),
+            Evidence(name="gain at most", value=1 / (1 - share), unit="times the throughput"),
+        ),
+        gain=unknown_gain(UNKNOWN),
+        fixes=(
+            Fix(text=f"if {_name(busiest)} makes input: torch.utils.data.DataLoader with num_workers, which are processes"),
+            Fix(text="else run it in a process of its own (multiprocessing), or less often", lever=_lever(m, busiest)),
+        ),
+        names_cause=True,
+    )
+    return Judged(finding=finding, counterfactual=None)
+
+
+def _name(thread: ThreadBeside) -> str:
+    return thread.name if thread.function is None else thread.function.function
+
+
+def _work(m: Measurements, thread: ThreadBeside) -> str:
+    if thread.function is None:
+        return f"the Python thread {thread.name}"
+    where = f"{shown(thread.function.file, m.trainer.facts.script)}:{thread.function.first_line}"
+    return f"{thread.function.function} ({where}), in a Python thread,"
+
+
+def _lever(m: Measurements, thread: ThreadBeside) -> str | None:
+    return None if thread.function is None else stub(m, thread.function.function, thread.function.file)
+
+
+RULE = Rule(name=NAME, stages=("compute",), judge=judge)

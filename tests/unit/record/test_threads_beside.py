@@ -1,0 +1,102 @@
+"""Which Python threads are marked beside the training's: those that compute, by what the kernel says."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from slowstep.record.format import CPU
+from slowstep.record.threads_beside import ThreadsBeside
+
+
+class Taken:
+    """What was marked, noted and watched."""
+
+    def __init__(self, *, most_watched: int = 8) -> None:
+        self.marks: list[tuple[int, ...]] = []
+        self.notes: list[dict[str, object]] = []
+        self.watched: dict[int, int] = {}
+        self.trainers: set[int] = set()
+        self.threads = ThreadsBeside(self._event, self.notes.append, self.watched, self.trainers, most_watched=most_watched)
+
+    def _event(self, kind: int, t0: int, t1: int, a: int, b: int, *, thread: int) -> None:
+        self.marks.append((kind, t0, a, b, thread))
+
+    def look_twice(self) -> None:
+        """Two looks with a quarter of a second between them."""
+        self.threads.look(time.monotonic_ns())
+        time.sleep(0.25)
+        self.threads.look(time.monotonic_ns())
+
+
+@contextmanager
+def running(name: str, *, busy: bool) -> Iterator[threading.Thread]:
+    """A thread that computes, or only waits, until it is left."""
+    ended = threading.Event()
+
+    def work() -> None:
+        while not ended.wait(0.0 if busy else 5.0):
+            sum(range(1000))
+
+    thread = threading.Thread(target=work, name=name, daemon=True)
+    thread.start()
+    try:
+        yield thread
+    finally:
+        ended.set()
+        thread.join(5)
+
+
+def test_a_thread_that_computes_is_named_marked_and_watched():
+    taken = Taken()
+    with running("prefetch", busy=True) as thread:
+        taken.look_twice()
+
+    marks = [mark for mark in taken.marks if mark[4] == thread.native_id]
+    assert [mark[0] for mark in marks] == [CPU]
+    assert 0 < marks[0][2] < 10_000_000_000
+    assert {"kind": "thread", "id": thread.native_id, "name": "prefetch"} in taken.notes
+    assert taken.watched[thread.ident] == thread.native_id
+
+
+@pytest.mark.parametrize(("name", "busy"), [("waiting", False), ("slowstep-stacks", True)])
+def test_threads_that_wait_and_our_own_are_left_out(name, busy):
+    taken = Taken()
+    with running(name, busy=busy) as thread:
+        taken.look_twice()
+
+    assert thread.native_id not in [mark[4] for mark in taken.marks]
+    assert thread.ident not in taken.watched
+
+
+def test_a_thread_that_trains_marks_itself():
+    taken = Taken()
+    with running("training", busy=True) as thread:
+        taken.trainers.add(thread.ident)
+        taken.look_twice()
+
+    assert thread.native_id not in [mark[4] for mark in taken.marks]
+
+
+def test_no_more_stacks_are_taken_than_allowed():
+    taken = Taken(most_watched=1)
+    taken.watched[1] = 1
+    with running("prefetch", busy=True):
+        taken.look_twice()
+
+    assert taken.watched == {1: 1}
+
+
+def test_a_thread_that_has_ended_meanwhile_is_no_fault(monkeypatch):
+    taken = Taken()
+    gone = threading.Thread(name="gone")
+    gone._native_id, gone._ident = 2**22 + 1, 77  # type: ignore[attr-defined]
+    monkeypatch.setattr(threading, "enumerate", lambda: [gone, threading.Thread(name="not started")])
+
+    taken.look_twice()
+
+    assert taken.marks == []
