@@ -13,6 +13,7 @@ from slowstep.analyses.between_forwards import between_forwards_share
 from slowstep.analyses.calls import Function, dominant_of_fetch, read_calls
 from slowstep.analyses.captures import Capture, find_capture
 from slowstep.analyses.charging import build_ledger
+from slowstep.analyses.delivery import with_held_deliveries
 from slowstep.analyses.drawing import Drawing, find_drawing, with_drawing
 from slowstep.analyses.fixed_cost import FixedCost, find_fixed_cost
 from slowstep.analyses.functions import files_of, read_stacks, shown
@@ -79,6 +80,7 @@ class Measurements:
     filling_ns: Floats  # waits per step for the making of an iterator's first batch: no number of workers makes it ahead
     fetch_function: Function | None  # that holds most of the producers' time outside collate
     timed_fetches: int  # batches in whose making calls were timed, which is how that function is known
+    held_delivery_share: float  # of all waits for input, in which a batch was made, and its worker computed instead of handing it over
     drawing: Drawing | None  # what the loader's sampler does on the training thread
     saves: Saves
     fixed_cost: FixedCost
@@ -125,6 +127,7 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
     waits = divide_waits(timeline, trainer, fetches)
     drawing = find_drawing(waits, stacks)
     waits = waits if drawing is None else with_drawing(waits, drawing)
+    waits = with_held_deliveries(timeline, trainer.process, fetches, waits)
     work = find_work(timeline, trainer, steps, stacks)
     threads_beside = find_threads_beside(timeline, trainer, steps)
     beside_cores = sum(thread.cores for thread in threads_beside)
@@ -148,6 +151,7 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
         filling_ns=filling,
         fetch_function=dominant_of_fetch(calls, DOMINANT_SHARE),
         timed_fetches=calls.stretches,
+        held_delivery_share=waits.held_ns / max(float(waits.parts.sum()), 1.0),
         drawing=drawing,
         saves=_saves(trainer, steps),
         fixed_cost=find_fixed_cost(trainer, steps, ledger, busy=load.busy),

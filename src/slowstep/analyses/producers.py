@@ -84,6 +84,7 @@ class WaitParts:
     matched: NDArray[np.bool_]  # whether the fetch that it waited for is known
     first: NDArray[np.bool_]  # the first of its iterator: nothing could be made ahead
     fetch: Ints  # the fetch that it waited for, -1 where none is known
+    held_ns: float = 0.0  # of all of them, charged to making because the worker that was to hand the batch over computed (delivery.py)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

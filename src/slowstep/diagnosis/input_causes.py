@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from slowstep.analyses.delivery import RECEIVE_NS
 from slowstep.analyses.functions import shown
 from slowstep.analyses.input_facts import InputFunction
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.gain import Case, Counterfactual
-from slowstep.diagnosis.input_side import COMFORTABLE, RECEIVE_NS, RELIEF_EXPECTED, SIDE_BY_SIDE, Side, beside_ns, workers_needed
+from slowstep.diagnosis.input_side import COMFORTABLE, RELIEF_EXPECTED, SIDE_BY_SIDE, Side, beside_ns, workers_needed
 
 # A cause must hold this share of making batches: below it the making's other work is what matters.
 CAUSE_SHARE = 0.20

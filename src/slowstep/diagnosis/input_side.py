@@ -16,8 +16,7 @@ from slowstep.analyses.steps import Floats
 WAIT_SHARE = 0.05
 # Producers that are busy more than this share of the training thread's time per step stall it now and then: queues smooth, but not wholly.
 COMFORTABLE = 0.90
-# Receiving a batch from a worker that had it ready (design: the floor is 1 to 2 ms, measured at 0.3 ms on an idle machine).
-RECEIVE_NS = 1_000_000.0
+# Beside the usual RECEIVE_NS: what receiving takes at better and at worse.
 RECEIVE_LOW_NS = 300_000.0
 RECEIVE_HIGH_NS = 2_000_000.0
 

@@ -20,18 +20,18 @@ from __future__ import annotations
 
 import numpy as np
 
+from slowstep.analyses.delivery import BYTE_NS, RECEIVE_NS, TENSOR_NS
 from slowstep.analyses.input_facts import Forms
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.producers import TRANSPORT
 from slowstep.analyses.steps import Floats
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
-from slowstep.diagnosis.input_side import RECEIVE_LOW_NS, RECEIVE_NS, WAIT_SHARE, beside_ns, find_side
+from slowstep.diagnosis.input_side import RECEIVE_LOW_NS, WAIT_SHARE, beside_ns, find_side
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 
 NAME = "batch-transport"
 TENSORS, SIZE_BYTES = 8, 8_000_000
-TENSOR_NS, BYTE_NS = 450_000.0, 1.5
 # From this share of the window on, not knowing what the batches are made of could hide a problem worth 10 %.
 UNKNOWN_SHARE = 0.10
 

@@ -18,6 +18,7 @@ What to try:
 
 from __future__ import annotations
 
+from slowstep.analyses.delivery import RECEIVE_NS
 from slowstep.analyses.loop_input import LoopInput
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.producers import UNSEEN
@@ -25,7 +26,6 @@ from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interva
 from slowstep.diagnosis.input_side import (
     RECEIVE_HIGH_NS,
     RECEIVE_LOW_NS,
-    RECEIVE_NS,
     SIDE_BY_SIDE,
     WAIT_SHARE,
     Side,
