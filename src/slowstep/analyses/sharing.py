@@ -32,6 +32,7 @@ class Sharing:
     ranks: int
     seen: bool  # what it waits for the others is measured
     own_ns: Floats  # per step, all but gradient sharing: its own work
+    apart: bool = False  # the others are recorded by launchers of their own
     slower: tuple[int, float] | None = None  # a rank that this one clearly waits for, and that one's own work per step, ns
 
 
@@ -44,7 +45,8 @@ def find_sharing(timeline: Timeline, trainer: Trainer, steps: Steps, shared_ns: 
     measured = _rows(timeline, trainer).filter(window, pl.col("delay_ns").is_not_null()).height
     seen = device == "cpu" and measured > 0 and measured >= SEEN_FROM * backwards
     own = steps.duration_ns.astype(np.float64) - shared_ns
-    return Sharing(rank=facts.rank, ranks=facts.world_size or 1, seen=seen, own_ns=own)
+    apart = (timeline.run.launchers or 1) > 1
+    return Sharing(rank=facts.rank, ranks=facts.world_size or 1, seen=seen, own_ns=own, apart=apart)
 
 
 def blocked_in_backward(timeline: Timeline, trainer: Trainer, edges_ns: Ints) -> Floats:

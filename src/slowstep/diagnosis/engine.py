@@ -87,6 +87,10 @@ def _not_healthy(m: Measurements, leading: list[Judged], uncertain: list[Judged]
     if m.sharing.ranks > 1 and not m.sharing.seen:
         return "undetermined, because what this rank waits for the others was not measured (the kernel shows no run-queue delay)"
     shared = m.ledger.share("gradient_sharing")
+    if shared >= HEALTHY_SHARING and m.sharing.apart:
+        own = f"than {float(m.sharing.own_ns.mean()) / 1e6:.1f} ms per step, this one's"
+        what = f"{shared:.0%} of the time goes into sharing gradients and waiting for other ranks, which are recorded apart"
+        return f"undetermined, because {what}: look in their reports for one whose own work takes longer {own}"
     if shared >= HEALTHY_SHARING:
         what = f"{shared:.0%} of the time goes into sharing gradients and waiting for other ranks, which no rule judges yet"
         return f"undetermined, because {what}; try fewer, larger exchanges: gradient accumulation under no_sync()"

@@ -24,7 +24,8 @@ from slowstep.record.training import Training
 def arguments(loader: Any, spec: Spec) -> dict[str, Any]:
     """What it changes of a loader. Raises NotApplicable with the reason."""
     torch: Any = sys.modules["torch"]
-    if not torch.accelerator.is_available():
+    # Before 2.6 torch knows no accelerators in general.
+    if not getattr(torch, "accelerator", torch.cuda).is_available():
         raise NotApplicable("there is no accelerator that memory could be pinned for")
     if loader.pin_memory:
         raise NotApplicable("the loader pins its batches already")

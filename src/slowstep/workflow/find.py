@@ -127,8 +127,9 @@ def _head(path: Path) -> bytes:
 def _nothing(given: list[Path], unknown: list[Path]) -> str:
     path = given[0]
     if len(given) == 1 and path.is_dir():
-        inside = sorted(child.name for child in path.iterdir() if child.is_dir())[-1:] if path.name == "slowstep_runs" else []
-        hint = f" It holds recordings: slowstep analyze {path / inside[0]}" if inside else ""
+        recordings = [source for source in sources().values() if source.name == RECORDING]
+        inside = sorted(child for child in path.iterdir() if any(source.sniff(b"", child) for source in recordings))
+        hint = f" It holds {len(inside)} recordings: slowstep analyze {inside[-1]}" if inside else ""
         return (
             f"{path} holds no recording (there is no launcher.jsonl and no .rec file in it) and no trace that this version reads "
             f"({len(unknown)} other files).{hint}"

@@ -48,6 +48,8 @@ def add_ranks(
         run["all_samples_per_s"] = _sum_of(reports, by_number, of_job=training.is_rank) if len(reports) > 1 else None
         if slower := measured[number].sharing.slower:
             run["next_command"] = f"slowstep analyze {shlex.quote(run['recording'])} --rank {slower[0]}"
+        elif report["verdict"]["state"] == "undetermined" and (other := _other_launcher(folder, measured[number])) is not None:
+            run["next_command"] = f"slowstep analyze {shlex.quote(str(other))}"
         run["notes"] = [*run.get("notes", []), *notes]
         report["health"] += _absences(roll, unmeasured)
 
@@ -139,6 +141,16 @@ def _launchers(timeline: Timeline, folder: Path, m: Measurements) -> list[Health
         return []
     remedy = f"of {run.launchers} launchers {_listed(absent)} made no folder in {folder.parent.name}: start all of them the same way"
     return [{"name": "missing-launchers", "severity": "notice", "count": len(absent), "remedy": remedy}]
+
+
+def _other_launcher(folder: Path, m: Measurements) -> Path | None:
+    """The folder of the next launcher of the same job, where this rank waits for others and that folder lies beside its own."""
+    mine = LAUNCHER_FOLDER.search(folder.name)
+    if not m.sharing.apart or mine is None:
+        return None
+    beside = {int(match[1]): path for path in folder.parent.iterdir() if (match := LAUNCHER_FOLDER.search(path.name)) and path != folder}
+    following = sorted(beside, key=lambda rank: (rank < int(mine[1]), rank))
+    return beside[following[0]] if following else None
 
 
 def _listed(numbers: Any) -> str:

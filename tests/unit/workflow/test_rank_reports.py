@@ -181,3 +181,25 @@ def test_launchers_that_need_not_share_a_folder_are_not_missed(tmp_path: Path) -
     folder = _launched(tmp_path / "20261120-100000-train-node0-rank0-10", 0, 3)
 
     assert "missing-launchers" not in _health(diagnose_recording(folder))
+
+
+def _waiting_for_others(folder: Path, rank: int) -> Path:
+    """One of two ranks, each under a launcher of its own: most of its step is a collective."""
+    events = Events(folder, rank=(rank, 2))
+    events.launcher.lines[-1] |= {"launcher_rank": rank, "launchers": 2}
+    events.loader()
+    end = 0.0
+    for k in range(60):
+        events.collective(end + 2, end + 8)
+        events.backward_cpu(end + 2, end + 9, cpu=1)
+        end = events.step(end, batch=k)
+    return events.close()
+
+
+def test_a_rank_that_waits_for_those_of_other_launchers_names_the_next_recording(tmp_path: Path) -> None:
+    job = tmp_path / "slurm-7.0-train"
+    folders = [_waiting_for_others(job / f"node-rank{rank}-{rank + 10}", rank) for rank in (0, 1)]
+
+    reports = [diagnose_recording(folder) for folder in folders]
+    assert "recorded apart" in reports[0]["verdict"]["summary"]
+    assert [report["run"]["next_command"] for report in reports] == [f"slowstep analyze {folder}" for folder in folders[::-1]]

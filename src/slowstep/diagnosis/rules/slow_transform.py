@@ -44,9 +44,7 @@ NAME = "slow-transform"
 LEFT = 0.05
 # From this share of the waits on it matters that workers which compute in Python hand batches over late.
 HELD_FROM = 0.20
-HAND_OVER = Fix(
-    text="torch.multiprocessing.set_sharing_strategy('file_system') before the loop: batches need no help of their worker then"
-)
+HAND_OVER = Fix(text="torch.multiprocessing.set_sharing_strategy('file_system') before the loop: batches need no help of their worker then")
 LEFT_AT_WORSE = 0.20
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, Final
@@ -71,7 +72,8 @@ def _keys(value: Any) -> list[Any]:
     """The keys of a list, tuple or dict of nothing but callables; none for anything else."""
     if isinstance(value, (list, tuple)):
         return list(range(len(value))) if all(map(_is_step, value)) else []
-    if type(value) is dict:
+    # torch before 2.6 keeps a model's parts in ordered ones.
+    if type(value) in (dict, OrderedDict):
         return list(value) if all(map(_is_step, value.values())) else []
     return []
 
