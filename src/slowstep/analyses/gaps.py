@@ -92,7 +92,7 @@ def _part(path: Path, trainer: Trainer, apart: bool, evaluating: bool) -> Part:
         return UNATTRIBUTED, UNATTRIBUTED
     label = called.label(trainer.facts.script)
     # Without a loader, what runs before the forward is input.
-    if trainer.waits.is_empty() and not are_lines_comparable(path, trainer.way_to_forward, trainer.other_cells):
+    if trainer.waits.is_empty() and not are_lines_comparable(path, trainer.way_to_forward, way, trainer.other_cells):
         return UNATTRIBUTED, UNATTRIBUTED
     before = trainer.waits.is_empty() and is_before(path, trainer.way_to_forward)
     if apart and (not before or evaluating or is_evaluating(path)):

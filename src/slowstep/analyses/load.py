@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import polars as pl
 
@@ -10,6 +10,8 @@ from slowstep.timeline.intervals import Ints
 
 # From this share of allowed cores on, other processes' load changes what a step takes (design: "busy").
 BUSY_FROM = 0.20
+# Cores by which two readings of the same processes, a tenth of a second apart at most, do not differ over a window of seconds.
+STRANGER_FROM = 0.05
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,3 +49,12 @@ def find_load(readings: pl.DataFrame, edges_ns: Ints, cores: float | None) -> Lo
 
     tree, busy, stolen = cores_of("tree_cpu_ns"), cores_of("busy_cpu_ns"), cores_of("stolen_cpu_ns")
     return Load(tree_cores=tree, foreign_cores=max(busy - tree, 0.0) + max(stolen, 0.0), stolen_cores=stolen, cores=cores)
+
+
+def without_strangers(load: Load, trainer_cores: float | None) -> Load:
+    """Where the training thread alone used more than the whole process tree, it runs outside of that, as a service's child (srun): then
+    its own work was counted as that of others.
+    """
+    if load.tree_cores is None or trainer_cores is None or trainer_cores <= STRANGER_FROM + load.tree_cores:
+        return load
+    return replace(load, tree_cores=None, foreign_cores=None)

@@ -105,12 +105,15 @@ def is_before(path: Path, way: Path) -> bool:
     return depth != NOWHERE and path[depth].line <= way[min(depth, len(way) - 1)].line
 
 
-def are_lines_comparable(path: Path, way: Path, other_cells: int) -> bool:
-    """Whether path and way part in the same text: the lines of two cells say nothing about before and after.
+def are_lines_comparable(path: Path, way: Path, update: Path, other_cells: int) -> bool:
+    """Whether path and way part in the same text, and not in a line that makes the `update` too: the lines of two cells say nothing about
+    before and after, nor does one line for all of a step.
 
     Commands at a prompt all have the file `<stdin>`: with `other_cells`, the way may be that of another one.
     """
     depth = meeting(path, way)
+    if 0 <= depth < len(way) and depth == len(update) - 1 and path[depth].line == way[depth].line == update[depth].line:
+        return False
     if depth == NOWHERE or not is_typed_top_level(path[depth]):
         return True
     return path[depth].file == way[min(depth, len(way) - 1)].file and not (other_cells and path[depth].file == "<stdin>")

@@ -21,7 +21,7 @@ from slowstep.analyses.gap_parts import timed_files
 from slowstep.analyses.garbage import Garbage, find_garbage
 from slowstep.analyses.input_facts import InputFacts, find_input_facts
 from slowstep.analyses.ledger import CORE, Ledger
-from slowstep.analyses.load import Load, find_load
+from slowstep.analyses.load import Load, find_load, without_strangers
 from slowstep.analyses.loop_input import LoopInput, find_loop_input
 from slowstep.analyses.machine import Machine, find_machine
 from slowstep.analyses.over_time import OverTime, find_over_time
@@ -137,7 +137,10 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
     asked = (waits.start_ns >= low) & (waits.start_ns < high)
     cores = _cores(trainer)
     filling = _filling(waits, steps)
+    trainer_cpu_ns = _cpu_per_step(timeline, trainer, steps, stops)
+    trainer_cores = None if trainer_cpu_ns is None else trainer_cpu_ns * steps.count / steps.length_ns
     load = load_beside_launchers(timeline, find_load(timeline.table("readings"), steps.edges_ns, cores))
+    load = without_strangers(load, trainer_cores)
     demand = find_demand(timeline, trainer, fetches, steps)
     beside = trainings_beside(timeline, trainer.process, int(low), int(high))
     return Measurements(
@@ -157,7 +160,7 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
         fixed_cost=find_fixed_cost(trainer, steps, ledger, busy=load.busy),
         load=load,
         stopped=stops.within(int(low), int(high)),
-        trainer_cpu_ns=_cpu_per_step(timeline, trainer, steps, stops),
+        trainer_cpu_ns=trainer_cpu_ns,
         delay_ns=sum((ledger.of(stage, CORE) for stage in STAGES), np.zeros(steps.count)),
         cores=cores_of_one(timeline, trainer, cores, beside),
         device=_device(trainer),

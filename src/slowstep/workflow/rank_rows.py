@@ -10,6 +10,8 @@ from typing import Any
 
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.ranks import Roll, Training
+from slowstep.analyses.sharing import STAGE as SHARING
+from slowstep.diagnosis.engine import HEALTHY_SHARING
 from slowstep.report.document import HealthRow, RankRow
 from slowstep.timeline.timeline import Timeline
 
@@ -146,7 +148,7 @@ def _launchers(timeline: Timeline, folder: Path, m: Measurements) -> list[Health
 def _other_launcher(folder: Path, m: Measurements) -> Path | None:
     """The folder of the next launcher of the same job, where this rank waits for others and that folder lies beside its own."""
     mine = LAUNCHER_FOLDER.search(folder.name)
-    if not m.sharing.apart or mine is None:
+    if not m.sharing.apart or mine is None or m.ledger.share(SHARING) < HEALTHY_SHARING:
         return None
     beside = {int(match[1]): path for path in folder.parent.iterdir() if (match := LAUNCHER_FOLDER.search(path.name)) and path != folder}
     following = sorted(beside, key=lambda rank: (rank < int(mine[1]), rank))

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from slowstep.analyses.loop import NOWHERE, called_framework, called_from_loop, is_before, meeting
+from slowstep.analyses.loop import NOWHERE, are_lines_comparable, called_framework, called_from_loop, is_before, meeting
 from slowstep.timeline.timeline import Frame
 
 SITE = "/opt/venv/lib/python3.12/site-packages"
@@ -108,6 +108,21 @@ def test_pytorch_called_by_the_loop_itself_is_told_from_what_the_users_functions
 )
 def test_what_stands_above_the_forward_in_the_loop_comes_before_it(path, before):
     assert is_before(path, FORWARD) is before
+
+
+@pytest.mark.parametrize(("update_line", "comparable"), [(20, False), (24, True)], ids=["all in one line", "in lines of their own"])
+def test_a_line_that_makes_forward_and_update_tells_no_order(update_line, comparable):
+    loop = _frame("fit", 20, first=15)
+    forward, update = (SCRIPT, loop, _library("_call_impl")), (SCRIPT, _frame("fit", update_line, first=15))
+
+    assert are_lines_comparable((SCRIPT, loop, _frame("plot", 61, first=60)), forward, update, 0) is comparable
+
+
+def test_an_argument_of_a_function_that_makes_the_whole_step_comes_before_it():
+    called = _frame("train_step", 31, first=30)
+    forward, update = (SCRIPT, called, _library("_call_impl")), (SCRIPT, _frame("train_step", 33, first=30))
+
+    assert are_lines_comparable((SCRIPT, _frame("next_batch", 61, first=60)), forward, update, 0)
 
 
 def _lightning(function: str, line: int, module: str = "loops/training_epoch_loop.py") -> Frame:

@@ -112,8 +112,8 @@ def test_lines_of_two_cells_tell_no_before_and_after():
     here, there = module("cell In[3]"), module("cell In[5]", line=2)
     train = Frame(file="cell In[2]", function="train", first_line=1, line=5)
 
-    assert not are_lines_comparable((there,), (here,), 0)
-    assert are_lines_comparable((here,), (module("cell In[3]", line=8),), 0)
-    assert are_lines_comparable((there, train), (here, train), 0)
-    assert are_lines_comparable((module("<stdin>"),), (module("<stdin>"),), 0)
-    assert not are_lines_comparable((module("<stdin>"),), (module("<stdin>"),), 7)
+    assert not are_lines_comparable((there,), (here,), (), 0)
+    assert are_lines_comparable((here,), (module("cell In[3]", line=8),), (), 0)
+    assert are_lines_comparable((there, train), (here, train), (), 0)
+    assert are_lines_comparable((module("<stdin>"),), (module("<stdin>"),), (), 0)
+    assert not are_lines_comparable((module("<stdin>"),), (module("<stdin>"),), (), 7)
