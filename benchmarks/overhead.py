@@ -34,6 +34,9 @@ PAGE = HERE.parent / "docs" / "overhead.md"
 ARMS = ("nothing", "slowstep", "torch.profiler", "cProfile", "traceml-ai", "gpuprof")
 STEPS = {"empty": 4000, "20ms": 300}
 EMPTY_BATCH = 4
+# What is added at a script's start and end is lost in a run of 10 s, which differs by half a second from the next one.
+SHORT_STEPS = 20
+SHORT_PAIRS_PER_ROUND = 4
 CALIBRATING_STEPS = 60
 TOGGLE_REPEATS = 3
 REPORT_STEPS = 100_000
@@ -134,6 +137,19 @@ def interleave(step: str, arms: list[str], rounds: int, draw_order: random.Rando
     return rows
 
 
+def time_ends(pairs: int, batch: int, draw_order: random.Random) -> list[dict[str, float]]:
+    """Seconds until a script of few steps has ended, bare (`nothing`) and recorded (`slowstep`), in random order. Raises `ChildFailed`."""
+    rows = []
+    for _ in range(pairs):
+        row = {}
+        for arm in draw_order.sample(("nothing", "slowstep"), 2):
+            with tempfile.TemporaryDirectory(prefix="overhead-") as folder:
+                row[arm] = run_arm(arm, "20ms", SHORT_STEPS, Path(folder), batch)["script_s"]
+        rows.append(row)
+        print(f"short script: nothing {row['nothing']:.2f} s, slowstep {row['slowstep']:.2f} s", flush=True)
+    return rows
+
+
 def toggle(repeats: int) -> list[tuple[float, float]]:
     """ns per empty step of neighbouring blocks without and with hooks, in processes that switch them. Raises `ChildFailed`."""
     pairs: list[tuple[float, float]] = []
@@ -193,6 +209,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
         "arms": arms,
         "calibrated": {"batch": batch, "step_ms": took_ms},
         "rows": [row for step in STEPS for row in interleave(step, arms, arguments.rounds, order, batches[step])],
+        "ends": time_ends(SHORT_PAIRS_PER_ROUND * arguments.rounds, batch, order),
         "toggle": toggle(TOGGLE_REPEATS),
         "report": time_report(arguments.report_steps, REPORT_REPEATS),
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from slowstep.analyses.ledger import CORE, Part
 from slowstep.analyses.load import BUSY_FROM
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.gain import Case, Counterfactual, predict
@@ -27,6 +28,7 @@ from slowstep.stages import STAGES, UNATTRIBUTED
 HEALTHY_SHARING = UNJUDGED_STAGE
 STEPS_AT_LEAST = 30
 
+INPUT = ("read", "preprocess")
 NAME_IT = "wrap the loop's input in slowstep.steps(), or name stretches by slowstep.span()"
 
 
@@ -112,11 +114,30 @@ def _not_healthy(m: Measurements, leading: list[Judged], uncertain: list[Judged]
     for doubtful in (j.finding for j in uncertain if (j.finding.gain.predicted or 0.0) >= BOTTLENECK_PREDICTED):
         spread = f"{doubtful.share_low:.0%} to {doubtful.share_high:.0%} of the time"
         return f"undetermined, because {doubtful.rule} may concern {spread}; record more of it: several epochs or checkpoints"
-    for skipped in unjudged:
-        stages = rules()[skipped.rule].stages
-        if not skipped.advisory and max(m.ledger.share(stage) for stage in stages) >= UNJUDGED_STAGE:
-            return f"undetermined, because {skipped.rule} could not be judged: {skipped.reason}"
+    unclaimed = _unclaimed_input(m, [*leading, *uncertain])
+    doubted = [skipped for skipped in unjudged if not skipped.advisory and _shares(m, skipped) >= UNJUDGED_STAGE]
+    if unclaimed is not None:
+        doubted = [skipped for skipped in doubted if unclaimed[0] in rules()[skipped.rule].stages]
+    if doubted:
+        return f"undetermined, because {doubted[0].rule} could not be judged: {doubted[0].reason}"
+    if unclaimed is not None:
+        stage, name = unclaimed
+        what = f"{m.ledger.share(stage, name):.0%} of the time is {name} ({stage}), and no rule found a fix that gains"
+        return f"undetermined, because {what}; slowstep prove --levers mock-loader tells the most that faster input can gain"
     return None
+
+
+def _shares(m: Measurements, skipped: NotJudged) -> float:
+    """The share of the largest stage that a rule may blame."""
+    return max(m.ledger.share(stage) for stage in rules()[skipped.rule].stages)
+
+
+def _unclaimed_input(m: Measurements, judged: list[Judged]) -> Part | None:
+    """The largest part of waiting for input that no finding claims, where its share is worth a verdict; None where there is none."""
+    claimed = {name for j in judged for name in j.finding.claims}
+    parts = [part for part in m.ledger.parts if part[0] in INPUT and part[1] != CORE and part[1] not in claimed]
+    largest = max(parts, key=lambda part: m.ledger.share(*part), default=None)
+    return largest if largest is not None and m.ledger.share(*largest) >= HEALTHY_UNATTRIBUTED else None
 
 
 def combined_gain(m: Measurements, leading: list[Judged]) -> float:

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from judged_recordings import report_of
 from made_recordings import Training, make_recording
 from slowstep.analyses.ledger import CORE
 from slowstep.analyses.measurements import Measurements, measure
@@ -295,3 +296,11 @@ def test_an_uneven_machine_widens_the_gain_of_another_run_and_leaves_the_verdict
     assert (uneven.high or 0.0) / (even.high or 1.0) == pytest.approx(np.exp(1.645 * np.sqrt(2) * 0.1 - 0.04))
     assert _diagnose(monkeypatch, healthy, replace(judged, finding=replace(judged.finding, gain=uneven))).verdict.state == "bottleneck"
     assert _diagnose(monkeypatch, healthy, _judged(healthy, "slow-something", 1.25, uneven.low)).verdict.state != "bottleneck"
+
+
+@pytest.mark.parametrize(("receive_ms", "state"), [(1.5, "healthy"), (4.0, "undetermined")])
+def test_time_that_is_not_the_models_and_that_no_rule_explains_is_not_called_healthy(tmp_path, receive_ms, state):
+    report = report_of(tmp_path, {"workers": 2, "getitem_ms": 4, "persistent": True, "receive_ms": receive_ms})
+
+    assert report["verdict"]["state"] == state, report["verdict"]["summary"]
+    assert ("is transport (preprocess)" in report["verdict"]["summary"]) == (state == "undetermined")
