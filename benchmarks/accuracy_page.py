@@ -14,8 +14,9 @@ from machine import in_words
 # Written by hand: what the tool said of trainings that it was not built from.
 HERE = Path(__file__).resolve().parent
 MECHANISMS = HERE / "mechanisms.md"
-# Written by benchmarks of their own: gains by replay of traces, and what another tool reads out of the same traces.
-BESIDE = (HERE / "prove.md", HERE / "replay.md", HERE / "peers.md")
+# Written by benchmarks of their own: the healthy base beside a load, proofs, gains by replay of traces, and what another tool reads out of
+# the same traces.
+BESIDE = (HERE / "beside_load.md", HERE / "prove.md", HERE / "replay.md", HERE / "peers.md")
 
 METHOD = """## How it is measured
 

@@ -8,7 +8,7 @@ import pytest
 
 from launching import Workplace
 
-READS_AHEAD = """\
+SCORES_BESIDE = """\
 import sys
 import threading
 import time
@@ -39,20 +39,20 @@ for step in range(120):
 
 @pytest.mark.slow
 def test_a_thread_that_computes_in_python_is_named_and_the_training_is_not_called_healthy(work: Workplace) -> None:
-    work.write("train.py", READS_AHEAD)
+    work.write("train.py", SCORES_BESIDE)
     ended = work.run("train.py", "computes")
 
     report = json.loads((work.recording() / "report.json").read_text())
     assert ended.code == 0, ended.err
     finding = next((finding for finding in report["findings"] if finding["rule"] == "gil-contention"), None)
     assert finding is not None, report["verdict"]["summary"]
-    assert "score (train.py:8)" in finding["title"] or "keep_scoring (train.py:11)" in finding["title"] or "<genexpr>" in finding["title"]
+    assert "score (train.py:8)" in finding["title"] or "keep_scoring (train.py:11)" in finding["title"]
     assert report["verdict"]["state"] != "healthy"
 
 
 @pytest.mark.slow
 def test_a_thread_that_sleeps_is_not_named(work: Workplace) -> None:
-    work.write("train.py", READS_AHEAD)
+    work.write("train.py", SCORES_BESIDE)
     ended = work.run("train.py", "sleeps")
 
     report = json.loads((work.recording() / "report.json").read_text())

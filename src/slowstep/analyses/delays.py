@@ -9,8 +9,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from slowstep.analyses.gaps import BACKGROUND
-from slowstep.analyses.ledger import BACKWARD, COLLECTING, CORE, Part
-from slowstep.analyses.producers import LOCK, UNSEEN
+from slowstep.analyses.ledger import BACKWARD, COLLECTING, CORE, HELD_UP, Part
+from slowstep.analyses.producers import UNSEEN
 from slowstep.analyses.sharing import STAGE as SHARING
 from slowstep.analyses.sharing import WAITING, blocked_in_backward
 from slowstep.analyses.steps import Floats, Steps
@@ -102,7 +102,7 @@ def _move_held_up(rows: dict[Part, Floats], marked: _Marked, beside_cores: float
     for part in [part for part in rows if part[0] == "compute" and part[1] not in (CORE, COLLECTING)]:
         moved = rows[part] * share
         rows[part] = rows[part] - moved
-        rows["compute", LOCK] = rows.get(("compute", LOCK), np.zeros_like(moved)) + moved
+        rows["compute", HELD_UP] = rows.get(("compute", HELD_UP), np.zeros_like(moved)) + moved
 
 
 def _move_blocked(rows: dict[Part, Floats], blocked: Floats, outside: tuple[str, ...]) -> None:

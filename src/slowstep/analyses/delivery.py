@@ -50,13 +50,15 @@ def with_held_deliveries(timeline: Timeline, trainer: int, fetches: Fetches, wai
 
 
 def _busy(fetches: Fetches, waits: WaitParts, mine: NDArray[np.bool_], from_ns: NDArray[np.int64]) -> Floats:
-    """How long the producer of each wait's batch made other batches, between `from_ns` and the wait's end."""
+    """How long the producer of each wait's batch computed others, between `from_ns` and the wait's end, by its fetches' mean CPU share."""
     busy = np.zeros(len(waits.start_ns))
     for process in np.unique(fetches.process).tolist():
         own = fetches.process == process
         at = np.flatnonzero(mine & (fetches.process[waits.fetch] == process))
         starts, ends = fetches.start_ns[own], fetches.end_ns[own]
-        busy[at] = covered_ns(starts, ends, waits.end_ns[at]) - covered_ns(starts, ends, from_ns[at])
+        # Blocked and queueing workers have not got the lock.
+        computing = min(float(fetches.cpu_ns[own].sum()) / max(float(fetches.wall_ns[own].sum()), 1.0), 1.0)
+        busy[at] = (covered_ns(starts, ends, waits.end_ns[at]) - covered_ns(starts, ends, from_ns[at])) * computing
     return np.maximum(busy, 0.0)
 
 
@@ -64,7 +66,8 @@ def _usual_ns(timeline: Timeline, fetches: Fetches, transport: Floats, idle: NDA
     """What receiving takes from workers that do nothing else meanwhile, or should take by what the batches are made of; None: unknown."""
     if idle.sum() >= FEWEST_WAITS:
         return max(float(np.median(transport[idle])), RECEIVE_NS)
-    forms = timeline.table("batch_forms").filter(pl.col("process").is_in(np.unique(fetches.process).tolist()))
+    # Batches of a kind that is not looked into have no tensors.
+    forms = timeline.table("batch_forms").filter(pl.col("process").is_in(np.unique(fetches.process).tolist()), pl.col("tensors") > 0)
     if forms.is_empty():
         return None
     return max(TENSOR_NS * float(forms["tensors"].mean()) + BYTE_NS * float(forms["bytes"].mean()), RECEIVE_NS)  # type: ignore[arg-type]

@@ -13,6 +13,8 @@ FORWARD = "forward and the rest"
 BACKWARD = "backward"
 SHUTDOWN = "loader shut-down"
 COLLECTING = "garbage collection"
+# Of bodies: blocked, while other Python threads of the process compute.
+HELD_UP = "held up beside other Python threads"
 SMALL = "callbacks of less than 0.2 % each"
 Part = tuple[str, str]  # stage, part
 

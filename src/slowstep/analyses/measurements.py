@@ -32,7 +32,7 @@ from slowstep.analyses.sharing import STAGE as SHARING
 from slowstep.analyses.sharing import Sharing, cores_of_one, find_sharing, load_beside_launchers, trainings_beside
 from slowstep.analyses.steps import Floats, Steps, find_steps
 from slowstep.analyses.stops import Stops, find_stops
-from slowstep.analyses.threads_beside import ThreadBeside, find_threads_beside
+from slowstep.analyses.threads_beside import ThreadsBeside, find_threads_beside
 from slowstep.analyses.trainer import Trainer, find_trainer
 from slowstep.analyses.work import Work, find_work
 from slowstep.stages import STAGES
@@ -103,7 +103,7 @@ class Measurements:
     files: Mapping[str, str]  # file of each function of the user's, by what the ledger calls it
     sharing: Sharing
     garbage: Garbage
-    threads_beside: tuple[ThreadBeside, ...]  # Python threads of the process that compute beside the training
+    threads_beside: ThreadsBeside
     pace_spread: float  # of the machine, between eighths of the window: standard deviation of a logarithm
     capture: Capture | None = None  # of a few steps, by a profiler
 
@@ -130,8 +130,7 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
     waits = with_held_deliveries(timeline, trainer.process, fetches, waits)
     work = find_work(timeline, trainer, steps, stacks)
     threads_beside = find_threads_beside(timeline, trainer, steps)
-    beside_cores = sum(thread.cores for thread in threads_beside)
-    ledger = build_ledger(timeline, trainer, steps, waits, stacks, work.gaps, device=_device(trainer), beside_cores=beside_cores)
+    ledger = build_ledger(timeline, trainer, steps, waits, stacks, work.gaps, device=_device(trainer), beside_cores=threads_beside.cores)
     calls = read_calls(timeline.table("calls"), timeline.table("call_edges"), "fetch", np.unique(fetches.process).tolist())
     low, high = steps.edges_ns[0], steps.edges_ns[-1]
     asked = (waits.start_ns >= low) & (waits.start_ns < high)
@@ -141,6 +140,7 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
     trainer_cores = None if trainer_cpu_ns is None else trainer_cpu_ns * steps.count / steps.length_ns
     load = load_beside_launchers(timeline, find_load(timeline.table("readings"), steps.edges_ns, cores))
     load = without_strangers(load, trainer_cores)
+    machine = find_machine(timeline, trainer, steps, stops, _device(trainer))
     demand = find_demand(timeline, trainer, fetches, steps)
     beside = trainings_beside(timeline, trainer.process, int(low), int(high))
     return Measurements(
@@ -172,7 +172,7 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
         capture=capture,
         over_time=find_over_time(timeline, trainer, steps, ledger, fetches, waits, stacks, filling),
         trainer=trainer,
-        machine=find_machine(timeline, trainer, steps, stops, _device(trainer)),
+        machine=replace(machine, tree_cores=None) if load.tree_cores is None else machine,
         input=find_input_facts(timeline, trainer, steps),
         work=work,
         files=timed_files(work.gaps, trainer) | files_of(stacks, trainer.facts.script),

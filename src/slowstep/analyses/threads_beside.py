@@ -1,10 +1,11 @@
-"""Python threads of the script's own beside the training thread: which of them compute, and what."""
+"""Python threads of the script's own beside the one that trains: which of them compute, and what."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
 
+import numpy as np
 import polars as pl
 
 from slowstep.analyses.functions import inside, is_library, is_waiting, read_stacks
@@ -12,7 +13,8 @@ from slowstep.analyses.steps import Steps
 from slowstep.analyses.trainer import Trainer
 from slowstep.timeline.timeline import Frame, Timeline
 
-# Of a core. A thread that holds the interpreter's lock less than that costs the others less than a finding must.
+HOOK = "threads_beside"
+# Of a core, all together: threads that hold the interpreter's lock less than that cost the training less than a verdict is about.
 BUSY_FROM = 0.10
 # Fewer stacks than this of a thread name nothing in it.
 FEWEST_STACKS = 5
@@ -27,20 +29,36 @@ class ThreadBeside:
     function: Frame | None
 
 
-def find_threads_beside(timeline: Timeline, trainer: Trainer, steps: Steps) -> tuple[ThreadBeside, ...]:
-    """Those that used at least BUSY_FROM of a core, the busiest first. Empty too where the kernel does not say what threads use."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ThreadsBeside:
+    """Those that computed, the busiest first; `looked_at` tells whether it was looked for them at all."""
+
+    looked_at: bool
+    threads: tuple[ThreadBeside, ...]
+
+    @property
+    def cores(self) -> float:
+        """What all of them used; 0 below BUSY_FROM."""
+        used = sum(thread.cores for thread in self.threads)
+        return used if used >= BUSY_FROM else 0.0
+
+
+def find_threads_beside(timeline: Timeline, trainer: Trainer, steps: Steps) -> ThreadsBeside:
+    """The threads that used a hundredth of a core and more somewhere in the window."""
     mine = pl.col("process") == trainer.process
     low, high = int(steps.edges_ns[0]), int(steps.edges_ns[-1])
     names = dict(timeline.table("threads").filter(mine, pl.col("thread") != trainer.thread).select("thread", "name").iter_rows())
-    marks = timeline.table("cpu_marks").filter(mine, pl.col("thread").is_in(list(names)), pl.col("time_ns") <= high).sort("time_ns")
+    marks = timeline.table("cpu_marks").filter(mine, pl.col("thread").is_in(list(names))).sort("time_ns")
     found = []
     for (thread,), rows in marks.group_by("thread", maintain_order=True):
-        before = rows.filter(pl.col("time_ns") <= low)
-        used_ns = rows["cpu_ns"][-1] - (before["cpu_ns"][-1] if before.height else rows["cpu_ns"][0])
-        cores = used_ns / (high - low)
-        if cores >= BUSY_FROM:
-            found.append(ThreadBeside(name=names[thread], cores=cores, function=_function(timeline, trainer, steps, int(str(thread)))))
-    return tuple(sorted(found, key=lambda each: -each.cores))
+        # Between two marks it used its time evenly, before the first and after the last none that is known.
+        used = np.interp([low, high], rows["time_ns"].to_numpy(), rows["cpu_ns"].to_numpy().astype(np.float64))
+        if used[1] > used[0]:
+            function = _function(timeline, trainer, steps, int(str(thread)))
+            found.append(ThreadBeside(name=names[thread], cores=float(used[1] - used[0]) / (high - low), function=function))
+    hooks = trainer.facts.notes.get("hooks", ())
+    looked_at = bool(found) or any(hook.get("name") == HOOK and hook.get("state") == "on" for hook in hooks)
+    return ThreadsBeside(looked_at=looked_at, threads=tuple(sorted(found, key=lambda each: -each.cores)))
 
 
 def _function(timeline: Timeline, trainer: Trainer, steps: Steps, thread: int) -> Frame | None:
@@ -48,7 +66,9 @@ def _function(timeline: Timeline, trainer: Trainer, steps: Steps, thread: int) -
     taken = inside(stacks, steps.edges_ns[:1], steps.edges_ns[-1:])
     held: dict[tuple[str, str, int], float] = defaultdict(float)
     for weight, path in stacks.paths(taken.tolist()):
-        own = next((frame for frame in reversed(path) if not is_library(frame)), None)
+        # A generator's expression and a lambda have no name: what made them has.
+        named = (frame for frame in reversed(path) if not is_library(frame) and not frame.function.endswith(">"))
+        own = next(named, None)
         if own is not None and not is_waiting(path):
             held[own.file, own.function, own.first_line] += weight
     if len(taken) < FEWEST_STACKS or not held:

@@ -33,6 +33,7 @@ class Diagnosis:
     not_judged: tuple[NotJudged, ...]
     verdict: Verdict
     next: Next | None
+    telling: str | None = None  # the lever that would tell what leaves the verdict undetermined
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -87,8 +87,6 @@ class Recorder:
     def _forget(self) -> None:
         self.role: dict[str, Any] = _TRAINER
         self.watched: dict[int, int] = {}
-        # Idents of threads that train, or ask for input.
-        self._trainers: set[int] = set()
         self._beside: ThreadsBeside | None = None
         # Idents of threads that called an optimizer: its hooks may be taken away only by the one that does.
         self.updaters: set[int] = set()
@@ -151,8 +149,8 @@ class Recorder:
         ident = threading.get_ident()
         me = self.local.me
         me.watched = True
-        self._trainers.add(ident)
-        if ident not in self.watched and len(self.watched) < MOST_WATCHED:
+        # An ident may be that of a thread that has ended.
+        if self.watched.get(ident) != me.thread and (ident in self.watched or len(self.watched) < MOST_WATCHED):
             self.watched[ident] = me.thread
 
     def updated(self, updates: int, ended_ns: int) -> None:
@@ -243,7 +241,8 @@ class Recorder:
         # Not of workers: their calls are timed instead, see call_times.py.
         takes_stacks = self.level >= 1 and self.role is _TRAINER
         if takes_stacks:
-            self._beside = ThreadsBeside(self.event, self.note, self.watched, self._trainers, most_watched=MOST_WATCHED)
+            # Room is left for threads that train later.
+            self._beside = ThreadsBeside(self.event, self.note, self.watched, self.updaters, most_watched=MOST_WATCHED // 2)
         self._sampler = Sampler(
             event=self.event,
             note=self.note,
@@ -292,8 +291,6 @@ class Recorder:
         at_ns = now()
         for chore in list(self.chores):
             chore()
-        if self._beside is not None:
-            self._beside.look(at_ns)
         if self._is_due("flush", FLUSH_EVERY_NS, at_ns):
             self._writer.flush()
         if self._is_due("clock", CLOCK_EVERY_NS, at_ns):
@@ -303,6 +300,17 @@ class Recorder:
             self._write_cost()
             if self._notes is not None:
                 self._notes.flush_health()
+        self._look_beside(at_ns)
+
+    def _look_beside(self, at_ns: int) -> None:
+        """Given up at its first fault: a script's own kind of thread may raise whatever it likes."""
+        if self._beside is None:
+            return
+        try:
+            self._beside.look(at_ns)
+        except Exception as error:  # the border: counted, and never raised into the training
+            self._beside = None
+            self.fault(error)
 
     def _is_due(self, what: str, every_ns: int, at_ns: int) -> bool:
         if at_ns - self._last[what] < every_ns:

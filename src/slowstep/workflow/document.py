@@ -15,7 +15,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.own_cost import OwnCost
 from slowstep.diagnosis.engine import busy_note
 from slowstep.diagnosis.gain import PACE_DEVIATIONS
-from slowstep.diagnosis.law import HEALTHY_SHARE_OF_UNKNOWN_GAIN, Diagnosis
+from slowstep.diagnosis.law import Diagnosis
 from slowstep.findings import Finding, NotJudged
 from slowstep.health import Health
 from slowstep.record.format import EXPERIMENT_FILE
@@ -57,8 +57,8 @@ def fill(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosis
         row["next_command"] = "with slowstep.record(): (200 steps or more, in one cell or command)"
     elif can_be_proved(timeline, m, diagnosis):
         row["next_command"] = f"slowstep prove {shlex.join(timeline.run.command)}"
-    elif lever := _telling(timeline, m, diagnosis):
-        row["next_command"] = f"slowstep prove --levers {shlex.quote(lever)} {shlex.join(timeline.run.command)}"
+    elif diagnosis.telling is not None and _can_run_again(timeline, m):
+        row["next_command"] = f"slowstep prove --levers {shlex.quote(diagnosis.telling)} {shlex.join(timeline.run.command)}"
     return {
         "schema": SCHEMA,
         "run": row,
@@ -84,16 +84,6 @@ def _can_run_again(timeline: Timeline, m: Measurements) -> bool:
     """Whether its command runs this training alone."""
     alone = timeline.run.session is None and timeline.run.launchers is None and m.sharing.ranks == 1
     return alone and bool(timeline.run.command)
-
-
-def _telling(timeline: Timeline, m: Measurements, diagnosis: Diagnosis) -> str | None:
-    """The lever that would tell what the verdict is left undetermined for: a gain that is not known, what a rule could not judge."""
-    if diagnosis.verdict.state != "undetermined" or not _can_run_again(timeline, m):
-        return None
-    large = [found for found in diagnosis.findings if found.gain.predicted is None and found.share >= HEALTHY_SHARE_OF_UNKNOWN_GAIN]
-    tried = [fix.lever for found in large for fix in found.fixes]
-    tried += [row.lever for row in diagnosis.not_judged if not row.advisory]
-    return next((lever for lever in tried if lever is not None), None)
 
 
 def _run(folder: Path, timeline: Timeline, m: Measurements) -> Run:

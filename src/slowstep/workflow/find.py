@@ -127,9 +127,8 @@ def _head(path: Path) -> bytes:
 def _nothing(given: list[Path], unknown: list[Path]) -> str:
     path = given[0]
     if len(given) == 1 and path.is_dir():
-        recordings = [source for source in sources().values() if source.name == RECORDING]
-        inside = sorted(child for child in path.iterdir() if any(source.sniff(b"", child) for source in recordings))
-        hint = f" It holds {len(inside)} recordings: slowstep analyze {inside[-1]}" if inside else ""
+        inside = _recordings_in(path)
+        hint = f" It holds {len(inside)} recording{'s' * (len(inside) > 1)}: slowstep analyze {inside[-1]}" if inside else ""
         return (
             f"{path} holds no recording (there is no launcher.jsonl and no .rec file in it) and no trace that this version reads "
             f"({len(unknown)} other files).{hint}"
@@ -143,3 +142,19 @@ def _nothing(given: list[Path], unknown: list[Path]) -> str:
         f"{unknown[0]} is in no format that this version reads. It reads folders that `slowstep run` made, PyTorch's traces (Kineto JSON, "
         "also gzipped), SQLite exports of Nsight Systems, and XPlane files (.xplane.pb)."
     )
+
+
+def _recordings_in(folder: Path) -> list[Path]:
+    """The recordings right below a folder, by name; what must not be looked into is none."""
+    recordings = [source for source in sources().values() if source.name == RECORDING]
+
+    def is_one(child: Path) -> bool:
+        try:
+            return any(source.sniff(b"", child) for source in recordings)
+        except OSError:
+            return False
+
+    try:
+        return sorted(filter(is_one, folder.iterdir()))
+    except OSError:
+        return []

@@ -11,7 +11,7 @@ from typing import Any
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.ranks import Roll, Training
 from slowstep.analyses.sharing import STAGE as SHARING
-from slowstep.diagnosis.engine import HEALTHY_SHARING
+from slowstep.diagnosis.healthy import HEALTHY_SHARING
 from slowstep.report.document import HealthRow, RankRow
 from slowstep.timeline.timeline import Timeline
 
@@ -134,7 +134,7 @@ def _absences(roll: Roll, unmeasured: Mapping[int, str]) -> list[HealthRow]:
 def _launchers(timeline: Timeline, folder: Path, m: Measurements) -> list[HealthRow]:
     """What the first of several launchers sees of the others: their folders beside its own, where all of them should be."""
     run = timeline.run
-    together = folder.parent.name.startswith("slurm-") or m.trainer.facts.local_world_size == run.launchers
+    together = _is_of_job(folder) or m.trainer.facts.local_world_size == run.launchers
     if run.launcher_rank != 0 or run.launchers is None or not together or not LAUNCHER_FOLDER.search(folder.name):
         return []
     found = {int(match[1]) for path in folder.parent.iterdir() if (match := LAUNCHER_FOLDER.search(path.name))}
@@ -146,13 +146,18 @@ def _launchers(timeline: Timeline, folder: Path, m: Measurements) -> list[Health
 
 
 def _other_launcher(folder: Path, m: Measurements) -> Path | None:
-    """The folder of the next launcher of the same job, where this rank waits for others and that folder lies beside its own."""
+    """The folder of the next launcher of the same job, where this rank waits for others and the job has a folder of its own."""
     mine = LAUNCHER_FOLDER.search(folder.name)
-    if not m.sharing.apart or mine is None or m.ledger.share(SHARING) < HEALTHY_SHARING:
+    if not m.sharing.apart or not _is_of_job(folder) or mine is None or m.ledger.share(SHARING) < HEALTHY_SHARING:
         return None
     beside = {int(match[1]): path for path in folder.parent.iterdir() if (match := LAUNCHER_FOLDER.search(path.name)) and path != folder}
     following = sorted(beside, key=lambda rank: (rank < int(mine[1]), rank))
     return beside[following[0]] if following else None
+
+
+def _is_of_job(folder: Path) -> bool:
+    """Whether a recording lies in a folder of its job alone, as `record/place.py` names it."""
+    return folder.parent.name.startswith("slurm-")
 
 
 def _listed(numbers: Any) -> str:

@@ -31,6 +31,25 @@ def test_no_more_is_charged_than_the_thread_computed(tmp_path):
     assert share == pytest.approx(0.15, abs=0.02)
 
 
+@pytest.mark.parametrize(
+    ("training", "rule"),
+    [({"workers": 0, "getitem_ms": 30}, "serial-loader"), ({"workers": 1, "getitem_ms": 60, "other_ms": 2}, "too-few-workers")],
+    ids=["serial loader", "a worker too few"],
+)
+def test_a_larger_bottleneck_leads_and_is_not_folded_into_it(tmp_path, training, rule):
+    report = report_of(tmp_path, {**training, "persistent": True, "beside": (0.3, 4.0)})
+
+    assert (report["verdict"]["state"], report["verdict"]["rule"]) == ("bottleneck", rule), report["verdict"]["summary"]
+    assert NAME in named(report)
+
+
+def test_where_nothing_looked_at_threads_it_is_not_said_that_there_were_none(tmp_path):
+    report = report_of(tmp_path, PLAIN)
+
+    assert NAME in [row["rule"] for row in report["not_judged"]]
+    assert report["verdict"]["state"] == "healthy"
+
+
 @pytest.mark.parametrize("beside", [None, (0.05, 8.0), (0.9, 0.0)], ids=["no thread", "a thread that hardly computes", "nothing blocked"])
 def test_a_thread_without_harm_and_blocked_bodies_without_a_thread_are_none(tmp_path, beside):
     report = report_of(tmp_path, {**PLAIN, "beside": beside})

@@ -11,7 +11,9 @@ from made_recordings import Training, make_recording
 from slowstep.analyses.ledger import CORE
 from slowstep.analyses.measurements import Measurements, measure
 from slowstep.diagnosis import engine
+from slowstep.diagnosis import healthy as verdicts
 from slowstep.diagnosis.gain import Case, Counterfactual, predict
+from slowstep.diagnosis.healthy import combined_gain
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.diagnosis.rules import slow_callback
 from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
@@ -63,7 +65,8 @@ def _diagnose(
     def rule(number: int, answer: Answer) -> Rule:
         return Rule(name=f"r{number}", stages=stages, judge=lambda _: answer)
 
-    monkeypatch.setattr(engine, "rules", lambda: {f"r{i}": rule(i, answer) for i, answer in enumerate(answers)})
+    for module in (engine, verdicts):
+        monkeypatch.setattr(module, "rules", lambda: {f"r{i}": rule(i, answer) for i, answer in enumerate(answers)})
     return engine.diagnose(m)
 
 
@@ -115,7 +118,7 @@ def test_gains_are_limited_by_what_binds_beside_both(monkeypatch, healthy):
     beside = float(healthy.step_ns.mean()) * 0.95
     judged = [_judged(healthy, name, 1.05, 1.02, beside_ns=beside) for name in ("a", "b")]
 
-    assert engine.combined_gain(healthy, judged) == pytest.approx(1 / 0.95)
+    assert combined_gain(healthy, judged) == pytest.approx(1 / 0.95)
 
 
 def test_a_certain_finding_is_the_bottleneck_though_an_uncertain_one_may_gain_more(monkeypatch, healthy):
@@ -304,3 +307,4 @@ def test_time_that_is_not_the_models_and_that_no_rule_explains_is_not_called_hea
 
     assert report["verdict"]["state"] == state, report["verdict"]["summary"]
     assert ("is transport (preprocess)" in report["verdict"]["summary"]) == (state == "undetermined")
+    assert ("--levers mock-loader" in (report["run"].get("next_command") or "")) == (state == "undetermined")

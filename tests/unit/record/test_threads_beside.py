@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from slowstep.record import threads_beside
 from slowstep.record.format import CPU
 from slowstep.record.threads_beside import ThreadsBeside
 
@@ -20,8 +21,8 @@ class Taken:
         self.marks: list[tuple[int, ...]] = []
         self.notes: list[dict[str, object]] = []
         self.watched: dict[int, int] = {}
-        self.trainers: set[int] = set()
-        self.threads = ThreadsBeside(self._event, self.notes.append, self.watched, self.trainers, most_watched=most_watched)
+        self.updaters: set[int] = set()
+        self.threads = ThreadsBeside(self._event, self.notes.append, self.watched, self.updaters, most_watched=most_watched)
 
     def _event(self, kind: int, t0: int, t1: int, a: int, b: int, *, thread: int) -> None:
         self.marks.append((kind, t0, a, b, thread))
@@ -57,8 +58,8 @@ def test_a_thread_that_computes_is_named_marked_and_watched():
         taken.look_twice()
 
     marks = [mark for mark in taken.marks if mark[4] == thread.native_id]
-    assert [mark[0] for mark in marks] == [CPU]
-    assert 0 < marks[0][2] < 10_000_000_000
+    assert [mark[0] for mark in marks] == [CPU, CPU]
+    assert 0 <= marks[0][2] < marks[1][2] < 10_000_000_000
     assert {"kind": "thread", "id": thread.native_id, "name": "prefetch"} in taken.notes
     assert taken.watched[thread.ident] == thread.native_id
 
@@ -76,10 +77,30 @@ def test_threads_that_wait_and_our_own_are_left_out(name, busy):
 def test_a_thread_that_trains_marks_itself():
     taken = Taken()
     with running("training", busy=True) as thread:
-        taken.trainers.add(thread.ident)
+        taken.updaters.add(thread.ident)
         taken.look_twice()
 
     assert thread.native_id not in [mark[4] for mark in taken.marks]
+
+
+def test_of_many_threads_each_has_its_turn(monkeypatch):
+    looked: list[int] = []
+
+    def used(thread: int) -> tuple[int, int]:
+        looked.append(thread)
+        return 0, 0
+
+    taken = Taken()
+    many = {ident: threading.Thread(name=f"pool-{ident}") for ident in range(40)}
+    for ident, thread in many.items():
+        thread._native_id = 1000 + ident  # type: ignore[attr-defined]
+    monkeypatch.setattr(threading, "_active", many)
+    monkeypatch.setattr(threads_beside, "_used_ns", used)
+    for at_ns in range(3):
+        taken.threads.look(at_ns)
+
+    assert set(looked) == {1000 + ident for ident in many}
+    assert len(looked) == 3 * 16
 
 
 def test_no_more_stacks_are_taken_than_allowed():
@@ -94,8 +115,8 @@ def test_no_more_stacks_are_taken_than_allowed():
 def test_a_thread_that_has_ended_meanwhile_is_no_fault(monkeypatch):
     taken = Taken()
     gone = threading.Thread(name="gone")
-    gone._native_id, gone._ident = 2**22 + 1, 77  # type: ignore[attr-defined]
-    monkeypatch.setattr(threading, "enumerate", lambda: [gone, threading.Thread(name="not started")])
+    gone._native_id = 2**22 + 1  # type: ignore[attr-defined]
+    monkeypatch.setattr(threading, "_active", {77: gone, 78: threading.Thread(name="not started")})
 
     taken.look_twice()
 

@@ -12,7 +12,8 @@ How the gain is predicted:
     never more than what the threads computed meanwhile.
 When it is wrong:
     Decoders, numpy and PyTorch let go of the lock while they compute: then such a thread costs a core and not the lock. A lock of the
-    script's own that both take looks the same. Threads that live less than a second are not seen.
+    script's own that both take looks the same. Threads that live less than a second are not seen. With several ranks, or an accelerator,
+    bodies are blocked for those: it is not judged there.
 What to try:
     Making input: a DataLoader with workers, which are processes. Anything else: multiprocessing, or less of it.
 """
@@ -20,46 +21,55 @@ What to try:
 from __future__ import annotations
 
 from slowstep.analyses.functions import shown
+from slowstep.analyses.ledger import HELD_UP
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.producers import LOCK
 from slowstep.analyses.threads_beside import BUSY_FROM, ThreadBeside
 from slowstep.diagnosis.gain import share_interval, unknown_gain
 from slowstep.diagnosis.lever_specs import stub
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.findings import Evidence, Finding, Fix
+from slowstep.findings import Evidence, Finding, Fix, NotJudged
 
 NAME = "gil-contention"
 UNKNOWN = "what the other threads compute is done in other processes"
+# Threads that are listed, the busiest first.
+LISTED = 3
 
 
 def judge(m: Measurements) -> Answer:
-    """Whether such a thread may hold up the training."""
-    held = m.ledger.of("compute", LOCK)
-    share, low, high = share_interval(m, held)
-    if not m.threads_beside or share < CLAIM:
+    """Whether such threads may hold up the training."""
+    beside = m.threads_beside
+    if not beside.looked_at:
+        return NotJudged(rule=NAME, reason="what other Python threads use was not recorded", advisory=True)
+    if not beside.cores:
         return None
-    busiest = m.threads_beside[0]
-    cores = sum(thread.cores for thread in m.threads_beside)
+    if m.device != "cpu" or m.sharing.ranks > 1:
+        whose = "an accelerator" if m.device != "cpu" else "other ranks"
+        return NotJudged(rule=NAME, reason=f"whether steps wait for {whose} or for other Python threads cannot be told", advisory=True)
+    held = m.ledger.of("compute", HELD_UP)
+    share, low, high = share_interval(m, held)
+    if share < CLAIM:
+        return None
+    busiest = beside.threads[0]
     finding = Finding(
         rule=NAME,
         stage="compute",
-        title=f"{_work(m, busiest)} uses {cores:.2g} cores beside the training, whose steps are blocked for {share:.0%} of the time",
+        title=f"{_work(m, busiest)} uses {busiest.cores:.2g} cores{_others(beside.threads)}; steps are blocked for {share:.0%} of the time",
         share=share,
         share_low=low,
         share_high=high,
-        claims=(LOCK,),
+        claims=(HELD_UP,),
         evidence=(
-            *(Evidence(name=f"thread {each.name}", value=each.cores, unit="cores", threshold=BUSY_FROM) for each in m.threads_beside[:3]),
+            Evidence(name="Python threads beside it", value=beside.cores, unit="cores", threshold=BUSY_FROM),
+            *(Evidence(name=f"thread {each.name}", value=each.cores, unit="cores") for each in beside.threads[:LISTED]),
             Evidence(name="steps blocked", value=share, unit="share of window", threshold=CLAIM),
             Evidence(name="blocked per step", value=float(held.mean()) / 1e6, unit="ms"),
-            Evidence(name="gain at most", value=1 / (1 - share), unit="times the throughput"),
+            Evidence(name="gain at most", value=1 / max(1 - share, CLAIM), unit="times the throughput"),
         ),
         gain=unknown_gain(UNKNOWN),
         fixes=(
             Fix(text=f"if {_name(busiest)} makes input: torch.utils.data.DataLoader with num_workers, which are processes"),
             Fix(text="else run it in a process of its own (multiprocessing), or less often", lever=_lever(m, busiest)),
         ),
-        names_cause=True,
     )
     return Judged(finding=finding, counterfactual=None)
 
@@ -73,6 +83,13 @@ def _work(m: Measurements, thread: ThreadBeside) -> str:
         return f"the Python thread {thread.name}"
     where = f"{shown(thread.function.file, m.trainer.facts.script)}:{thread.function.first_line}"
     return f"{thread.function.function} ({where}), in a Python thread,"
+
+
+def _others(threads: tuple[ThreadBeside, ...]) -> str:
+    """What the threads but the first one use."""
+    if len(threads) == 1:
+        return ""
+    return f", {len(threads) - 1} other thread{'s' * (len(threads) > 2)} {sum(thread.cores for thread in threads[1:]):.2g}"
 
 
 def _lever(m: Measurements, thread: ThreadBeside) -> str | None:
