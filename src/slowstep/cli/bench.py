@@ -10,6 +10,7 @@ import typer
 
 from slowstep.cli.durations import parse_duration
 from slowstep.cli.prove_progress import tell_on
+from slowstep.cli.terminated import cleaning_up
 from slowstep.cli.thrown_away import Json, Out, SandboxKind, Seed, Words, Writes, check_can_measure
 from slowstep.cli.user_command import UserCommand, check_json_target
 from slowstep.report.bench_terminal import show
@@ -67,7 +68,7 @@ def _asked(
 
 def _bench(asked: Asked, json: str | None) -> None:
     check_json_target(json)
-    with tell_on(sys.stderr) as tell:
+    with cleaning_up(), tell_on(sys.stderr) as tell:
         measured = bench_training(asked, os.environ, say=tell.say, phase=tell.phase)
     _say_failure(measured)
     if measured.notes or measured.plan is not None:

@@ -11,6 +11,7 @@ import typer
 
 from slowstep.cli.durations import parse_duration
 from slowstep.cli.prove_progress import tell_on
+from slowstep.cli.terminated import cleaning_up
 from slowstep.cli.thrown_away import Json, Out, SandboxKind, Seed, Words, Writes, check_can_measure
 from slowstep.cli.user_command import check_json_target
 from slowstep.errors import BadUsage
@@ -57,7 +58,7 @@ def prove(
         allow_writes=allow_writes,
         sandbox=sandbox,
     )
-    with tell_on(sys.stderr) as tell:
+    with cleaning_up(), tell_on(sys.stderr) as tell:
         ended = prove_training(asked, os.environ, tell)
     _show(ended, json)
     raise typer.Exit(ended.code)

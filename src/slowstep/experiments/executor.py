@@ -30,6 +30,7 @@ from slowstep.record.watch import Watch
 OUTPUT_FILE: Final = "output.txt"
 _TAIL_BYTES: Final = 8192
 _TAIL_LINES: Final = 20
+_ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -254,24 +255,37 @@ class LiveExecutor:
 
 
 def surely_ended(executor: Executor) -> Ending:
-    """End a training although somebody presses Ctrl-C once more, just before its end can no longer be disturbed."""
+    """End a training although somebody presses Ctrl-C once more, just before its end can no longer be disturbed. What else ends this
+    process ends the training first.
+    """
     try:
         return executor.end()
     except KeyboardInterrupt:
         return executor.end()
+    except BaseException:
+        executor.end()
+        raise
 
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Ctrl-C is heard when it is over: half an end would leave something behind."""
+    """Signals that end this process are heard when it is over: half an end would leave something behind."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    pressed: list[FrameType | None] = []
-    before = signal.signal(signal.SIGINT, lambda _, frame: pressed.append(frame))
+    heard: list[tuple[int, FrameType | None]] = []
+    mine = [number for number in _ENDING if signal.getsignal(number) not in (signal.SIG_IGN, None)]
+    before = {number: signal.signal(number, lambda number, frame: heard.append((number, frame))) for number in mine}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
-    if pressed and callable(before):
-        before(signal.SIGINT, pressed[-1])
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if not heard:
+        return
+    last, frame = heard[-1]
+    handler = before[signal.Signals(last)]
+    if callable(handler):
+        handler(last, frame)
+    else:
+        os.kill(os.getpid(), last)
