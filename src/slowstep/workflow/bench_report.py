@@ -102,7 +102,9 @@ class _Found:
             data = self.description.get("dataset")
             found.append(f"the script reads {self._measured.loaders} loaders: measured is the one read last before an update, of a {data}")
         if self.point is not None and is_crowded(self.point, self.cores):
-            found.append("others use this machine: the loader queued for a core behind them, and is faster on a quiet one")
+            found.append(
+                "the loader queued for a core, behind others on this machine or behind itself in bursts: on a quiet one it may be faster"
+            )
         if self.description.get("stream") and len(self.points) > 1:
             found.append("each worker reads a stream as a whole, unless the data set divides it: more may give the same samples again")
         if self._factor != 1.0:

@@ -64,8 +64,8 @@ def add_experiments(report: Report, folder: Path) -> None:
     report["experiments"] = [*rows, *(_untried_row(untried, findings) for untried in experiment.untried)]
     report["run"]["experiment"] = _facts(experiment, recorded, results)
     report["run"]["next_command"] = next_command(report, experiment.options)
-    if ended_untried(report):
-        report["run"]["before_next"] = _before_next(report)
+    if (before := _before_next(report)) is not None:
+        report["run"]["before_next"] = before
     report["health"] += _doubts(experiment, results)
     for row in rows:
         _fill_measured(row, findings)
@@ -215,21 +215,27 @@ def next_command(report: Report, options: tuple[str, ...]) -> str:
     """What helps most now: the same with more time, with other levers, or the training itself once the fix is made."""
     facts, rows = report["run"]["experiment"], _lever_rows(report)
     command = shlex.join(report["run"]["command"])
+    again = shlex.join(["slowstep", "prove", *options])
     if ended_untried(report) and (rows or report["verdict"]["state"] == "undetermined"):
-        return f"{shlex.join(['slowstep', 'prove', *options])} {command}"
-    longer = shlex.join(["slowstep", "prove", *options, "--budget", f"{max(3 * facts['budget_s'], 60):.0f}s"]) + f" {command}"
+        return f"{again} {command}"
+    if _needs_more(report):
+        # A script that ended by itself leaves more time unused.
+        longer = "" if facts["ended_by"] == SCRIPT_ENDED else f" --budget {max(3 * facts['budget_s'], 60):.0f}s"
+        return f"{again}{longer} {command}"
+    if any(row["verdict"] == "proved" for row in rows):
+        rule = next((row["rule"] for row in rows if row["verdict"] == "proved" and row["rule"]), None)
+        return f"slowstep explain {rule}" if rule else f"slowstep run {command}"
+    return f"slowstep run {command}" if options == ("--all",) else f"slowstep prove --all {command}"
+
+
+def _needs_more(report: Report) -> bool:
+    """Whether more rounds would tell what is not known yet."""
+    facts, rows = report["run"]["experiment"], _lever_rows(report)
     verdicts = {row["verdict"] for row in rows}
     is_short = verdicts <= {"cannot distinguish", None} and any(
         row["verdict"] or (row["state"] == "unmeasured" and facts["ended_by"] in ("budget", INTERRUPTED)) for row in rows
     )
-    if facts["trustworthy"] is False or is_short:
-        return longer
-    if "proved" in verdicts:
-        rule = next((row["rule"] for row in rows if row["verdict"] == "proved" and row["rule"]), None)
-        return f"slowstep explain {rule}" if rule else f"slowstep run {command}"
-    if "cannot distinguish" in verdicts:
-        return longer
-    return f"slowstep run {command}" if options == ("--all",) else f"slowstep prove --all {command}"
+    return facts["trustworthy"] is False or is_short or ("cannot distinguish" in verdicts and "proved" not in verdicts)
 
 
 def ended_untried(report: Report) -> bool:
@@ -238,13 +244,18 @@ def ended_untried(report: Report) -> bool:
     return report["run"]["experiment"]["ended_by"] == SCRIPT_ENDED and all(row["state"] == "unmeasured" for row in rows)
 
 
-def _before_next(report: Report) -> str:
+def _before_next(report: Report) -> str | None:
+    """What is to be done before the next command, where the script ended too soon: on that command alone it would end so again."""
     facts = report["run"]["experiment"]
+    untried = ended_untried(report)
+    if not untried and (facts["ended_by"] != SCRIPT_ENDED or not _needs_more(report)):
+        return None
+    missing = "a lever was tried" if untried else "the gains were known"
     if facts["exit_code"]:
-        return f"mend the script's own error: it ended with exit code {facts['exit_code']} before a lever was tried"
+        return f"mend the script's own error: it ended with exit code {facts['exit_code']} before {missing}"
     # The longest lead-in may take as long again as the experiment.
     needed = format_duration((facts["budget_s"] + Limits().most_s) * 1e9)
-    return f"let the script train longer, {needed} or more (more epochs, more steps): it ended before a lever was tried"
+    return f"let the script train longer, {needed} or more (more epochs, more steps): it ended before {missing}"
 
 
 def _lever_rows(report: Report) -> list[ExperimentRow]:

@@ -143,6 +143,14 @@ def test_a_script_that_ended_before_a_lever_was_tried_says_what_to_do_first(tmp_
     assert drawn(report).endswith(f"First {expected} Next slowstep prove train.py")
 
 
+def test_a_script_that_ended_before_a_gain_was_known_is_not_given_more_time_but_has_to_last_longer(tmp_path):
+    asked = {"ended_by": "script ended", "exit_code": 0, "options": ("--levers", "prefetch=4")}
+    report = reported(tmp_path / "r", (choice("prefetch=4"),), {2: 1.01}, rounds=9, spread=0.6, asked=asked)
+
+    assert report["run"]["next_command"] == "slowstep prove --levers prefetch=4 train.py"
+    assert report["run"]["before_next"].endswith("it ended before the gains were known")
+
+
 @pytest.mark.parametrize("asked", [{"ended_by": "script ended", "exit_code": 3}, {"ended_by": "budget"}])
 def test_nothing_is_to_be_done_first_where_a_lever_was_measured(tmp_path, asked):
     report = reported(tmp_path / "r", (STUB,), {2: 1.6}, asked=asked)

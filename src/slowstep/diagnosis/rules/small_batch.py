@@ -59,7 +59,7 @@ def judge(m: Measurements) -> Answer:
         return None
     fixed = cost.value_ns if cost.value_ns is not None else cost.low_ns
     if fixed < DOMINATES * step:
-        return NotJudged(rule=NAME, reason=_reason(cost, step), lever=_telling(m, cost))
+        return NotJudged(rule=NAME, reason=_reason(cost, step, busy=m.load.busy), lever=_telling(m, cost))
     if cost.samples is None:
         return NotJudged(
             rule=NAME, reason="the fixed cost dominates the step, but how many samples a step holds is unknown; use slowstep.steps()"
@@ -67,9 +67,10 @@ def judge(m: Measurements) -> Answer:
     return _judged(m, cost, fixed, step)
 
 
-def _reason(cost: FixedCost, step: float) -> str:
+def _reason(cost: FixedCost, step: float, *, busy: bool) -> str:
     if cost.high_ns is None:
-        return "all steps had the same size, and what its operations cost is unknown (the machine was busy, or they were not counted)"
+        why = "the machine is busy" if busy else "they were not counted"
+        return f"all steps had the same size, and what its operations cost is unknown: {why}"
     known = f"the fixed cost is only known to be {cost.low_ns / step:.0%} to {cost.high_ns / step:.0%} of the step"
     if cost.value_ns is None:
         return f"all steps had the same size: {known}; try another batch size"
