@@ -13,9 +13,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from slowstep.analyses.producers import ACCOUNT, PART_STAGE, TRANSPORT, Fetches, WaitParts
+from slowstep.analyses.producers import ACCOUNT, PART_STAGE, TRANSPORT, Fetches, WaitParts, busy_between
 from slowstep.analyses.steps import Floats
-from slowstep.timeline.intervals import covered_ns
 from slowstep.timeline.timeline import Timeline
 
 # Receiving a batch from a worker that had it ready (design: the floor is 1 to 2 ms, measured at 0.3 ms on an idle machine).
@@ -37,7 +36,7 @@ def with_held_deliveries(timeline: Timeline, trainer: int, fetches: Fetches, wai
     column = list(PART_STAGE).index(TRANSPORT)
     transport = waits.parts[:, column]
     from_ns = np.maximum(waits.start_ns, fetches.end_ns[waits.fetch])
-    busy = _busy(fetches, waits, in_worker, from_ns)
+    busy = busy_between(fetches, waits.fetch, from_ns, waits.end_ns) * _computing(fetches)[waits.fetch]
     usual = _usual_ns(timeline, fetches, transport, in_worker & (busy < IDLE_SHARE * (waits.end_ns - from_ns)))
     if usual is None:
         return waits
@@ -49,17 +48,10 @@ def with_held_deliveries(timeline: Timeline, trainer: int, fetches: Fetches, wai
     return replace(waits, parts=parts, held_ns=float(held.sum()))
 
 
-def _busy(fetches: Fetches, waits: WaitParts, mine: NDArray[np.bool_], from_ns: NDArray[np.int64]) -> Floats:
-    """How long the producer of each wait's batch computed others, between `from_ns` and the wait's end, by its fetches' mean CPU share."""
-    busy = np.zeros(len(waits.start_ns))
-    for process in np.unique(fetches.process).tolist():
-        own = fetches.process == process
-        at = np.flatnonzero(mine & (fetches.process[waits.fetch] == process))
-        starts, ends = fetches.start_ns[own], fetches.end_ns[own]
-        # Blocked and queueing workers have not got the lock.
-        computing = min(float(fetches.cpu_ns[own].sum()) / max(float(fetches.wall_ns[own].sum()), 1.0), 1.0)
-        busy[at] = (covered_ns(starts, ends, waits.end_ns[at]) - covered_ns(starts, ends, from_ns[at])) * computing
-    return np.maximum(busy, 0.0)
+def _computing(fetches: Fetches) -> Floats:
+    """Of each fetch's producer, the share of its making in which it computes: blocked or queueing it has not got the lock."""
+    cpu, wall = (np.bincount(fetches.process, weights=ns) for ns in (fetches.cpu_ns, fetches.wall_ns))
+    return np.minimum(cpu / np.maximum(wall, 1.0), 1.0)[fetches.process]
 
 
 def _usual_ns(timeline: Timeline, fetches: Fetches, transport: Floats, idle: NDArray[np.bool_]) -> float | None:

@@ -16,7 +16,7 @@ from slowstep.analyses.charging import build_ledger
 from slowstep.analyses.delivery import with_held_deliveries
 from slowstep.analyses.drawing import Drawing, find_drawing, with_drawing
 from slowstep.analyses.fixed_cost import FixedCost, find_fixed_cost
-from slowstep.analyses.functions import files_of, read_stacks, shown
+from slowstep.analyses.functions import Stacks, files_of, read_stacks, shown
 from slowstep.analyses.gap_parts import timed_files
 from slowstep.analyses.garbage import Garbage, find_garbage
 from slowstep.analyses.input_facts import InputFacts, find_input_facts
@@ -124,10 +124,7 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
     steps = find_steps(trainer, timeline.table("totals"), stops, warmup, capture=capture)
     fetches = find_fetches(timeline, trainer, stops)
     stacks = read_stacks(timeline, trainer.process, trainer.thread)
-    waits = divide_waits(timeline, trainer, fetches)
-    drawing = find_drawing(waits, stacks)
-    waits = waits if drawing is None else with_drawing(waits, drawing)
-    waits = with_held_deliveries(timeline, trainer.process, fetches, waits)
+    waits, drawing = _waits(timeline, trainer, fetches, stacks)
     work = find_work(timeline, trainer, steps, stacks)
     threads_beside = find_threads_beside(timeline, trainer, steps)
     ledger = build_ledger(timeline, trainer, steps, waits, stacks, work.gaps, device=_device(trainer), beside_cores=threads_beside.cores)
@@ -137,9 +134,7 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
     cores = _cores(trainer)
     filling = _filling(waits, steps)
     trainer_cpu_ns = _cpu_per_step(timeline, trainer, steps, stops)
-    trainer_cores = None if trainer_cpu_ns is None else trainer_cpu_ns * steps.count / steps.length_ns
-    load = load_beside_launchers(timeline, find_load(timeline.table("readings"), steps.edges_ns, cores))
-    load = without_strangers(load, trainer_cores)
+    load = _load(timeline, steps, cores, trainer_cpu_ns)
     machine = find_machine(timeline, trainer, steps, stops, _device(trainer))
     demand = find_demand(timeline, trainer, fetches, steps)
     beside = trainings_beside(timeline, trainer.process, int(low), int(high))
@@ -181,6 +176,20 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
         threads_beside=threads_beside,
         pace_spread=find_pace_spread(ledger),
     )
+
+
+def _waits(timeline: Timeline, trainer: Trainer, fetches: Fetches, stacks: Stacks) -> tuple[WaitParts, Drawing | None]:
+    """The division of the waits, and what the loader's sampler does in them."""
+    waits = divide_waits(timeline, trainer, fetches)
+    drawing = find_drawing(waits, stacks)
+    waits = waits if drawing is None else with_drawing(waits, drawing)
+    return with_held_deliveries(timeline, trainer.process, fetches, waits), drawing
+
+
+def _load(timeline: Timeline, steps: Steps, cores: float | None, trainer_cpu_ns: float | None) -> Load:
+    trainer_cores = None if trainer_cpu_ns is None else trainer_cpu_ns * steps.count / steps.length_ns
+    load = load_beside_launchers(timeline, find_load(timeline.table("readings"), steps.edges_ns, cores))
+    return without_strangers(load, trainer_cores)
 
 
 def _filling(waits: WaitParts, steps: Steps) -> Floats:

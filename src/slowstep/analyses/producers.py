@@ -195,7 +195,7 @@ def divide_waits(timeline: Timeline, trainer: Trainer, fetches: Fetches) -> Wait
 
     inside = waited(np.maximum(start, f0), np.minimum(end, f1))
     before = waited(start, np.minimum(f0, end))
-    busy = np.minimum(_busy_before(fetches, which, start, np.minimum(f0, end)), before)
+    busy = np.minimum(busy_between(fetches, which, start, np.minimum(f0, end)), before)
     mix = _mix(fetches)
     if len(fetches.start_ns):
         share = fetches.account[which] / np.maximum(fetches.wall_ns[which], 1)[:, None]
@@ -247,8 +247,8 @@ def _latest_match(batch: Ints, end: Ints, fetches: Fetches, made: NDArray[Any], 
     return found
 
 
-def _busy_before(fetches: Fetches, which: Ints, start: Ints, until: Ints) -> Floats:
-    """How long the producer of each wait's batch was making other batches between `start` and `until`."""
+def busy_between(fetches: Fetches, which: Ints, start: Ints, until: Ints) -> Floats:
+    """How long the producer of each wait's batch (`which` fetch made it, -1 unknown) was making other batches between two instants."""
     busy = np.zeros(len(which))
     for p in np.unique(fetches.process).tolist():
         own = fetches.process == p

@@ -15,7 +15,7 @@ assert RECORD_BYTES == 48
 
 
 class Schedstat:
-    """A thread's run-queue delay, read from a file that stays open for as long as the thread lives."""
+    """A thread's CPU time and run-queue delay, read from a file that stays open for as long as the thread lives."""
 
     __slots__ = ("_handle",)
 
@@ -25,6 +25,11 @@ class Schedstat:
     def delay_ns(self) -> int:
         """Nanoseconds that the thread has waited for a core so far. Raises OSError, ValueError or IndexError without the kernel's help."""
         return int(os.pread(self._handle, 64, 0).split(None, 2)[1])
+
+    def times_ns(self) -> tuple[int, int]:
+        """Nanoseconds that the thread has computed, and waited for a core, so far. Raises as `delay_ns`."""
+        computed, waited = os.pread(self._handle, 64, 0).split(None, 2)[:2]
+        return int(computed), int(waited)
 
     def __del__(self) -> None:
         try:

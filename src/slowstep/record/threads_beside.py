@@ -5,13 +5,13 @@ Threads of one process share the interpreter's lock: while one computes in Pytho
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable
 from typing import Any, Final
 
 from slowstep.record.fastpath import Event
 from slowstep.record.format import CPU
+from slowstep.record.threads import Schedstat
 
 NAME: Final = "threads_beside"
 # Of a core since the last look: a thread that uses so much has its stacks taken too; one that uses less than that is not marked at all.
@@ -85,13 +85,8 @@ class ThreadsBeside:
 
 
 def _used_ns(thread: int) -> tuple[int, int] | None:
-    """CPU time and run-queue delay of a thread so far, ns; None where the kernel does not say."""
+    """CPU time and run-queue delay of a thread so far, ns; None where the kernel does not say, or it has ended."""
     try:
-        handle = os.open(f"/proc/self/task/{thread}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            used, delay = os.read(handle, 64).split(None, 2)[:2]
-        finally:
-            os.close(handle)
-        return int(used), int(delay)
+        return Schedstat(thread).times_ns()
     except (OSError, ValueError):
         return None

@@ -49,7 +49,7 @@ def judge(m: Measurements) -> Answer:
     share, low, high = share_interval(m, held)
     if share < CLAIM:
         return None
-    busiest = beside.threads[0]
+    busiest, step_ns = beside.threads[0], float(m.step_ns.mean())
     finding = Finding(
         rule=NAME,
         stage="compute",
@@ -63,7 +63,7 @@ def judge(m: Measurements) -> Answer:
             *(Evidence(name=f"thread {each.name}", value=each.cores, unit="cores") for each in beside.threads[:LISTED]),
             Evidence(name="steps blocked", value=share, unit="share of window", threshold=CLAIM),
             Evidence(name="blocked per step", value=float(held.mean()) / 1e6, unit="ms"),
-            Evidence(name="gain at most", value=1 / max(1 - share, CLAIM), unit="times the throughput"),
+            Evidence(name="gain at most", value=step_ns / max(step_ns - float(held.mean()), 1.0), unit="times the throughput"),
         ),
         gain=unknown_gain(UNKNOWN),
         fixes=(

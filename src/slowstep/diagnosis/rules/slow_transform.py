@@ -25,7 +25,7 @@ from slowstep.analyses.delivery import RECEIVE_NS
 from slowstep.analyses.functions import shown
 from slowstep.analyses.measurements import DOMINANT_SHARE, Measurements
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
-from slowstep.diagnosis.input_causes import hidden_by_workers, nearer_cause
+from slowstep.diagnosis.input_causes import CAUSE_SHARE, hidden_by_workers, nearer_cause
 from slowstep.diagnosis.input_side import (
     RELIEF_EXPECTED,
     SIDE_BY_SIDE,
@@ -42,8 +42,6 @@ from slowstep.findings import Evidence, Finding, Fix, NotJudged
 NAME = "slow-transform"
 # What the function still takes after the fix: vectorised code is rarely better than ten times as fast on a first try.
 LEFT = 0.05
-# From this share of the waits on it matters that workers which compute in Python hand batches over late.
-HELD_FROM = 0.20
 HAND_OVER = Fix(text="torch.multiprocessing.set_sharing_strategy('file_system') before the loop: batches need no help of their worker then")
 LEFT_AT_WORSE = 0.20
 
@@ -82,7 +80,7 @@ def judge(m: Measurements) -> Answer:
         fixes=(
             Fix(text=f"vectorise {function.name}, or do it on whole batches", lever=lever, bounded_by=MOCK_LOADER),
             Fix(text=f"do {function.name} once before training and store its result", lever=lever, bounded_by=MOCK_LOADER),
-            *((HAND_OVER,) if m.held_delivery_share >= HELD_FROM else ()),
+            *((HAND_OVER,) if m.held_delivery_share >= CAUSE_SHARE else ()),
         ),
         # Where it is known why the function takes its time, that is the cause, and this finding a part of it.
         names_cause=not nearer_cause(m),
