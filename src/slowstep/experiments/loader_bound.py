@@ -81,7 +81,7 @@ def judge(point: Point, *, cores: float | None, first: dict[str, Any] | None = N
 
 
 def is_crowded(point: Point, cores: float | None) -> bool:
-    """Whether others take the cores for which the loader's producers queue: the job does not use them up itself."""
+    """Whether the loader's producers queue for cores that the job does not use up itself: others take them, or it needs them in bursts."""
     queueing, busy = _queueing(point), _busy(point)
     if queueing is None or busy is None or cores is None:
         return False
@@ -142,7 +142,7 @@ def _computing(point: Point, shares: _Shares, cores: float | None) -> str:
     if shares.cores >= BUSY * cores:
         return f"{text}: more workers find no core"
     if shares.is_foreign:
-        return f"{text}, and others use this machine too"
+        return f"{text}, and it queues for a core all the same: behind others on this machine, or behind itself in bursts"
     return f"{text}: more workers can use the others"
 
 
