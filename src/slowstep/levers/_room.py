@@ -7,7 +7,7 @@ from typing import Final
 
 from slowstep.record.cgroups import find_memory_limit
 from slowstep.record.facts import memory_available_bytes
-from slowstep.record.kernel_files import read_text
+from slowstep.record.kernel_files import read_bytes, read_text
 
 MIB: Final = 2**20
 SHARED: Final = "/dev/shm"
@@ -36,26 +36,20 @@ def shared_free_bytes() -> int | None:
 
 def own_bytes(pid: int) -> int | None:
     """Memory that is a process's own, and not shared with the one that it was forked from; None where the system does not say."""
-    return _kib(read_text(f"/proc/{pid}/smaps_rollup"), "Private_Dirty:")
+    return read_bytes(f"/proc/{pid}/smaps_rollup", "Private_Dirty:")
 
 
 def resident_bytes() -> int | None:
     """Memory of this process that is resident now; None where the system does not say."""
-    return _kib(read_text("/proc/self/status"), "VmRSS:")
+    return read_bytes("/proc/self/status", "VmRSS:")
 
 
 def resident_peak_bytes() -> int | None:
     """The most of it since `forget_resident_peak`."""
-    return _kib(read_text("/proc/self/status"), "VmHWM:")
+    return read_bytes("/proc/self/status", "VmHWM:")
 
 
 def forget_resident_peak() -> None:
     """Begin the peak anew. Raises OSError where the system does not let us."""
     with open("/proc/self/clear_refs", "w", encoding="ascii") as file:
         file.write("5")
-
-
-def _kib(text: str | None, name: str) -> int | None:
-    line = next((line for line in (text or "").splitlines() if line.startswith(name)), "")
-    words = line.split()
-    return int(words[1]) * 1024 if len(words) > 1 and words[1].isdigit() else None

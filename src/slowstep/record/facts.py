@@ -11,7 +11,7 @@ from typing import Any
 from slowstep.record.accelerators import accelerators
 from slowstep.record.cgroups import find_quota
 from slowstep.record.format import FORMAT_VERSION
-from slowstep.record.kernel_files import read_text
+from slowstep.record.kernel_files import read_bytes, read_text
 from slowstep.record.redact import known_variables, redact_command
 
 
@@ -105,9 +105,7 @@ def cpu_quota() -> float | None:
 
 def memory_available_bytes() -> int | None:
     """Memory that could be used without swapping, by the kernel's estimate; the limit of a control group is left out of it."""
-    line = next((line for line in (read_text("/proc/meminfo") or "").splitlines() if line.startswith("MemAvailable:")), "")
-    words = line.split()
-    return int(words[1]) * 1024 if len(words) > 1 and words[1].isdigit() else None
+    return read_bytes("/proc/meminfo", "MemAvailable:")
 
 
 def _cwd() -> str | None:

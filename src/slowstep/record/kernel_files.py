@@ -10,3 +10,10 @@ def read_text(path: str) -> str | None:
             return file.read()
     except OSError:
         return None
+
+
+def read_bytes(path: str, name: str) -> int | None:
+    """The bytes that the file's line of this name ("VmRSS:") gives in kB; None where either is absent."""
+    line = next((line for line in (read_text(path) or "").splitlines() if line.startswith(name)), "")
+    words = line.split()
+    return int(words[1]) * 1024 if len(words) > 1 and words[1].isdigit() else None

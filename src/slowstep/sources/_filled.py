@@ -49,15 +49,6 @@ def time_doubts(count: int) -> list[Health]:
     return [Health(name="events-without-times", severity="data_loss", count=count, remedy=remedy)]
 
 
-def memory_doubts(tables: Mapping[str, pl.DataFrame], limit_bytes: int | None) -> list[Health]:
-    """Whether the finished tables alone take more memory than was allowed; the count is their bytes."""
-    held = sum(int(table.estimated_size()) for table in tables.values())
-    if limit_bytes is None or held <= limit_bytes:
-        return []
-    remedy = "the finished tables alone take more memory than was allowed, in bytes; allow more, or profile fewer steps"
-    return [Health(name="memory-limit-exceeded", severity="notice", count=held, remedy=remedy)]
-
-
 def clock_doubts(host: pl.DataFrame, device: pl.DataFrame) -> list[Health]:
     """What says that host and device do not share a clock: they never overlap, or work runs before the call that launched it."""
     if len(host) and len(device) and _apart(host, device):

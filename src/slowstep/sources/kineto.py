@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from slowstep.errors import UnreadableInput
-from slowstep.sources._filled import clock_of, memory_doubts
+from slowstep.sources._filled import clock_of
 from slowstep.sources._gzip import Unpacked, peek
 from slowstep.sources._kineto.columns import Columns
 from slowstep.sources._kineto.facts import base_of, devices_table, host_of, rank_of, recorded_kinds, vendor_of
@@ -116,7 +116,7 @@ def _timeline(path: Path, unpacked: Unpacked, reader: EventReader, columns: Colu
         clock_ns=clock_of(tables, first_ns + base_of(about)),
     )
     run = RunFacts(name=path.name, command=(), started=None, started_ns=None, ended_ns=None, exit_code=None, stop_signals=(), warmup=None)
-    health = (*health_rows(counts, unpacked.damage), *memory_doubts(tables, limit))
+    health = tuple(health_rows(counts, unpacked.damage))
     return Timeline(source="kineto", tables=tables, processes=(), run=run, health=health, trace=facts)
 
 

@@ -14,7 +14,7 @@ import polars as pl
 
 from slowstep.errors import UnreadableInput
 from slowstep.health import Health
-from slowstep.sources._filled import clock_doubts, clock_of, filled, memory_doubts, time_doubts
+from slowstep.sources._filled import clock_doubts, clock_of, filled, time_doubts
 from slowstep.sources._gathered import Shelf, in_order
 from slowstep.sources._nested import nested
 from slowstep.sources._nsys import device as _nsys_device
@@ -163,7 +163,7 @@ def _timeline(path: Path, database: Database, process: Process | None, running: 
         "marked_steps": steps,
     }
     health = [*_nsys_device.doubts(rows.counts), *rows.doubts(), *crossed, *_losses(path, database, rows, running, process)]
-    health += clock_doubts(host, device) + memory_doubts(tables, how.memory_bytes)
+    health += clock_doubts(host, device)
     run = RunFacts(name=path.name, command=(), started=None, started_ns=None, ended_ns=None, exit_code=None, stop_signals=(), warmup=None)
     facts = _facts(path, database, tables, first_ns, complete=not database.damaged and not database.cut_off)
     return Timeline(source="nsys", tables=tables, processes=(), run=run, health=tuple(health), trace=facts)

@@ -12,7 +12,7 @@ import polars as pl
 
 from slowstep.errors import UnreadableInput
 from slowstep.health import Health
-from slowstep.sources._filled import clock_doubts, clock_of, filled, memory_doubts, time_doubts, timed
+from slowstep.sources._filled import clock_doubts, clock_of, filled, time_doubts, timed
 from slowstep.sources._gathered import Shelf, in_order
 from slowstep.sources._nested import nested
 from slowstep.sources._source import PLAIN, Reading, Source
@@ -77,7 +77,7 @@ def _timeline(found: Found, mapped: mmap.mmap, how: Reading, stack: ExitStack) -
         )
     complete = not read.counts["broken"] and is_whole(data)
     tables, health = _tables(read)
-    health += _doubts(read, found, complete=complete) + memory_doubts(tables, how.memory_bytes)
+    health += _doubts(read, found, complete=complete)
     facts = _facts(found, tables, read, hostnames(data), len(data), complete=complete)
     name = found.file.name
     run = RunFacts(name=name, command=(), started=None, started_ns=None, ended_ns=None, exit_code=None, stop_signals=(), warmup=None)

@@ -16,6 +16,7 @@ from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.diagnosis.trace_engine import diagnose_trace
 from slowstep.errors import BadUsage, UnreadableInput
 from slowstep.health import Health
+from slowstep.record.kernel_files import read_bytes
 from slowstep.sources._source import Reading
 from slowstep.timeline.timeline import Timeline
 from slowstep.workflow.find import Found
@@ -82,7 +83,8 @@ def _diagnose(found: Found, asked: Asked, how: Reading) -> Rank:
     timeline = read_cached(found.path, found.source, how)
     m = measure_trace(timeline, batch_size=asked.batch_size, step=asked.step)
     told = m.facts.rank if m.facts.rank is not None else found.rank_in_name
-    report = fill_trace(found.path, m, diagnose_trace(m), _health((*timeline.health, *find_doubts(timeline)), m))
+    doubts = (*timeline.health, *find_doubts(timeline), *_memory(how.memory_bytes))
+    report = fill_trace(found.path, m, diagnose_trace(m), _health(doubts, m))
     return Rank(
         number=0 if told is None else told,
         told=told is not None,
@@ -99,6 +101,15 @@ def _pid(timeline: Timeline, m: TraceMeasurements) -> int:
     threads = timeline.table("trace_threads")
     known = threads.filter(pl.col("thread") == thread[0])["pid"].drop_nulls() if len(thread) else threads["pid"].drop_nulls()
     return int(known[0]) if len(known) else 0
+
+
+def _memory(limit_bytes: int | None) -> list[Health]:
+    """Whether this process has held more memory than it was allowed; the count is its peak in bytes."""
+    held = read_bytes("/proc/self/status", "VmHWM:")
+    if limit_bytes is None or held is None or held <= limit_bytes:
+        return []
+    remedy = "bytes were held at the most, more than was allowed; allow more, or profile fewer steps"
+    return [Health(name="memory-limit-exceeded", severity="notice", count=held, remedy=remedy)]
 
 
 def _health(read: tuple[Health, ...], m: TraceMeasurements) -> tuple[Health, ...]:

@@ -11,7 +11,7 @@ import pytest
 
 from made_traces import device, host, made_trace, step
 from simulated_device import LAUNCH, Simulated, steps_of
-from slowstep.analyses.trace import scenarios
+from slowstep.analyses.trace import replay, scenarios
 from slowstep.analyses.trace.replay import choose_steps, find_replay
 from slowstep.analyses.trace.tables import KERNELS, LOADER, REPLAY
 
@@ -323,10 +323,43 @@ def test_five_of_many_steps_are_replayed_the_slowest_and_the_median_among_them()
     lengths = np.random.default_rng(1).integers(1000, 2000, 101)
     chosen = choose_steps(lengths)
     assert len(chosen) == 5
-    assert chosen == sorted(set(chosen)) == choose_steps(lengths)
-    assert int(np.argmax(lengths)) in chosen
-    assert any(lengths[step] == np.median(lengths) for step in chosen)
-    assert choose_steps(lengths[:4]) == [0, 1, 2, 3]
+    assert len(set(chosen)) == 5
+    assert chosen == choose_steps(lengths)
+    # Where not all of them fit, the first ones do.
+    assert [lengths[step] for step in chosen[:2]] == [np.median(lengths), lengths.max()]
+    assert sorted(choose_steps(lengths[:4])) == [0, 1, 2, 3]
+
+
+def test_of_large_steps_fewer_are_replayed_and_of_one_too_large_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    simulated = simulate(chain(20, kernel_us=4.0, python_us=15.0), steps=6)
+    one = 2 * 20  # its launches and its kernels
+    for most, replayed_steps in ((5 * one, 5), (3 * one + 5, 3), (one, 1)):
+        monkeypatch.setattr(replay, "EVENTS_AT_MOST", most)
+        rows = find_replay(simulated.trace(), simulated.steps(), {})
+        assert rows["step"].n_unique() == replayed_steps
+        assert rows["step"].is_sorted()
+        assert rows.filter(pl.col("scenario") == scenarios.UNCHANGED)["not_judged"].null_count() == replayed_steps
+
+    monkeypatch.setattr(replay, "EVENTS_AT_MOST", one - 1)
+    rows = find_replay(simulated.trace(), simulated.steps(), {})
+    assert set(rows["scenario"]) == set(scenarios.SCENARIOS)
+    assert set(rows["not_judged"]) == {"one step holds 40 calls and kernels, more than the 39 that are replayed"}
+
+
+@pytest.mark.parametrize(("most", "said"), [(119, "120 calls and kernels"), (239, "240 calls and kernels"), (240, None)])
+def test_a_trace_without_steps_that_is_too_large_to_be_replayed_is_told_so(
+    most: int, said: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 120 kernels, launched by as many calls; more kernels than can be replayed are known before the calls are read."""
+    monkeypatch.setattr(replay, "EVENTS_AT_MOST", most)
+    simulated = simulate(chain(20, kernel_us=4.0, python_us=15.0), steps=6)
+    ends = pl.col("end_ns", "host_end_ns").last()
+    window = simulated.steps().with_columns(ends, mark=pl.lit("window")).head(1)
+
+    rows = find_replay(simulated.trace(), window, {})
+
+    reason = rows.filter(pl.col("scenario") == scenarios.UNCHANGED)["not_judged"][0]
+    assert reason is None if said is None else (said in reason and "mark its steps" in reason)
 
 
 def test_a_trace_without_steps_tells_nothing_of_what_lies_between_them() -> None:

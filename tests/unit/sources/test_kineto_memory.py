@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kineto_files import CASES, NAMES, case, event, kernel, lost, raw, read, same, written
+from kineto_files import CASES, NAMES, case, raw, read, same
 from slowstep.sources import kineto
 from slowstep.sources._kineto.store import Grown
 from slowstep.sources._source import Reading
@@ -39,12 +39,6 @@ def test_the_folder_is_removed_where_reading_fails(monkeypatch: pytest.MonkeyPat
     with pytest.raises(KeyboardInterrupt):
         read(case("h100"), Reading(memory_bytes=2_000))
     assert list(tmp_path.iterdir()) == []
-
-
-def test_tables_that_need_more_than_allowed_are_said(tmp_path: Path) -> None:
-    path = written(tmp_path, [event("a", 1, 2), kernel(1, 2, 3)])
-    assert "memory-limit-exceeded" in lost(read(path, Reading(memory_bytes=10)))
-    assert "memory-limit-exceeded" not in lost(read(path, Reading(memory_bytes=1 << 20)))
 
 
 @pytest.mark.parametrize("chunk_bytes", [61, 1000, 5000])

@@ -379,8 +379,6 @@ def test_spilled_rows_give_equal_tables(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
     whole = nsys.read(REAL)
     assert {name: frame.equals(whole.tables[name]) for name, frame in little.tables.items()} == dict.fromkeys(whole.tables, True)
-    assert health(little)["memory-limit-exceeded"] > 20_000
-    assert "memory-limit-exceeded" not in health(whole)
 
 
 def test_a_file_cut_anywhere_is_read_in_part_or_refused(tmp_path):

@@ -275,7 +275,6 @@ def test_neither_pieces_nor_spilling_change_the_tables(path, tmp_path, monkeypat
     assert spilled[0].parent == tmp_path
     assert list(tmp_path.iterdir()) == []
     assert {name: frame.equals(whole.tables[name]) for name, frame in little.tables.items()} == dict.fromkeys(whole.tables, True)
-    assert "memory-limit-exceeded" in health(little)
 
 
 @pytest.mark.parametrize(("path", "least"), [(KERAS, 45), (MI300, 20)])  # half of the latter is a plane without events

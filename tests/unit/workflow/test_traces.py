@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from slowstep.sources._source import Reading
 from slowstep.workflow.analyze import analyze
 
 
@@ -43,6 +44,13 @@ def test_of_two_traces_of_a_rank_the_one_with_more_events_is_taken(tmp_path):
 
     assert ranks(report) == {0: "rank0.json", 1: "new_rank1.json"}
     assert {row["name"]: row["count"] for row in report["health"]}["duplicate-ranks"] == 1
+
+
+@pytest.mark.parametrize(("allowed", "said"), [(1 << 20, True), (1 << 40, False), (None, False)])
+def test_more_memory_than_was_allowed_is_said(tmp_path, allowed, said):
+    trace(tmp_path / "trace.json", 9)
+    exceeded = health(analyze([tmp_path / "trace.json"], how=Reading(memory_bytes=allowed))).get("memory-limit-exceeded", (0, ""))
+    assert (exceeded[0] > 1 << 20) == said
 
 
 NOON_US = 1_700_000_000_000_000.0

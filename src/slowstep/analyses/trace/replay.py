@@ -1,9 +1,10 @@
 """Gain by replay: how long steps would have taken with one thing changed (table `replay`).
 
-At most five steps are replayed: the median one, the slowest, and three at random (with a fixed seed). Each is rebuilt as its dependency
-graph (`replay_graph`), and replayed unchanged and as each scenario has it (`replay_scenarios`, `replay_lengths`, `replay_clock`). A step
-is not judged where the replay of the unchanged graph misses its length by more than 2 %, as what it took then depends on the steps before
-it, or where more than 10 % of it are delays that no dependency explains. What other ranks do is as observed.
+At most five steps are replayed: the median one, the slowest, and three at random (with a fixed seed); of very large ones fewer. Each is
+rebuilt as its dependency graph (`replay_graph`), and replayed unchanged and as each scenario has it (`replay_scenarios`,
+`replay_lengths`, `replay_clock`). A step is not judged where more than 10 % of it are delays that no dependency explains, or where the
+replay of the unchanged graph misses its length by more than 2 %, as what it took then depends on the steps before it. What other ranks do
+is as observed.
 """
 
 from __future__ import annotations
@@ -20,13 +21,16 @@ from slowstep.analyses.trace.replay_graph import build_graph, residual_ns
 from slowstep.analyses.trace.replay_lengths import Answer, scenario_lengths
 from slowstep.analyses.trace.replay_scene import Scene, Trace
 from slowstep.analyses.trace.replay_waits import Launched
-from slowstep.analyses.trace.replay_work import find_material
+from slowstep.analyses.trace.replay_work import Material, find_material
 from slowstep.analyses.trace.scenarios import SCENARIOS, UNCHANGED
 from slowstep.analyses.trace.stage_ranges import stage_ranges
 from slowstep.analyses.trace.tables import REPLAY
 from slowstep.timeline.timeline import Timeline
 
 STEPS_AT_MOST: Final = 5
+# Calls and device work of all replayed steps together. Each takes some 3 us in a pass, and a step of this size 66 passes (measured on two
+# cores of 2025: 50 s), as each scenario needs its own; a graph of a million, of a window without steps, also takes more than its trace.
+EVENTS_AT_MOST: Final = 1 << 18
 MISSES_AT_MOST: Final = 0.02
 # The mark of a trace that shows no steps, and is taken as one.
 WINDOW: Final = "window"
@@ -43,29 +47,31 @@ def find_replay(
     """
     if steps.is_empty():
         return REPLAY.empty()
-    material = find_material(timeline, steps)
     chosen = choose_steps((steps["end_ns"] - steps["start_ns"]).to_numpy())
+    if steps["mark"][0] == WINDOW and timeline.count("device_events") > EVENTS_AT_MOST:
+        # Known before anything is made of it.
+        return _none_judged(steps, chosen, _too_large(timeline.count("device_events"), whole_trace=True))
+    material = find_material(timeline, steps)
     if isinstance(material, str):
-        return _table([row for step in chosen for row in _unjudged(steps, step, material)])
+        return _none_judged(steps, chosen, material)
+    reach = np.cumsum([_events(material, *host_bounds(steps, step)) for step in chosen])
+    fitting = int(np.searchsorted(reach, EVENTS_AT_MOST, side="right"))
+    if not fitting:
+        return _none_judged(steps, chosen[:1], _too_large(int(reach[0]), whole_trace=steps["mark"][0] == WINDOW))
     callers = callers or Callers(timeline)
     devices = timeline.table("trace_devices")["name"].drop_nulls()
     ranges = stage_ranges(timeline).filter(pl.col("thread").is_in(list(material.turns)))
     trace = Trace(timeline, material, callers, measured_tables, devices[0] if len(devices) else None, ranges)
     launched = Launched(material)
-    return _table([row for step in chosen for row in _replayed(trace, launched, steps, step)])
+    return _table([row for step in sorted(chosen[:fitting]) for row in _replayed(trace, launched, steps, step)])
 
 
 def choose_steps(lengths: np.ndarray[tuple[int], np.dtype[np.int64]]) -> list[int]:
-    """Positions of the steps to replay, in order: all of up to five; else the median, the slowest and three at random."""
-    if len(lengths) <= STEPS_AT_MOST:
-        return list(range(len(lengths)))
+    """Positions of the steps to replay, all of up to five, those first that matter most: the median, the slowest, others at random."""
     order = np.argsort(lengths, kind="stable")
-    chosen = {int(order[(len(order) - 1) // 2]), int(np.argmax(lengths))}
-    for step in np.random.default_rng(SEED).permutation(len(lengths)).tolist():
-        if len(chosen) == STEPS_AT_MOST:
-            break
-        chosen.add(step)
-    return sorted(chosen)
+    by_length = [int(order[(len(order) - 1) // 2]), int(np.argmax(lengths))]
+    at_random = np.random.default_rng(SEED).permutation(len(lengths)).tolist()
+    return list(dict.fromkeys(by_length + at_random))[:STEPS_AT_MOST]
 
 
 def host_bounds(steps: pl.DataFrame, step: int) -> tuple[int, int]:
@@ -76,13 +82,33 @@ def host_bounds(steps: pl.DataFrame, step: int) -> tuple[int, int]:
     return int(begin), int(end)
 
 
+def _events(material: Material, begin_ns: int, end_ns: int) -> int:
+    """How many calls, and kernels and copies that were launched, a stretch of time on the host holds."""
+    calls, launched = np.searchsorted(material.calls.start, [begin_ns, end_ns]), material.work.launched
+    return int(calls[1] - calls[0]) + int(np.count_nonzero((launched >= begin_ns) & (launched < end_ns)))
+
+
+def _too_large(events: int, *, whole_trace: bool) -> str:
+    what = "the trace shows no steps, and all of it" if whole_trace else "one step"
+    remedy = "; mark its steps" if whole_trace else ""
+    return f"{what} holds {events:,} calls and kernels, more than the {EVENTS_AT_MOST:,} that are replayed{remedy}"
+
+
+def _none_judged(steps: pl.DataFrame, chosen: list[int], reason: str) -> pl.DataFrame:
+    return _table([row for step in sorted(chosen) for row in _unjudged(steps, step, reason)])
+
+
 def _replayed(trace: Trace, launched: Launched, steps: pl.DataFrame, step: int) -> list[dict[str, Any]]:
     begin, end = host_bounds(steps, step)
     graph = build_graph(trace.material, launched, begin, end)
-    scene = Scene(trace, graph, begin, end, whole_trace=steps["mark"][step] == WINDOW)
     observed, residual = int(steps["end_ns"][step] - steps["start_ns"][step]), residual_ns(graph)
+    if residual > RESIDUAL_AT_MOST * observed:
+        return _unjudged(
+            steps, step, f"{residual / observed:.0%} of the step are delays that no dependency in the trace explains", residual
+        )
+    scene = Scene(trace, graph, begin, end, whole_trace=steps["mark"][step] == WINDOW)
     others = [scenario for scenario in SCENARIOS if scenario != UNCHANGED]
-    unchanged_ns, reason, answers = scenario_lengths(scene, others, lambda ns: _not_judged(observed, ns, residual))
+    unchanged_ns, reason, answers = scenario_lengths(scene, others, lambda ns: _missed(observed, ns))
     common = {"step": step, "observed_ns": observed, "unchanged_ns": unchanged_ns, "residual_ns": residual}
     if reason is not None:
         return [common | {"scenario": scenario, "not_judged": reason} for scenario in SCENARIOS]
@@ -96,20 +122,18 @@ def _times(answer: Answer) -> dict[str, float | str | None]:
     return {"expected_ns": answer.expected_ns, "best_ns": answer.best_ns, "worst_ns": answer.worst_ns}
 
 
-def _not_judged(observed: float, replayed: float, residual: float) -> str | None:
-    if abs(replayed - observed) > MISSES_AT_MOST * observed:
-        return (
-            f"the replay of the unchanged step takes {replayed / 1e6:.1f} ms instead of {observed / 1e6:.1f}: "
-            "what the step took depends on those before it"
-        )
-    if residual > RESIDUAL_AT_MOST * observed:
-        return f"{residual / observed:.0%} of the step are delays that no dependency in the trace explains"
-    return None
+def _missed(observed: float, replayed: float) -> str | None:
+    if abs(replayed - observed) <= MISSES_AT_MOST * observed:
+        return None
+    return (
+        f"the replay of the unchanged step takes {replayed / 1e6:.1f} ms instead of {observed / 1e6:.1f}: "
+        "what the step took depends on those before it"
+    )
 
 
-def _unjudged(steps: pl.DataFrame, step: int, reason: str) -> list[dict[str, Any]]:
+def _unjudged(steps: pl.DataFrame, step: int, reason: str, residual: float = 0.0) -> list[dict[str, Any]]:
     observed = steps["end_ns"][step] - steps["start_ns"][step]
-    common = {"step": step, "observed_ns": observed, "unchanged_ns": observed, "residual_ns": 0, "not_judged": reason}
+    common = {"step": step, "observed_ns": observed, "unchanged_ns": observed, "residual_ns": residual, "not_judged": reason}
     return [common | {"scenario": scenario} for scenario in SCENARIOS]
 
 

@@ -236,7 +236,7 @@ REPLAY = Table(
         column("scenario", pl.String, "what is changed; `unchanged` is the check"),
         STEP,
         column("observed_ns", pl.Int64, "length of the step in the trace"),
-        column("unchanged_ns", pl.Int64, "length of the step replayed with nothing changed"),
+        column("unchanged_ns", pl.Int64, "length of the step replayed with nothing changed; the observed one where that was not done"),
         column("expected_ns", pl.Int64, "length of the step replayed with the change", nullable=True),
         column("best_ns", pl.Int64, "the same in the better case of what is assumed", nullable=True),
         column("worst_ns", pl.Int64, "the same in the worse case", nullable=True),
