@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from slowstep.analyses.forwards import find_forwards
 from slowstep.analyses.steps import Floats
 from slowstep.analyses.trainer import Trainer
 from slowstep.timeline.intervals import Ints
@@ -53,7 +54,7 @@ def find_lengthened(timeline: Timeline, trainer: Trainer) -> Lengthened | None:
 
 @dataclass(frozen=True, slots=True)
 class _Bodies:
-    """From the receipt of a batch to its update: when each began and its update did, and its backward (ns)."""
+    """From the receipt of a batch, or its first forward, to its update: when each began and its update did, and its backward (ns)."""
 
     begin_ns: Ints
     update_ns: Ints
@@ -71,7 +72,7 @@ class _Bodies:
 
 
 def _bodies(trainer: Trainer) -> _Bodies:
-    received, start, end = np.sort(trainer.waits["end_ns"].to_numpy()), trainer.update_start_ns, trainer.update_end_ns
+    received, start, end = _receipts(trainer), trainer.update_start_ns, trainer.update_end_ns
     if not len(received):
         return _Bodies(received, received, np.zeros(0))
     at = np.searchsorted(received, start, side="right") - 1
@@ -83,3 +84,12 @@ def _bodies(trainer: Trainer) -> _Bodies:
     length = np.append(0.0, np.cumsum((spans["end_ns"] - spans["start_ns"]).to_numpy().astype(np.float64)))
     first, last = (np.searchsorted(spans["start_ns"].to_numpy(), edge) for edge in (begin, start))
     return _Bodies(begin, start, length[last] - length[first])
+
+
+def _receipts(trainer: Trainer) -> Ints:
+    """When batches were received; without a loader when each step's first forward began."""
+    if not trainer.waits.is_empty():
+        return np.asarray(np.sort(trainer.waits["end_ns"].to_numpy()))
+    forwards = np.sort(find_forwards(trainer.spans, trainer.update_end_ns).bodies_ns)
+    first = np.searchsorted(forwards, np.append(-1, trainer.update_end_ns[:-1]))
+    return np.asarray(np.unique(forwards[first[first < len(forwards)]]))

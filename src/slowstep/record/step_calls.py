@@ -1,7 +1,7 @@
 """Times calls in a few gaps after updates and in a few bodies of steps, and counts lines in one or two bodies.
 
-A gap ends with the receipt of the next batch, a body with the end of the update: both are instants at which the training thread is ours for
-a moment anyway, so a step in which nothing is timed pays for two comparisons.
+A gap ends with the receipt of the next batch (without a loader: with the first forward), a body with the end of the update: these are
+instants at which the training thread is ours for a moment anyway, so a step in which nothing is timed pays for two comparisons.
 """
 
 from __future__ import annotations
@@ -63,14 +63,20 @@ class StepCalls:
         self._lines.forget()
         self._clear()
 
-    def updated(self, me: ThreadState, at_ns: int) -> None:
-        """An update has ended: end the body that was timed, and see whether the next gap or body is."""
+    def updated(self, me: ThreadState, at_ns: int, optimizers: int = 1) -> bool:
+        """An update has ended, of one of so many optimizers: end the body that was timed, and see whether the next gap or body is.
+
+        Returns whether it is: then this is to be called at the very next update.
+        """
         if self._thread and not self._end(me, at_ns):
-            return
+            return False
         if not self._recorder.live[0] or not self._recorder.level or self._several:
-            return
+            return False
         if at_ns >= self._look_ns:
             self._look(at_ns)
+        if optimizers > 1 and not me.waits:
+            # Without a loader nothing tells where the step of several updates begins.
+            return False
         # Without a loader what is after the update and what makes the next input are one gap.
         gap, body = me.waits > 0 and self._gap.is_due(at_ns), self._body.is_due(at_ns)
         # What is compiled must not notice that the interpreter's frames are looked at.
@@ -80,9 +86,10 @@ class StepCalls:
             me.quick = None
             if gap and not self._gap.enable(now()):
                 self._release(me)
+        return self._thread == me.thread
 
     def _received(self, me: ThreadState) -> None:
-        """A batch has been received: end the gap that was timed; where none was, the body's turn begins. Raises nothing."""
+        """A batch is there: end the gap that was timed; where none was, the body's turn begins. Raises nothing."""
         me.when_received = None
         try:
             if self._thread == me.thread:

@@ -100,7 +100,7 @@ class ThreadState:
         self.marking = 1
         # In a loop without a loader: in which update the first forward was marked.
         self.marked = -1
-        # Called, once, when a batch has been received: a gap's or a body's calls are timed.
+        # Called, once, when a batch has been received, or goes into the model without one: a gap's or a body's calls are timed.
         self.when_received: Callable[[ThreadState], None] | None = None
         self.forward = self.saving = self.sharing = False
 

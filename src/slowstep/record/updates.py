@@ -182,7 +182,8 @@ class Updates:
                 recorder.updated(state.count, at_ns)
                 if self._capture is not None:
                     self._capture.updated(state.count)
-            self._calls.updated(me, at_ns)
+            if self._calls.updated(me, at_ns, self._number):
+                state.due_ns = 0
         except Exception as error:  # the border: counted, and never raised into the training
             recorder.fault(error)
 

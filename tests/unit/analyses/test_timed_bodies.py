@@ -16,19 +16,32 @@ STEPS = 60
 TIMED = (12, 15, 20)
 
 
-def lengthened(rest_ms: np.ndarray, backward_ms: np.ndarray, timed: tuple[int, ...] = TIMED, **changed: Any) -> Lengthened | None:
+def without_loader(received: np.ndarray, backward: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    """The same bodies, with no request for input and two forwards each: at their begin, and 4 ms later."""
+    start = np.sort(np.concatenate((received, received + 4 * MS)))
+    forwards = pl.DataFrame(
+        {"kind": "forward", "start_ns": start, "end_ns": start + MS, "gradients": True, "module": 1, "evaluating": False}
+    )
+    return {"waits": pl.DataFrame(schema={"end_ns": pl.Int64}), "spans": pl.concat([backward, forwards], how="diagonal_relaxed")}
+
+
+def lengthened(
+    rest_ms: np.ndarray, backward_ms: np.ndarray, timed: tuple[int, ...] = TIMED, *, loader: bool = True, **changed: Any
+) -> Lengthened | None:
     """Steps of 1 ms for the input, then forward and the rest, backward, and an update of 2 ms; timing begins 0.1 ms after the receipt."""
     length = 1.0 + rest_ms + backward_ms + 2.0
     received = ((np.append(0.0, np.cumsum(length)[:-1]) + 1.0) * MS).astype(np.int64)
     backward = received + (rest_ms * MS).astype(np.int64)
     update = backward + (backward_ms * MS).astype(np.int64)
-    facts = {
+    facts: dict[str, Any] = {
         "process": 0,
         "waits": pl.DataFrame({"end_ns": received}),
         "update_start_ns": update,
         "update_end_ns": update + 2 * MS,
-        "spans": pl.DataFrame({"kind": ["backward"] * len(update), "start_ns": backward, "end_ns": update}),
+        "spans": pl.DataFrame({"kind": "backward", "start_ns": backward, "end_ns": update, "gradients": None}),
     }
+    if not loader:
+        facts |= without_loader(received, facts["spans"])
     stretches = pl.DataFrame({"process": 0, "kind": "body", "start_ns": received[list(timed)] + MS // 10})
     timeline = SimpleNamespace(table=lambda name: {"timed_stretches": stretches}[name])
     return find_lengthened(cast(Timeline, timeline), cast(Trainer, SimpleNamespace(**{**facts, **changed})))
@@ -82,3 +95,11 @@ def test_timing_makes_nothing_shorter():
 )  # fmt: skip
 def test_too_little_says_nothing(timed, changed):
     assert lengthened(np.full(STEPS, 10.0), np.full(STEPS, 10.0), timed, **changed) is None
+
+
+def test_without_a_loader_a_body_begins_with_its_first_forward():
+    found = lengthened(steps(10.0, 16.0), np.full(STEPS, 10.0), loader=False)
+
+    assert found is not None
+    # Those of 10 ms would be 6 ms long, and twice as long where they were timed, if they began with the second one.
+    assert found.value == pytest.approx(1.6)

@@ -157,6 +157,39 @@ def test_two_updates_for_one_batch_end_all_timing() -> None:
     assert loop.of("body") == []
 
 
+def test_without_a_loader_bodies_are_timed_of_one_optimizer_only() -> None:
+    one, two = Loop(), Loop()
+    for loop, optimizers in ((one, 1), (two, 2)):
+        loop.me.waits = 0
+        for _ in range(FIRST + 20):
+            # What is asked for when the first forward begins.
+            loop.receive()
+            loop_over_pixels()
+            loop.calls.updated(loop.me, now(), optimizers)
+            log_results()
+        loop.calls.abandon()
+
+    assert "loop_over_pixels" in names(one.of("body")[-1])
+    assert not {"log_results"} & names(one.of("body")[-1])
+    assert one.lines()
+    assert one.of("gap") == two.notes == []
+
+
+def test_a_body_that_is_timed_asks_for_the_very_next_update() -> None:
+    """Of short steps not every update is looked at: a body would hold all until the next one that is."""
+    loop, asked = Loop(), False
+    for _ in range(FIRST + 20):
+        for _ in range(1 if asked else 7):
+            loop.receive()
+            loop_over_pixels()
+        asked = loop.calls.updated(loop.me, now())
+        log_results()
+    loop.calls.abandon()
+
+    body = loop.of("body")[-1]
+    assert {function["calls"] for function in body["functions"] if function["function"] == "loop_over_pixels"} == {body["stretches"]}
+
+
 @pytest.mark.parametrize("loop", [{"compiles": True}, {"level": 0}], ids=["compiled code", "level 0"])
 def test_nothing_is_timed_where_it_could_be_noticed_or_is_not_wanted(loop: dict[str, Any]) -> None:
     training = Loop(**loop)

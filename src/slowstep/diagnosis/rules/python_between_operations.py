@@ -14,7 +14,8 @@ How the gain is predicted:
 When it is wrong:
     Timing calls slows Python code on Python 3.11, one loop more than another: what it added to the timed steps is measured against the
     others, at the pace of their backward, and is taken to be the loop's. A loop whose iterations depend on each other cannot be vectorised,
-    only compiled. Loops that have no DataLoader are not looked at.
+    only compiled. Of a loop without a DataLoader, what runs above its forward is input and not looked at here, nor is one with several
+    optimizers.
 What to try:
     Whole-tensor operations (masks, shifts, scatter, einsum), torch.vmap or torch.compile, or do it in the loader's workers.
 """
@@ -81,16 +82,18 @@ def judge(m: Measurements) -> Answer:
         gain=predict(m, counterfactual),
         fixes=(
             Fix(text=f"write the loop in {loop.name} as operations on whole tensors (masks, shifts, scatter, einsum)", lever=lever),
-            Fix(text=_otherwise(loop), lever=lever),
+            Fix(text=_otherwise(m, loop), lever=lever),
         ),
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=counterfactual)
 
 
-def _otherwise(loop: HotLoop) -> str:
+def _otherwise(m: Measurements, loop: HotLoop) -> str:
     if loop.nodes_share:
         return f"let torch.compile compile {loop.name}"
+    if m.trainer.waits.is_empty():
+        return f"let torch.compile or Numba compile {loop.name}"
     return f"do {loop.name} in the loader's workers, or let torch.compile or Numba compile it"
 
 

@@ -67,10 +67,13 @@ def _timed(recorder: Recorder, original: Any) -> Any:
         me.forward = True
         flags = 0 if has_gradient() else _without_gradient(self)
         t0 = now()
-        if me.marking and not (flags or me.waits) and me.marked != me.updates:
+        if not (flags or me.waits):
             # Where input ends in a loop without a loader.
-            me.marked = me.updates
-            mark(me, t0)
+            if me.marking and me.marked != me.updates:
+                me.marked = me.updates
+                mark(me, t0)
+            if me.when_received is not None:
+                me.when_received(me)
         try:
             result = original(self, *args, **kwargs)
         except BaseException:  # passed on, without our frames; the call is recorded as failed

@@ -1,0 +1,78 @@
+"""A loop over tensors in memory: what runs in Python between its forward and its update is named as in a loop with a loader."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from launching import Workplace
+
+IN_MEMORY = """\
+import sys
+import torch
+
+torch.set_num_threads(1)
+
+def weights_of(targets):
+    weights = torch.ones(len(targets))
+    rows = targets.tolist()
+    for index, row in enumerate(rows):
+        for other in rows[max(index - 64, 0) : index]:
+            if other == row:
+                weights[index] = 0.5
+    return weights
+
+def watch(module, inputs, outputs):
+    for channel in outputs.detach().T:
+        channel.median().item()
+
+def draw_batch():
+    chosen = torch.randint(0, len(data), (256,))
+    for _ in range(3):
+        sum(index * index for index in range(3_000))
+    return data[chosen], classes[chosen]
+
+data, classes = torch.randn(4096, 128), torch.randint(0, 50, (4096,))
+model = torch.nn.Sequential(*(torch.nn.Linear(128, 128) for _ in range(6)))
+if sys.argv[1] == "hook":
+    model[2].register_forward_hook(watch)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
+for step in range(int(sys.argv[2])):
+    inputs, targets = draw_batch()
+    losses = torch.nn.functional.cross_entropy(model(inputs), targets, reduction="none")
+    loss = (losses * weights_of(targets)).mean() if sys.argv[1] == "weights" else losses.mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+pytestmark = pytest.mark.slow
+
+
+def findings(work: Workplace, problem: str, steps: int) -> tuple[dict[str, dict[str, Any]], str]:
+    """What was found, by rule, and the verdict's state."""
+    work.write("train.py", IN_MEMORY)
+    ended = work.run("train.py", problem, str(steps))
+    report = json.loads((work.recording() / "report.json").read_text())
+    assert ended.code == 0, ended.err
+    return {finding["rule"]: finding for finding in report["findings"]}, report["verdict"]["state"]
+
+
+def test_a_loop_over_the_samples_in_the_loss_is_named(work: Workplace) -> None:
+    found, _ = findings(work, "weights", 600)
+    assert "weights_of" in found["python-between-operations"]["title"]
+    assert found["python-between-operations"]["gain"]["predicted"] > 1
+
+
+def test_a_hook_that_only_looks_is_named_and_the_training_is_not_called_healthy(work: Workplace) -> None:
+    found, state = findings(work, "hook", 500)
+    assert "watch" in found["beside-the-model"]["title"]
+    assert found["beside-the-model"]["gain"]["predicted"] > 1
+    assert state != "healthy"
+
+
+def test_what_makes_the_batch_above_the_forward_is_neither(work: Workplace) -> None:
+    found, _ = findings(work, "nothing", 1200)
+    assert not {"python-between-operations", "beside-the-model"} & set(found)
