@@ -18,6 +18,9 @@ settings.load_profile("slowstep")
 # Whoever is started in the background of a shell script, with `nohup` or by some CI, ignores Ctrl-C, and so do all that he starts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+# The same of hang-ups: with a handler of our own this process goes on not to mind them, and those that it starts do as usual.
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, lambda *_: None)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -39,10 +39,14 @@ model = torch.nn.Sequential(*(torch.nn.Linear(128, 128) for _ in range(6)))
 if sys.argv[1] == "hook":
     model[2].register_forward_hook(watch)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
+inputs, targets = draw_batch()
 for step in range(int(sys.argv[2])):
-    inputs, targets = draw_batch()
+    if sys.argv[1] != "ahead":
+        inputs, targets = draw_batch()
     losses = torch.nn.functional.cross_entropy(model(inputs), targets, reduction="none")
     loss = (losses * weights_of(targets)).mean() if sys.argv[1] == "weights" else losses.mean()
+    if sys.argv[1] == "ahead":
+        inputs, targets = draw_batch()
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
@@ -70,6 +74,12 @@ def test_a_hook_that_only_looks_is_named_and_the_training_is_not_called_healthy(
     found, state = findings(work, "hook", 500)
     assert "watch" in found["beside-the-model"]["title"]
     assert found["beside-the-model"]["gain"]["predicted"] > 1
+    assert state != "healthy"
+
+
+def test_a_batch_that_is_made_between_forward_and_backward_is_named(work: Workplace) -> None:
+    found, state = findings(work, "ahead", 800)
+    assert "draw_batch" in found["beside-the-model"]["title"]
     assert state != "healthy"
 
 

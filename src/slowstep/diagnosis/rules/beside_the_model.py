@@ -12,8 +12,8 @@ How the gain is predicted:
     is not: whether it can be done beside the training is not known.
 When it is wrong:
     Whether the training needs it in every step only its author knows. Functions that are called inside of others are told by their own
-    time and that of the libraries they call. Of a loop without a DataLoader, what runs above its forward is input and
-    not looked at here, nor is one with several optimizers.
+    time and that of the libraries they call. Of a loop without a DataLoader, what runs above its forward is input and not looked at here,
+    nor is one with several optimizers.
 What to try:
     A hook: every k steps, or without reading values back (`.item()`) at each. A transform of the input: in the data set, so that workers
     do it.
