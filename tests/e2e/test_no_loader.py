@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import polars as pl
 import pytest
 
 from launching import Workplace
+from slowstep.sources import recording
 
 IN_MEMORY = """\
 import sys
@@ -86,3 +88,8 @@ def test_a_batch_that_is_made_between_forward_and_backward_is_named(work: Workpl
 def test_what_makes_the_batch_above_the_forward_is_neither(work: Workplace) -> None:
     found, _ = findings(work, "nothing", 1200)
     assert not {"python-between-operations", "beside-the-model"} & set(found)
+    # Its steps are short, and not every one is looked at: what is timed must end with its own step all the same.
+    calls = recording.SOURCE.read(work.recording()).table("calls")
+    timed = set(calls.filter(pl.col("kind") == "body")["function"])
+    assert "Module._call_impl" in timed
+    assert "draw_batch" not in timed

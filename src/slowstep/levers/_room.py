@@ -7,7 +7,7 @@ from typing import Final
 
 from slowstep.record.cgroups import find_memory_limit
 from slowstep.record.facts import memory_available_bytes
-from slowstep.record.kernel_files import read_bytes, read_text
+from slowstep.record.kernel_files import read_size, read_text
 
 MIB: Final = 2**20
 SHARED: Final = "/dev/shm"
@@ -36,17 +36,17 @@ def shared_free_bytes() -> int | None:
 
 def own_bytes(pid: int) -> int | None:
     """Memory that is a process's own, and not shared with the one that it was forked from; None where the system does not say."""
-    return read_bytes(f"/proc/{pid}/smaps_rollup", "Private_Dirty:")
+    return read_size(f"/proc/{pid}/smaps_rollup", "Private_Dirty:")
 
 
 def resident_bytes() -> int | None:
     """Memory of this process that is resident now; None where the system does not say."""
-    return read_bytes("/proc/self/status", "VmRSS:")
+    return read_size("/proc/self/status", "VmRSS:")
 
 
 def resident_peak_bytes() -> int | None:
     """The most of it since `forget_resident_peak`."""
-    return read_bytes("/proc/self/status", "VmHWM:")
+    return read_size("/proc/self/status", "VmHWM:")
 
 
 def forget_resident_peak() -> None:

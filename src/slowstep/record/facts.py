@@ -11,7 +11,7 @@ from typing import Any
 from slowstep.record.accelerators import accelerators
 from slowstep.record.cgroups import find_quota
 from slowstep.record.format import FORMAT_VERSION
-from slowstep.record.kernel_files import read_bytes, read_text
+from slowstep.record.kernel_files import read_size, read_text
 from slowstep.record.redact import known_variables, redact_command
 
 
@@ -105,7 +105,7 @@ def cpu_quota() -> float | None:
 
 def memory_available_bytes() -> int | None:
     """Memory that could be used without swapping, by the kernel's estimate; the limit of a control group is left out of it."""
-    return read_bytes("/proc/meminfo", "MemAvailable:")
+    return read_size("/proc/meminfo", "MemAvailable:")
 
 
 def _cwd() -> str | None:

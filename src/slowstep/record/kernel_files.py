@@ -12,7 +12,7 @@ def read_text(path: str) -> str | None:
         return None
 
 
-def read_bytes(path: str, name: str) -> int | None:
+def read_size(path: str, name: str) -> int | None:
     """The bytes that the file's line of this name ("VmRSS:") gives in kB; None where either is absent."""
     line = next((line for line in (read_text(path) or "").splitlines() if line.startswith(name)), "")
     words = line.split()

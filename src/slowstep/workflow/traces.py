@@ -16,7 +16,7 @@ from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.diagnosis.trace_engine import diagnose_trace
 from slowstep.errors import BadUsage, UnreadableInput
 from slowstep.health import Health
-from slowstep.record.kernel_files import read_bytes
+from slowstep.record.kernel_files import read_size
 from slowstep.sources._source import Reading
 from slowstep.timeline.timeline import Timeline
 from slowstep.workflow.find import Found
@@ -105,7 +105,7 @@ def _pid(timeline: Timeline, m: TraceMeasurements) -> int:
 
 def _memory(limit_bytes: int | None) -> list[Health]:
     """Whether this process has held more memory than it was allowed; the count is its peak in bytes."""
-    held = read_bytes("/proc/self/status", "VmHWM:")
+    held = read_size("/proc/self/status", "VmHWM:")
     if limit_bytes is None or held is None or held <= limit_bytes:
         return []
     remedy = "bytes were held at the most, more than was allowed; allow more, or profile fewer steps"

@@ -82,9 +82,15 @@ def _fixes(m: Measurements, beside: Beside) -> tuple[Fix, ...]:
     if beside.is_hook:
         return (Fix(text=f"call {beside.name} every k steps, or have it read no values back (.item()) in each", lever=lever),)
     return (
-        Fix(text=f"if {beside.name} makes input, do it in the data set, so that the loader's workers do it", lever=None),
+        Fix(text=f"if {beside.name} makes input, {_in_workers(m)}", lever=None),
         Fix(text="if it watches or logs, do it every k steps", lever=lever),
     )
+
+
+def _in_workers(m: Measurements) -> str:
+    if m.trainer.waits.is_empty():
+        return "do it in a data set, in the workers of a DataLoader"
+    return "do it in the data set, so that the loader's workers do it"
 
 
 def _counterfactual(m: Measurements, beside: Beside, body: Floats) -> Counterfactual:
