@@ -547,6 +547,27 @@ os.kill(os.getpid(), signal.SIGKILL)
     assert ran.trainer.noted("end") == []
 
 
+@pytest.mark.parametrize(("sleep", "lost"), [("", 15), ("time.sleep(0.001)", 0)], ids=["shortest steps", "others"])
+def test_a_killed_training_leaves_all_but_some_of_its_shortest_steps(run: Run, sleep: str, lost: int) -> None:
+    main = f"""
+import signal
+loader = DataLoader(torch.utils.data.TensorDataset(torch.zeros(20_000, 8)), batch_size=4)
+model = torch.nn.Linear(8, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
+for step, (inputs,) in enumerate(loader):
+    model(inputs).mean().backward()
+    {sleep}
+    optimizer.step()
+    if step == 1109:
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+    ran = run(main)
+
+    assert ran.code == -9
+    assert 1110 - lost <= len(ran.trainer.of("UPDATE")) <= 1110
+    assert len(ran.trainer.of("WAIT")) - len(ran.trainer.of("UPDATE")) in (0, 1)
+
+
 def test_compiled_training_has_one_graph_and_no_breaks(run: Run) -> None:
     main = """
 import torch._dynamo as dynamo

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Annotated
 
 import typer
 
+from slowstep import __version__
 from slowstep.cli.freed_memory import give_back_freed_memory
 from slowstep.cli.run import RunCommand, run
 from slowstep.errors import SlowstepError
@@ -20,8 +22,16 @@ app = typer.Typer(
 )
 
 
+def _say_version(wanted: bool) -> None:
+    if wanted:
+        print(f"slowstep {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def slowstep() -> None:
+def slowstep(
+    version: Annotated[bool, typer.Option("--version", callback=_say_version, is_eager=True, help="Show the version and exit.")] = False,
+) -> None:
     """Why is my training slow, and what would fixing it gain?"""
 
 

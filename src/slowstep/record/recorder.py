@@ -18,7 +18,7 @@ from slowstep.record.other_threads import current_frames
 from slowstep.record.page import Page
 from slowstep.record.stacks import Sampler
 from slowstep.record.storage import AppendFile, MappedFile, Reserve, is_mappable
-from slowstep.record.threads import PerThread
+from slowstep.record.threads import PerThread, ThreadState
 from slowstep.record.threads_beside import ThreadsBeside
 from slowstep.record.tracebacks import innermost_frame, is_from_signal_handler
 from slowstep.record.writer import Writer
@@ -68,7 +68,7 @@ class Recorder:
         self.call_timers: list[Callable[[], None]] = []
         self._writer = Writer(self.local, self.fault, limit_bytes=limit_bytes)
         self._writer.open_files, self._writer.when_closed = self._open, self.leave
-        self.event, self.end_step, self.release = self._writer.event, self._writer.end_step, self._writer.release
+        self.event, self.write_ended, self.release = self._writer.event, self._writer.write_ended, self._writer.release
         self.step = self._writer.step
         # Called, once, when a thread updates and never asks a loader for input.
         self.when_no_loader: Callable[[], None] | None = None
@@ -88,8 +88,8 @@ class Recorder:
         self.role: dict[str, Any] = _TRAINER
         self.watched: dict[int, int] = {}
         self._beside: ThreadsBeside | None = None
-        # Idents of threads that called an optimizer: its hooks may be taken away only by the one that does.
-        self.updaters: set[int] = set()
+        # Threads that called an optimizer, by ident: its hooks may be taken away only by the one that does.
+        self.updaters: dict[int, ThreadState] = {}
         self._notes: Notes | None = None
         self._sampler: Sampler | None = None
         self._event_cost_ns: int | None = None
@@ -153,6 +153,15 @@ class Recorder:
         if self.watched.get(ident) != me.thread and (ident in self.watched or len(self.watched) < MOST_WATCHED):
             self.watched[ident] = me.thread
 
+    def trains(self, me: ThreadState) -> None:
+        """The calling thread, whose state this is, calls an optimizer."""
+        ident = threading.get_ident()
+        before = self.updaters.get(ident)
+        if before is not None and before is not me:
+            # That of a thread that has ended, and may have left steps unwritten.
+            self.write_ended(before)
+        self.updaters[ident] = me
+
     def updated(self, updates: int, ended_ns: int) -> None:
         """An optimizer has made so many updates: tell the launcher, and end the recording when it was to last so long."""
         self.page.publish(updates, ended_ns)
@@ -169,7 +178,7 @@ class Recorder:
     def leave(self) -> None:
         """Called when the recording has ended, by a hook that did not know: end it here too, and take the hooks away if this thread may."""
         self.stop(_REASONS.get(self.page.bytes[CONTROL_REASON], "launcher"))
-        others = self.updaters & current_frames().keys() - {threading.get_ident()}
+        others = self.updaters.keys() & current_frames().keys() - {threading.get_ident()}
         # An optimizer's hooks must not be taken away while their list is being walked, which only its own thread can know.
         # The other hooks stay as long: one of them brings that thread here.
         if not others and not is_updating():
@@ -200,6 +209,8 @@ class Recorder:
             sampler.stop()
         try:
             self._say_losses()
+            for updater in list(self.updaters.values()):
+                self.write_ended(updater)
             self.release(self.local.me)
             self._write_cost()
             self._writer.close()

@@ -11,6 +11,11 @@ from slowstep.record.format import RECORD_BYTES
 
 # A record in the order of format.RECORD: t0, t1, a, b, c, thread, flags, extra, kind.
 Fields = tuple[int, int, int, int, int, int, int, int, int]
+# What is held back of a step, to be written as one record: its wait (begin, ns, iterator, batch, samples).
+Held = tuple[int, int, int, int, int]
+# A step that is over and not written yet: what was held back of it, when its backward began (0: it had none) and how long that took, then
+# optimizer, begin and end of the update.
+Ended = tuple[Held, int, int, int, int, int]
 assert RECORD_BYTES == 48
 
 
@@ -48,6 +53,7 @@ class ThreadState:
         "borrower",
         "collated",
         "cpu_share",
+        "ended",
         "fetch_ns",
         "fetching",
         "forward",
@@ -84,10 +90,10 @@ class ThreadState:
         self.borrower: Any = None
         # The iterator whose batches take next to no time, while nothing of them is due but their waits.
         self.quick: Any = None
-        # What is held back of a step, to be written as one record: its wait (begin, ns, iterator, batch, samples), when its backward
-        # began (0: not yet), and how long that took.
-        self.held: tuple[int, int, int, int, int] | None = None
+        # Of the step that goes on: its wait, when its backward began (0: not yet), and how long that took.
+        self.held: Held | None = None
         self.backward_ns = self.backward_took_ns = 0
+        self.ended: list[Ended] = []
         # In a worker: which batch is being made.
         self.in_worker = self.fetching = False
         self.batch = -1

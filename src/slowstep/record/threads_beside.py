@@ -6,7 +6,7 @@ Threads of one process share the interpreter's lock: while one computes in Pytho
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, Final
 
 from slowstep.record.fastpath import Event
@@ -31,7 +31,7 @@ class ThreadsBeside:
     """
 
     def __init__(
-        self, event: Event, note: Callable[[dict[str, Any]], None], watched: dict[int, int], updaters: set[int], *, most_watched: int
+        self, event: Event, note: Callable[[dict[str, Any]], None], watched: dict[int, int], updaters: Collection[int], *, most_watched: int
     ) -> None:
         self._event, self._note, self._watched, self._updaters, self._most_watched = event, note, watched, updaters, most_watched
         # By native id: when each was looked at last, and its CPU time then.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import threading
 import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
@@ -13,6 +12,7 @@ from slowstep.record.capture import Capture
 from slowstep.record.compiled import has_compiled
 from slowstep.record.cpu_marks import build_marks
 from slowstep.record.facts import torch_facts
+from slowstep.record.fastpath import MOST_ENDED, SHORT_NS
 from slowstep.record.format import SKIPPED, UPDATE
 from slowstep.record.inner_loops import loops_beside
 from slowstep.record.parameters import describe_parameters
@@ -69,7 +69,7 @@ class Updates:
     def build_hooks(self) -> tuple[StepHook, StepHook]:
         """The hooks to be called before and after any optimizer's `step`."""
         known, event, do_what_is_due, fault, clock = self.known, self._recorder.event, self._do_what_is_due, self._recorder.fault, now
-        local, end_step = self._recorder.local, self._recorder.end_step
+        local, write_ended, most_ended = self._recorder.local, self._recorder.write_ended, MOST_ENDED
         # The optimizer of the last call, which is nearly always that of the next.
         last = self._last
 
@@ -90,10 +90,15 @@ class Updates:
                 state = self._optimizers.get(id(optimizer), _NOBODY)
             if t0 := state.begun_ns:
                 me = local.me
-                if me.held is None:
+                held = me.held
+                if held is None:
                     event(UPDATE, t0, t1, state.number, 0, 0, 0, 0, me.thread)
                 else:
-                    end_step(me, state.number, t0, t1)
+                    ended = me.ended
+                    ended.append((held, me.backward_ns, me.backward_took_ns, state.number, t0, t1))
+                    me.held, me.backward_ns = None, 0
+                    if len(ended) >= most_ended or t1 - held[0] > SHORT_NS:
+                        write_ended(me)
                 state.begun_ns = 0
                 state.count += 1
                 if t1 >= state.due_ns:
@@ -163,8 +168,12 @@ class Updates:
                 self._capture.abandon()
             return
         try:
+            if me.ended:
+                # Steps are counted below, and must not be counted before they are written.
+                recorder.write_ended(me)
+            if not (state.last_due_ns and me.updates):
+                recorder.trains(me)
             if not state.last_due_ns:
-                recorder.updaters.add(threading.get_ident())
                 recorder.watch()
             else:
                 me.step_ns = (at_ns - state.last_due_ns) // max(state.count - state.count_when_due, 1)

@@ -118,7 +118,7 @@ class Waits:
 
     def _request(self, me: ThreadState, iterator: Any) -> Any:
         me.quick = None
-        if me.held is not None:
+        if me.held is not None or me.ended:
             self._recorder.release(me)
         known = iterator.__dict__.get(KNOWN) or self._meet(iterator)
         # A data set that reads another loader makes a batch, and waits for none.
@@ -174,6 +174,9 @@ class Waits:
 
     def _failed(self, me: ThreadState, error: BaseException, known: Iterator, ready: int, t0: int, t1: int) -> None:
         ended = isinstance(error, StopIteration)
+        if me.ended:
+            # What comes after an epoch may take long.
+            self._recorder.write_ended(me)
         if me.borrower is None:
             self._event(WAIT, t0, t1, known.number, _UNKNOWN, _UNKNOWN, END if ended else FAILED, ready)
         if not ended:

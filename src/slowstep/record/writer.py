@@ -32,7 +32,7 @@ class Writer:
         self.local, self._fault, self._limit_bytes = local, fault, limit_bytes
         # Its own generator: the training's random numbers are its own.
         self._uniform = random.Random().uniform
-        self.event, self.end_step, self.release, self._bind = build_fast_path(local, self.place, fault)
+        self.event, self.write_ended, self.release, self._bind = build_fast_path(local, self.place, fault)
         self.open_files: Callable[[], bool] = lambda: False
         self.when_closed: Callable[[], None] = lambda: None
         self.forget()
@@ -141,7 +141,8 @@ class Writer:
             if len(self._buffer) >= FLUSH_RECORDS:
                 self.flush()
         else:
-            self._leave_out(_NEVER)
+            if self._totals is None:
+                self._leave_out(_NEVER)
             assert self._totals is not None
             self._count(self._totals, fields)
 
@@ -196,9 +197,10 @@ class Writer:
         # Claimed at once and rewritten at every block: a killed process then loses at most one block's count.
         self._totals_slot = self._claim()
         if self._totals_slot is None and self._mapped is not None:
-            # The last chunk's last slot, which is nobody else's.
+            # The last chunk's last slot, which is nobody else's: there is room for one more stretch, and for no details.
             _, end, buffer = self._state
             self._totals_slot, self._is_full = (buffer, end), True
+            details_from = _NEVER
         self._totals = Totals(now(), self._steps)
         self._details_from = details_from
 

@@ -263,7 +263,7 @@ def test_hooks_of_an_optimizer_are_not_taken_away_by_another_thread(make: Make) 
     recorder = make()
     undone: list[None] = []
     recorder.undos.append(lambda: undone.append(None))
-    recorder.updaters.add(threading.get_ident())
+    recorder.trains(recorder.local.me)
 
     other = threading.Thread(target=recorder.leave)
     other.start()
@@ -272,6 +272,31 @@ def test_hooks_of_an_optimizer_are_not_taken_away_by_another_thread(make: Make) 
     recorder.leave()
 
     assert undone == [None]
+
+
+def test_steps_that_other_threads_have_not_written_yet_are_not_lost(make: Make) -> None:
+    recorder = make()
+    recorder.event(WAIT, 1, 2)
+
+    def train(began: int) -> None:
+        me = recorder.local.me
+        recorder.trains(me)
+        me.ended.append(((began, 5, 1, 7, 16), began + 20, 30, 3, began + 60, began + 70))
+
+    for began in (100, 200):
+        thread = threading.Thread(target=train, args=(began,))
+        thread.start()
+        thread.join()
+    # The second thread may have had the first one's ident; the third goes on while the recording ends.
+    over, go = threading.Event(), threading.Event()
+    living = threading.Thread(target=lambda: (train(300), over.set(), go.wait(60)))
+    living.start()
+    assert over.wait(60)
+    recorder.stop("exit")
+    go.set()
+    living.join()
+
+    assert [record.t0 for record in only(recorder.folder).of("UPDATE")] == [160, 260, 360]
 
 
 def test_a_forked_child_writes_into_files_of_its_own(make: Make) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from recorded import Record, read_records
-from slowstep.record.format import BACKWARD, RECORD_BYTES, SAVE, UPDATE, WAIT
+from slowstep.record.format import BACKWARD, CLOCK, RECORD_BYTES, SAVE, UPDATE, WAIT
 from slowstep.record.storage import GRANULE_BYTES, SPARE_BYTES, AppendFile, MappedFile, is_mappable
 from slowstep.record.threads import PerThread
 from slowstep.record.writer import Writer
@@ -103,6 +103,14 @@ def hold(
         me.backward_ns, me.backward_took_ns = began + 20, 30
 
 
+def end_step(writer: Writer, optimizer: int, t0: int, t1: int) -> None:
+    """What the hook of updates does of a step that was held back."""
+    me = writer.local.me
+    assert me.held is not None
+    me.ended.append((me.held, me.backward_ns, me.backward_took_ns, optimizer, t0, t1))
+    me.held, me.backward_ns = None, 0
+
+
 def parts(
     writer: Writer, *, began: int, ended: int, waited: int = 5, iterator: int = 1, samples: int = 16, optimizer: int = 3
 ) -> list[Record]:
@@ -120,7 +128,8 @@ def test_a_step_whose_parts_were_held_back_is_read_back_whole(make, tmp_path: Pa
     writer.event(UPDATE, 1, 2)
 
     hold(writer, began=100)
-    writer.end_step(writer.local.me, 3, 160, 170)
+    end_step(writer, 3, 160, 170)
+    writer.write_ended(writer.local.me)
     writer.close()
 
     assert read_records(tmp_path / "x.rec")[1:] == parts(writer, began=100, ended=170)
@@ -145,7 +154,8 @@ def test_a_step_that_does_not_fit_into_one_record_has_three(held, optimizer, end
     writer.event(UPDATE, 1, 2)
 
     hold(writer, began=100, **held)
-    writer.end_step(writer.local.me, optimizer, 160, ended)
+    end_step(writer, optimizer, 160, ended)
+    writer.write_ended(writer.local.me)
     writer.close()
 
     assert read_records(tmp_path / "x.rec")[1:] == parts(writer, began=100, ended=ended, optimizer=optimizer, **held)
@@ -158,7 +168,8 @@ def test_an_update_that_began_before_the_request_does_not_share_its_record(tmp_p
     writer.event(UPDATE, 1, 2)
 
     hold(writer, began=100)
-    writer.end_step(writer.local.me, 3, 90, 170)
+    end_step(writer, 3, 90, 170)
+    writer.write_ended(writer.local.me)
     writer.close()
 
     assert [(record.kind, record.t0) for record in read_records(tmp_path / "x.rec")[1:]] == [
@@ -175,11 +186,31 @@ def test_a_request_without_backward_and_update_is_not_lost(tmp_path: Path, fault
     hold(writer, began=100, backward=False)
     writer.release(writer.local.me)
     hold(writer, began=200, backward=False)
-    writer.end_step(writer.local.me, 3, 260, 270)
+    end_step(writer, 3, 260, 270)
     writer.release(writer.local.me)
     writer.close()
 
     assert [(record.kind, record.t0) for record in read_records(tmp_path / "x.rec")] == [("WAIT", 100), ("WAIT", 200), ("UPDATE", 260)]
+
+
+def test_steps_that_several_threads_write_are_each_written_once(tmp_path: Path, faults: Faults) -> None:
+    writer = mapped(tmp_path / "x.rec", faults)
+    me = writer.local.me
+    for number in range(20_000):
+        hold(writer, began=1000 * number)
+        end_step(writer, 3, 1000 * number + 60, 1000 * number + 70)
+
+    threads = [threading.Thread(target=writer.write_ended, args=(me,)) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    writer.close()
+
+    updates = sorted(record.t0 for record in read_records(tmp_path / "x.rec") if record.kind == "UPDATE")
+    assert updates == [1000 * number + 60 for number in range(20_000)]
+    assert {record.thread for record in read_records(tmp_path / "x.rec")} == {me.thread}
+    assert faults.seen == []
 
 
 @pytest.mark.parametrize("make", [mapped, appended])
@@ -396,7 +427,8 @@ def test_steps_in_one_record_are_counted_too_while_details_are_left_out(tmp_path
 
     for number in range(30_000):
         hold(writer, began=1000 * number, batch=number)
-        writer.end_step(writer.local.me, 3, 1000 * number + 60, 1000 * number + 70)
+        end_step(writer, 3, 1000 * number + 60, 1000 * number + 70)
+        writer.write_ended(writer.local.me)
         writer.step()
     writer.close()
 
@@ -406,6 +438,24 @@ def test_steps_in_one_record_are_counted_too_while_details_are_left_out(tmp_path
     for kind in ("WAIT", "UPDATE"):
         assert sum(record.kind == kind for record in records) + sum(record.a for record in totals) == 30_000
     assert sum(record.c for record in records if record.kind == "WAIT") + sum(record.b for record in totals) == 16 * 30_000
+    assert faults.seen == []
+
+
+@pytest.mark.parametrize("make", [mapped, appended])
+def test_a_full_recording_counts_all_its_steps_whatever_else_is_sent(make, tmp_path: Path, faults: Faults) -> None:
+    writer = make(tmp_path / "x.rec", faults, limit_bytes=16 * GRANULE_BYTES)
+    events = 16 * GRANULE_BYTES // RECORD_BYTES
+    for number in range(events):
+        writer.event(UPDATE, number, number)
+    for number in range(3):
+        # The clock of the day is kept wherever there is room for it.
+        writer.event(CLOCK, number, number)
+        train(writer, 300)
+    writer.close()
+
+    totals = [record for record in read_records(tmp_path / "x.rec") if record.kind == "TOTALS"]
+    kept = sum(record.kind == "WAIT" for record in read_records(tmp_path / "x.rec"))
+    assert [record.a for record in totals] == [900 - kept]
     assert faults.seen == []
 
 
