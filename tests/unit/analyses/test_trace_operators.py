@@ -5,7 +5,7 @@ import pytest
 
 from made_steps import steps
 from made_traces import device, host, made_trace
-from slowstep.analyses.trace.operators import find_operators
+from slowstep.analyses.trace.operators import find_operators, mostly_on_host
 from slowstep.analyses.trace.placement import find_placement
 from slowstep.analyses.trace.precision import precision_of
 from slowstep.analyses.trace.tables import OPERATORS, PLACEMENT
@@ -57,6 +57,23 @@ def test_a_launch_whose_kernel_is_lost_is_no_work_on_the_host():
     hosts = [host("aten::mul", 0, 9), host("cudaLaunchKernel", 1, 3, kind="runtime", correlation=1)]
     rows = find_operators(made_trace(hosts=hosts, devices=[device("k", 50, 60)]), steps((0, 100)))
     assert rows["on_host"].to_list() == [False]
+
+
+@pytest.mark.parametrize(("count", "on_host"), [(1, False), (9, True)])
+def test_an_operator_is_on_the_host_where_most_of_its_time_is(count, on_host):
+    """As where the records of some launches were lost."""
+    hosts, devices = [], []
+    for number in range(10):
+        at = 100 * number
+        hosts.append(host("aten::mul", at, at + 9))
+        if number >= count:
+            hosts.append(host("cudaLaunchKernel", at + 1, at + 3, kind="runtime", correlation=number))
+            devices.append(device("k", at + 50, at + 60, correlation=number))
+    hosts.append(host("cudaLaunchKernel", 1001, 1003, kind="runtime", correlation=10))
+    rows = find_operators(made_trace(hosts=hosts, devices=devices), steps((0, 2000)))
+
+    assert rows["on_host"].to_list() == [on_host]
+    assert mostly_on_host(rows, "name")["name"].to_list() == ["aten::mul"] * on_host
 
 
 @pytest.mark.parametrize("devices", [[], [device("k", 1, 2)]])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -28,6 +30,9 @@ COMPUTES_NOTHING = (
     r"output_nr|_nested.*|_cudnn_init.*|_?use_cudnn.*|_fused_sdp_choice|(un)?flatten_dense_tensors|broadcast_tensors|dropout|"
     r"real|imag|conj|_conj|resolve_(conj|neg)|matrix_H|mT|mH|numpy_T|pin_memory|_pin_memory)_?$"
 )
+# An operator of one name and line may run here and there: it is one on the host where most of its own host time is computing. A call
+# whose launch was lost looks as if it had computed on the host.
+MOSTLY: Final = 0.5
 # Nodes of autograd, collectives and hooks are named like operators, but what they do is in the operators inside them.
 NOT_OPERATORS = r"^(autograd|c10d|torch|profiler)::|Backward"
 
@@ -36,8 +41,11 @@ def find_operators(timeline: Timeline, steps: pl.DataFrame, callers: Callers | N
     """The table OPERATORS of those called inside the window, those with most device time, then most host time of their own, first."""
     rows = in_window(read_operators(timeline, callers or Callers(timeline)), steps, host=True)
     one = pl.lit(1, pl.Int64).alias("count"), pl.col("launches").cast(pl.Int64)
-    grouped = _summed(pl.concat([_summed(some.with_columns(one)) for some in slices(rows)]))
-    grouped = grouped.with_columns(pl.col("name", "shapes", "types", "where").cast(pl.String)).sort(
+    computing = pl.when(pl.col("on_host")).then(pl.col("host_self_ns")).otherwise(0).alias("computing_ns")
+    grouped = _summed(pl.concat([_summed(some.with_columns(*one, computing)) for some in slices(rows)]))
+    is_mostly = pl.col("computing_ns") >= MOSTLY * pl.col("host_self_ns")
+    place = pl.when(pl.col("on_host")).then(is_mostly).otherwise(pl.col("on_host")).alias("on_host")
+    grouped = grouped.with_columns(pl.col("name", "shapes", "types", "where").cast(pl.String), place).sort(
         -pl.col("device_self_ns"), -pl.col("host_self_ns"), "name", "shapes", "where"
     )
     return grouped.select(pl.col(column.name).cast(column.type) for column in OPERATORS.columns)
@@ -46,10 +54,17 @@ def find_operators(timeline: Timeline, steps: pl.DataFrame, callers: Callers | N
 def _summed(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.group_by("name", "shapes", "where").agg(
         pl.col("types").first(),
-        pl.col("count", "host_total_ns", "host_self_ns", "device_total_ns", "device_self_ns", "launches").sum(),
+        pl.col("count", "host_total_ns", "host_self_ns", "device_total_ns", "device_self_ns", "launches", "computing_ns").sum(),
         pl.col("on_host").any(ignore_nulls=False),
         pl.col("backward").any(),
     )
+
+
+def mostly_on_host(operators: pl.DataFrame, *keys: str) -> pl.DataFrame:
+    """Which `keys` (such as name and source line) of the table OPERATORS stand for operators that mostly compute on the host."""
+    own = pl.col("host_self_ns")
+    summed = operators.group_by(keys).agg(own.sum().alias("all"), own.filter(pl.col("on_host")).sum().alias("computing"))
+    return summed.filter((pl.col("computing") > 0) & (pl.col("computing") >= MOSTLY * pl.col("all"))).select(keys)
 
 
 def read_operators(timeline: Timeline, callers: Callers) -> pl.DataFrame:

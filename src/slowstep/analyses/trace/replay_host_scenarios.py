@@ -9,6 +9,7 @@ import polars as pl
 
 from slowstep.analyses.steps import Floats
 from slowstep.analyses.trace import replay_assumed as assumed
+from slowstep.analyses.trace.operators import mostly_on_host
 from slowstep.analyses.trace.replay_scene import Changed, Intervals, Scene
 from slowstep.analyses.trace.replay_work import DEVICE, EVENT, NOTHING, OWN_COPY, STREAM, Flags
 from slowstep.timeline.schema import TABLE
@@ -172,7 +173,7 @@ def host_operations_on_device(scene: Scene) -> Changed | str | None:
     operators = scene.trace.table("operators")
     if operators.is_empty():
         return "the trace does not tell which operators ran on the host"
-    names = operators.filter(pl.col("on_host") & (pl.col("host_self_ns") > 0))["name"].unique()
+    names = mostly_on_host(operators, "name")["name"]
     rows = scene.host(["operator"])
     rows = rows.filter(pl.col("name").cast(pl.String).is_in(names.implode()))
     if rows.is_empty():

@@ -99,7 +99,7 @@ OPERATORS = Table(
         column("device_total_ns", pl.Int64, "time of the kernels and copies that it launched, those of operators inside it included"),
         column("device_self_ns", pl.Int64, "of it, outside operators that it called"),
         column("launches", pl.Int64, "device events that it launched itself"),
-        column("on_host", pl.Boolean, "it computed on the host though the training has a device", nullable=True),
+        column("on_host", pl.Boolean, "it computed on the host though the training has a device (most of `host_self_ns`)", nullable=True),
         column("backward", pl.Boolean, "called by autograd's backward"),
     ),
 )

@@ -23,6 +23,7 @@ from typing import Any
 import polars as pl
 
 from slowstep.analyses.trace.measured import TraceMeasurements
+from slowstep.analyses.trace.operators import mostly_on_host
 from slowstep.analyses.trace.scenarios import HOST_OPERATIONS_ON_DEVICE
 from slowstep.diagnosis.kernel_side import gaps_share
 from slowstep.diagnosis.rule import Answer, Judged, Rule
@@ -43,8 +44,6 @@ from slowstep.findings import Evidence, Finding, Fix, NotJudged
 
 NAME = "operation-on-host"
 STAGES = ("compute", "d2h")
-# An operator of one name and line may run here and there; the gaps in it are its own where most of its host time is computing.
-MOSTLY = 0.5
 
 
 def judge_trace(m: TraceMeasurements) -> Answer:
@@ -83,12 +82,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
 
 def _gaps_on_host(m: TraceMeasurements) -> pl.DataFrame:
     """The gaps, with their length `ns`, in which an operator that computes on the host held longest."""
-    operators = m.table("operators").filter(pl.col("on_host").is_not_null())
-    own = pl.col("host_self_ns")
-    sites = operators.group_by(pl.col("name").alias("operator"), "where").agg(
-        own.sum().alias("all"), own.filter(pl.col("on_host")).sum().alias("on_host")
-    )
-    sites = sites.filter((pl.col("on_host") > 0) & (pl.col("on_host") >= MOSTLY * pl.col("all")))
+    sites = mostly_on_host(m.table("operators"), "name", "where").rename({"name": "operator"})
     gaps = m.table("gaps").filter(pl.col("stage").is_in(STAGES)).with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
     return gaps.join(sites, on=["operator", "where"], how="semi", nulls_equal=True)
 
