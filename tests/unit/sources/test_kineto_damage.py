@@ -12,6 +12,7 @@ import pytest
 
 from kineto_files import CASES, NAMES, SMALL, event, kernel, launch, lost, plain, read, read_text, rows, written
 from slowstep.errors import UnreadableInput
+from slowstep.sources import kineto
 from slowstep.sources._kineto.events import decode_wide
 from slowstep.sources._kineto.reader import EVENT_BYTES, EventReader
 from slowstep.timeline.timeline import Timeline
@@ -262,6 +263,20 @@ def test_unexpected_types_are_expected_after_some_chunks() -> None:
     reader = EventReader([whole[at : at + 2000] for at in range(0, len(whole), 2000)], Counter())
     assert sum(len(events) for events in reader) == 200
     assert reader._decode is decode_wide
+
+
+@pytest.mark.parametrize("every", [1, 5])
+def test_times_as_text_and_what_is_no_time_are_read_and_counted_in_every_chunk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, every: int
+) -> None:
+    monkeypatch.setattr(kineto, "CHUNK_BYTES", 2000)
+    odd = ["100", "soon", [1], {}]
+    events = [event(f"a{i}", 100 + i if i % every else odd[i // every % len(odd)], 1) for i in range(200)]
+    timeline = read(written(tmp_path, events))
+    numbers = sum(i % every > 0 or odd[i // every % len(odd)] == "100" for i in range(200))
+    assert timeline.count("host_events") == numbers
+    counts = lost(timeline)
+    assert counts["events-without-time"] + counts["malformed-events"] == 200 - numbers
 
 
 @pytest.mark.parametrize(("elements", "group"), [(2**62, 2), (8, 2**40), (8, -1)])

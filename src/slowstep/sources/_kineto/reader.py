@@ -136,7 +136,8 @@ class EventReader:
 
     def _with_time(self, text: bytes, events: Events) -> Events:
         """Keep timestamps as text from here on, where a float cannot hold them."""
-        times = [event.ts for event in events if event.ph == "X" and event.ts is not None and event.ts == event.ts]
+        # What was decoded widely may hold anything.
+        times = [event.ts for event in events if event.ph == "X" and isinstance(event.ts, (int, float)) and event.ts == event.ts]
         self._time_seen = bool(times)
         if times and max(times) >= EXACT_BELOW_US and _DECIMALS.search(text):
             self._decode = decode_exact
