@@ -57,7 +57,7 @@ def build_host_ledger(timeline: Timeline, steps: pl.DataFrame) -> pl.DataFrame:
     if len(ranges):
         rows = pl.Series(np.maximum(row, 0))
         stage, part = (ranges[name].cast(pl.String).gather(rows).zip_with(known, own) for name, own in (("stage", stage), ("part", part)))
-    first, end, names = spans.beside(bodies)
+    first, end, names = spans.beside(bodies, begins, ends)
     beside = np.where((row >= 0) | (kind == SHARING_KIND), -1, containing(first, end, at))
     if len(names):
         there = pl.Series(beside >= 0)
@@ -123,11 +123,16 @@ class _Spans:
         usable = (opened >= 0) & (done > opened)
         return opened[usable], done[usable]
 
-    def beside(self, bodies: tuple[Ints, Ints]) -> tuple[Ints, Ints, pl.Series]:
-        """Begins, ends and names of what somebody has named and no body is in, the outermost of those inside each other."""
-        starts, ends = self.named["start_ns"].to_numpy(), self.named["end_ns"].to_numpy()
-        touched = np.searchsorted(bodies[0], ends) > np.searchsorted(bodies[1], starts, side="right")
-        ranges = self.named.filter(pl.Series(~touched, dtype=pl.Boolean)).sort("start_ns", "end_ns", descending=[False, True])
+    def beside(self, bodies: tuple[Ints, Ints], begins: Ints, ends: Ints) -> tuple[Ints, Ints, pl.Series]:
+        """Begins, ends and names of what somebody has named and no body is in, the outermost of those inside each other.
+
+        In a step without a body (its operators are on other threads) nothing is known to be beside one.
+        """
+        first, last = self.named["start_ns"].to_numpy(), self.named["end_ns"].to_numpy()
+        touched = np.searchsorted(bodies[0], last) > np.searchsorted(bodies[1], first, side="right")
+        with_body = _first_within(bodies[0], begins, ends) >= 0
+        known = np.append(with_body, False)[containing(begins, ends, first)]
+        ranges = self.named.filter(pl.Series(known & ~touched, dtype=pl.Boolean)).sort("start_ns", "end_ns", descending=[False, True])
         reach = pl.col("end_ns").cum_max().shift(1)
         rows = ranges.filter(reach.is_null() | (pl.col("start_ns") >= reach))
         return rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy(), rows["name"].cast(pl.String)

@@ -113,3 +113,17 @@ def test_what_somebody_named_after_the_update_is_output_by_its_name() -> None:
 def test_a_name_around_the_whole_step_says_nothing_of_what_is_beside_the_model() -> None:
     whole = host("train_step", 1, 149, "annotation")
     assert charged(made_trace(hosts=[*STEP, whole], steps=[step(1, 0, 150)])) == charged(made_trace(hosts=STEP, steps=[step(1, 0, 150)]))
+
+
+def test_where_operators_are_on_other_threads_neither_the_step_nor_the_call_that_makes_it_is_beside_the_model() -> None:
+    """As Keras marks steps, and TensorFlow runs them."""
+    hosts = [
+        host("Profiled batch", 0, 100, "annotation"),
+        host("multi_step_on_iterator", 40, 95, "annotation"),
+        host("MatMul", 50, 90, thread=4),
+    ]
+    wait = host("IteratorGetNext", 5, 35, "annotation")
+    assert charged(made_trace(hosts=[wait, *hosts], steps=[step(1, 0, 100, thread=0)])) == {
+        ("preprocess", "waiting for input"): 30,
+        ("unattributed", "nothing recorded"): 70,
+    }
