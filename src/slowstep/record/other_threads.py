@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterable
 from types import FrameType
 from typing import Final, TypeVar
 
@@ -29,6 +30,25 @@ def without_collecting(work: Callable[[], T]) -> T:
         gc.enable()
 
 
-def current_frames() -> dict[int, FrameType]:
-    """The innermost frame of every thread, by the thread's ident."""
-    return without_collecting(sys._current_frames)
+def look_at(threads: Iterable[int], read: Callable[[FrameType], T]) -> dict[int, T]:
+    """What `read` says of the innermost frame of each of these threads (idents) that still runs. It is to be short, and to keep no frame.
+
+    No frame outlives this: one that does keeps all that the script's functions hold, tensors and a loader's workers among them.
+    """
+
+    def look() -> dict[int, T]:
+        frames = sys._current_frames()
+        # This very frame, in which all others are: a circle that only a collection would end.
+        del frames[threading.get_ident()]
+        found = {}
+        for thread in threads:
+            if thread in frames:
+                found[thread] = read(frames[thread])
+        return found
+
+    return without_collecting(look)
+
+
+def running(threads: Iterable[int]) -> set[int]:
+    """Those of these threads (idents) that run Python code now; of the calling thread nothing is said."""
+    return set(look_at(threads, lambda frame: None))

@@ -14,7 +14,7 @@ from slowstep.record.callers import is_updating
 from slowstep.record.format import CLOCK, CONTROL_REASON, LIMIT_BYTES, STOPPED_BY_LAUNCHER, STOPPED_BY_STEPS, STOPPED_BY_TIME
 from slowstep.record.hook import Undo
 from slowstep.record.notes import Notes
-from slowstep.record.other_threads import current_frames
+from slowstep.record.other_threads import running
 from slowstep.record.page import Page
 from slowstep.record.stacks import Sampler
 from slowstep.record.storage import AppendFile, MappedFile, Reserve, is_mappable
@@ -178,7 +178,7 @@ class Recorder:
     def leave(self) -> None:
         """Called when the recording has ended, by a hook that did not know: end it here too, and take the hooks away if this thread may."""
         self.stop(_REASONS.get(self.page.bytes[CONTROL_REASON], "launcher"))
-        others = self.updaters.keys() & current_frames().keys() - {threading.get_ident()}
+        others = running(self.updaters.keys() - {threading.get_ident()})
         # An optimizer's hooks must not be taken away while their list is being walked, which only its own thread can know.
         # The other hooks stay as long: one of them brings that thread here.
         if not others and not is_updating():

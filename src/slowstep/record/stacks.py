@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from slowstep.record.fastpath import Event
 from slowstep.record.format import STACK
-from slowstep.record.other_threads import current_frames, without_collecting
+from slowstep.record.other_threads import look_at
 from slowstep.record.tracebacks import PACKAGE
 
 PERIOD_NS: Final = 50_000_000
@@ -31,6 +31,8 @@ LARGEST_DEPTH: Final = 128
 MOST_STACKS: Final = 50_000
 
 Note = Callable[[dict[str, Any]], None]
+# Code, instruction and line; the line is 0 where it is known already.
+Place = tuple[CodeType, int, int]
 
 
 class StackTable:
@@ -48,10 +50,12 @@ class StackTable:
         """Places in code that were met so far. One that is new costs its description, once."""
         return len(self._frames)
 
-    def stack_id(self, frame: FrameType | None) -> int | None:
-        """The number of the stack whose leaf is `frame`; None for an empty one, or when too many different ones were seen."""
+    def stack_id(self, places: list[Place]) -> int | None:
+        """The number of the stack that stands at these places, the leaf first; None for an empty one, or when too many different ones were
+        seen.
+        """
         known, found = self._frames, []
-        for code, at, line in without_collecting(lambda: self._places(frame)):
+        for code, at, line in places:
             number = known.get((id(code), at))
             if number is None:
                 number = self._new_frame(code, at, line)
@@ -65,10 +69,10 @@ class StackTable:
         number = self._stacks.get(key)
         return self._new_stack(key) if number is None else number
 
-    def _places(self, frame: FrameType | None) -> list[tuple[CodeType, int, int]]:
-        """Code, instruction and line of a frame and of those that called it. The line is 0 for places that are known already."""
+    def places(self, frame: FrameType | None) -> list[Place]:
+        """Those of a frame and of the ones that called it."""
         known = self._frames
-        places: list[tuple[CodeType, int, int]] = []
+        places: list[Place] = []
         while frame is not None and len(places) < LARGEST_DEPTH:
             code, at = frame.f_code, frame.f_lasti
             # By instruction, not by line: a line's number is slow to ask for.
@@ -148,16 +152,17 @@ class Sampler:
     def take(self, planned_ns: int) -> None:
         """One round: a stack of every watched thread that still runs."""
         at_ns = time.monotonic_ns()
-        frames = current_frames()
-        for ident, thread in list(self._watched.items()):
-            frame = frames.get(ident)
-            if frame is None:
+        watched = list(self._watched.items())
+        stacks = look_at([ident for ident, _ in watched], self._table.places)
+        for ident, thread in watched:
+            places = stacks.get(ident)
+            if places is None:
                 # A thread that has ended, or an interactive session that waits at its prompt: that time belongs to no stack.
                 self._last_ns.pop(thread, None)
                 if ident != threading.main_thread().ident:
                     self._watched.pop(ident, None)
                 continue
-            number = self._table.stack_id(frame)
+            number = self._table.stack_id(places)
             weight_ns = at_ns - self._last_ns.get(thread, at_ns)
             self._last_ns[thread] = at_ns
             if number is not None and weight_ns > 0:

@@ -18,7 +18,7 @@ from slowstep.record.other_threads import without_collecting
 # in size, so that what is left of one is no frame of another.
 SCRIPT = """
 import gc, random, sys, threading, time
-from slowstep.record.other_threads import current_frames
+from slowstep.record.other_threads import look_at
 from slowstep.record.stacks import StackTable
 
 class Slow:
@@ -47,7 +47,8 @@ def note(line):
 gc.set_threshold(1, 10**6, 10**6)
 end = time.monotonic() + 5
 while time.monotonic() < end:
-    StackTable(note).stack_id(current_frames().get(thread.ident))
+    table = StackTable(note)
+    table.stack_id(look_at([thread.ident], table.places)[thread.ident])
 is_over = True
 thread.join()
 assert {function.__name__ for function in names} <= seen, seen

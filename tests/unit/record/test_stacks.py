@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from slowstep.record.format import STACK
+from slowstep.record.other_threads import running
 from slowstep.record.stacks import LARGEST_DEPTH, Sampler, StackTable
 
 
@@ -41,10 +42,14 @@ def here() -> FrameType:
     return sys._getframe(1)
 
 
+def number_of(table: StackTable, frame: FrameType) -> int | None:
+    return table.stack_id(table.places(frame))
+
+
 def test_a_stack_names_its_frames_from_the_root_to_the_leaf() -> None:
     notebook = Notebook()
 
-    number = outer(lambda: StackTable(notebook).stack_id(here()))
+    number = outer(lambda: number_of(StackTable(notebook), here()))
 
     assert number == 1
     assert [name.rpartition(".")[2] for name in notebook.functions(number)][-2:] == ["outer", "<lambda>"]
@@ -54,7 +59,7 @@ def test_the_same_place_has_the_same_number_and_is_written_once() -> None:
     notebook = Notebook()
     table = StackTable(notebook)
 
-    numbers = [table.stack_id(frame) for frame in [here()] * 3]
+    numbers = [number_of(table, frame) for frame in [here()] * 3]
 
     assert numbers == [1, 1, 1]
     assert sum(line["kind"] == "stack" for line in notebook.lines) == 1
@@ -63,8 +68,8 @@ def test_the_same_place_has_the_same_number_and_is_written_once() -> None:
 def test_another_line_of_a_function_is_another_stack() -> None:
     table = StackTable(Notebook())
 
-    first = table.stack_id(here())
-    second = table.stack_id(here())
+    first = number_of(table, here())
+    second = number_of(table, here())
 
     assert first != second
 
@@ -72,7 +77,7 @@ def test_another_line_of_a_function_is_another_stack() -> None:
 def test_a_frame_says_where_its_function_begins() -> None:
     notebook = Notebook()
 
-    StackTable(notebook).stack_id(here())
+    number_of(StackTable(notebook), here())
 
     (frame,) = (
         line for line in notebook.lines if line["kind"] == "frame" and line["function"] == "test_a_frame_says_where_its_function_begins"
@@ -89,7 +94,7 @@ def test_frames_of_slowstep_are_left_out() -> None:
     # `_call_once` of ours calls back into this file.
     from slowstep.record.hook import all_of
 
-    all_of([lambda: seen.append(table.stack_id(here()))])()
+    all_of([lambda: seen.append(number_of(table, here()))])()
 
     assert seen == [1]
     assert all("slowstep/record" not in line["file"] for line in notebook.lines if line["kind"] == "frame")
@@ -100,7 +105,7 @@ def test_a_runaway_recursion_is_cut_at_the_root() -> None:
     table = StackTable(notebook)
 
     def deeper(levels: int) -> int | None:
-        return deeper(levels - 1) if levels else table.stack_id(here())
+        return deeper(levels - 1) if levels else number_of(table, here())
 
     number = deeper(LARGEST_DEPTH * 2)
 
@@ -114,7 +119,7 @@ def test_no_frame_and_none_of_its_objects_is_kept_alive() -> None:
 
     def hold() -> weakref.ref[Thing]:
         thing = Thing()
-        table.stack_id(here())
+        number_of(table, here())
         return weakref.ref(thing)
 
     table = StackTable(Notebook())
@@ -122,6 +127,61 @@ def test_no_frame_and_none_of_its_objects_is_kept_alive() -> None:
     gc.collect()
 
     assert kept() is None
+
+
+class Held:
+    """What a function of the script holds while it runs."""
+
+
+def test_what_a_function_held_while_stacks_were_taken_is_freed_as_it_returns(events: list[tuple[Any, ...]]) -> None:
+    arrived, leave, returned, end = (threading.Event() for _ in range(4))
+    refs: list[weakref.ref[Held]] = []
+
+    def hold() -> None:
+        held = Held()
+        refs.append(weakref.ref(held))
+        arrived.set()
+        leave.wait(60)
+
+    def work() -> None:
+        hold()
+        returned.set()
+        end.wait(60)
+
+    thread = threading.Thread(target=work)
+    gc.disable()
+    try:
+        thread.start()
+        assert arrived.wait(60)
+        assert thread.ident is not None
+        sampler = make_sampler(events, Notebook(), {thread.ident: 77})
+        sampler.take(0)
+        sampler.start()
+        while len(events) < 3:
+            time.sleep(0.01)
+        leave.set()
+        assert returned.wait(60)
+        assert refs[0]() is None
+    finally:
+        gc.enable()
+        end.set()
+        sampler.stop()
+        thread.join()
+
+
+def test_looking_at_threads_leaves_no_circles(events: list[tuple[Any, ...]]) -> None:
+    with running_thread() as thread:
+        assert thread.ident is not None
+        sampler = make_sampler(events, Notebook(), {thread.ident: 77})
+        gc.collect()
+        gc.disable()
+        try:
+            for _ in range(100):
+                sampler.take(0)
+                running([thread.ident])
+            assert gc.collect() == 0
+        finally:
+            gc.enable()
 
 
 @contextmanager
@@ -136,9 +196,11 @@ def running_thread() -> Iterator[threading.Thread]:
     thread = threading.Thread(target=parked)
     thread.start()
     arrived.wait()
-    yield thread
-    leave.set()
-    thread.join()
+    try:
+        yield thread
+    finally:
+        leave.set()
+        thread.join()
 
 
 @pytest.fixture
