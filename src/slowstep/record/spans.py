@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from time import thread_time_ns
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from slowstep.record import active
 from slowstep.record.batches import samples_in
 from slowstep.record.cpu_marks import build_marks
-from slowstep.record.format import END, FAILED, READY_UNKNOWN, SPAN, WAIT
+from slowstep.record.format import END, FAILED, FETCH, READY_UNKNOWN, SPAN, WAIT
 from slowstep.record.recorder import now
 from slowstep.record.tracebacks import hide_own_frames
 from slowstep.stages import STAGES
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _NOTHING: Final[AbstractContextManager[None]] = nullcontext()
+# A batch during whose wait the training thread computed at least so much of the time was made by it. What is waited for otherwise (another
+# thread, another process, a device) is not known.
+MADE_HERE: Final = 0.5
 # Far from the numbers that hooks give to iterators.
 _FIRST_NUMBER: Final = 1 << 32
 _numbers = [_FIRST_NUMBER]
@@ -59,12 +63,13 @@ class _Steps(Iterator[T]):
         self._number = _numbers[0] = _numbers[0] + 1
         recorder.ensure_open()
         recorder.watch()
-        note = {"kind": "iterator", "id": self._number, "loader": self._number, "num_workers": None, "workers": []}
+        note = {"kind": "iterator", "id": self._number, "loader": self._number, "num_workers": 0, "workers": []}
         recorder.note({**note, "dataset": type(loader).__qualname__, "batch_size": None})
 
     def __next__(self) -> T:
         recorder, me = self._recorder, self._recorder.local.me
         outer, me.borrower, self._lent, me.quick = me.borrower, self, None, None
+        used_ns = thread_time_ns()
         t0 = now()
         try:
             batch = next(self._batches)
@@ -77,15 +82,19 @@ class _Steps(Iterator[T]):
             raise
         me.borrower = outer
         try:
-            self._record(batch, t0, now())
+            t1 = now()
+            self._record(batch, t0, t1, thread_time_ns() - used_ns)
         except Exception as error:  # the border: counted, and never raised into the training
             recorder.fault(error)
         return batch
 
-    def _record(self, batch: Any, t0: int, t1: int) -> None:
+    def _record(self, batch: Any, t0: int, t1: int, used_ns: int) -> None:
+        is_made_here = self._lent is None and used_ns >= MADE_HERE * (t1 - t0)
         number, index, samples, ready = self._lent or (self._number, self._count, -1, READY_UNKNOWN)
         self._count += 1
         found = samples_in(batch)
+        if is_made_here:
+            self._recorder.event(FETCH, t0, t1, index, -1, used_ns)
         self._recorder.event(WAIT, t0, t1, number, index, samples if found < 0 else found, 0, ready)
         me = self._recorder.local.me
         me.waits += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from recorded import Process, make_folder, only
 from slowstep import record
 from slowstep.record.format import END, FAILED
 from slowstep.record.recorder import Recorder
+from slowstep.sources.recording import SOURCE
 from slowstep.stages import STAGES
 
 
@@ -64,6 +66,34 @@ def test_each_batch_is_a_wait_with_its_index(recorder: Recorder) -> None:
     (note,) = process.noted("iterator")
     assert {record.a for record in process.of("WAIT")} == {note["id"]}
     assert note["dataset"] == "list"
+
+
+def test_a_batch_is_made_by_the_training_thread_where_that_computes_meanwhile(recorder: Recorder) -> None:
+    def batches() -> Iterator[int]:
+        until_ns = time.thread_time_ns() + 20_000_000
+        while time.thread_time_ns() < until_ns:
+            pass
+        yield 1
+        time.sleep(0.05)
+        yield 2
+
+    list(slowstep.steps(batches()))
+
+    process = ended(recorder)
+    (made,) = process.of("FETCH")
+    first, second = (wait for wait in process.of("WAIT") if not wait.flags)
+    assert (made.t0, made.t1, made.a) == (first.t0, first.t1, first.b)
+    assert 20_000_000 <= made.c <= made.t1 - made.t0
+    assert second.t0 > first.t1
+
+
+def test_what_is_noted_of_any_input_can_be_read_back(recorder: Recorder) -> None:
+    list(slowstep.steps([1, 2]))
+
+    recorder.stop("exit")
+    timeline = SOURCE.read(Path(recorder.folder))
+    assert timeline.table("iterators").select("dataset", "num_workers").rows() == [("list", 0)]
+    assert [row.name for row in timeline.health if "notes" in row.name] == []
 
 
 def test_what_the_input_raises_passes_and_is_flagged(recorder: Recorder) -> None:
