@@ -61,6 +61,13 @@ def test_a_slow_collate_is_stubbed(tmp_path):
     assert levers_of([fix]) == [("stub=data:pad_slowly", "mock-loader")]
 
 
+def test_torchs_own_collate_function_is_neither_stubbed_nor_advised_against_itself(tmp_path):
+    (fix,) = findings(tmp_path / "r", collate_ms=26)["slow-collate"]
+
+    assert levers_of([fix]) == [(None, "mock-loader")]
+    assert "default collate" not in fix["text"]
+
+
 def test_a_collate_function_that_cannot_be_named_has_only_the_bound(tmp_path):
     (fix,) = findings(tmp_path / "r", collate_ms=26, collate="somewhere.else.pad_slowly")["slow-collate"]
 

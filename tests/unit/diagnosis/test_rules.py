@@ -35,6 +35,7 @@ FIRING: dict[str, tuple[dict[str, Any], dict[str, Any], Callable[[Report], dict[
     ),
     "too-few-workers": ({"blocked_ms": 24, "storage": True}, {"stage": "read"}, lambda report: {"workers": _proposed(report)}),
     "too-few-workers of two": ({"getitem_ms": 52, "workers": 2}, {"stage": "preprocess"}, lambda report: {"workers": _proposed(report)}),
+    "slow-collate by torch's own function of small samples": {"workers": 0, "getitem_ms": 0.2, "collate_ms": 0.9, "per_sample_ms": 0.3},
     "too-few-workers in short epochs": (
         {"getitem_ms": 8, "blocked_ms": 40, "epoch_steps": 10, "persistent": True, "cores": 16},
         {"stage": "read"},
