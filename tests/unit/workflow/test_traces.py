@@ -43,7 +43,19 @@ def test_of_two_traces_of_a_rank_the_one_with_more_events_is_taken(tmp_path):
     report = analyze([tmp_path])
 
     assert ranks(report) == {0: "rank0.json", 1: "new_rank1.json"}
-    assert {row["name"]: row["count"] for row in report["health"]}["duplicate-ranks"] == 1
+    count, said = health(report)["duplicate-ranks"]
+    assert count == 1
+    assert "new_rank1.json, and not old_rank1.json" in said
+
+
+def test_two_traces_of_a_rank_of_one_name_are_told_apart_by_their_folders(tmp_path):
+    for folder, operators in (("old", 5), ("new", 9)):
+        (tmp_path / folder).mkdir()
+        trace(tmp_path / folder / "rank0.json", operators)
+
+    said = health(analyze([tmp_path]))["duplicate-ranks"][1]
+
+    assert f"{tmp_path / 'new' / 'rank0.json'}, and not {tmp_path / 'old' / 'rank0.json'}" in said
 
 
 @pytest.mark.parametrize(("allowed", "said"), [(1 << 20, True), (1 << 40, False), (None, False)])
