@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -19,7 +18,7 @@ from slowstep.health import Health
 from slowstep.record.kernel_files import read_size
 from slowstep.sources._source import Reading
 from slowstep.timeline.timeline import Timeline
-from slowstep.workflow.find import Found
+from slowstep.workflow.find import Found, Skipped
 from slowstep.workflow.trace_cache import read_cached
 from slowstep.workflow.trace_captures import one_of_each_process
 from slowstep.workflow.trace_document import fill_trace
@@ -36,7 +35,7 @@ class Asked:
     batch_size: int | None = None
 
 
-def diagnose_traces(found: Sequence[Found], unknown: Sequence[Path], *, rank: int | None, asked: Asked, how: Reading) -> dict[str, Any]:
+def diagnose_traces(found: Sequence[Found], skipped: Sequence[Skipped], *, rank: int | None, asked: Asked, how: Reading) -> dict[str, Any]:
     """The report of one rank's trace, the others in its table. Raises UnreadableInput where none can be read, BadUsage for a wrong rank."""
     read: list[Rank] = []
     refused: list[str] = []
@@ -57,7 +56,7 @@ def diagnose_traces(found: Sequence[Found], unknown: Sequence[Path], *, rank: in
     if number not in ranks:
         raise BadUsage(f"--rank {number}: these traces are of rank {', '.join(map(str, sorted(ranks)))}.")
     unrelated = [rank for other in others for rank in other]
-    add_trace_ranks(ranks, left_out(refused=refused, unknown=unknown, captures=captures, doubles=doubles, unrelated=unrelated))
+    add_trace_ranks(ranks, left_out(refused=refused, skipped=skipped, captures=captures, doubles=doubles, unrelated=unrelated))
     return ranks[number].report
 
 

@@ -8,6 +8,7 @@ from typing import Final
 
 from slowstep.health import Severity
 from slowstep.report.document import HealthRow
+from slowstep.workflow.find import Skipped
 from slowstep.workflow.trace_ranks import Preferred, Rank
 
 # Files and traces that are named.
@@ -19,7 +20,7 @@ PREFERRED_SHOWN: Final = 3
 def left_out(
     *,
     refused: Sequence[str],
-    unknown: Sequence[Path],
+    skipped: Sequence[Skipped],
     captures: Sequence[Preferred],
     doubles: Sequence[Preferred],
     unrelated: Sequence[Rank],
@@ -52,7 +53,20 @@ def left_out(
         len(unrelated),
         f"of other jobs by their number of ranks, time or steps, and each judged alone: {others}; name one for its report",
     )
-    add("other-files", "info", len(unknown), f"files that are no traces: {_listed([path.name for path in unknown])}")
+    return [*rows, *not_read(skipped)]
+
+
+def not_read(skipped: Sequence[Skipped]) -> list[HealthRow]:
+    """What is said of files that no source knows: on the screen where a trace may be missed, else only in the report's file."""
+    missed = [f"{each.path.name} {each.reason}" for each in skipped if each.reason is not None]
+    others = [each.path.name for each in skipped if each.reason is None]
+    rows: list[HealthRow] = []
+    if missed:
+        rows.append({"name": "skipped-files", "severity": "notice", "count": len(missed), "remedy": _listed(missed, "; ")})
+    if others:
+        rows.append(
+            {"name": "other-files", "severity": "info", "count": len(others), "remedy": f"files that are no traces: {_listed(others)}"}
+        )
     return rows
 
 
@@ -77,5 +91,5 @@ def _names(paths: Sequence[Path]) -> list[str]:
     return names if len(set(names)) == len(names) else [str(path) for path in paths]
 
 
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names[:SHOWN]) + (f", and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
+def _listed(names: Sequence[str], between: str = ", ") -> str:
+    return between.join(names[:SHOWN]) + (f"{between}and {len(names) - SHOWN} more" if len(names) > SHOWN else "")

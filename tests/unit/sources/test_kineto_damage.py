@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from kineto_files import CASES, NAMES, SMALL, event, kernel, launch, lost, plain, read, read_text, rows, written
+from kineto_files import CASES, NAMES, SMALL, event, kernel, launch, lost, plain, raw, read, read_text, rows, written
 from slowstep.errors import UnreadableInput
 from slowstep.sources._kineto.events import decode_wide
 from slowstep.sources._kineto.reader import EVENT_BYTES, EventReader
+from slowstep.sources.kineto import SOURCE
 from slowstep.timeline.timeline import Timeline
 
 CUTS = 50
@@ -271,3 +272,22 @@ def test_impossible_sizes_of_collectives_are_unknown(tmp_path: Path, elements: i
     events.append(kernel(110, 5, 3, args={"External id": 5}))
     timeline = read(written(tmp_path, events))
     assert rows(timeline, "device_events", "bytes", "group_size") == [(None if elements > 8 else 32, None if group != 2 else 2)]
+
+
+@pytest.mark.parametrize("name", ["made.json", "made.json.gz"])
+def test_a_file_that_was_cut_off_before_its_events_is_known_by_its_begin(tmp_path: Path, name: str) -> None:
+    begin = b'{\n  "schemaVersion": 1,\n  "deviceProperties": [\n    {\n      "id": 0, "name": "NVID'
+    path = raw(tmp_path, begin, name)
+
+    assert SOURCE.sniff(begin, path)
+    with pytest.raises(UnreadableInput, match="was cut off before the first whole event"):
+        read(path)
+
+
+def test_a_whole_object_without_events_is_something_elses(tmp_path: Path) -> None:
+    manifest = b'{"schemaVersion": 2, "layers": [{"size": 1}]}'
+    path = raw(tmp_path, manifest)
+
+    assert not SOURCE.sniff(manifest, path)
+    with pytest.raises(UnreadableInput, match="holds no list of trace events"):
+        read(path)
