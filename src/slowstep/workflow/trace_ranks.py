@@ -11,6 +11,8 @@ from slowstep.report.document import HealthRow, RankRow
 from slowstep.timeline.trace import TraceFacts
 
 STAGES_SHOWN = 2
+# Of other ranks, whose traces lost something.
+RANKS_SHOWN = 5
 # Smaller stages say nothing about what is different between ranks (the design's law on what may be claimed).
 STAGE_FROM = 0.03
 # The rank whose own work takes that much longer is the one that the others wait for: neighbouring identical runs differ by 4 to 8 %
@@ -73,9 +75,10 @@ def add_trace_ranks(ranks: Mapping[int, Rank], left_out: Sequence[HealthRow]) ->
     size = max((rank.facts.world_size or 0 for rank in ranks.values()), default=0)
     health = [*_absences(ranks, size), *left_out]
     rows = [_row(rank) for _, rank in sorted(ranks.items())]
+    losses = {number: _losses(rank) for number, rank in sorted(ranks.items())}
     for number, rank in ranks.items():
         report, run = rank.report, rank.report["run"]
-        report["health"] += health
+        report["health"] += [*_losses_of_others(losses, number), *health]
         run["ranks"] = max(size, len(ranks))
         if size > 1 or len(ranks) > 1:
             run["rank"], run["training"], run["trainings"], run["pid"] = number, number, len(ranks), rank.pid
@@ -101,6 +104,22 @@ def _row(rank: Rank) -> RankRow:
         "rule": report["verdict"]["rule"],
         "report": rank.path.name,
     }
+
+
+def _losses(rank: Rank) -> list[str]:
+    """What was lost of a trace, by the names of its health."""
+    return [row["name"] for row in rank.report["health"] if row["severity"] in ("data_loss", "error")]
+
+
+def _losses_of_others(losses: Mapping[int, Sequence[str]], number: int) -> list[HealthRow]:
+    """What the other ranks' reports say of losses: this one's table compares with them. Their mere doubts are in their own reports."""
+    others = {other: names for other, names in losses.items() if names and other != number}
+    if not others:
+        return []
+    shown = [f"rank {other} ({', '.join(names)})" for other, names in list(others.items())[:RANKS_SHOWN]]
+    more = f" and {len(others) - RANKS_SHOWN} more" if len(others) > RANKS_SHOWN else ""
+    remedy = f"not all could be read of {', '.join(shown)}{more}: what is compared with them may be wrong; --rank says more of each"
+    return [{"name": "losses-of-other-ranks", "severity": "data_loss", "count": len(others), "remedy": remedy}]
 
 
 def _absences(ranks: Mapping[int, Rank], size: int) -> list[HealthRow]:

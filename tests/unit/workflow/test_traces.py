@@ -92,6 +92,20 @@ def test_a_rank_that_was_cut_off_before_its_events_is_said_on_the_screen(tmp_pat
     assert "was cut off before the first whole event" in said
 
 
+def test_what_was_lost_of_another_rank_is_said_in_every_report(tmp_path):
+    for rank in (0, 1):
+        trace(tmp_path / f"rank{rank}.json", 9, **of_job(rank, 2))
+    whole = (tmp_path / "rank1.json").read_text()
+    (tmp_path / "rank1.json").write_text(whole[: len(whole) * 2 // 3])
+
+    shown, cut = analyze([tmp_path], rank=0), analyze([tmp_path], rank=1)
+
+    assert "losses-of-other-ranks: not all could be read of rank 1 (truncated-file)" in on_screen(shown)
+    assert "truncated-file" not in health(shown)
+    assert "losses-of-other-ranks" not in health(cut)
+    assert "truncated-file" in health(cut)
+
+
 @pytest.mark.parametrize(("allowed", "said"), [(1 << 20, True), (1 << 40, False), (None, False)])
 def test_more_memory_than_was_allowed_is_said(tmp_path, allowed, said):
     trace(tmp_path / "trace.json", 9)
