@@ -135,7 +135,7 @@ def _nothing(path: Path, reader: EventReader, unpacked: Unpacked, counts: Counte
     elif unpacked.damage or not reader.complete:
         why = "was cut off before the first whole event"
     elif counts["malformed"]:
-        why = f"holds no event that can be read: {counts['malformed']:,} are no JSON"
+        why = f"holds no event that can be read: {counts['malformed']:,} are malformed"
     else:
         why = "holds no event with a begin and a duration: nothing was profiled"
     return f"{path} {why}. Record it again with torch.profiler, and let `export_chrome_trace` finish."

@@ -135,6 +135,28 @@ def test_a_malformed_event_costs_itself_only(tmp_path: Path, bad: str) -> None:
     assert timeline.trace.complete
 
 
+@pytest.mark.parametrize("odd", [{"a": 1}, [1], [], "odd", None, True, 1e300])
+@pytest.mark.parametrize("field", ["grid", "block", "registers per thread", "correlation", "est. achieved occupancy %", "Collective name"])
+def test_an_odd_value_of_a_kernel_costs_that_value_only(tmp_path: Path, field: str, odd: object) -> None:
+    for good in ([kernel(10, 5, 1)], []):
+        timeline = read(written(tmp_path, [*good, kernel(20, 5, 2, args={field: odd})]))
+        assert len(timeline.table("device_events")) == len(good) + 1
+        assert "malformed-events" not in lost(timeline)
+
+
+def test_an_event_whose_time_or_arguments_are_odd_is_counted_for_what_it_lacks(tmp_path: Path) -> None:
+    odd = [event("no arguments", 3, 1, args=[1]), event("no length", 4, {"a": 1}), event("no time", [5], 1), event({"name": 1}, 6, 1)]
+    timeline = read(written(tmp_path, [event("good", 1, 1), *odd]))
+    assert [name for (name,) in rows(timeline, "host_events", "name")] == ["good", "no arguments", "{'name': 1}"]
+    assert lost(timeline) == {"events-without-time": 1, "events-without-duration": 1}
+
+
+def test_an_event_in_no_place_is_said_to_be_so(tmp_path: Path) -> None:
+    timeline = read(written(tmp_path, [event("good", 1, 1), event("nowhere", 3, 1, tid=[1])]))
+    assert lost(timeline) == {"malformed-events": 1}
+    assert "`tid`" in timeline.health[0].remedy
+
+
 def test_malformed_events_of_a_minified_file_cost_themselves_only(tmp_path: Path) -> None:
     bad = '{"ph":"X","name":"a"+"b"}'
     text = '{"schemaVersion":1,"traceEvents":[' + ",".join([*good(20), bad, *good(20, 20), bad, *good(1, 40)]) + "]}"
