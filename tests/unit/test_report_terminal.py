@@ -22,7 +22,7 @@ def test_the_report_looks_as_it_was_last_looked_at(sample_report, looked_at, nam
     assert text == looked_at(REPORTS / f"{name}.80.txt", text)
 
 
-@pytest.mark.parametrize("width", [60, 80, 140])
+@pytest.mark.parametrize("width", [40, 60, 80, 140])
 @pytest.mark.parametrize("name", NAMES)
 def test_no_line_is_wider_than_the_terminal_and_none_ends_in_blanks(sample_report, name, width):
     lines = render(sample_report(name), width=width, color=False).splitlines()
@@ -227,6 +227,33 @@ def test_evidence_reads_in_its_unit(bottleneck, value, unit, text):
     bottleneck["findings"][0]["evidence"] = [{"name": "what was seen", "value": value, "unit": unit, "threshold": None, "where": None}]
 
     assert f"   what was seen  {text}\n" in render(bottleneck, width=80, color=False)
+
+
+@pytest.mark.parametrize("width", range(40, 121, 5))
+def test_the_name_of_a_call_does_not_push_thresholds_off_the_page(bottleneck, width):
+    row = {"unit": "share of window", "threshold": 0.5, "where": None}
+    bottleneck["findings"][0]["evidence"] = [
+        row | {"name": "idle before a launch", "value": 0.74},
+        row | {"name": "most of it before", "value": "DistributedDataParallel.forward", "unit": "", "threshold": None},
+        row | {"name": "of it in stretches of 1 ms and more", "value": 0.28, "unit": "share"},
+        *[row | {"name": "more", "value": 0.1}] * 7,
+    ]
+
+    lines = render(bottleneck, width=width, color=False).splitlines()
+
+    assert [line for line in lines[:-1] if cell_len(line) > width] == []
+    assert any(line.endswith("threshold 50 %, +7 more") for line in lines)
+    assert width < 80 or any(line.endswith("  DistributedDataParallel.forward") for line in lines)
+
+
+def test_a_verdict_of_long_names_is_broken_where_it_does_not_fit(bottleneck):
+    bottleneck["verdict"] |= {"state": "bottleneck", "stage": "gradient_sharing", "rule": "exposed-communication"}
+
+    lines = render(bottleneck, width=40, color=False).splitlines()
+
+    at = lines.index("BOTTLENECK in gradient_sharing:")
+    assert lines[at + 1] == "  exposed-communication"
+    assert "BOTTLENECK in gradient_sharing: exposed-communication" in render(bottleneck, width=80, color=False).splitlines()
 
 
 @pytest.mark.parametrize(("size", "text"), [(16, "16"), (16.0, "16"), (15.5, "15.5"), (None, "not measured")])

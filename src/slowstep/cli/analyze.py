@@ -55,10 +55,11 @@ def analyze(
 ) -> None:
     """Diagnose a recording or a trace: where the time goes, what the bottleneck is, what fixing it would gain."""
     asked = Asked(step=_step(step), batch_size=batch_size)
+    kind = _kind(export, export_to)
     with progress_on(sys.stderr) as progress:
         how = Reading(memory_bytes=_bytes(memory), progress=progress)
         report = analyze_paths(paths, warmup=warmup, rank=rank, asked=asked, how=how)
-        place = export_trace(_kind(export), paths, report, export_to, asked=asked, how=how) if export else None
+        place = export_trace(kind, paths, report, export_to, asked=asked, how=how) if kind is not None else None
     if json == "-":
         sys.stdout.write(dumps(report))
         return
@@ -69,11 +70,15 @@ def analyze(
         print(f"Written     {place}")
 
 
-def _kind(text: str) -> Kind:
+def _kind(text: str | None, place: Path | None) -> Kind | None:
+    if text is None and place is not None:
+        raise BadUsage(f"--export-to {place}: say what is to be written there, --export chrome or --export parquet.")
     for kind in SUFFIX:
         if text == kind:
             return kind
-    raise BadUsage(f"--export {text}: give chrome or parquet.")
+    if text is not None:
+        raise BadUsage(f"--export {text}: give chrome or parquet.")
+    return None
 
 
 def _step(text: str | None) -> Chosen:

@@ -72,6 +72,18 @@ class Canvas:
             else:
                 self.line(first[:indent], (first[indent:], label_style), (row, style))
 
+    def flow(self, *pieces: tuple[str, str]) -> None:
+        """Add (string, style) pairs one behind the other; what does not fit begins a further line, a little indented."""
+        row: list[str | tuple[str, str]] = []
+        taken = 0
+        for text, style in pieces:
+            if row and taken + cell_len(text) > self.width:
+                self.line(*row)
+                row, taken, text = ["  "], 2, text.lstrip()
+            row.append((text, style))
+            taken += cell_len(text)
+        self.line(*row)
+
     def edges(self, left: list[tuple[str, str]], right: list[tuple[str, str]]) -> None:
         """Add a line with text at both margins; the left text is cut where they would meet."""
         room = self.width - sum(cell_len(text) for text, _ in right) - 2

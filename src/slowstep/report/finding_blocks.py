@@ -21,6 +21,7 @@ _IN_ALL: Final = 6
 _EVIDENCE_ROWS: Final = (3, 1)
 _FIXES: Final = (2, 1)
 _INDENT: Final = 3
+_GAP: Final = 2
 _SHORTEST_PLACE: Final = 10
 _TEXT_SHARE: Final = 0.4
 _LABEL_CELLS: Final = 9
@@ -56,16 +57,25 @@ def _draw_title(canvas: Canvas, number: int, finding: FindingRow) -> None:
 def _draw_evidence(canvas: Canvas, rows: list[EvidenceRow], limit: int) -> None:
     shown, hidden = rows[:limit], len(rows[limit:])
     longest = round(_TEXT_SHARE * canvas.width)
-    names = min(max(cell_len(row["name"]) for row in shown), longest)
-    # The name of a call or a file may be longer than the page is wide, and stands above numbers that have thresholds beside them.
+    # The name of a call may be longer than the page is wide. It widens no column: numbers with thresholds beside them stand there.
     texts = [canvas.cut(_value(row), longest) if isinstance(row["value"], str) else _value(row) for row in shown]
-    values = max(map(cell_len, texts))
-    for number, row in enumerate(shown, start=1):
+    values = max((cell_len(text) for row, text in zip(shown, texts, strict=True) if not isinstance(row["value"], str)), default=0)
+    names = min(max(cell_len(row["name"]) for row in shown), longest, canvas.width - values - _INDENT - _GAP)
+    for number, (row, text) in enumerate(zip(shown, texts, strict=True), start=1):
         name = canvas.cut(row["name"], names)
-        value = " " * (values - cell_len(texts[number - 1])) + texts[number - 1]
-        start = f"{' ' * _INDENT}{name}{' ' * (names - cell_len(name))}  "
+        start = f"{' ' * _INDENT}{name}{' ' * (names - cell_len(name) + _GAP)}{' ' * (values - cell_len(text))}"
         more = f"+{hidden} more" if hidden and number == limit else ""
-        canvas.line(start, (value, "bold"), "  ", (_beside(canvas, row, more, canvas.width - cell_len(start + value) - 2), "dim"))
+        _draw_evidence_row(canvas, row, start, text, more)
+
+
+def _draw_evidence_row(canvas: Canvas, row: EvidenceRow, start: str, value: str, more: str) -> None:
+    room = canvas.width - cell_len(start + value) - _GAP
+    beside = _beside(canvas, row, more, room)
+    if cell_len(beside) <= room:
+        canvas.line(start, (value, "bold"), " " * _GAP, (beside, "dim"))
+    else:
+        canvas.line(start, (value, "bold"))
+        canvas.prose(beside, indent=_INDENT + _GAP, style="dim")
 
 
 def _value(row: EvidenceRow) -> str:

@@ -120,8 +120,8 @@ def _draw_verdict(canvas: Canvas, report: Report) -> None:
     elif stage is not None:
         pieces += [(" in " if verdict["state"] == "bottleneck" else ", most time in ", ""), (stage, f"bold {STAGE_STYLE.get(stage, '')}")]
     if rule is not None:
-        pieces.append((f": {rule}", "bold"))
-    canvas.line(*pieces)
+        pieces += [(":", "bold"), (f" {rule}", "bold")]
+    canvas.flow(*pieces)
     canvas.prose(verdict["summary"])
 
 

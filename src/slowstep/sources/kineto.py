@@ -16,7 +16,7 @@ from slowstep.sources._kineto.facts import base_of, devices_table, host_of, rank
 from slowstep.sources._kineto.health import health_rows
 from slowstep.sources._kineto.reader import EventReader, metadata
 from slowstep.sources._kineto.tables import finished_tables
-from slowstep.sources._kineto.text import EVENTS_KEY, MARK, SPACE
+from slowstep.sources._kineto.text import EVENTS_KEY, MARK, SPACE, nesting_depth
 from slowstep.sources._source import PLAIN, Reading, Source
 from slowstep.timeline.timeline import RunFacts, Timeline
 from slowstep.timeline.trace import TraceFacts
@@ -29,11 +29,13 @@ _CHUNK_SHARE = 1 / 64
 _COLUMNS_SHARE = 1 / 4
 # The list of events may stand behind other things; further in than this, a file is not recognised.
 _SNIFF_BYTES = 16 << 20
+# How Kineto begins a file; a whole object that begins so and holds no events is something else's.
+_BEGIN = re.compile(rb'\{\s*"(?:schemaVersion|deviceProperties|distributedInfo)"')
 _LIST_OF_EVENTS = re.compile(rb'\[\s*\{[^{}]*"ph"\s*:\s*"')
 
 
 def sniff(head: bytes, path: Path) -> bool:
-    """A JSON object with a list of trace events, or a plain list of them."""
+    """A JSON object with a list of trace events, or cut off before it, or a plain list of them."""
     text = head.removeprefix(MARK).lstrip(SPACE)
     if text.startswith(b"["):
         return bool(_LIST_OF_EVENTS.match(text))
@@ -41,7 +43,7 @@ def sniff(head: bytes, path: Path) -> bool:
         return False
     if EVENTS_KEY.search(head):
         return True
-    return _has_events(path)
+    return _has_events(path) or (bool(_BEGIN.match(text)) and _is_cut_off(path))
 
 
 def _has_events(path: Path) -> bool:
@@ -51,6 +53,11 @@ def _has_events(path: Path) -> bool:
             return True
         before = block[-64:]
     return False
+
+
+def _is_cut_off(path: Path) -> bool:
+    text = b"".join(peek(path, _SNIFF_BYTES))
+    return len(text) < _SNIFF_BYTES and nesting_depth(text) > 0
 
 
 def read(path: Path, how: Reading = PLAIN) -> Timeline:
@@ -123,12 +130,12 @@ def _timeline(path: Path, unpacked: Unpacked, reader: EventReader, columns: Colu
 def _nothing(path: Path, reader: EventReader, unpacked: Unpacked, counts: Counter[str]) -> str:
     if not unpacked.unpacked_bytes:
         why = f"is empty: {unpacked.damage}" if unpacked.damage else "is empty"
-    elif not reader.found:
+    elif not reader.found and reader.complete:
         why = "holds no list of trace events (`traceEvents`)"
     elif unpacked.damage or not reader.complete:
         why = "was cut off before the first whole event"
     elif counts["malformed"]:
-        why = f"holds no event that can be read: {counts['malformed']:,} are no JSON"
+        why = f"holds no event that can be read: {counts['malformed']:,} are malformed"
     else:
         why = "holds no event with a begin and a duration: nothing was profiled"
     return f"{path} {why}. Record it again with torch.profiler, and let `export_chrome_trace` finish."

@@ -163,7 +163,7 @@ def _timeline(path: Path, database: Database, process: Process | None, running: 
         "marked_steps": steps,
     }
     health = [*_nsys_device.doubts(rows.counts), *rows.doubts(), *crossed, *_losses(path, database, rows, running, process)]
-    health += clock_doubts(host, device)
+    health += [*_absent_names(path, database, strings), *clock_doubts(host, device)]
     run = RunFacts(name=path.name, command=(), started=None, started_ns=None, ended_ns=None, exit_code=None, stop_signals=(), warmup=None)
     facts = _facts(path, database, tables, first_ns, complete=not database.damaged and not database.cut_off)
     return Timeline(source="nsys", tables=tables, processes=(), run=run, health=tuple(health), trace=facts)
@@ -226,6 +226,14 @@ def _losses(path: Path, database: Database, rows: Rows, running: int, process: P
         remedy = f"the export has no {' and no '.join(absent)}; record with --trace=cuda,nvtx"
         health.append(Health(name="absent-tables", severity="notice", count=len(absent), remedy=remedy))
     return health
+
+
+def _absent_names(path: Path, database: Database, strings: pl.DataFrame) -> list[Health]:
+    """Whether the table that all names are looked up in is not there. One that is damaged is counted as such."""
+    if not strings.is_empty() or "StringIds" in database.damaged:
+        return []
+    remedy = f"the export has no StringIds: no kernel and no call has a name, and nothing is told by names; export again: {_command(path)}"
+    return [Health(name="absent-names", severity="data_loss", count=1, remedy=remedy)]
 
 
 def _facts(path: Path, database: Database, tables: dict[str, pl.DataFrame], first_ns: int, *, complete: bool) -> TraceFacts:

@@ -11,6 +11,7 @@ from slowstep.sources._source import PLAIN, Reading
 from slowstep.workflow.diagnose import diagnose_recording
 from slowstep.workflow.find import RECORDING, find
 from slowstep.workflow.traces import Asked, diagnose_traces
+from slowstep.workflow.traces_left_out import not_read
 
 
 def analyze(
@@ -20,13 +21,15 @@ def analyze(
 
     Raises UnreadableInput where nothing can be read, NothingRecorded where nothing trained, BadUsage for options that cannot be meant.
     """
-    found, unknown = find(paths)
+    found, skipped = find(paths)
     if not any(each.source.name == RECORDING for each in found):
         if warmup is not None:
             raise BadUsage("--warmup is for recordings: of a trace, --step chooses what is looked at.")
-        return diagnose_traces(found, unknown, rank=rank, asked=asked or Asked(), how=how)
+        return diagnose_traces(found, skipped, rank=rank, asked=asked or Asked(), how=how)
     if len(found) > 1:
         raise BadUsage(f"{len(found)} recordings or traces were given, of which {found[0].path} is a recording: give one recording alone.")
     if asked is not None and asked != Asked():
         raise BadUsage("--step and --batch-size are for traces: a recording has the batch size, and its report is of all steps.")
-    return diagnose_recording(found[0].path, warmup=warmup, rank=rank)
+    report = diagnose_recording(found[0].path, warmup=warmup, rank=rank)
+    report["health"] += not_read(skipped)
+    return report

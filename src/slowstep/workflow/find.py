@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +20,10 @@ DEEPEST = 4
 # A folder with more files than ranks of any job was not meant.
 MOST_FILES = 10_000
 RECORDING = "recording"
+# Of what a profiler writes. An empty file of another name is no lost trace.
+TRACE_ENDINGS = (".json", ".json.gz", ".sqlite", ".pb")
+EMPTY = "is empty"
+UNKNOWN = "is in no format that this version reads"
 GZIP = b"\x1f\x8b"
 EXPECTED = "Give the folder that `slowstep run` made (slowstep_runs/<time>-<script>), a profiler's trace, or a folder of traces."
 RANK = re.compile(r"rank[-_ ]?(\d+)", re.IGNORECASE)
@@ -39,52 +43,101 @@ class Found:
         return int(told[-1]) if told else None
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Skipped:
+    """What no source reads. `reason` says why where something is missed: it was asked for, or might be a trace; None of any other file."""
+
+    path: Path
+    reason: str | None = None
+
+
 def sources() -> dict[str, Source]:
     """All sources, by name."""
     found = discover("slowstep.sources", "SOURCE")
     return {source.name: source for source in found.values() if isinstance(source, Source)}
 
 
-def find(paths: Iterable[Path]) -> tuple[list[Found], list[Path]]:
-    """What can be read at the paths, folders searched, and the files that no source knows.
+def find(paths: Iterable[Path]) -> tuple[list[Found], list[Skipped]]:
+    """What can be read at the paths, folders searched, and what no source knows.
 
     Raises UnreadableInput for a path that does not exist, or where nothing at all can be read.
     """
+    asked = list(paths)
+    for path in asked:
+        _require(path)
     # The same file, by whatever way it is named, is one trace.
-    given = list({path.resolve(): path for path in paths}.values())
+    given = list({path.resolve(): path for path in asked}.values())
     found: list[Found] = []
-    unknown: list[Path] = []
+    skipped: list[Skipped] = []
     for path in given:
-        if not path.exists():
-            raise UnreadableInput(f"{path} does not exist. {EXPECTED}")
         whole = known(path)
         if not path.is_dir() or (whole is not None and whole.source.name == RECORDING):
-            found.append(whole) if whole is not None else unknown.append(path)
+            found.append(whole) if whole is not None else skipped.append(Skipped(path=path, reason=_why_not(path)))
             continue
         inside, others = _inside(path)
         # A log folder is read as its source knows it, unless other traces lie in it too.
         alone = whole is not None and all(each.source is whole.source for each in inside)
         found += [whole] if whole is not None and alone else inside
-        unknown += [] if alone else others
+        skipped += [] if alone else others
+        if not inside and not alone:
+            skipped.append(Skipped(path=path, reason="is a folder without a trace"))
     if not found:
-        raise UnreadableInput(_nothing(given, unknown))
-    return list({each.path.resolve(): each for each in found}.values()), unknown
+        raise UnreadableInput(_nothing(given, skipped))
+    return list({each.path.resolve(): each for each in found}.values()), skipped
 
 
-def _inside(folder: Path) -> tuple[list[Found], list[Path]]:
-    found, others = list[Found](), list[Path]()
-    for file in _files(folder):
-        # What lies there unasked and cannot be opened leaves the rest readable. Reading from a pipe would wait for ever.
-        try:
-            one = known(file) if file.is_file() else None
-        except UnreadableInput:
-            one = None
-        found.append(one) if one is not None else others.append(file)
-    return found, others
+def _require(path: Path) -> None:
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        raise UnreadableInput(f"{path} does not exist. {EXPECTED}") from None
+    except OSError as error:
+        raise UnreadableInput(f"{path} {_refusal(error)}.") from error
+
+
+def _inside(folder: Path) -> tuple[list[Found], list[Skipped]]:
+    found, closed = list[Found](), list[Skipped]()
+
+    def refused(error: OSError) -> None:
+        closed.append(Skipped(path=Path(error.filename), reason=_refusal(error)))
+
+    files = list(_files(folder, refused))
+    others = list[Skipped]()
+    for file in files:
+        one = _known_inside(file)
+        found.append(one) if isinstance(one, Found) else others.append(one)
+    return found, [*closed, *others]
+
+
+def _known_inside(file: Path) -> Found | Skipped:
+    """What lies in a folder unasked and cannot be opened leaves the rest readable. Reading from a pipe would wait for ever."""
+    try:
+        if not file.is_file():
+            return Skipped(path=file)
+        one = _known(file)
+    except OSError as error:
+        return Skipped(path=file, reason=_refusal(error))
+    if one is None:
+        is_missed = file.name.lower().endswith(TRACE_ENDINGS) and not _head(file)
+        return Skipped(path=file, reason=_why_not(file) if is_missed else None)
+    return one
+
+
+def _refusal(error: OSError) -> str:
+    return f"cannot be read: {error.strerror or error}"
 
 
 def known(path: Path) -> Found | None:
     """The source that reads a file or folder; None where none does. Raises UnreadableInput where it cannot be opened."""
+    if not path.is_dir() and not path.is_file():
+        raise UnreadableInput(f"{path} is neither a file nor a folder. {EXPECTED}")
+    try:
+        return _known(path)
+    except OSError as error:
+        raise UnreadableInput(f"{path} {_refusal(error)}.") from error
+
+
+def _known(path: Path) -> Found | None:
     head = _head(path)
     if head.startswith(MARK):
         return None
@@ -92,9 +145,9 @@ def known(path: Path) -> Found | None:
     return None if source is None else Found(path=path, source=source)
 
 
-def _files(folder: Path) -> Iterator[Path]:
+def _files(folder: Path, refused: Callable[[OSError], None]) -> Iterator[Path]:
     count = 0
-    for root, folders, names in os.walk(folder):
+    for root, folders, names in os.walk(folder, onerror=refused):
         if len(Path(root).relative_to(folder).parts) >= DEEPEST:
             folders.clear()
         folders[:] = sorted(name for name in folders if not name.startswith("."))
@@ -107,15 +160,11 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _head(path: Path) -> bytes:
+    """The first bytes of a file, unpacked; none of a folder."""
     if path.is_dir():
         return b""
-    if not path.is_file():
-        raise UnreadableInput(f"{path} is neither a file nor a folder. {EXPECTED}")
-    try:
-        with path.open("rb") as file:
-            head = file.read(HEAD_BYTES)
-    except OSError as error:
-        raise UnreadableInput(f"{path} cannot be read: {error.strerror or error}.") from error
+    with path.open("rb") as file:
+        head = file.read(HEAD_BYTES)
     if head.startswith(GZIP):
         try:
             return zlib.decompressobj(wbits=31).decompress(head, HEAD_BYTES)
@@ -124,24 +173,33 @@ def _head(path: Path) -> bytes:
     return head
 
 
-def _nothing(given: list[Path], unknown: list[Path]) -> str:
+def _nothing(given: list[Path], skipped: list[Skipped]) -> str:
     path = given[0]
     if len(given) == 1 and path.is_dir():
         inside = _recordings_in(path)
         hint = f" It holds {len(inside)} recording{'s' * (len(inside) > 1)}: slowstep analyze {inside[-1]}" if inside else ""
+        others = [each for each in skipped if each.path != path]
+        missed = "".join(f" {each.path.name} {each.reason}." for each in others if each.reason is not None)
         return (
             f"{path} holds no recording (there is no launcher.jsonl and no .rec file in it) and no trace that this version reads "
-            f"({len(unknown)} other files).{hint}"
+            f"({len(others)} other files).{missed}{hint}"
         )
-    empty = [path for path in unknown if path.is_file() and path.stat().st_size == 0]
-    if empty:
-        return f"{empty[0]} is empty."
-    if _head(unknown[0]).startswith(MARK):
-        return f"{unknown[0]} was written by slowstep, for Perfetto: give the trace that it was made from."
-    return (
-        f"{unknown[0]} is in no format that this version reads. It reads folders that `slowstep run` made, PyTorch's traces (Kineto JSON, "
-        "also gzipped), SQLite exports of Nsight Systems, and XPlane files (.xplane.pb)."
+    first = next((each for each in skipped if each.reason == EMPTY), skipped[0])
+    formats = (
+        " It reads folders that `slowstep run` made, PyTorch's traces (Kineto JSON, also gzipped), SQLite exports of Nsight Systems, and "
+        "XPlane files (.xplane.pb)."
     )
+    return f"{first.path} {first.reason}.{formats if first.reason == UNKNOWN else ''}"
+
+
+def _why_not(path: Path) -> str:
+    """Why a file is no trace, as the end of a sentence that begins with its name."""
+    head = _head(path)
+    if head.startswith(MARK):
+        return "was written by slowstep, for Perfetto: give the trace that it was made from"
+    if head:
+        return UNKNOWN
+    return EMPTY if path.stat().st_size == 0 else "unpacks to nothing: it is empty, or was cut off"
 
 
 def _recordings_in(folder: Path) -> list[Path]:

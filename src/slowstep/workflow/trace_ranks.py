@@ -11,8 +11,8 @@ from slowstep.report.document import HealthRow, RankRow
 from slowstep.timeline.trace import TraceFacts
 
 STAGES_SHOWN = 2
-# Traces of other jobs that are named.
-OTHERS_SHOWN = 5
+# Of other ranks, whose traces lost something.
+RANKS_SHOWN = 5
 # Smaller stages say nothing about what is different between ranks (the design's law on what may be claimed).
 STAGE_FROM = 0.03
 # The rank whose own work takes that much longer is the one that the others wait for: neighbouring identical runs differ by 4 to 8 %
@@ -30,6 +30,7 @@ class Rank:
     report: dict[str, Any]
     path: Path
     pid: int  # of the training process; 0 where the trace does not say
+    marked: frozenset[int] = frozenset()  # the numbers of the steps that it marks
 
     @property
     def events(self) -> int:
@@ -49,6 +50,14 @@ class Rank:
         return None if shared is None or self.step_ms is None else self.step_ms * (1 - shared)
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Preferred:
+    """Of several traces of the same process or rank, the one that is judged, and the others."""
+
+    one: Rank
+    others: tuple[Rank, ...]
+
+
 def first_shown(ranks: Mapping[int, Rank]) -> int:
     """The rank that the others wait for; the lowest where none stands out."""
     lowest = min(ranks)
@@ -60,17 +69,16 @@ def first_shown(ranks: Mapping[int, Rank]) -> int:
     return slowest if (own[slowest] or 0.0) >= LATE_FROM * max(others) else lowest
 
 
-def add_trace_ranks(
-    ranks: Mapping[int, Rank], *, refused: Sequence[str], doubles: int, unknown: Sequence[str], unrelated: Sequence[Rank] = ()
-) -> None:
-    """Complete every report by what is known of the other ranks, and of `unrelated` traces. A lone trace's stays as it is, but for what is
+def add_trace_ranks(ranks: Mapping[int, Rank], left_out: Sequence[HealthRow]) -> None:
+    """Complete every report by what is known of the other ranks, and of what was left out. A lone trace's stays as it is, but for what is
     missing."""
     size = max((rank.facts.world_size or 0 for rank in ranks.values()), default=0)
-    health = [*_absences(ranks, size, refused, doubles, unknown), *_others(unrelated)]
+    health = [*_absences(ranks, size), *left_out]
     rows = [_row(rank) for _, rank in sorted(ranks.items())]
+    losses = {number: _losses(rank) for number, rank in sorted(ranks.items())}
     for number, rank in ranks.items():
         report, run = rank.report, rank.report["run"]
-        report["health"] += health
+        report["health"] += [*_losses_of_others(losses, number), *health]
         run["ranks"] = max(size, len(ranks))
         if size > 1 or len(ranks) > 1:
             run["rank"], run["training"], run["trainings"], run["pid"] = number, number, len(ranks), rank.pid
@@ -98,34 +106,30 @@ def _row(rank: Rank) -> RankRow:
     }
 
 
-def _others(unrelated: Sequence[Rank]) -> list[HealthRow]:
-    """What is said of traces that are of other jobs."""
-    if not unrelated:
+def _losses(rank: Rank) -> list[str]:
+    """What was lost of a trace, by the names of its health."""
+    return [row["name"] for row in rank.report["health"] if row["severity"] in ("data_loss", "error")]
+
+
+def _losses_of_others(losses: Mapping[int, Sequence[str]], number: int) -> list[HealthRow]:
+    """What the other ranks' reports say of losses: this one's table compares with them. Their mere doubts are in their own reports."""
+    others = {other: names for other, names in losses.items() if names and other != number}
+    if not others:
         return []
-    shown = ", ".join(f"{rank.path.name} ({_said(rank)})" for rank in unrelated[:OTHERS_SHOWN])
-    more = f", and {len(unrelated) - OTHERS_SHOWN} more" if len(unrelated) > OTHERS_SHOWN else ""
-    remedy = f"of other jobs by their number of ranks, time or steps, and each judged alone: {shown}{more}; name one for its report"
-    return [{"name": "unrelated-traces", "severity": "notice", "count": len(unrelated), "remedy": remedy}]
+    shown = [f"rank {other} ({', '.join(names)})" for other, names in list(others.items())[:RANKS_SHOWN]]
+    more = f" and {len(others) - RANKS_SHOWN} more" if len(others) > RANKS_SHOWN else ""
+    remedy = f"not all could be read of {', '.join(shown)}{more}: what is compared with them may be wrong; --rank says more of each"
+    return [{"name": "losses-of-other-ranks", "severity": "data_loss", "count": len(others), "remedy": remedy}]
 
 
-def _said(rank: Rank) -> str:
-    verdict = rank.report["verdict"]
-    return str(verdict["rule"] or verdict["state"])
-
-
-def _absences(ranks: Mapping[int, Rank], size: int, refused: Sequence[str], doubles: int, unknown: Sequence[str]) -> list[HealthRow]:
+def _absences(ranks: Mapping[int, Rank], size: int) -> list[HealthRow]:
+    """What of the job is not known."""
     rows: list[HealthRow] = []
-
-    def add(name: str, severity: Any, count: int, remedy: str) -> None:
-        if count:
-            rows.append({"name": name, "severity": severity, "count": count, "remedy": remedy})
-
-    missing = size - len(ranks) if size else 0
-    add("missing-ranks", "notice", max(missing, 0), f"of {size} ranks {len(ranks)} left a trace here: what the others did is not known")
-    add("duplicate-ranks", "notice", doubles, "several traces are of one rank: the one with most events was taken")
-    add("unreadable-traces", "data_loss", len(refused), "; ".join(refused[:3]))
-    add("other-files", "info", len(unknown), f"files that are no traces: {', '.join(unknown[:5])}")
+    if size > len(ranks):
+        remedy = f"of {size} ranks {len(ranks)} left a trace here: what the others did is not known"
+        rows.append({"name": "missing-ranks", "severity": "notice", "count": size - len(ranks), "remedy": remedy})
     unnamed = [rank for rank in ranks.values() if not rank.told]
-    if len(ranks) > 1:
-        add("ranks-not-named", "notice", len(unnamed), "neither these traces nor their names tell the rank: numbered in the order of names")
+    if len(ranks) > 1 and unnamed:
+        remedy = "neither these traces nor their names tell the rank: numbered in the order of names"
+        rows.append({"name": "ranks-not-named", "severity": "notice", "count": len(unnamed), "remedy": remedy})
     return rows

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -19,11 +18,13 @@ from slowstep.health import Health
 from slowstep.record.kernel_files import read_size
 from slowstep.sources._source import Reading
 from slowstep.timeline.timeline import Timeline
-from slowstep.workflow.find import Found
+from slowstep.workflow.find import Found, Skipped
 from slowstep.workflow.trace_cache import read_cached
+from slowstep.workflow.trace_captures import one_of_each_process
 from slowstep.workflow.trace_document import fill_trace
 from slowstep.workflow.trace_jobs import jobs
-from slowstep.workflow.trace_ranks import Rank, add_trace_ranks, first_shown
+from slowstep.workflow.trace_ranks import Preferred, Rank, add_trace_ranks, first_shown
+from slowstep.workflow.traces_left_out import left_out
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,7 +35,7 @@ class Asked:
     batch_size: int | None = None
 
 
-def diagnose_traces(found: Sequence[Found], unknown: Sequence[Path], *, rank: int | None, asked: Asked, how: Reading) -> dict[str, Any]:
+def diagnose_traces(found: Sequence[Found], skipped: Sequence[Skipped], *, rank: int | None, asked: Asked, how: Reading) -> dict[str, Any]:
     """The report of one rank's trace, the others in its table. Raises UnreadableInput where none can be read, BadUsage for a wrong rank."""
     read: list[Rank] = []
     refused: list[str] = []
@@ -48,30 +49,27 @@ def diagnose_traces(found: Sequence[Found], unknown: Sequence[Path], *, rank: in
             refused.append(f"{each.path.name}: {error}")
     if not read:
         raise UnreadableInput(refused[0])
-    job, *others = jobs(read)
+    processes, captures = one_of_each_process(read)
+    job, *others = jobs(processes)
     ranks, doubles = _numbered(job)
     number = first_shown(ranks) if rank is None else rank
     if number not in ranks:
         raise BadUsage(f"--rank {number}: these traces are of rank {', '.join(map(str, sorted(ranks)))}.")
-    add_trace_ranks(
-        ranks,
-        refused=refused,
-        doubles=doubles,
-        unknown=[path.name for path in unknown],
-        unrelated=[rank for other in others for rank in other],
-    )
+    unrelated = [rank for other in others for rank in other]
+    add_trace_ranks(ranks, left_out(refused=refused, skipped=skipped, captures=captures, doubles=doubles, unrelated=unrelated))
     return ranks[number].report
 
 
-def _numbered(read: Sequence[Rank]) -> tuple[dict[int, Rank], int]:
-    """The ranks by number, and how many were left out as another trace of a rank that is there.
+def _numbered(read: Sequence[Rank]) -> tuple[dict[int, Rank], list[Preferred]]:
+    """The ranks by number, and which traces were left out as others of a rank that is there.
 
     What does not tell its rank gets the lowest numbers that no other trace has, in the order of reading.
     """
-    ranks: dict[int, Rank] = {}
+    told: dict[int, list[Rank]] = {}
     for one in sorted((rank for rank in read if rank.told), key=lambda rank: -rank.events):
-        ranks.setdefault(one.number, one)
-    doubles = sum(rank.told for rank in read) - len(ranks)
+        told.setdefault(one.number, []).append(one)
+    ranks = {number: first for number, (first, *_) in told.items()}
+    doubles = [Preferred(one=first, others=tuple(others)) for first, *others in told.values() if others]
     free = (number for number in itertools.count() if number not in ranks)
     for one in [rank for rank in read if not rank.told]:
         number = next(free)
@@ -92,6 +90,7 @@ def _diagnose(found: Found, asked: Asked, how: Reading) -> Rank:
         report=dict(report),
         path=found.path,
         pid=_pid(timeline, m),
+        marked=frozenset(timeline.table("marked_steps")["number"].drop_nulls().to_list()),
     )
 
 

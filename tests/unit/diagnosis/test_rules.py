@@ -35,7 +35,6 @@ FIRING: dict[str, tuple[dict[str, Any], dict[str, Any], Callable[[Report], dict[
     ),
     "too-few-workers": ({"blocked_ms": 24, "storage": True}, {"stage": "read"}, lambda report: {"workers": _proposed(report)}),
     "too-few-workers of two": ({"getitem_ms": 52, "workers": 2}, {"stage": "preprocess"}, lambda report: {"workers": _proposed(report)}),
-    "slow-collate by torch's own function of small samples": {"workers": 0, "getitem_ms": 0.2, "collate_ms": 0.9, "per_sample_ms": 0.3},
     "too-few-workers in short epochs": (
         {"getitem_ms": 8, "blocked_ms": 40, "epoch_steps": 10, "persistent": True, "cores": 16},
         {"stage": "read"},
@@ -100,6 +99,7 @@ CLOSE: dict[str, dict[str, Any]] = {
     "too-few-workers where the cores are used up": {"getitem_ms": 70, "cores": 1},
     "slow-collate": {"collate_ms": 12, "getitem_ms": 13, "collate": "pad_slowly"},
     "slow-collate that workers hide": {"collate_ms": 26, "collate": "pad_slowly", "workers": 3, "epoch_steps": 150},
+    "slow-collate by torch's own function of small samples": {"workers": 0, "getitem_ms": 0.2, "collate_ms": 0.9, "per_sample_ms": 0.3},
     "too-few-workers in short epochs": {"getitem_ms": 15, "epoch_steps": 5},
     "too-few-workers in epochs of one step": {"epoch_steps": 1},
     "slow-transform": {"getitem_ms": 70, "transform": ("augment", 0.3), "cores": 2},

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from kineto_files import CASES, NAMES, SMALL, event, kernel, launch, lost, plain, read, read_text, rows, written
+from kineto_files import CASES, NAMES, SMALL, event, kernel, launch, lost, plain, raw, read, read_text, rows, written
 from slowstep.errors import UnreadableInput
 from slowstep.sources import kineto
 from slowstep.sources._kineto.events import decode_wide
 from slowstep.sources._kineto.reader import EVENT_BYTES, EventReader
+from slowstep.sources.kineto import SOURCE
 from slowstep.timeline.timeline import Timeline
 
 CUTS = 50
@@ -133,6 +134,28 @@ def test_a_malformed_event_costs_itself_only(tmp_path: Path, bad: str) -> None:
     assert len(timeline.table("host_events")) == 600
     assert lost(timeline) == {"malformed-events": 1}
     assert timeline.trace.complete
+
+
+@pytest.mark.parametrize("odd", [{"a": 1}, [1], [], "odd", None, True, 1e300])
+@pytest.mark.parametrize("field", ["grid", "block", "registers per thread", "correlation", "est. achieved occupancy %", "Collective name"])
+def test_an_odd_value_of_a_kernel_costs_that_value_only(tmp_path: Path, field: str, odd: object) -> None:
+    for good in ([kernel(10, 5, 1)], []):
+        timeline = read(written(tmp_path, [*good, kernel(20, 5, 2, args={field: odd})]))
+        assert len(timeline.table("device_events")) == len(good) + 1
+        assert "malformed-events" not in lost(timeline)
+
+
+def test_an_event_whose_time_or_arguments_are_odd_is_counted_for_what_it_lacks(tmp_path: Path) -> None:
+    odd = [event("no arguments", 3, 1, args=[1]), event("no length", 4, {"a": 1}), event("no time", [5], 1), event({"name": 1}, 6, 1)]
+    timeline = read(written(tmp_path, [event("good", 1, 1), *odd]))
+    assert [name for (name,) in rows(timeline, "host_events", "name")] == ["good", "no arguments", "{'name': 1}"]
+    assert lost(timeline) == {"events-without-time": 1, "events-without-duration": 1}
+
+
+def test_an_event_in_no_place_is_said_to_be_so(tmp_path: Path) -> None:
+    timeline = read(written(tmp_path, [event("good", 1, 1), event("nowhere", 3, 1, tid=[1])]))
+    assert lost(timeline) == {"malformed-events": 1}
+    assert "`tid`" in timeline.health[0].remedy
 
 
 def test_malformed_events_of_a_minified_file_cost_themselves_only(tmp_path: Path) -> None:
@@ -286,3 +309,22 @@ def test_impossible_sizes_of_collectives_are_unknown(tmp_path: Path, elements: i
     events.append(kernel(110, 5, 3, args={"External id": 5}))
     timeline = read(written(tmp_path, events))
     assert rows(timeline, "device_events", "bytes", "group_size") == [(None if elements > 8 else 32, None if group != 2 else 2)]
+
+
+@pytest.mark.parametrize("name", ["made.json", "made.json.gz"])
+def test_a_file_that_was_cut_off_before_its_events_is_known_by_its_begin(tmp_path: Path, name: str) -> None:
+    begin = b'{\n  "schemaVersion": 1,\n  "deviceProperties": [\n    {\n      "id": 0, "name": "NVID'
+    path = raw(tmp_path, begin, name)
+
+    assert SOURCE.sniff(begin, path)
+    with pytest.raises(UnreadableInput, match="was cut off before the first whole event"):
+        read(path)
+
+
+def test_a_whole_object_without_events_is_something_elses(tmp_path: Path) -> None:
+    manifest = b'{"schemaVersion": 2, "layers": [{"size": 1}]}'
+    path = raw(tmp_path, manifest)
+
+    assert not SOURCE.sniff(manifest, path)
+    with pytest.raises(UnreadableInput, match="holds no list of trace events"):
+        read(path)

@@ -182,6 +182,20 @@ def test_columns_that_a_version_lacks_are_unknown(export):
     assert health(timeline) == {"absent-tables": 1}
 
 
+@pytest.mark.parametrize("absent", [{"StringIds": [{"id": None, "value": None}]}, {}])
+def test_an_export_without_the_table_of_names_says_so(tmp_path, absent):
+    path = made_export(tmp_path / "trace.sqlite", {KERNELS: [kernel(20, 30)], CALLS: [call(10, 25)], **absent})
+    if absent:
+        with sqlite3.connect(path) as database:
+            database.execute("DELETE FROM StringIds")
+        database.close()
+    timeline = nsys.read(path)
+
+    assert [(row.name, row.severity) for row in timeline.health] == [("absent-names", "data_loss")]
+    assert "nsys export --type sqlite" in timeline.health[0].remedy
+    assert timeline.table("device_events")["name"].to_list() == ["(kernel without a name)"]
+
+
 def test_impossible_registers_are_unknown_and_counted(export):
     timeline = export(**{KERNELS: [kernel(1, 2, registersPerThread=99999), kernel(3, 4, blockX=0), kernel(5, 6)]})
 

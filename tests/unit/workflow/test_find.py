@@ -10,6 +10,8 @@ from slowstep.errors import UnreadableInput
 from slowstep.sources._source import PLAIN
 from slowstep.workflow.find import find, sources
 
+TRACE = '{"traceEvents": []}'
+
 
 def load(path):
     found, _ = find([path])
@@ -68,14 +70,14 @@ def test_a_recording_that_the_launcher_never_wrote_to_is_still_one(tmp_path):
 
 
 def test_pipes_and_links_to_nothing_leave_the_traces_beside_them_readable(tmp_path):
-    (tmp_path / "trace.json").write_text('{"traceEvents": []}')
+    (tmp_path / "trace.json").write_text(TRACE)
     (tmp_path / "latest").symlink_to(tmp_path / "gone")
     os.mkfifo(tmp_path / "pipe")
 
-    found, unknown = find([tmp_path])
+    found, skipped = find([tmp_path])
 
     assert [each.path.name for each in found] == ["trace.json"]
-    assert [path.name for path in unknown] == ["latest", "pipe"]
+    assert [(each.path.name, each.reason) for each in skipped] == [("latest", None), ("pipe", None)]
 
 
 def test_a_folder_of_links_to_nothing_holds_no_recording(tmp_path):
@@ -83,3 +85,76 @@ def test_a_folder_of_links_to_nothing_holds_no_recording(tmp_path):
 
     with pytest.raises(UnreadableInput, match="holds no recording"):
         find([tmp_path])
+
+
+def forbid(monkeypatch, name: str) -> None:
+    """Whoever the tests run as, a file or folder of this name must not be opened by them."""
+
+    def guarded(original):
+        def opened(path, *args, **kwargs):
+            if Path(path).name == name:
+                raise PermissionError(13, "Permission denied", str(path))
+            return original(path, *args, **kwargs)
+
+        return opened
+
+    monkeypatch.setattr(Path, "open", guarded(Path.open))
+    monkeypatch.setattr(os, "scandir", guarded(os.scandir))
+
+
+def skipped_at(*paths) -> dict[str, str | None]:
+    return {each.path.name: each.reason for each in find(paths)[1]}
+
+
+@pytest.mark.parametrize("closed", ["rank1.json", "rank1"])
+def test_what_must_not_be_opened_in_a_folder_is_said_with_the_reason(tmp_path, monkeypatch, closed):
+    (tmp_path / "rank0.json").write_text(TRACE)
+    if closed.endswith(".json"):
+        (tmp_path / closed).write_text(TRACE)
+    else:
+        (tmp_path / closed).mkdir()
+    forbid(monkeypatch, closed)
+
+    assert skipped_at(tmp_path) == {closed: "cannot be read: Permission denied"}
+
+
+def test_a_folder_in_which_nothing_may_be_opened_says_so(tmp_path, monkeypatch):
+    (tmp_path / "rank0.json").write_text(TRACE)
+    forbid(monkeypatch, "rank0.json")
+
+    with pytest.raises(UnreadableInput, match=r"holds no recording.*rank0\.json cannot be read: Permission denied"):
+        find([tmp_path])
+
+
+def test_a_path_that_must_not_be_looked_at_is_refused(tmp_path, monkeypatch):
+    path = tmp_path / "trace.json"
+    path.write_text(TRACE)
+    forbid(monkeypatch, "trace.json")
+    with pytest.raises(UnreadableInput, match="cannot be read: Permission denied"):
+        find([path])
+
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(UnreadableInput, match="cannot be read"):
+        find([tmp_path / "loop"])
+
+
+def test_an_empty_file_is_missed_only_where_its_name_is_that_of_a_trace(tmp_path):
+    (tmp_path / "rank0.json").write_text(TRACE)
+    (tmp_path / "rank1.json").touch()
+    (tmp_path / "rank2.json.gz").write_bytes(b"\x1f\x8b\x08\x00")
+    (tmp_path / "done").touch()
+
+    said = skipped_at(tmp_path)
+
+    assert said.pop("done") is None
+    assert said == {"rank1.json": "is empty", "rank2.json.gz": "unpacks to nothing: it is empty, or was cut off"}
+
+
+def test_of_what_was_asked_for_nothing_is_left_out_in_silence(tmp_path):
+    (tmp_path / "rank0.json").write_text(TRACE)
+    (tmp_path / "notes.txt").write_text("hello")
+    (tmp_path / "logs").mkdir()
+
+    said = skipped_at(tmp_path / "rank0.json", tmp_path / "notes.txt", tmp_path / "logs")
+
+    assert said == {"notes.txt": "is in no format that this version reads", "logs": "is a folder without a trace"}

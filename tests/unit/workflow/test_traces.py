@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from made_recordings import Training, make_recording
+from slowstep.report.terminal import render
 from slowstep.sources._source import Reading
 from slowstep.workflow.analyze import analyze
 
@@ -43,7 +45,65 @@ def test_of_two_traces_of_a_rank_the_one_with_more_events_is_taken(tmp_path):
     report = analyze([tmp_path])
 
     assert ranks(report) == {0: "rank0.json", 1: "new_rank1.json"}
-    assert {row["name"]: row["count"] for row in report["health"]}["duplicate-ranks"] == 1
+    count, said = health(report)["duplicate-ranks"]
+    assert count == 1
+    assert "new_rank1.json, and not old_rank1.json" in said
+
+
+def test_two_traces_of_a_rank_of_one_name_are_told_apart_by_their_folders(tmp_path):
+    for folder, operators in (("old", 5), ("new", 9)):
+        (tmp_path / folder).mkdir()
+        trace(tmp_path / folder / "rank0.json", operators)
+
+    said = health(analyze([tmp_path]))["duplicate-ranks"][1]
+
+    assert f"{tmp_path / 'new' / 'rank0.json'}, and not {tmp_path / 'old' / 'rank0.json'}" in said
+
+
+def on_screen(report) -> str:
+    return " ".join(render(report, width=80, color=False).split())
+
+
+def test_files_that_were_asked_for_and_are_no_traces_are_said_on_the_screen(tmp_path):
+    trace(tmp_path / "a.json", 9)
+    (tmp_path / "notes.json").write_text('{"a": 1}')
+
+    asked, beside = analyze([tmp_path / "a.json", tmp_path / "notes.json"]), analyze([tmp_path])
+
+    assert "skipped-files: notes.json is in no format that this version reads" in on_screen(asked)
+    assert "notes.json" in health(beside)["other-files"][1]
+    assert "notes.json" not in on_screen(beside)
+
+
+def test_files_that_were_asked_for_beside_a_recording_are_said_too(tmp_path):
+    folder = make_recording(tmp_path / "run", Training(steps=60))
+    (tmp_path / "notes.txt").write_text("hello")
+
+    assert health(analyze([folder, tmp_path / "notes.txt"]))["skipped-files"][0] == 1
+
+
+def test_a_rank_that_was_cut_off_before_its_events_is_said_on_the_screen(tmp_path):
+    trace(tmp_path / "rank0.json", 9)
+    (tmp_path / "rank1.json").write_text('{"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "NVID')
+
+    said = on_screen(analyze([tmp_path]))
+
+    assert "Data loss unreadable-traces: rank1.json:" in said
+    assert "was cut off before the first whole event" in said
+
+
+def test_what_was_lost_of_another_rank_is_said_in_every_report(tmp_path):
+    for rank in (0, 1):
+        trace(tmp_path / f"rank{rank}.json", 9, **of_job(rank, 2))
+    whole = (tmp_path / "rank1.json").read_text()
+    (tmp_path / "rank1.json").write_text(whole[: len(whole) * 2 // 3])
+
+    shown, cut = analyze([tmp_path], rank=0), analyze([tmp_path], rank=1)
+
+    assert "losses-of-other-ranks: not all could be read of rank 1 (truncated-file)" in on_screen(shown)
+    assert "truncated-file" not in health(shown)
+    assert "losses-of-other-ranks" not in health(cut)
+    assert "truncated-file" in health(cut)
 
 
 @pytest.mark.parametrize(("allowed", "said"), [(1 << 20, True), (1 << 40, False), (None, False)])

@@ -14,7 +14,11 @@ _ROWS: dict[str, tuple[str, Severity, str]] = {
         "data_loss",
         "the file ends in the middle; what stands before was read. Let the profiler finish writing, or copy the file again",
     ),
-    "malformed": ("malformed-events", "data_loss", "they are no JSON and were left out; the profiler or an editor wrote them wrongly"),
+    "malformed": (
+        "malformed-events",
+        "data_loss",
+        "they are no JSON, or have something else than words and numbers for `ph`, `cat`, `pid` or `tid`, and were left out",
+    ),
     "repaired": (
         "repaired-text",
         "notice",

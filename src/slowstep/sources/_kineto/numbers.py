@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Any, Final
 
@@ -35,10 +35,16 @@ def numbers(args: Sequence[Any], field: str, instead: str | None = None) -> Ints
 
 
 def _whole(values: list[Any]) -> Ints:
+    return _array(values, np.int64, _integer)
+
+
+def _array(values: list[Any], kind: Any, one: Callable[[Any], Any]) -> NDArray[Any]:
+    """All at once where they are numbers, else one by one; lists of one length would become a table."""
     try:
-        return np.array(values, dtype=np.int64)
+        array = np.array(values, dtype=kind)
     except (TypeError, ValueError, OverflowError):
-        return np.array([_integer(value) for value in values], dtype=np.int64)
+        array = None
+    return array if array is not None and array.ndim == 1 else np.array([one(value) for value in values], dtype=kind)
 
 
 def _integer(value: Any) -> int:
@@ -50,11 +56,7 @@ def _integer(value: Any) -> int:
 
 
 def reals(things: Sequence[Any], field: str) -> NDArray[np.float64]:
-    values = list(map(attrgetter(field), things))
-    try:
-        return np.array(values, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        return np.array([_real(value) for value in values], dtype=np.float64)
+    return _array(list(map(attrgetter(field), things)), np.float64, _real)
 
 
 def _real(value: Any) -> float:

@@ -73,6 +73,8 @@ class EventReader:
                 return
 
     def _end(self) -> None:
+        if not self.found:
+            self.complete = nesting_depth(self._pending) == 0
         if self._header is None:
             return
         if self.complete:

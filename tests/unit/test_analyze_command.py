@@ -1,0 +1,22 @@
+"""What `slowstep analyze` refuses before it reads anything."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from slowstep.cli.analyze import analyze
+from slowstep.errors import BadUsage
+
+
+def test_a_place_to_export_to_without_what_to_export_is_refused():
+    with pytest.raises(BadUsage, match="--export chrome or --export parquet") as refused:
+        analyze([Path("never_read.json")], export_to=Path("foo"))
+    assert refused.value.exit_code == 2
+
+
+@pytest.mark.parametrize("kind", ["perfetto", ""])
+def test_an_export_of_another_kind_is_refused_before_anything_is_read(kind):
+    with pytest.raises(BadUsage, match="give chrome or parquet"):
+        analyze([Path("never_read.json")], export=kind)
