@@ -24,6 +24,8 @@ from slowstep.timeline.timeline import Timeline
 
 # A first or last mark with fewer launches (operators, where there is no device) than this part of a usual one was cut off.
 CUT_OFF_BELOW: Final = 0.5
+# Of a file that was cut off, a step that holds less than this part of the usual one lacks something.
+WHOLE_FROM: Final = 0.9
 
 
 def find_steps(timeline: Timeline) -> tuple[pl.DataFrame, tuple[str, ...]]:
@@ -38,7 +40,8 @@ def find_steps(timeline: Timeline) -> tuple[pl.DataFrame, tuple[str, ...]]:
             return _whole(timeline, notes)
         marks = inferred[0].with_columns(pl.lit("inferred").alias("mark"))
         notes += (f"the trace marks no steps: they were inferred from {inferred[1]}",)
-    marks, cut = _complete(marks, _amounts(timeline, marks, work), cut_file=timeline.trace is not None and not timeline.trace.complete)
+    cut_file = timeline.trace is not None and not timeline.trace.complete
+    marks, cut = _complete(marks, _amounts(timeline, marks, work), cut_file=cut_file)
     steps = _bounded(marks, work)
     steps, started = _without_start(steps, work)
     return _table(steps), (*notes, *cut, *started)
@@ -70,10 +73,16 @@ def _amounts(timeline: Timeline, marks: pl.DataFrame, work: pl.DataFrame | None)
 
 def _complete(marks: pl.DataFrame, amounts: Ints, *, cut_file: bool) -> tuple[pl.DataFrame, tuple[str, ...]]:
     notes = []
+    if cut_file and len(marks) > 1:
+        notes.append(f"step {marks['number'][-1]} is left out: the file was cut off")
+        marks, amounts = marks.slice(0, len(marks) - 1), amounts[:-1]
+        # Events are not written in order of time: any step may lack some. Like ones are whole, and of one alone nobody can tell.
+        whole = amounts >= WHOLE_FROM * np.median(amounts)
+        notes += [f"step {number} is left out: the file was cut off before all of it" for number in marks["number"].filter(~whole)]
+        marks, amounts = marks.filter(whole), amounts[whole]
+        if len(marks) == 1:
+            notes.append(f"step {marks['number'][0]} is the only one left: it may lack a part too, since the file was cut off")
     first, last = 0, len(marks)
-    if cut_file and last - first > 1:
-        last -= 1
-        notes.append(f"step {marks['number'][last]} is left out: the file was cut off")
     for at, end in ((last - 1, "last"), (0, "first")):
         others = np.delete(amounts[first:last], at - first)
         if len(others) and amounts[at] < CUT_OFF_BELOW * np.median(others):

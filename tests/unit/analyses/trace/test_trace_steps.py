@@ -70,7 +70,23 @@ def test_the_last_step_of_a_file_that_was_cut_off_is_left_out() -> None:
     hosts = [host("aten::mm", at, at + 5) for at in (10, 110)]
     steps, notes = find_steps(made_trace(hosts=hosts, steps=[step(1, 0, 99), step(2, 100, 199)], complete=False))
     assert steps["number"].to_list() == [1]
-    assert notes == ("step 2 is left out: the file was cut off",)
+    assert notes == (
+        "step 2 is left out: the file was cut off",
+        "step 1 is the only one left: it may lack a part too, since the file was cut off",
+    )
+
+
+def test_of_a_file_that_was_cut_off_steps_that_lack_a_part_are_left_out() -> None:
+    held = {3: 20, 4: 20, 5: 14, 6: 20, 7: 0, 8: 20}
+    hosts = [host("aten::mm", 100 * number + 4 * at, 100 * number + 4 * at + 2) for number, count in held.items() for at in range(count)]
+    marks = [step(number, 100 * number, 100 * number + 99) for number in held]
+    cut, notes = find_steps(made_trace(hosts=hosts, steps=marks, complete=False))
+    whole, _ = find_steps(made_trace(hosts=hosts, steps=marks))
+    assert cut["number"].to_list() == [3, 4, 6]
+    assert "step 5 is left out: the file was cut off before all of it" in notes
+    assert (cut["end_ns"] - cut["start_ns"]).max() == 100_000
+    # Of a file that is whole, such a step is a shorter one.
+    assert whole["number"].to_list() == [3, 4, 5, 6, 7, 8]
 
 
 def test_marks_of_a_second_thread_and_around_others_do_not_count_twice() -> None:
