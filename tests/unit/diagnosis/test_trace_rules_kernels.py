@@ -374,6 +374,18 @@ def test_a_batch_that_is_too_small_is_found_and_folds_with_launch_bound():
     assert value(found, "kernels shorter than their launch") == pytest.approx(0.8)
 
 
+@pytest.mark.parametrize(("each_us", "share", "unknown"), [(9, 0.30, True), (9, 0.15, False), (30, 0.30, False)])
+def test_on_a_cpu_many_short_operators_are_not_called_free_of_fixed_cost(each_us, share, unknown):
+    ms = share * 10 * 100
+    short = {"name": "aten::add", "count": int(1000 * ms / each_us), "host_total_ms": ms, "host_self_ms": ms}
+    answer = judge("small_batch", made_measured(has_device=False, tables={"operators": [short]}))
+
+    assert isinstance(answer, NotJudged) == unknown
+    if unknown:
+        assert "slowstep run" in answer.reason
+        assert f"{share:.0%}" in answer.reason
+
+
 def test_gaps_of_less_than_half_of_the_step_are_launch_bounds_alone():
     assert judge("small_batch", busy(idle_ms=49.0, tables={"launches": launches(800)})) is None
 

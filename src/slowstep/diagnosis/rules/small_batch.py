@@ -44,6 +44,11 @@ DOMINATES = 0.5
 # The step is no longer dominated when the fixed cost is this share; beyond 8 times the size the line is trusted no further.
 ENOUGH = 0.20
 LARGEST_FACTOR = 8
+# An operator that takes less is as good as all fixed cost: dispatching one takes 7 to 28 us with its backward (benchmarks/dispatch.py).
+SHORT_OPERATOR_NS = 10_000
+# A tenth of a step is worth looking at; a profiler makes such operators up to twice as long (in six traces of trainings whose steps are
+# not made of them, they take 3 to 9 %).
+UNJUDGED_SHORT = 0.20
 # How the cost per sample changes beyond the sizes seen: its slope from 4 to 32 samples over that from 1 to 4 was 0.3 to 1.03 on six of
 # seven models (median 0.89: small products do not fill the vector units), by benchmarks/dispatch.py on one core.
 PER_SAMPLE_EXPECTED, PER_SAMPLE_WORSE, PER_SAMPLE_BETTER = -0.10, 0.05, -0.60
@@ -154,8 +159,10 @@ def _counterfactual(m: Measurements, cost: FixedCost, fixed: float, factor: int,
 def judge_trace(m: TraceMeasurements) -> Answer:
     """Whether launching takes most of the steps, and the kernels are too short to hide it."""
     missing = no_device(m)
-    if missing is not None or not m.has_device:
-        return NotJudged(rule=NAME, reason=missing) if missing is not None else None
+    if missing is not None:
+        return NotJudged(rule=NAME, reason=missing)
+    if not m.has_device:
+        return _on_the_host(m)
     launches = m.table("launches").filter(pl.col("short_kernels").is_not_null())
     share, low, high = trace_share_interval(m, per_step(m, "compute", LAUNCH))
     short = int(launches["short_kernels"].sum()) / max(int(launches["kernels"].sum()), 1)
@@ -182,6 +189,18 @@ def judge_trace(m: TraceMeasurements) -> Answer:
         fixes=_trace_fixes(m),
     )
     return Judged(finding=finding, counterfactual=None)
+
+
+def _on_the_host(m: TraceMeasurements) -> NotJudged | None:
+    """Why a training without a device cannot be called free of it: what a short operator takes is its fixed cost, and the profiler's."""
+    short = m.table("operators").filter(pl.col("host_self_ns") < SHORT_OPERATOR_NS * pl.col("count"))
+    share = int(short["host_self_ns"].sum()) / max(m.window_ns, 1)
+    if share < UNJUDGED_SHORT:
+        return None
+    each = f"{int(short['count'].sum()) / max(len(m.step_ns), 1):,.0f} operators per step of less than {SHORT_OPERATOR_NS / 1000:.0f} us"
+    return NotJudged(
+        rule=NAME, reason=f"{each} take {share:.0%} of the time, and how much of that is the profiler's is unknown; use slowstep run"
+    )
 
 
 def _trace_fixes(m: TraceMeasurements) -> tuple[Fix, ...]:
