@@ -29,14 +29,21 @@ BESIDE = 10
 # written, once per step). Measured by benchmarks/dispatch.py on one core: 7 to 28 us a node, up to 3.9 ns a weight; a third more here.
 DISPATCH_NS = 37_000.0
 WEIGHT_NS = 5.2
+# Between these bounds the geometric mean of what was measured a node, and half of the most a weight.
+USUAL_DISPATCH_NS = 14_000.0
+USUAL_WEIGHT_NS = 2.0
 RESAMPLES = 500
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FixedCost:
-    """Fixed cost per step in ns: `value` (None where only bounds are known), and its 90 % interval or bounds."""
+    """Fixed cost per step in ns: `value` (None where only bounds are known), and its 90 % interval or bounds.
+
+    `likely_ns` is the value, or between bounds what the step's operations usually cost; None where they were not counted.
+    """
 
     value_ns: float | None
+    likely_ns: float | None
     low_ns: float
     high_ns: float | None
     step_ns: float  # the usual step, of which this is a part
@@ -61,7 +68,7 @@ def find_fixed_cost(trainer: Trainer, steps: Steps, ledger: Ledger, *, busy: boo
         return line
     high = max(min(line.high_ns, bounds.high_ns), line.low_ns)
     value = None if line.value_ns is None else min(line.value_ns, high)
-    return replace(line, value_ns=value, high_ns=high)
+    return replace(line, value_ns=value, likely_ns=value, high_ns=high)
 
 
 def _bounds(trainer: Trainer, steps: Steps, ledger: Ledger, typical: float) -> FixedCost:
@@ -71,11 +78,16 @@ def _bounds(trainer: Trainer, steps: Steps, ledger: Ledger, typical: float) -> F
     around = ledger.of("compute") - ledger.of("compute", CORE) + ledger.of("preprocess", "transport")
     rest = float(np.median(around - passes))
     nodes, weights = trainer.facts.graph_nodes, trainer.facts.graph_elements or 0
-    dispatch = None if nodes is None else (nodes * DISPATCH_NS + weights * WEIGHT_NS) * _backwards_per_step(trainer)
+    times = _backwards_per_step(trainer)
+
+    def with_dispatch(node_ns: float, weight_ns: float) -> float | None:
+        return None if nodes is None else min(rest + (nodes * node_ns + weights * weight_ns) * times, typical)
+
     return FixedCost(
         value_ns=None,
+        likely_ns=with_dispatch(USUAL_DISPATCH_NS, USUAL_WEIGHT_NS),
         low_ns=optimizer,
-        high_ns=None if dispatch is None else min(rest + dispatch, typical),
+        high_ns=with_dispatch(DISPATCH_NS, WEIGHT_NS),
         step_ns=typical,
         samples=float(np.nanmedian(steps.samples)) if np.isfinite(steps.samples).any() else None,
         source="bounds from the optimizer's time and the number of operations",
@@ -103,8 +115,10 @@ def _by_line(work: Floats, samples: Floats, usual: NDArray[np.bool_], small: NDA
     def within(share: float) -> float:
         return float(min(max(share, 0.0), 1.0)) * typical
 
+    value = within(float(np.median(shares)))
     return FixedCost(
-        value_ns=within(float(np.median(shares))),
+        value_ns=value,
+        likely_ns=value,
         low_ns=within(float(low)),
         high_ns=within(float(high)),
         step_ns=typical,

@@ -9,7 +9,16 @@ from slowstep.analyses.functions import shown
 from slowstep.analyses.input_facts import InputFunction
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.gain import Case, Counterfactual
-from slowstep.diagnosis.input_side import COMFORTABLE, RELIEF_EXPECTED, SIDE_BY_SIDE, Side, beside_ns, workers_needed
+from slowstep.diagnosis.input_side import (
+    COMFORTABLE,
+    QUEUED_AT_WORSE,
+    RELIEF_EXPECTED,
+    SIDE_BY_SIDE,
+    Side,
+    beside_ns,
+    relieved_ns,
+    workers_needed,
+)
 
 # A cause must hold this share of making batches: below it the making's other work is what matters.
 CAUSE_SHARE = 0.20
@@ -123,14 +132,17 @@ def sparing(m: Measurements, side: Side, spared: Spared, assumes: str, *, is_cpu
     """What sparing a share of making batches does to the waits for them; `is_cpu` where it spares CPU time in proportion."""
     workers = m.loader.num_workers if m.loader is not None else 0
 
-    def case(share: float, relieved: float = 0.0) -> Case:
+    def case(share: float, slowed: float = 0.0, queued: float = 1.0) -> Case:
         share = min(max(share, 0.0), 1.0)
         if workers == 0:
             return Case(removed_ns=(side.removable_ns + side.filling_ns) * share, beside_ns=RECEIVE_NS)
         cpu_ns = share * side.cpu_ns if is_cpu else 0.0
-        removed = side.removable_ns + side.filling_ns * share + (relieved * side.rest_ns if is_cpu else 0.0)
+        removed = side.removable_ns + side.filling_ns * share + relieved_ns(side, cpu_ns, slowed=slowed if is_cpu else 0.0, queued=queued)
         return Case(removed_ns=removed, beside_ns=beside_ns(side, workers, spared_wall_ns=share * side.wall_ns, spared_cpu_ns=cpu_ns))
 
     return Counterfactual(
-        assumes=assumes, expected=case(spared.expected, RELIEF_EXPECTED), worse=case(spared.worse), better=case(spared.better, SIDE_BY_SIDE)
+        assumes=assumes,
+        expected=case(spared.expected, RELIEF_EXPECTED),
+        worse=case(spared.worse, queued=QUEUED_AT_WORSE),
+        better=case(spared.better, SIDE_BY_SIDE),
     )

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from slowstep.analyses.ledger import CORE
 from slowstep.analyses.loop_input import LoopInput
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.producers import REMOVABLE, STARTUP
 from slowstep.analyses.steps import Floats
+from slowstep.stages import STAGES, UNATTRIBUTED
 
 # From this share of the window on, waiting for input is worth a finding: XProf's "moderately input-bound", and the Kineto plugin's.
 WAIT_SHARE = 0.05
@@ -25,6 +27,8 @@ RECEIVE_HIGH_NS = 2_000_000.0
 # Cores that share less slow each other less: the middle is expected where a worker that was always busy is relieved.
 SIDE_BY_SIDE = 0.12
 RELIEF_EXPECTED = SIDE_BY_SIDE / 2
+# The training thread's waiting for a core goes with what computes beside it; at worse, as where that comes in bursts, half as much.
+QUEUED_AT_WORSE = 0.5
 # Workers that wait cost memory, and share what they wait for: no more than this many per core are proposed.
 WORKERS_PER_CORE = 4
 
@@ -39,6 +43,8 @@ class Side:
     filling_ns: Floats  # the making of each iterator's first batch: shorter only where making is
     startup_ns: float  # the loader's start-up
     rest_ns: float  # the step without them
+    queued_ns: Floats  # what of the rest the training thread waited for a core
+    others_cpu_ns: float  # CPU time of other processes on the same cores
     wall_ns: float  # producers' time
     cpu_ns: float  # their CPU time
     trainer_cpu_ns: float
@@ -64,6 +70,8 @@ def find_side(m: Measurements) -> Side | str:
         filling_ns=m.filling_ns,
         startup_ns=float(m.ledger.of("preprocess", STARTUP).mean()),
         rest_ns=rest,
+        queued_ns=_queued(m),
+        others_cpu_ns=_others_cpu(m),
         wall_ns=m.demand.wall_ns,
         cpu_ns=m.demand.cpu_ns,
         trainer_cpu_ns=max(trainer_cpu - own, 0.0),
@@ -83,11 +91,31 @@ def side_of_loop(m: Measurements, made: LoopInput) -> Side | str:
         filling_ns=np.zeros_like(removable),
         startup_ns=0.0,
         rest_ns=rest,
+        queued_ns=_queued(m),
+        others_cpu_ns=_others_cpu(m),
         wall_ns=cpu + float(made.blocked_ns.mean()),
         cpu_ns=cpu,
         trainer_cpu_ns=max(trainer_cpu - cpu, 0.0),
         cores=m.cores,
     )
+
+
+def _queued(m: Measurements) -> Floats:
+    return np.asarray(sum(m.ledger.of(stage, CORE) for stage in (*STAGES, UNATTRIBUTED) if stage not in ("read", "preprocess")))
+
+
+def _others_cpu(m: Measurements) -> float:
+    return (m.load.foreign_cores or 0.0) * float(m.step_ns.mean())
+
+
+def relieved_ns(side: Side, spared_cpu_ns: float, *, slowed: float, queued: float) -> Floats:
+    """What the training thread's own work takes less where producers compute less.
+
+    `slowed` is the share by which they slowed it; of its waiting for a core goes what is spared of all that computes beside it, times
+    `queued`.
+    """
+    freed = queued * side.queued_ns * min(spared_cpu_ns / max(side.cpu_ns + side.others_cpu_ns, 1.0), 1.0)
+    return np.asarray(freed + slowed * (side.rest_ns - freed))
 
 
 def removable_waits(m: Measurements, *names: str) -> Floats:

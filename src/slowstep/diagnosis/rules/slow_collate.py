@@ -21,7 +21,18 @@ from __future__ import annotations
 from slowstep.analyses.delivery import RECEIVE_NS
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
-from slowstep.diagnosis.input_side import RELIEF_EXPECTED, SIDE_BY_SIDE, WAIT_SHARE, Side, beside_ns, claims, find_side, removable_waits
+from slowstep.diagnosis.input_side import (
+    QUEUED_AT_WORSE,
+    RELIEF_EXPECTED,
+    SIDE_BY_SIDE,
+    WAIT_SHARE,
+    Side,
+    beside_ns,
+    claims,
+    find_side,
+    relieved_ns,
+    removable_waits,
+)
 from slowstep.diagnosis.lever_specs import MOCK_LOADER, stub_of_collate
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
@@ -86,16 +97,17 @@ def _counterfactual(m: Measurements, side: Side) -> Counterfactual:
     floor = min((m.demand.batch_bytes or 0.0) / COPY_BYTES_PER_NS, collate)
     workers = m.loader.num_workers if m.loader is not None else 0
 
-    def case(left: float, relieved: float = 0.0) -> Case:
+    def case(left: float, slowed: float = 0.0, queued: float = 1.0) -> Case:
         spared = collate - left
         if workers == 0:
             return Case(removed_ns=(side.removable_ns + side.filling_ns) * spared / max(side.wall_ns, 1.0))
         spared_cpu = spared * min(side.cpu_ns / max(side.wall_ns, 1.0), 1.0)
-        removed = side.removable_ns + side.filling_ns * spared / max(side.wall_ns, 1.0) + relieved * side.rest_ns
+        relieved = relieved_ns(side, spared_cpu, slowed=slowed, queued=queued)
+        removed = side.removable_ns + side.filling_ns * spared / max(side.wall_ns, 1.0) + relieved
         return Case(removed_ns=removed, beside_ns=beside_ns(side, workers, spared_wall_ns=spared, spared_cpu_ns=spared_cpu))
 
     words = "collating takes no longer than copying the batch" + (", and relieves the training beside it" if workers else "")
-    expected, worse, better = case(floor, RELIEF_EXPECTED), case(min(3 * floor, collate)), case(0.0, SIDE_BY_SIDE)
+    expected, worse, better = case(floor, RELIEF_EXPECTED), case(min(3 * floor, collate), queued=QUEUED_AT_WORSE), case(0.0, SIDE_BY_SIDE)
     return Counterfactual(assumes=words, expected=expected, worse=worse, better=better)
 
 

@@ -28,6 +28,7 @@ from slowstep.analyses.measurements import DOMINANT_SHARE, Measurements
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.input_causes import CAUSE_SHARE, hidden_by_workers, nearer_cause
 from slowstep.diagnosis.input_side import (
+    QUEUED_AT_WORSE,
     RELIEF_EXPECTED,
     SIDE_BY_SIDE,
     WAIT_SHARE,
@@ -35,6 +36,7 @@ from slowstep.diagnosis.input_side import (
     beside_ns,
     claims,
     find_side,
+    relieved_ns,
 )
 from slowstep.diagnosis.lever_specs import MOCK_LOADER, stub
 from slowstep.diagnosis.rule import Answer, Judged, Rule
@@ -113,15 +115,16 @@ def _counterfactual(m: Measurements, side: Side, function: Function) -> Counterf
     cpu = held * side.cpu_ns / max(side.wall_ns, 1.0)
     workers = m.loader.num_workers if m.loader is not None else 0
 
-    def case(left: float, relieved: float = 0.0) -> Case:
+    def case(left: float, slowed: float = 0.0, queued: float = 1.0) -> Case:
         spared_wall, spared_cpu = held * (1 - left), cpu * (1 - left)
         if workers == 0:
             return Case(removed_ns=(side.removable_ns + side.filling_ns) * spared_wall / side.wall_ns, beside_ns=RECEIVE_NS)
-        removed = side.removable_ns + side.filling_ns * spared_wall / side.wall_ns + relieved * side.rest_ns
+        relieved = relieved_ns(side, spared_cpu, slowed=slowed, queued=queued)
+        removed = side.removable_ns + side.filling_ns * spared_wall / side.wall_ns + relieved
         return Case(removed_ns=removed, beside_ns=beside_ns(side, workers, spared_wall_ns=spared_wall, spared_cpu_ns=spared_cpu))
 
     words = f"{function.name} takes a twentieth of its time" + (", and relieves the training beside it" if workers else "")
-    expected, worse, better = case(LEFT, RELIEF_EXPECTED), case(LEFT_AT_WORSE), case(0.0, SIDE_BY_SIDE)
+    expected, worse, better = case(LEFT, RELIEF_EXPECTED), case(LEFT_AT_WORSE, queued=QUEUED_AT_WORSE), case(0.0, SIDE_BY_SIDE)
     return Counterfactual(assumes=words, expected=expected, worse=worse, better=better)
 
 

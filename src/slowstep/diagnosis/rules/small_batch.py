@@ -69,7 +69,8 @@ def judge(m: Measurements) -> Answer:
         return NotJudged(
             rule=NAME, reason="the fixed cost dominates the step, but how many samples a step holds is unknown; use slowstep.steps()"
         )
-    return _judged(m, cost, fixed, step)
+    # At least so much of it is fixed: that it dominates is certain, how far it does is not.
+    return _judged(m, cost, max(cost.likely_ns or fixed, fixed), step)
 
 
 def _reason(cost: FixedCost, step: float, *, busy: bool) -> str:
@@ -151,7 +152,7 @@ def _counterfactual(m: Measurements, cost: FixedCost, fixed: float, factor: int,
         assumes=f"batch size {size}, and a tenth less time per sample beyond the fixed cost",
         expected=case(fixed, PER_SAMPLE_EXPECTED),
         worse=case(min(cost.low_ns, fixed), PER_SAMPLE_WORSE),
-        better=case(max(cost.high_ns or fixed, fixed) if cost.value_ns is not None else fixed, PER_SAMPLE_BETTER),
+        better=case(max(cost.high_ns or fixed, fixed), PER_SAMPLE_BETTER),
         samples_ratio=float(factor),
     )
 
