@@ -22,6 +22,7 @@ def test_smaller_batches_tell_the_fixed_cost_by_a_line(tmp_path):
     # 6 ms of forward and backward, 1 of the optimizer, 0.5 to receive a batch.
     assert cost.value_ns == pytest.approx(7.5 * MS, rel=0.01)
     assert cost.low_ns <= cost.value_ns <= (cost.high_ns or 0)
+    assert cost.likely_ns == cost.value_ns
     assert "smaller batches" in cost.source
 
 
@@ -38,10 +39,15 @@ def test_without_enough_smaller_batches_there_are_bounds_only(tmp_path, last, ep
     assert cost.value_ns is None
     assert cost.low_ns == pytest.approx(1 * MS)
     assert cost.high_ns is not None
+    # What its operations usually cost lies between.
+    assert cost.likely_ns is not None
+    assert cost.low_ns < cost.likely_ns < cost.high_ns
 
 
 def test_without_the_number_of_operations_there_is_no_upper_bound(tmp_path):
-    assert _cost(tmp_path, nodes=None).high_ns is None
+    cost = _cost(tmp_path, nodes=None)
+
+    assert (cost.high_ns, cost.likely_ns) == (None, None)
 
 
 def test_the_upper_bound_is_never_more_than_the_step(tmp_path):

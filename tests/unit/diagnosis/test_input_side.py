@@ -1,0 +1,46 @@
+"""What producers that compute less spare the training beside them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from slowstep.diagnosis.input_side import Side, relieved_ns
+
+QUEUED = np.array([4.0, 6.0])
+
+
+def side(*, cpu_ns: float = 20.0, others_cpu_ns: float = 0.0) -> Side:
+    return Side(
+        removable_ns=np.zeros(2),
+        filling_ns=np.zeros(2),
+        startup_ns=0.0,
+        rest_ns=50.0,
+        queued_ns=QUEUED,
+        others_cpu_ns=others_cpu_ns,
+        wall_ns=25.0,
+        cpu_ns=cpu_ns,
+        trainer_cpu_ns=40.0,
+        cores=2.0,
+    )
+
+
+@pytest.mark.parametrize(
+    ("spared", "others", "freed"),
+    [(20, 0, QUEUED), (10, 0, QUEUED / 2), (20, 20, QUEUED / 2), (0, 0, 0 * QUEUED), (30, 0, QUEUED)],
+    ids=["all", "half", "beside others as much", "nothing", "no more than there is"],
+)
+def test_waiting_for_a_core_goes_with_what_computes_beside_it(spared, others, freed):
+    assert relieved_ns(side(others_cpu_ns=others), spared, slowed=0.0, queued=1.0) == pytest.approx(freed)
+
+
+def test_at_worse_less_of_it_goes():
+    assert relieved_ns(side(), 20.0, slowed=0.0, queued=0.5) == pytest.approx(QUEUED / 2)
+
+
+def test_what_is_left_was_slowed_too():
+    assert relieved_ns(side(), 20.0, slowed=0.1, queued=1.0) == pytest.approx(QUEUED + 0.1 * (50 - QUEUED))
+
+
+def test_producers_that_compute_nothing_spare_nothing():
+    assert relieved_ns(side(cpu_ns=0.0), 0.0, slowed=0.0, queued=1.0) == pytest.approx([0.0, 0.0])
