@@ -568,6 +568,37 @@ for step, (inputs,) in enumerate(loader):
     assert len(ran.trainer.of("WAIT")) - len(ran.trainer.of("UPDATE")) in (0, 1)
 
 
+@pytest.mark.parametrize("level", ["1", "2"])
+def test_what_a_step_holds_is_freed_with_it_though_stacks_are_taken(run: Run, level: str) -> None:
+    main = """
+import gc, weakref
+class Held:
+    pass
+alive = []
+model = torch.nn.Linear(8, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
+def step(inputs):
+    held = Held()
+    alive.append(weakref.ref(held))
+    model(inputs).mean().backward()
+    optimizer.step()
+    time.sleep(0.005)
+gc.collect()
+gc.disable()
+for epoch in range(10):
+    iterator = iter(DataLoader(torch.ones(120, 8), batch_size=4))
+    for inputs in iterator:
+        step(inputs)
+    alive.append(weakref.ref(iterator))
+    del iterator
+print(sum(ref() is not None for ref in alive), len(alive))
+"""
+    ran = run(main, **{ENV_LEVEL: level})
+
+    assert (ran.code, ran.out) == (0, "0 310\n")
+    assert len(ran.trainer.of("STACK")) > 20
+
+
 def test_compiled_training_has_one_graph_and_no_breaks(run: Run) -> None:
     main = """
 import torch._dynamo as dynamo

@@ -38,6 +38,10 @@ class Called:
                 self._count(frame, self._node() - first_node, has_gradient, returned)
                 return
 
+    def leave(self) -> None:
+        """Let go of calls that have not ended."""
+        self._open.clear()
+
     def result(self) -> list[dict[str, Any]]:
         """One entry a function: its calls; of them those by a module's call and not as its `forward` (`hooks`), anywhere inside of a module
         (`inside`), with gradients on (`gradient`), and that returned nothing (`nothing`); the `nodes` they added to autograd's graph,

@@ -81,7 +81,9 @@ class _Counter:
             sys.settrace(None)
         if self._frame is not None and self._frame.f_trace is self._local:
             self._frame.f_trace = None
+        # Calls that go on are the script's frames, with all that these hold.
         self._frame = None
+        self._called.leave()
 
     def _build(self) -> Callable[[FrameType, str, Any], Any]:
         codes, found, calls, clock = self._codes, self._found, self._called, time.monotonic_ns
