@@ -71,7 +71,8 @@ def test_a_copy_is_exposed_while_nothing_of_higher_rank_runs(kind, other, other_
         device(other, 10, 20, kind=other_kind, device=1),
     ]
     found = find_copies(made_trace(devices=devices), STEPS).filter(pl.col("kind") == kind)
-    assert found.filter(pl.col("count") == 1)["exposed_ns"].to_list() == [exposed_us * 1000]
+    (row,) = found.filter(pl.col("count") == 1).rows(named=True)
+    assert (row["exposed_ns"], row["overlapped_ns"]) == (exposed_us * 1000, row["total_ns"] - exposed_us * 1000)
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,7 @@ def find_copies(timeline: Timeline, steps: pl.DataFrame, callers: Callers | None
         pl.when(pl.col("bytes").is_not_null().any()).then(pl.col("bytes").sum()).alias("bytes"),
         ns.sum(),
         pl.col("exposed_ns").sum(),
+        (ns - pl.col("exposed_ns")).sum().alias("overlapped_ns"),
         (pl.col("bytes").sum() / pl.when(pl.col("bytes").is_not_null()).then(ns).sum()).alias("gb_per_s"),
     )
     speed = pl.when(pl.col("bytes").is_not_null() & pl.col("gb_per_s").is_finite()).then("gb_per_s").alias("gb_per_s")

@@ -15,8 +15,11 @@ from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Timeline
 
 
-def find_launches(timeline: Timeline, steps: pl.DataFrame, callers: Callers | None = None) -> pl.DataFrame:
-    """The table LAUNCHES, a row for every step. A trace without calls of the runtime has null where they would be needed."""
+def find_launches(timeline: Timeline, steps: pl.DataFrame, gaps: pl.DataFrame, callers: Callers | None = None) -> pl.DataFrame:
+    """The table LAUNCHES, a row for every step. A trace without calls of the runtime has null where they would be needed.
+
+    `gaps`: the table of that name.
+    """
     own = timeline.rows("device_events", "start_ns", "end_ns", "kind", "from_graph")
     device = pl.concat([own, (callers or Callers(timeline)).launch_calls.select("call_end_ns")], how="horizontal")
     calls = launch_calls(timeline)
@@ -40,8 +43,11 @@ def find_launches(timeline: Timeline, steps: pl.DataFrame, callers: Callers | No
             length.sum().alias("launch_ns"),
         )
     )
-    rows = steps.select("step", "start_ns", "end_ns").join(of_kernels, on="step", how="left").join(of_calls, on="step", how="left")
-    counts = pl.col("kernels", "launches", "graph_launches", "launch_ns", "short_kernels").fill_null(0)
+    of_gaps = gaps.group_by("step").agg(pl.col("gap").n_unique().cast(pl.Int64).alias("gaps"), length.sum().alias("gap_ns"))
+    rows = steps.select("step", "start_ns", "end_ns")
+    for found in (of_kernels, of_calls, of_gaps):
+        rows = rows.join(found, on="step", how="left")
+    counts = pl.col("kernels", "launches", "graph_launches", "launch_ns", "short_kernels", "gaps", "gap_ns").fill_null(0)
     rows = rows.with_columns(counts, *_queue(device, steps)).with_columns(
         pl.when(pl.lit(typical_ns is not None)).then("short_kernels").alias("short_kernels")
     )

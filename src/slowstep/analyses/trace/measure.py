@@ -50,7 +50,7 @@ def measure_trace(timeline: Timeline, *, batch_size: int | None = None, step: Ch
         "gaps": gaps,
         "kernels": find_kernels(timeline, steps, callers),
         "operators": find_operators(timeline, steps, callers),
-        "launches": find_launches(timeline, steps, callers),
+        "launches": find_launches(timeline, steps, gaps, callers),
         "copies": find_copies(timeline, steps, callers),
         "synchronizations": find_synchronizations(timeline, steps, gaps, callers),
         "collectives": find_collectives(timeline, steps, callers),

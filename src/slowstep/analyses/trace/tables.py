@@ -117,6 +117,8 @@ LAUNCHES = Table(
         column("short_kernels", pl.Int64, "kernels that took less time than the trace's median launch call", nullable=True),
         column("queue_depth", pl.Float64, "mean number of kernels launched and not yet begun", nullable=True),
         column("queue_empty_share", pl.Float64, "share of the step in which nothing was launched and unfinished", nullable=True),
+        column("gaps", pl.Int64, "gaps of the device, each of which is in the table of that name"),
+        column("gap_ns", pl.Int64, "how long they were together"),
     ),
 )
 COPIES = Table(
@@ -131,6 +133,7 @@ COPIES = Table(
         column("bytes", pl.Int64, "bytes in all", nullable=True),
         column("total_ns", pl.Int64, "time of the copies, added up"),
         column("exposed_ns", pl.Int64, "of it, while the device did nothing of higher rank"),
+        column("overlapped_ns", pl.Int64, "of it, while the device did"),
         column("gb_per_s", pl.Float64, "bytes by time, 1e9 bytes", nullable=True),
         column("pageable", pl.Boolean, "from or to pageable memory", nullable=True),
         column("blocking", pl.Boolean, "the host waited for it"),
