@@ -2,7 +2,8 @@
 
 Named ranges that tell a stage go to it; operators to `compute`, by direction; between the step's first operator (or the end of its input
 wait) and its last (or the end of its optimizer) time without an operator is the Python of the training, also `compute`. Before and after,
-what somebody has named is `output`, by that name: it is done with results, or at least beside the model; other time is not recorded. A
+what somebody has named is `output`, by that name: it is done with results, or at least beside the model; so are the script's functions
+after it, where the profiler took Python's calls. Other time is not recorded. A
 collective, of whichever thread, is exposed while the training thread computes nothing: no operator of its own is open, only the one that
 waits. Where the backward runs on a thread of its own, what that thread does counts for the training thread, which waits for it.
 """
@@ -16,10 +17,12 @@ import polars as pl
 from numpy.typing import NDArray
 
 from slowstep.analyses.trace import parts
-from slowstep.analyses.trace.stage_ranges import stage_ranges
+from slowstep.analyses.trace.names import host_named, host_names
+from slowstep.analyses.trace.stage_ranges import LOAD_BATCH, stage_ranges
 from slowstep.analyses.trace.tables import LEDGER
 from slowstep.analyses.trace.training_thread import BACKWARD, OPTIMIZER_RANGE, training_thread
 from slowstep.analyses.trace.unions import merged
+from slowstep.analyses.trace.user_lines import user_line
 from slowstep.stages import UNATTRIBUTED
 from slowstep.timeline.intervals import Ints, containing, flattened
 from slowstep.timeline.timeline import Timeline
@@ -29,6 +32,8 @@ COLLECTIVE_RANGE: Final = r"^(gloo|nccl|mpi|ucc):|^c10d::|^record_param_comms$|^
 BACKWARD_RANGE: Final = r"(?i)^\W*backward\W*$|^autograd::engine"
 # What waits, and computes nothing itself.
 WAITS: Final = rf"{COLLECTIVE_RANGE}|^autograd::engine|DistributedDataParallel"
+# As profilers write functions: `train.py(184): main`.
+FUNCTION: Final = r"^(?:.*[/\\\\])?(?P<file>[^/\\\\]+)\((?P<line>\d+)\): (?P<function>.+)$"
 # A thread that is none of the loader's and runs autograd's nodes does the backward for the training thread.
 Flags = NDArray[np.bool_]
 
@@ -39,15 +44,16 @@ def build_host_ledger(timeline: Timeline, steps: pl.DataFrame) -> pl.DataFrame:
     thread = training_thread(timeline)
     host = timeline.table("host_events").filter((pl.col("kind") != "python") & (pl.col("end_ns") > pl.col("start_ns")))
     ranges = stage_ranges(timeline).filter(pl.col("thread") == thread)
-    spans = _Spans(host, thread)
+    spans = _Spans(host, _own_functions(timeline, thread), thread)
     named = flattened(ranges["start_ns"].to_numpy(), ranges["end_ns"].to_numpy())
-    edges = np.sort(np.concatenate([begins, ends, named[0], named[1], *spans.edges]))
+    bodies = spans.bodies(begins, ends, ranges)
+    first, end, names = spans.beside(bodies, begins, ends)
+    edges = np.sort(np.concatenate([begins, ends, named[0], named[1], first, end, *spans.edges]))
     edges = edges[np.append(True, np.diff(edges) > 0)]
     at, lengths = edges[:-1], np.diff(edges)
     step = containing(begins, ends, at)
     kept = step >= 0
     at, lengths, step = at[kept], lengths[kept], step[kept]
-    bodies = spans.bodies(begins, ends, ranges)
     kind = spans.kind(at, bodies)
     held = containing(named[0], named[1], at)
     row = np.where(held >= 0, np.append(named[2], -1)[held], -1)
@@ -57,7 +63,6 @@ def build_host_ledger(timeline: Timeline, steps: pl.DataFrame) -> pl.DataFrame:
     if len(ranges):
         rows = pl.Series(np.maximum(row, 0))
         stage, part = (ranges[name].cast(pl.String).gather(rows).zip_with(known, own) for name, own in (("stage", stage), ("part", part)))
-    first, end, names = spans.beside(bodies, begins, ends)
     beside = np.where((row >= 0) | (kind == SHARING_KIND), -1, containing(first, end, at))
     if len(names):
         there = pl.Series(beside >= 0)
@@ -66,6 +71,16 @@ def build_host_ledger(timeline: Timeline, steps: pl.DataFrame) -> pl.DataFrame:
     frame = pl.DataFrame({"step": pl.Series(step, dtype=pl.Int32), "stage": stage, "part": part, "ns": pl.Series(lengths, dtype=pl.Int64)})
     sums = frame.group_by("step", "stage", "part").agg(pl.col("ns").sum()).sort("step", "stage", "part")
     return sums.select(pl.col(column.name).cast(column.type) for column in LEDGER.columns)
+
+
+def _own_functions(timeline: Timeline, thread: int | None) -> pl.DataFrame:
+    """Calls of the script's own functions on the training thread, `name` as the ledger has it: `save_images (train.py:30)`."""
+    names = host_names(timeline, ["python"])
+    own = pl.Series([user_line(text) is not None for text in names["text"].to_list()], dtype=pl.Boolean)
+    # What loads a batch may do so for the next step.
+    names = names.filter(own & ~names["text"].str.contains(LOAD_BATCH))
+    rows = host_named(timeline, names).filter(pl.col("thread") == thread)
+    return rows.select("start_ns", "end_ns", pl.col("text").str.replace(FUNCTION, "$function ($file:$line)").alias("name"))
 
 
 FORWARD_KIND, BACKWARD_KIND, OPTIMIZER_KIND, PYTHON_KIND, SHARING_KIND, NOTHING_KIND = range(6)
@@ -82,7 +97,7 @@ KINDS: Final = (
 class _Spans:
     """The training thread's operators, backward, optimizer, and the collectives of all threads, each as disjoint intervals."""
 
-    def __init__(self, host: pl.DataFrame, thread: int | None) -> None:
+    def __init__(self, host: pl.DataFrame, functions: pl.DataFrame, thread: int | None) -> None:
         names = host.select("name").unique().with_columns(pl.col("name").cast(pl.String).alias("text"))
         flags = names.select(
             "name",
@@ -101,11 +116,13 @@ class _Spans:
         self.optimizer = merged(mine.filter(pl.col("optimizer")))
         self.collective = merged(host.filter(pl.col("collective")))
         plain = ~(pl.col("backward") | pl.col("optimizer") | pl.col("collective"))
-        self.named = mine.filter((pl.col("kind") == "annotation") & (pl.col("thread") == thread) & plain)
+        named = mine.filter((pl.col("kind") == "annotation") & (pl.col("thread") == thread) & plain)
+        self.named = named.select("start_ns", "end_ns", pl.col("name").cast(pl.String))
+        self.functions = functions
 
     @property
     def edges(self) -> list[Ints]:
-        every = (self.computing, self.operators, self.backward, self.optimizer, self.collective, merged(self.named))
+        every = (self.computing, self.operators, self.backward, self.optimizer, self.collective)
         return [side for both in every for side in both]
 
     def bodies(self, begins: Ints, ends: Ints, ranges: pl.DataFrame) -> tuple[Ints, Ints]:
@@ -126,16 +143,16 @@ class _Spans:
     def beside(self, bodies: tuple[Ints, Ints], begins: Ints, ends: Ints) -> tuple[Ints, Ints, pl.Series]:
         """Begins, ends and names of what somebody has named and no body is in, the outermost of those inside each other.
 
-        In a step without a body (its operators are on other threads) nothing is known to be beside one.
+        In a step without a body (its operators are on other threads) nothing is known to be beside one. Functions have names anyway: they
+        count after a body only, before it they may make the input.
         """
-        first, last = self.named["start_ns"].to_numpy(), self.named["end_ns"].to_numpy()
-        touched = np.searchsorted(bodies[0], last) > np.searchsorted(bodies[1], first, side="right")
-        with_body = _first_within(bodies[0], begins, ends) >= 0
-        known = np.append(with_body, False)[containing(begins, ends, first)]
-        ranges = self.named.filter(pl.Series(known & ~touched, dtype=pl.Boolean)).sort("start_ns", "end_ns", descending=[False, True])
+        named = self.named.filter(_apart(self.named, bodies) & _in_steps(self.named, begins, ends, _first_within(bodies[0], begins, ends)))
+        done = _last_within(bodies[1], begins, ends)
+        after = self.functions.filter(_apart(self.functions, bodies) & _in_steps(self.functions, begins, ends, done, after=True))
+        ranges = pl.concat([named, after]).sort("start_ns", "end_ns", descending=[False, True])
         reach = pl.col("end_ns").cum_max().shift(1)
         rows = ranges.filter(reach.is_null() | (pl.col("start_ns") >= reach))
-        return rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy(), rows["name"].cast(pl.String)
+        return rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy(), rows["name"]
 
     def kind(self, at: Ints, bodies: tuple[Ints, Ints]) -> Ints:
         """What holds at each instant, as an index of `KINDS`."""
@@ -144,6 +161,19 @@ class _Spans:
         kind = np.where(_in(self.backward, at), BACKWARD_KIND, kind)
         kind = np.where(_in(self.optimizer, at), OPTIMIZER_KIND, kind)
         return np.where(_in(self.collective, at) & ~_in(self.computing, at), SHARING_KIND, kind)
+
+
+def _apart(rows: pl.DataFrame, bodies: tuple[Ints, Ints]) -> pl.Series:
+    """Which rows touch no body."""
+    touched = np.searchsorted(bodies[0], rows["end_ns"].to_numpy()) > np.searchsorted(bodies[1], rows["start_ns"].to_numpy(), side="right")
+    return pl.Series(~touched, dtype=pl.Boolean)
+
+
+def _in_steps(rows: pl.DataFrame, begins: Ints, ends: Ints, of_step: Ints, *, after: bool = False) -> pl.Series:
+    """Which rows begin in a step for which there is an instant `of_step` (-1: none), and, where asked, not before that."""
+    start = rows["start_ns"].to_numpy()
+    instant = np.append(of_step, -1)[containing(begins, ends, start)]
+    return pl.Series((instant >= 0) & ((start >= instant) | (not after)), dtype=pl.Boolean)
 
 
 def _in(intervals: tuple[Ints, Ints], at: Ints) -> Flags:

@@ -127,3 +127,14 @@ def test_where_operators_are_on_other_threads_neither_the_step_nor_the_call_that
         ("preprocess", "waiting for input"): 30,
         ("unattributed", "nothing recorded"): 70,
     }
+
+
+def test_the_scripts_functions_after_the_update_are_output_by_their_names_and_places() -> None:
+    loop = host("train.py(50): main", 0, 150, "python")
+    draw, inner = host("/home/me/train.py(30): save_images", 132, 142, "python"), host("train.py(9): encode", 134, 140, "python")
+    before = host("train.py(12): augment", 31, 39, "python")
+    library = host("/usr/lib/python3/dist-packages/PIL/Image.py(5): save", 143, 146, "python")
+    loads = host("train.py(60): load_batch", 146, 149, "python")
+    found = charged(made_trace(hosts=[*STEP, loop, draw, inner, before, library, loads], steps=[step(1, 0, 150)]))
+    plain = charged(made_trace(hosts=STEP, steps=[step(1, 0, 150)]))
+    assert found == {**plain, ("output", "save_images (train.py:30)"): 10, ("unattributed", "nothing recorded"): 10}
