@@ -83,7 +83,8 @@ class _Steps(Iterator[T]):
         me.borrower = outer
         try:
             t1 = now()
-            self._record(batch, t0, t1, thread_time_ns() - used_ns)
+            # The thread's clock is read around the other one.
+            self._record(batch, t0, t1, min(thread_time_ns() - used_ns, t1 - t0))
         except Exception as error:  # the border: counted, and never raised into the training
             recorder.fault(error)
         return batch

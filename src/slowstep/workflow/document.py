@@ -40,6 +40,8 @@ from slowstep.workflow.lever_notes import lever_notes
 
 # Below this a part is numerical dust and is not listed.
 SMALLEST_SHARE = 1e-6
+# What a report asks for where it had too few: epochs, callbacks and validations then recur in most trainings.
+ENOUGH_STEPS = 200
 # Two runs that may differ by twice the least gain of a verdict: who fixes something may not see it.
 UNEVEN = 0.20
 # `slowstep bench` posts plans, and writes no file of an experiment.
@@ -54,11 +56,14 @@ def fill(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosis
     row = _run(folder, timeline, m)
     if timeline.run.session and diagnosis.verdict.state == "undetermined":
         # Its command is the notebook's server, or the prompt.
-        row["next_command"] = "with slowstep.record(): (200 steps or more, in one cell or command)"
+        row["next_command"] = f"with slowstep.record(): ({ENOUGH_STEPS} steps or more, in one cell or command)"
     elif can_be_proved(timeline, m, diagnosis):
         row["next_command"] = f"slowstep prove {shlex.join(timeline.run.command)}"
     elif diagnosis.telling is not None and _can_run_again(timeline, m):
         row["next_command"] = f"slowstep prove --levers {shlex.quote(diagnosis.telling)} {shlex.join(timeline.run.command)}"
+    elif diagnosis.verdict.state == "undetermined" and m.steps.total < ENOUGH_STEPS and m.trainer.facts.notes.get("end") == "exit":
+        row["before_next"] = f"let the script train for {ENOUGH_STEPS} steps or more: it ended by itself after {m.steps.total}"
+        row["next_command"] = f"slowstep run {shlex.join(timeline.run.command)}"
     return {
         "schema": SCHEMA,
         "run": row,

@@ -178,3 +178,16 @@ def test_a_saturated_training_gains_what_halving_the_preprocessing_really_gains(
     gain = before["findings"][0]["gain"]
     true = after["throughput"]["samples_per_s"] / before["throughput"]["samples_per_s"]
     assert gain["low"] <= true <= gain["high"]
+
+
+def test_waiting_for_a_core_goes_with_reopened_files_as_much_as_their_making(tmp_path):
+    changes, _ = FIRING["reopened-files of a container"]
+    reports = {delay: report_of(tmp_path / str(delay), {**changes, "delay_ms": delay}) for delay in (0, 10)}
+
+    gains = {delay: report["findings"][0]["gain"] for delay, report in reports.items()}
+    steps_ms = {delay: 1e3 / report["throughput"]["steps_per_s"] for delay, report in reports.items()}
+    left_ms = {delay: steps_ms[delay] / gains[delay]["predicted"] for delay in reports}
+    # The waits for batches hide what the training waits for cores: a step is no longer by it, and what is left of it is shorter.
+    assert steps_ms[10] == pytest.approx(steps_ms[0], rel=0.05)
+    assert gains[10]["predicted"] < gains[0]["predicted"]
+    assert left_ms[10] - left_ms[0] < 0.5 * 10

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import time
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ import pytest
 import slowstep
 from recorded import Process, make_folder, only
 from slowstep import record
+from slowstep.record import spans
 from slowstep.record.format import END, FAILED
 from slowstep.record.recorder import Recorder
 from slowstep.sources.recording import SOURCE
@@ -70,7 +72,7 @@ def test_each_batch_is_a_wait_with_its_index(recorder: Recorder) -> None:
 
 def test_a_batch_is_made_by_the_training_thread_where_that_computes_meanwhile(recorder: Recorder) -> None:
     def batches() -> Iterator[int]:
-        until_ns = time.thread_time_ns() + 20_000_000
+        until_ns = time.thread_time_ns() + 21_000_000
         while time.thread_time_ns() < until_ns:
             pass
         yield 1
@@ -85,6 +87,16 @@ def test_a_batch_is_made_by_the_training_thread_where_that_computes_meanwhile(re
     assert (made.t0, made.t1, made.a) == (first.t0, first.t1, first.b)
     assert 20_000_000 <= made.c <= made.t1 - made.t0
     assert second.t0 > first.t1
+
+
+def test_no_batch_takes_more_processor_time_than_time(recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
+    readings = itertools.count(step=1_000_000_000)
+    monkeypatch.setattr(spans, "thread_time_ns", lambda: next(readings))
+
+    list(slowstep.steps([1]))
+
+    (made,) = ended(recorder).of("FETCH")
+    assert made.c == made.t1 - made.t0
 
 
 def test_what_is_noted_of_any_input_can_be_read_back(recorder: Recorder) -> None:

@@ -3,9 +3,9 @@
 Named ranges that tell a stage go to it; operators to `compute`, by direction; between the step's first operator (or the end of its input
 wait) and its last (or the end of its optimizer) time without an operator is the Python of the training, also `compute`. Before and after,
 what somebody has named is `output`, by that name: it is done with results, or at least beside the model; so are the script's functions
-after it, where the profiler took Python's calls. Other time is not recorded. A
-collective, of whichever thread, is exposed while the training thread computes nothing: no operator of its own is open, only the one that
-waits. Where the backward runs on a thread of its own, what that thread does counts for the training thread, which waits for it.
+after it, where the profiler took Python's calls. Other time is not recorded. A collective, of whichever thread, is exposed while the
+training thread computes nothing: no operator of its own is open, only the one that waits. Where the backward runs on a thread of its own,
+what that thread does counts for the training thread, which waits for it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from slowstep.analyses.trace.stage_ranges import LOAD_BATCH, stage_ranges
 from slowstep.analyses.trace.tables import LEDGER
 from slowstep.analyses.trace.training_thread import BACKWARD, OPTIMIZER_RANGE, training_thread
 from slowstep.analyses.trace.unions import merged
-from slowstep.analyses.trace.user_lines import user_line
+from slowstep.analyses.trace.user_lines import user_function
 from slowstep.stages import UNATTRIBUTED
 from slowstep.timeline.intervals import Ints, containing, flattened
 from slowstep.timeline.timeline import Timeline
@@ -32,9 +32,6 @@ COLLECTIVE_RANGE: Final = r"^(gloo|nccl|mpi|ucc):|^c10d::|^record_param_comms$|^
 BACKWARD_RANGE: Final = r"(?i)^\W*backward\W*$|^autograd::engine"
 # What waits, and computes nothing itself.
 WAITS: Final = rf"{COLLECTIVE_RANGE}|^autograd::engine|DistributedDataParallel"
-# As profilers write functions: `train.py(184): main`.
-FUNCTION: Final = r"^(?:.*[/\\\\])?(?P<file>[^/\\\\]+)\((?P<line>\d+)\): (?P<function>.+)$"
-# A thread that is none of the loader's and runs autograd's nodes does the backward for the training thread.
 Flags = NDArray[np.bool_]
 
 
@@ -76,11 +73,10 @@ def build_host_ledger(timeline: Timeline, steps: pl.DataFrame) -> pl.DataFrame:
 def _own_functions(timeline: Timeline, thread: int | None) -> pl.DataFrame:
     """Calls of the script's own functions on the training thread, `name` as the ledger has it: `save_images (train.py:30)`."""
     names = host_names(timeline, ["python"])
-    own = pl.Series([user_line(text) is not None for text in names["text"].to_list()], dtype=pl.Boolean)
+    label = pl.Series("label", [user_function(text) for text in names["text"].to_list()], dtype=pl.String)
     # What loads a batch may do so for the next step.
-    names = names.filter(own & ~names["text"].str.contains(LOAD_BATCH))
-    rows = host_named(timeline, names).filter(pl.col("thread") == thread)
-    return rows.select("start_ns", "end_ns", pl.col("text").str.replace(FUNCTION, "$function ($file:$line)").alias("name"))
+    names = names.with_columns(label).filter(label.is_not_null() & ~names["text"].str.contains(LOAD_BATCH))
+    return host_named(timeline, names).filter(pl.col("thread") == thread).select("start_ns", "end_ns", pl.col("label").alias("name"))
 
 
 FORWARD_KIND, BACKWARD_KIND, OPTIMIZER_KIND, PYTHON_KIND, SHARING_KIND, NOTHING_KIND = range(6)

@@ -13,6 +13,7 @@ from slowstep.analyses.functions import LIBRARY
 
 # As profilers write them: `train.py(184): main`, in a stack one after the other, the innermost first.
 FRAME: Final = re.compile(r"^\s*(?P<file>[^\n()]+\.(?:py|pyx|ipynb)|<(?:stdin|ipython)[^>]*>)\((?P<line>\d+)\)(?P<module>: <module>)?")
+_SEPARATOR: Final = r"[/\\]"
 # PyTorch's tracer cuts the folders of `sys.path` off, site-packages among them: what is left then begins with the package's name.
 PACKAGES: Final = re.compile(
     r"(accelerate|apex|colossalai|composer|datasets|deepspeed|diffusers|fairscale|fbgemm_gpu|fire|flash_attn|"
@@ -28,11 +29,19 @@ def user_line(frame: str) -> str | None:
     found = FRAME.match(frame)
     if found is None or LIBRARY.search(found["file"]):
         return None
-    top = re.split(r"[/\\]", found["file"], maxsplit=1)[0].removesuffix(".py")
+    top = re.split(_SEPARATOR, found["file"], maxsplit=1)[0].removesuffix(".py")
     if PACKAGES.fullmatch(top) or top in sys.stdlib_module_names:
         return None
     # A module runs all along: its line is where it stood when the profiler was started.
     return found["file"] if found["module"] else f"{found['file']}:{found['line']}"
+
+
+def user_function(frame: str) -> str | None:
+    """A function of the user's own code as the ledger calls it, `save_images (train.py:30)`; None for a module, and as in `user_line`."""
+    line = user_line(frame)
+    if line is None or frame.endswith(": <module>"):
+        return None
+    return f"{frame.partition('): ')[2]} ({re.split(_SEPARATOR, line)[-1]})"
 
 
 def line_of_stack(stack: str) -> str | None:

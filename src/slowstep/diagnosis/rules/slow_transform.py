@@ -9,7 +9,9 @@ Why it costs:
 How the gain is predicted:
     r is the wait for batches; B is what producers need when that function takes a twentieth of its time (a fifth at worse, nothing at
     better), divided by the workers, not below the CPU time of training and producers divided by the cores. A worker that is always busy
-    slows the training beside it; relieved, it lets the training run a sixteenth faster (not at all at worse, an eighth at better).
+    slows the training beside it; relieved, it lets the training run a sixteenth faster (not at all at worse, an eighth at better). What
+    the training waited for a core goes with what computes beside it: as much of it as the spared CPU time is of the producers' and of
+    other processes' (half of that at worse).
 When it is wrong:
     The function may do work that must be done, and be as fast as it can be. Timing calls makes many short ones look longer than they are.
     Where the function opens many files or receives from a network, the findings on those lead.

@@ -41,6 +41,7 @@ def process_facts(notes: Notes, written: Written | None = None) -> ProcessFacts:
             "hooks": notes.of("hook"),
             "env": process.get("env"),
             "startup": notes.last("startup"),
+            "end": notes.last("end").get("reason"),
         },
         memory_available_bytes=process.get("memory_available_bytes"),
         import_path=tuple(str(entry) for entry in process.get("import_path") or ()),
