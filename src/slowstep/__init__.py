@@ -31,5 +31,8 @@ def __getattr__(name: str) -> Any:
     if home is not None:
         module = import_module(home)
         # `slowstep.record` is the package of that name, which can be called.
-        return module if name in ("record", "data") else getattr(module, name)
+        found = module if name in ("record", "data") else getattr(module, name)
+        # Who asks again, once a step perhaps, finds it without this function.
+        globals()[name] = found
+        return found
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

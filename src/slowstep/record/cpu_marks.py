@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 # Two marks a step are 4 us: a thousandth of a step of 4 ms. Shorter steps are marked now and then: four marks each 50 ms.
 _ALWAYS_FROM_NS: Final = 4_000_000
-_SPARSE_NS: Final = 50_000_000
+SPARSE_NS: Final = 50_000_000
 
 # `marking` of a thread: no mark now; every one, until the next update; the last one, at the next wait.
 OFF, ON, LAST = 0, 1, 2
@@ -43,7 +43,7 @@ def build_marks(recorder: Recorder) -> tuple[Callable[[ThreadState, int], None],
             take(me, at_ns)
             return True
         if me.marking == ON:
-            me.marking, me.mark_due_ns = LAST, at_ns + _SPARSE_NS
+            me.marking, me.mark_due_ns = LAST, at_ns + SPARSE_NS
             take(me, at_ns)
         elif at_ns >= me.mark_due_ns:
             # The next update is the end of the step that begins here.

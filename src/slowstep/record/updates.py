@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from slowstep.record.callers import call_path, training_frame
 from slowstep.record.capture import Capture
 from slowstep.record.compiled import has_compiled
-from slowstep.record.cpu_marks import build_marks
+from slowstep.record.cpu_marks import SPARSE_NS, build_marks
 from slowstep.record.facts import torch_facts
 from slowstep.record.fastpath import MOST_ENDED, SHORT_NS
 from slowstep.record.format import SKIPPED, UPDATE
@@ -22,8 +22,9 @@ from slowstep.record.step_calls import StepCalls
 if TYPE_CHECKING:
     from slowstep.record.recorder import Recorder
 
-# Bookkeeping takes some 15 us. In steps that are always marked it is done every time.
-_DUE_EVERY_NS: Final = 20_000_000
+# Bookkeeping takes some 15 us, more than recording a step of a tenth of a millisecond: of such steps it is done when a mark is due. In
+# steps that are always marked it is done every time.
+_DUE_EVERY_NS: Final = SPARSE_NS
 # More updates than fit into that time.
 _STEPS_AT_A_TIME: Final = 1000
 # A loop that has not asked for input by then has no loader.

@@ -42,6 +42,8 @@ from slowstep.workflow.lever_notes import lever_notes
 SMALLEST_SHARE = 1e-6
 # What a report asks for where it had too few: epochs, callbacks and validations then recur in most trainings.
 ENOUGH_STEPS = 200
+# Of stacks, too, there are 200 by then.
+ENOUGH_NS = 10e9
 # Two runs that may differ by twice the least gain of a verdict: who fixes something may not see it.
 UNEVEN = 0.20
 # `slowstep bench` posts plans, and writes no file of an experiment.
@@ -61,9 +63,13 @@ def fill(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosis
         row["next_command"] = f"slowstep prove {shlex.join(timeline.run.command)}"
     elif diagnosis.telling is not None and _can_run_again(timeline, m):
         row["next_command"] = f"slowstep prove --levers {shlex.quote(diagnosis.telling)} {shlex.join(timeline.run.command)}"
-    elif diagnosis.verdict.state == "undetermined" and m.steps.total < ENOUGH_STEPS and m.trainer.facts.notes.get("end") == "exit":
-        row["before_next"] = f"let the script train for {ENOUGH_STEPS} steps or more: it ended by itself after {m.steps.total}"
+    elif diagnosis.verdict.state == "undetermined" and m.trainer.facts.notes.get("end") == "exit":
         row["next_command"] = f"slowstep run {shlex.join(timeline.run.command)}"
+        trained_ns = float(m.trainer.update_end_ns[-1] - m.trainer.update_end_ns[0])
+        if m.steps.total < ENOUGH_STEPS or trained_ns < ENOUGH_NS:
+            enough = f"{ENOUGH_STEPS} steps and {ENOUGH_NS / 1e9:.0f} s or more"
+            made = f"{m.steps.total} steps in {format_duration(trained_ns)}"
+            row["before_next"] = f"let the script train for {enough}: it ended by itself after {made}"
     return {
         "schema": SCHEMA,
         "run": row,

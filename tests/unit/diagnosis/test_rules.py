@@ -260,12 +260,17 @@ def test_what_an_experiment_would_tell_is_the_next_command(tmp_path):
 
 
 def test_a_script_that_ended_by_itself_too_soon_is_to_train_longer(tmp_path):
-    short, long = (report_of(tmp_path / str(steps), {"steps": steps, "saves": (5, 10), "after_ms": 1.5}) for steps in (12, 200))
+    # Steps of 20 ms: too few of them, too short a time, and neither.
+    told = {}
+    for steps in (12, 300, 700):
+        report = report_of(tmp_path / str(steps), {"steps": steps, "saves": (5, 10), "after_ms": 1.5})
+        assert report["verdict"]["state"] == "undetermined"
+        assert "--steps" not in report["run"]["next_command"]
+        told[steps] = report["run"].get("before_next", "")
 
-    assert {report["verdict"]["state"] for report in (short, long)} == {"undetermined"}
-    assert "it ended by itself after 12" in short["run"]["before_next"]
-    assert "--steps" not in short["run"]["next_command"]
-    assert "before_next" not in long["run"]
+    assert "it ended by itself after 12 steps" in told[12]
+    assert "200 steps and 10 s or more: it ended by itself after 300 steps" in told[300]
+    assert not told[700]
 
 
 def test_a_transform_cannot_be_judged_without_timed_calls(tmp_path):
