@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -90,7 +91,7 @@ def find_over_time(
     taken_ns = sum((event.ns for event in known), queued_ns + ledger.of("output", COLLECTING))
     quiet_ns = np.clip(step_ns - taken_ns, 0, None)
     # Where steps are missing between others, the number of a step says nothing of its phase.
-    found = () if steps.excluded.any() else _found_events(ledger, quiet_ns)
+    found = () if steps.excluded.any() else _found_events(ledger, quiet_ns, _parts_of(ledger, known))
     return OverTime(
         events=(*known, *found),
         trend=find_trend(quiet_ns),
@@ -105,7 +106,7 @@ def find_over_time(
 
 
 def _known_events(ledger: Ledger, steps: Steps, restarts: Restarts, filling: Floats) -> list[Event]:
-    saving = tuple(name for stage, name in ledger.parts if stage == "store" and name.startswith("checkpoint by "))
+    saving = tuple(part[1] for part in ledger.parts if _is_saving(part))
     candidates: list[tuple[str, Part, Floats]] = [
         ("validation", ("output", VALIDATION), with_core_delay(ledger, "output", VALIDATION)),
         (EPOCH_CHANGE, ("preprocess", STARTUP), restarts.start_ns + filling),
@@ -122,17 +123,31 @@ def _known_events(ledger: Ledger, steps: Steps, restarts: Restarts, filling: Flo
     return events
 
 
+def _parts_of(ledger: Ledger, known: list[Event]) -> list[Part]:
+    """The parts that known events take, and the collector."""
+    saves = any(event.name == CHECKPOINT for event in known)
+    return [("output", COLLECTING), *(event.part for event in known), *(part for part in ledger.parts if saves and _is_saving(part))]
+
+
+def _is_saving(part: Part) -> bool:
+    return part[0] == "store" and part[1].startswith("checkpoint by ")
+
+
 def _firsts(at: Ints) -> Ints:
     """The first step of each event: one that begins in a step's end may go on in the next one."""
     return np.asarray(at[np.append(True, np.diff(at) > 1)])
 
 
-def _found_events(ledger: Ledger, quiet_ns: Floats) -> list[Event]:
+def _found_events(ledger: Ledger, quiet_ns: Floats, taken: Sequence[Part] = ()) -> list[Event]:
+    """What recurs in `quiet_ns`, from which the parts `taken` are left out already."""
+    left_out = [part in taken or part[1] in QUEUED[part[0]] for part in ledger.parts]
     events = []
     for period in find_periods(quiet_ns):
         others = np.delete(np.arange(len(quiet_ns)), period.at)
         excess = ledger.ns[:, period.at].mean(axis=1) - ledger.ns[:, others].mean(axis=1)
-        excess[[name in QUEUED[stage] for stage, name in ledger.parts]] = 0.0
+        excess[left_out] = 0.0
+        if excess.max() <= 0:
+            continue
         part = ledger.parts[int(excess.argmax())]
         ns = np.zeros(len(quiet_ns))
         ns[period.at] = np.clip(quiet_ns[period.at] - float(np.median(quiet_ns[others])), 0, None)
