@@ -15,6 +15,12 @@ Report = dict[str, Any]
 # Three quarters of what is known to be fixed is the optimizer's; the rest is what 280 nodes usually cost.
 ONE_SIZE: dict[str, Any] = {"optimizer_ms": 12.0, "fixed_ms": 4.0, "nodes": 280, "persistent": True}
 
+# A millisecond of work beside batches that are received in longer than they are made.
+IN_MEMORY: dict[str, Any] = {
+    "getitem_ms": 0.1, "collate_ms": 0.3, "receive_ms": 1.2, "per_sample_ms": 0.05, "fixed_ms": 0.1, "optimizer_ms": 0.1, "nodes": 4,
+    "steps": 2000, "epoch_steps": 1000, "persistent": True, "workers": 2,
+}  # fmt: skip
+
 FIRING: dict[str, tuple[dict[str, Any], dict[str, Any], Callable[[Report], dict[str, Any]]]] = {
     "serial-loader": (
         {"workers": 0, "getitem_ms": 10},
@@ -102,6 +108,12 @@ FIRING: dict[str, tuple[dict[str, Any], dict[str, Any], Callable[[Report], dict[
             "per_sample_ms": 0.45,
         },
     ),
+    "needless-workers": (
+        IN_MEMORY,
+        {"stage": "preprocess"},
+        # Nothing was mapped, and the batches pass through the caches.
+        lambda report: {"workers": 0, "collate_ms": 0.3 / 4, "per_sample_ms": 0.05 * 1.125 - 0.2 / 16},
+    ),
     "slow-callback": ({"after_ms": 15}, {"stage": "output", "function": "save_mask_images"}, lambda report: {"after_ms": 0}),
     "slow-callback without a loader": (
         {"after_ms": 15, "loader": False},
@@ -131,6 +143,10 @@ CLOSE: dict[str, dict[str, Any]] = {
     "slow-transform with cores to spare": {"getitem_ms": 70, "transform": ("augment", 0.8), "cores": 16},
     "small-batch": {"batch_size": 2, "last_batch": 1, "getitem_ms": 0.6, "collate_ms": 0.1, "fixed_ms": 2, "per_sample_ms": 4},
     "small-batch in steps that a callback makes long": {**FIRING["small-batch"][0], "after_ms": 20},
+    "needless-workers of batches that take longer to make": {**IN_MEMORY, "getitem_ms": 1.2},
+    "needless-workers collated by a function of the script": {**IN_MEMORY, "collate_ms": 1.0, "collate": "pad_slowly"},
+    "needless-workers beside work that hides it": {**IN_MEMORY, "per_sample_ms": 1.0},
+    "needless-workers on a busy machine": {**IN_MEMORY, "foreign_cores": 2.0},
     "slow-callback": {"after_ms": 0.5},
     "blocking-checkpoint": {"saves": (25, 12)},
 }  # fmt: skip

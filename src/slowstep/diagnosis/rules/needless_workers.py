@@ -1,0 +1,98 @@
+"""The loader's workers cost more than they bring: a batch is made in less time than it takes to receive one.
+
+What it sees:
+    A DataLoader with workers, whose batches are waited for at least 5 % of the window longer than making one takes.
+Why it costs:
+    A batch that a worker made is put into shared memory, sent through a queue, unpickled and mapped by the training thread: half a
+    millisecond to two, however little is in it. Data that is in memory already is put together in less.
+How the gain is predicted:
+    r is all waits for input, the start of workers included, less the time that workers need for a batch, which the training thread then
+    needs: of torch's own collating, which in a worker puts its tensors into shared memory, a quarter (all at worse, an eighth at better).
+    The training's own work is taken to be 0.2 ms shorter (not at all at worse, 0.4 ms at better), since it meets no memory that was just
+    mapped, and an eighth longer (a quarter at worse, not at all at better), since batches pass through its caches. B is 0: nothing runs
+    beside it. Measured of samples in memory, 4 to 128 a batch, one and two workers on two cores: collating took 0.23 to 0.72 ms in a worker
+    and 0.03 to 0.17 ms without; steps of 0.5 to 1 ms of work had 0.1 to 0.4 ms less of it without workers, steps of 5 to 8 ms up to a fifth
+    more.
+When it is wrong:
+    A worker may make the batch of an idle machine sooner than the training thread does beside its own memory. Where making takes longer in
+    a full data set than in what was recorded, workers earn their keep again.
+What to try:
+    num_workers=0; for data in memory, to index its tensors by whole batches.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.steps import Floats
+from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
+from slowstep.diagnosis.input_side import WAIT_SHARE, Side, claims, find_side
+from slowstep.diagnosis.lever_specs import workers as workers_lever
+from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.findings import Evidence, Finding, Fix
+
+NAME = "needless-workers"
+# What the training thread's own work takes longer beside memory that it has just mapped: expected, and at better.
+MAPPED_NS, MAPPED_HIGH_NS = 200_000.0, 400_000.0
+# By what share it is longer where the thread makes batches too: expected, and at worse.
+SLOWED, SLOWED_HIGH = 0.125, 0.25
+# What is left of torch's own collating where it does not fill shared memory: expected, at worse and at better.
+COLLATED, COLLATED_HIGH, COLLATED_LOW = 0.25, 1.0, 0.125
+
+
+def judge(m: Measurements) -> Answer:
+    """Whether the training thread had better make its batches itself."""
+    side = find_side(m)
+    if m.loader is None or not m.loader.num_workers or isinstance(side, str) or m.load.busy:
+        # A busy machine makes receiving slow, whoever made the batch.
+        return None
+    names = tuple(dict.fromkeys(name for stage, name in m.ledger.parts if stage in ("read", "preprocess")))
+    waits = np.asarray(m.ledger.of("read", *names) + m.ledger.of("preprocess", *names))
+    share, low, high = share_interval(m, waits - _made_here_ns(m, side, COLLATED))
+    if share < WAIT_SHARE:
+        return None
+    counterfactual = Counterfactual(
+        assumes="the training thread makes a batch as fast as a worker, torch's own collating four times as fast",
+        expected=_case(m, side, waits, COLLATED, MAPPED_NS, SLOWED),
+        worse=_case(m, side, waits, COLLATED_HIGH, 0.0, SLOWED_HIGH),
+        better=_case(m, side, waits, COLLATED_LOW, MAPPED_HIGH_NS, 0.0),
+    )
+    waited_ms, made_ms = float(waits.mean()) / 1e6, _made_here_ns(m, side, COLLATED) / 1e6
+    evidence = (
+        Evidence(name="waiting for a batch", value=waited_ms, unit="ms per step", threshold=made_ms),
+        Evidence(name="making it without workers", value=made_ms, unit="ms per step", where=m.loader.dataset),
+        Evidence(name="making it in a worker", value=side.wall_ns / 1e6, unit="ms per step"),
+        Evidence(name="num_workers", value=m.loader.num_workers, unit="workers"),
+        Evidence(name="removed per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
+    )
+    finding = Finding(
+        rule=NAME,
+        stage="preprocess",
+        title=f"a batch could be made in {made_ms:.2g} ms without workers: waiting for those that workers make takes {waited_ms:.2g} ms",
+        share=share,
+        share_low=low,
+        share_high=high,
+        claims=claims(m, *names),
+        evidence=evidence,
+        gain=predict(m, counterfactual),
+        fixes=(
+            Fix(text="DataLoader(..., num_workers=0)", lever=workers_lever(0)),
+            Fix(text="of data that is in memory, index the tensors by whole batches, without a DataLoader"),
+        ),
+        names_cause=True,
+    )
+    return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _case(m: Measurements, side: Side, waits: Floats, collated: float, mapped_ns: float, slowed: float) -> Case:
+    return Case(removed_ns=waits - _made_here_ns(m, side, collated) + mapped_ns - slowed * (m.step_ns - waits))
+
+
+def _made_here_ns(m: Measurements, side: Side, collated: float) -> float:
+    """What the training thread would need for a batch, ns per step."""
+    by_torch = m.loader is not None and bool(m.loader.collate_is_default)
+    return side.wall_ns - (1 - collated) * (m.demand.collate_ns or 0.0) * by_torch
+
+
+RULE = Rule(name=NAME, stages=("preprocess",), judge=judge)
