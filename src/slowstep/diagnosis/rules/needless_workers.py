@@ -1,7 +1,8 @@
 """The loader's workers cost more than they bring: a batch is made in less time than it takes to receive one.
 
 What it sees:
-    A DataLoader with workers, whose batches are waited for at least 5 % of the window longer than making one takes.
+    A DataLoader with workers, on a machine that is not busy otherwise. Waiting for its batches takes at least 5 % of the window more than
+    the training would be longer by without workers (r, below).
 Why it costs:
     A batch that a worker made is put into shared memory, sent through a queue, unpickled and mapped by the training thread: half a
     millisecond to two, however little is in it. Data that is in memory already is put together in less.
@@ -49,22 +50,23 @@ def judge(m: Measurements) -> Answer:
         return None
     names = tuple(dict.fromkeys(name for stage, name in m.ledger.parts if stage in ("read", "preprocess")))
     waits = np.asarray(m.ledger.of("read", *names) + m.ledger.of("preprocess", *names))
-    share, low, high = share_interval(m, waits - _made_here_ns(m, side, COLLATED))
-    if share < WAIT_SHARE:
-        return None
     counterfactual = Counterfactual(
         assumes="the training thread makes a batch as fast as a worker, torch's own collating four times as fast",
         expected=_case(m, side, waits, COLLATED, MAPPED_NS, SLOWED),
         worse=_case(m, side, waits, COLLATED_HIGH, 0.0, SLOWED_HIGH),
         better=_case(m, side, waits, COLLATED_LOW, MAPPED_HIGH_NS, 0.0),
     )
+    removed = counterfactual.expected.removed_ns
+    share, low, high = share_interval(m, removed)
+    if share < WAIT_SHARE:
+        return None
     waited_ms, made_ms = float(waits.mean()) / 1e6, _made_here_ns(m, side, COLLATED) / 1e6
     evidence = (
         Evidence(name="waiting for a batch", value=waited_ms, unit="ms per step", threshold=made_ms),
         Evidence(name="making it without workers", value=made_ms, unit="ms per step", where=m.loader.dataset),
         Evidence(name="making it in a worker", value=side.wall_ns / 1e6, unit="ms per step"),
         Evidence(name="num_workers", value=m.loader.num_workers, unit="workers"),
-        Evidence(name="removed per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
+        Evidence(name="removed per step", value=float(removed.mean()) / 1e6, unit="ms"),
     )
     finding = Finding(
         rule=NAME,
