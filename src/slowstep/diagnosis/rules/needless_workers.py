@@ -1,8 +1,8 @@
 """The loader's workers cost more than they bring: a batch is made in less time than it takes to receive one.
 
 What it sees:
-    A DataLoader with workers, on a machine that is not busy otherwise. Waiting for its batches takes at least 5 % of the window more than
-    the training would be longer by without workers (r, below).
+    A DataLoader with workers feeds the training, on a machine that nobody else keeps busy, and what a step would be shorter by without
+    them (r, below) is at least 5 % of the window.
 Why it costs:
     A batch that a worker made is put into shared memory, sent through a queue, unpickled and mapped by the training thread: half a
     millisecond to two, however little is in it. Data that is in memory already is put together in less.
