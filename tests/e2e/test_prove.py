@@ -297,7 +297,7 @@ CASES = [
 @pytest.mark.alone
 @pytest.mark.parametrize(("variant", "levers", "right"), CASES)
 def test_the_case_studys_problems_are_proved(work: Workplace, pictures: Path, variant: str, levers: str | None, right: str) -> None:
-    options = ("--budget", "90s", "--precision", "10%", *(("--levers", levers) if levers else ()))
+    options = ("--budget", "45s", "--precision", "10%", *(("--levers", levers) if levers else ()))
     words = (str(TRAIN), "--variant", variant, "--steps", "100000", "--data", str(pictures))
     if variant == "serial-loader":
         # Most of the step is sleep, whatever others do to the machine; epochs are long, since workers are started anew at each.
@@ -314,7 +314,7 @@ def test_the_case_studys_problems_are_proved(work: Workplace, pictures: Path, va
 @pytest.mark.alone
 def test_nothing_is_proved_of_the_healthy_base(work: Workplace, pictures: Path) -> None:
     words = (str(TRAIN), "--steps", "100000", "--data", str(pictures))
-    ended, report = proved(work, *words, options=("--budget", "30s", "--levers", "prefetch=4"))
+    ended, report = proved(work, *words, options=("--budget", "20s", "--levers", "prefetch=4"))
 
     assert ended.code in (0, 4), ended.err
     assert report is not None
