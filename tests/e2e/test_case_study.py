@@ -40,8 +40,8 @@ def one_report(work: Workplace, script: Path, *flags: str) -> dict[str, Any]:
     return report
 
 
-# Where what was planted lies near the least gain of a verdict, flags make it plainer: how fast the machine computes is to decide nothing. Where
-# it lies far from it, fewer steps do.
+# Where what was planted lies near the least gain of a verdict, flags make it plainer: how fast the machine computes is to decide nothing.
+# Where it lies far from it, fewer steps do.
 FLAGS = {
     # Waiting for files takes no core: with the usual 4 ms, two workers are enough for a machine that computes half as fast.
     "too-few-workers": ("--read-latency-ms", "12", "--steps", "75"),
