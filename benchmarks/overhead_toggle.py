@@ -24,8 +24,9 @@ from slowstep.record import active
 from slowstep.record.activation import discovered, install_one
 from slowstep.record.recorder import Recorder
 
-# Steps after a switch that are not counted, and those that are.
-SETTLING, COUNTED = 50, 200
+# Steps after a switch that are not counted, and those that are: four times as many as pass between two marks. In blocks of 250 steps, what
+# is due every 50 ms fell into the steps that are not counted.
+SETTLING, COUNTED = 50, 1000
 
 
 def switch(recorder: Recorder, on: bool) -> None:
@@ -61,7 +62,7 @@ def block(model: Any, optimizer: Any, source: Iterator[Any]) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--pairs", type=int, default=120)
+    parser.add_argument("--pairs", type=int, default=36)
     parser.add_argument("--result", type=Path, required=True)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
