@@ -85,17 +85,18 @@ def find_over_time(
     restarts = find_restarts(timeline, trainer, steps, ledger, fetches, waits)
     step_ns = steps.duration_ns.astype(np.float64)
     known = _known_events(ledger, steps, restarts, filling)
+    taken = _parts_of(ledger, known)
     # What the step waited for a core is others' doing, or comes with any part of it: it neither recurs nor grows by itself.
     queued_ns = sum((ledger.of(stage, *names) for stage, names in QUEUED.items()), np.zeros(steps.count))
     # Collections recur, and grow with what is kept: they are named, and have a rule of their own.
     taken_ns = sum((event.ns for event in known), queued_ns + ledger.of("output", COLLECTING))
     quiet_ns = np.clip(step_ns - taken_ns, 0, None)
     # Where steps are missing between others, the number of a step says nothing of its phase.
-    found = () if steps.excluded.any() else _found_events(ledger, quiet_ns, _parts_of(ledger, known))
+    found = () if steps.excluded.any() else _found_events(ledger, quiet_ns, taken)
     return OverTime(
         events=(*known, *found),
         trend=find_trend(quiet_ns),
-        growth=find_growth(ledger, steps, stacks, trainer, [*(event.part for event in known), ("output", COLLECTING)]),
+        growth=find_growth(ledger, steps, stacks, trainer, taken),
         growing_saves=find_growing_saves(trainer, steps),
         startup=find_startup(timeline, trainer, float(np.median(step_ns))),
         trained_ns=int(trainer.update_end_ns[-1] - trainer.update_end_ns[0]),

@@ -23,12 +23,10 @@ What to try:
 
 from __future__ import annotations
 
-import numpy as np
-
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps import Floats
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
-from slowstep.diagnosis.input_side import WAIT_SHARE, Side, claims, find_side
+from slowstep.diagnosis.input_side import WAIT_SHARE, Side, claims, find_side, removable_waits
 from slowstep.diagnosis.lever_specs import workers as workers_lever
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
@@ -49,7 +47,7 @@ def judge(m: Measurements) -> Answer:
         # A busy machine makes receiving slow, whoever made the batch.
         return None
     names = tuple(dict.fromkeys(name for stage, name in m.ledger.parts if stage in ("read", "preprocess")))
-    waits = np.asarray(m.ledger.of("read", *names) + m.ledger.of("preprocess", *names))
+    waits = removable_waits(m, *names)
     counterfactual = Counterfactual(
         assumes="the training thread makes a batch as fast as a worker, torch's own collating four times as fast",
         expected=_case(m, side, waits, COLLATED, MAPPED_NS, SLOWED),
