@@ -151,8 +151,8 @@ than that. The own cost is what the report says: events at their calibrated cost
 monitors beside the training.
 
 Two processes differ by more than slowstep's hooks cost, however alike their scripts are. What the hooks add is therefore
-measured inside one process, `overhead_toggle.py`, that takes them away and installs them again between blocks of 1050 steps
-(in pairs, in random order, the first 50 steps of a block left out); sampler and launcher run on in both kinds of blocks. The
+measured inside one process, `overhead_toggle.py`, that takes them away and puts them back between blocks of 1050 steps (in
+pairs, in random order, the first 50 steps of a block left out); sampler and launcher run on in both kinds of blocks. The
 table of tools compares whole processes."""
 
 

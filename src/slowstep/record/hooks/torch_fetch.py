@@ -1,6 +1,6 @@
 """The making of batches, in the training process and in workers: `fetch` of torch's two fetchers.
 
-In the training process, fetches under 60 us are recorded only now and then, those in workers always.
+In the training process, fetches under 120 us are recorded only now and then, those in workers always.
 """
 
 from __future__ import annotations
