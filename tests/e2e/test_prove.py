@@ -154,8 +154,8 @@ def test_workers_are_proved_for_a_loader_that_has_none(place: Workplace) -> None
 
 @pytest.mark.alone
 def test_workers_of_a_loader_that_cannot_be_built_again_are_proved_by_whole_runs(place: Workplace) -> None:
-    # Eight runs of 5 s and a start-up must fit into twice the budget: so start-ups may take up to 10 s.
-    ended, report = proved(place, "once.py", "loader", "100000", options=("--levers", "workers=2", "--budget", "60s"))
+    # Eight runs of 5 s and a start-up must fit into twice the budget: so start-ups may take up to 6 s.
+    ended, report = proved(place, "once.py", "loader", "100000", options=("--levers", "workers=2", "--budget", "45s"))
 
     assert ended.code in (0, 4), ended.err
     assert report is not None
