@@ -28,5 +28,5 @@ def between_forwards_share(trainer: Trainer, steps: Steps, ledger: Ledger) -> fl
     inside = (stretch >= 0) & (stretch < steps.stretches) & ~steps.excluded[np.clip(stretch, 0, steps.stretches - 1)]
     if len(trainer.waits) or inside.sum() < SEVERAL_FORWARDS * steps.count:
         return 0.0
-    rest = float(ledger.of("compute", FORWARD).sum()) - float((end - start)[inside].sum())
+    rest = ledger.total("compute", FORWARD) - float((end - start)[inside].sum())
     return max(rest, 0.0) / float(ledger.ns.sum())

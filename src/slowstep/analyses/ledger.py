@@ -27,15 +27,26 @@ class Ledger:
     ns: Floats
     gap_stacks: dict[Part, int]  # parts that stacks named, and by how many
     timed: dict[Part, int] = field(default_factory=dict)  # parts that timed calls named, and in how many gaps
+    _whole: Floats = field(init=False, repr=False)  # per part: asked for hundreds of times, of up to millions of steps
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_whole", self.ns.sum(axis=1))
 
     def of(self, stage: str, *names: str) -> Floats:
         """Time per step of a stage, of some of its parts where named. Shape (steps,)."""
-        rows = [i for i, (s, name) in enumerate(self.parts) if s == stage and (not names or name in names)]
+        rows = self._rows(stage, names)
         return np.asarray(self.ns[rows].sum(axis=0)) if rows else np.zeros(self.ns.shape[1])
+
+    def total(self, stage: str, *names: str) -> float:
+        """Time (ns) of all steps together of a stage, of some of its parts where named."""
+        return float(self._whole[self._rows(stage, names)].sum())
 
     def share(self, stage: str, *names: str) -> float:
         """Share of the window, 0 to 1."""
-        return float(self.of(stage, *names).sum() / self.ns.sum())
+        return self.total(stage, *names) / float(self._whole.sum())
+
+    def _rows(self, stage: str, names: tuple[str, ...]) -> list[int]:
+        return [i for i, (s, name) in enumerate(self.parts) if s == stage and (not names or name in names)]
 
 
 def with_core_delay(ledger: Ledger, stage: str, *names: str) -> Floats:

@@ -52,4 +52,4 @@ def find_loop_input(ledger: Ledger) -> LoopInput:
 
 
 def _largest(ledger: Ledger, names: list[str]) -> str | None:
-    return max(names, key=lambda name: float(ledger.of("preprocess", name).sum()), default=None)
+    return max(names, key=lambda name: ledger.total("preprocess", name), default=None)

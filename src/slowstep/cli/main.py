@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -41,7 +41,7 @@ app.command("run", cls=RunCommand)(run)
 def main() -> None:
     """Run the command line with this process's arguments, and end the process with the exit code."""
     _occupy_standard_streams()
-    _add_other_commands()
+    _add_other_commands(sys.argv[1] if len(sys.argv) > 1 else "")
     try:
         app()
     except SlowstepError as error:
@@ -49,22 +49,41 @@ def main() -> None:
         sys.exit(error.exit_code)
 
 
-def _add_other_commands() -> None:
-    # `run` starts somebody's training: it does not wait for what the other commands import.
-    if sys.argv[1:2] == ["run"]:
-        return
-    if sys.argv[1:2] == ["analyze"]:
+def _add_other_commands(asked: str) -> None:
+    """The one that is asked for, or all. `run` starts somebody's training: nobody waits for what the other commands import."""
+    if asked == "analyze":
         give_back_freed_memory()
+    for name, add in _OTHERS.items():
+        if asked == name or asked not in {"run", *_OTHERS}:
+            add()
+
+
+def _add_analyze() -> None:
     from slowstep.cli.analyze import analyze
-    from slowstep.cli.bench import app as bench
-    from slowstep.cli.explain import explain
+
+    app.command("analyze")(analyze)
+
+
+def _add_prove() -> None:
     from slowstep.cli.prove import prove
     from slowstep.cli.user_command import UserCommand
 
-    app.command("analyze")(analyze)
     app.command("prove", cls=UserCommand)(prove)
+
+
+def _add_bench() -> None:
+    from slowstep.cli.bench import app as bench
+
     app.add_typer(bench, name="bench")
+
+
+def _add_explain() -> None:
+    from slowstep.cli.explain import explain
+
     app.command("explain")(explain)
+
+
+_OTHERS: Final = {"analyze": _add_analyze, "prove": _add_prove, "bench": _add_bench, "explain": _add_explain}
 
 
 def _occupy_standard_streams() -> None:

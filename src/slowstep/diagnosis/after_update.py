@@ -99,7 +99,7 @@ def lever_of(m: Measurements, entry: Told) -> str | None:
 
 
 def _total_ns(m: Measurements, parts: tuple[Part, ...]) -> float:
-    return sum(float(m.ledger.of(*part).sum()) for part in parts)
+    return sum(m.ledger.total(*part) for part in parts)
 
 
 def _evidence(m: Measurements, entry: Told, share: float, nature: Evidence, removed: Floats) -> tuple[Evidence, ...]:

@@ -74,9 +74,9 @@ def _next(m: Measurements, first: Judged) -> Next | None:
     if case.beside_ns > rest:
         blocked = m.demand.blocked_share is not None and m.demand.blocked_share > 0.5
         return Next(stage="read" if blocked else "preprocess", predicted=f"making batches, {case.beside_ns / 1e6:.1f} ms per step")
-    left: dict[str, float] = {stage: float(m.ledger.of(stage).mean()) for stage in STAGES}
+    left: dict[str, float] = {stage: m.ledger.total(stage) / m.steps.count for stage in STAGES}
     removed = float(case.removed_ns.mean())
-    held: dict[str, float] = {stage: float(m.ledger.of(stage, *first.finding.claims).mean()) for stage in STAGES}
+    held: dict[str, float] = {stage: m.ledger.total(stage, *first.finding.claims) / m.steps.count for stage in STAGES}
     for name, share in held.items():
         left[name] = max(left[name] - removed * share / max(sum(held.values()), 1.0), 0.0)
     stage = max(left, key=lambda s: left[s])

@@ -133,7 +133,7 @@ def claims(m: Measurements, *names: str) -> tuple[str, ...]:
 def wait_stage(m: Measurements, *names: str) -> str:
     """read or preprocess, whichever holds more of the waits."""
     wanted = names or REMOVABLE
-    return "read" if m.ledger.of("read", *wanted).sum() > m.ledger.of("preprocess", *wanted).sum() else "preprocess"
+    return "read" if m.ledger.total("read", *wanted) > m.ledger.total("preprocess", *wanted) else "preprocess"
 
 
 def workers_needed(side: Side, now: int) -> int:

@@ -25,7 +25,7 @@ def with_core_delay(m: Measurements, part: Part) -> Floats:
 def delay_share(m: Measurements, *parts: Part) -> float:
     """How much of the parts' time with their share of such delay is delay."""
     whole = sum(float(with_core_delay(m, part).sum()) for part in parts)
-    return 1 - sum(float(m.ledger.of(*part).sum()) for part in parts) / whole if whole > 0 else 0.0
+    return 1 - sum(m.ledger.total(*part) for part in parts) / whole if whole > 0 else 0.0
 
 
 def producers_beside_ns(m: Measurements, *, spared_cpu_ns: float = 0.0) -> float:

@@ -209,10 +209,10 @@ def _ledger(ledger: Ledger, unseen: tuple[str, ...]) -> list[LedgerRow]:
         if stage in unseen:
             rows.append({"stage": stage, "share": None, "ms_per_step": None, "parts": []})
             continue
-        ns = float(ledger.of(stage).sum())
+        ns = ledger.total(stage)
         parts: list[Part] = []
         for s, name in ledger.parts:
-            own = float(ledger.of(s, name).sum())
+            own = ledger.total(s, name)
             if s == stage and s != UNATTRIBUTED and own / whole >= SMALLEST_SHARE:
                 parts.append({"name": name, "share": own / whole, "ms_per_step": own / steps / 1e6})
         parts.sort(key=lambda part: -(part["share"] or 0.0))

@@ -48,7 +48,7 @@ def judge(m: Measurements) -> Answer:
         return None
     # Where another rule says better what a function is, the next one is worth a line of its own.
     unsaid = [p for p in candidates if not better_named(m, p) and m.ledger.share(*p) >= CLAIM]
-    part = max(unsaid or candidates, key=lambda p: m.ledger.of(*p).sum())
+    part = max(unsaid or candidates, key=lambda p: m.ledger.total(*p))
     growth = growing(m)
     if growth is not None and growth.part == part:
         # Its time grows with the run: growing-file and growing-step-time say more of it.
