@@ -74,6 +74,8 @@ class Training:
     reads: tuple[int, int] = (1000, 1)  # bytes and calls of each fetch
     storage_epochs: int | None = None  # only these many epochs read from storage, and are blocked
     batch_bytes: int = 4_000_000
+    input_growth: float = 0.0  # by how many of these the last batch is larger
+    tells_bytes: bool = True  # of what is collated, or given to the model
     producer_lines: tuple[dict[str, Any], ...] = ()  # notes of the first producer
     memory_available_bytes: int | None = None
     jitter: float = 0.0  # every duration varies by this share, either way
@@ -276,8 +278,11 @@ class _Simulation:
             self._stacks(begin, self.now, [(*LOOP[:3], INPUT_LINE), (f"{LIBRARY}/functional.py", "stack", 1, 2)])
             forward = (t.fixed_ms + t.per_sample_ms * t.batch_size) * t.forward_share * MS
             self._mark()
-            self.trainer.event(fmt.FORWARD, self.now, self.now + forward, t.batch_size, 1, thread=TRAINER_THREAD)
+            self.trainer.event(fmt.FORWARD, self.now, self.now + forward, t.batch_size, 1, self._bytes(done + step), thread=TRAINER_THREAD)
             self._body(t.batch_size, done + step)
+
+    def _bytes(self, batch: int) -> int:
+        return int(self.t.batch_bytes * (1 + self.t.input_growth * batch / self.t.steps)) if self.t.tells_bytes else -1
 
     def _fetch(self, writer: Writer, iterator: int, batch: int, told: float, size: int) -> float:
         t = self.t
@@ -301,7 +306,7 @@ class _Simulation:
         writer.event(fmt.FETCH, begin, end, batch, size, cpu, thread=thread)
         writer.event(fmt.FETCH_DELAY, begin, end, other, queue, iterator if serial else -1, thread=thread)
         writer.event(fmt.FETCH_IO, begin, end, t.reads[0], t.reads[0] if t.storage and cold else 0, t.reads[1], thread=thread)
-        writer.event(fmt.COLLATE, end - collate, end, collate, t.batch_bytes, thread=thread)
+        writer.event(fmt.COLLATE, end - collate, end, collate, self._bytes(self.fetched), thread=thread)
         if serial:
             self.cpu += cpu + other
         else:

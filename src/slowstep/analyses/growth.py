@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from slowstep.analyses.functions import Path, Stacks, is_library
-from slowstep.analyses.ledger import CORE, Ledger, Part, with_core_delay
+from slowstep.analyses.ledger import CORE, MODELS, Ledger, Part, with_core_delay
 from slowstep.analyses.loop import called_from_loop
 from slowstep.analyses.pace import own_work
 from slowstep.analyses.producers import CORE as CORE_OF_PRODUCER
@@ -35,6 +35,8 @@ class Growth:
     trend: Trend
     above_ns: Floats  # per step: what the part takes more than at the first update, by its line
     writes_share: float | None  # of the part's stacks, those in code that writes or encodes files; None without stacks
+    is_models: bool  # it is the forward or the backward
+    both: bool  # and the other one surely grows too
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,8 +61,12 @@ def find_growth(ledger: Ledger, steps: Steps, stacks: Stacks, trainer: Trainer, 
             continue
         queued = float(with_core_delay(ledger, *part).sum() / ns.sum())
         above_ns = np.clip(ns - _at_the_very_first(trend, steps, trainer), 0, None) * queued
-        best = Growth(part=part, trend=trend, above_ns=above_ns, writes_share=_writes_share(part, steps, stacks, trainer))
-    return best
+        writes = _writes_share(part, steps, stacks, trainer)
+        best = Growth(part=part, trend=trend, above_ns=above_ns, writes_share=writes, is_models=part in MODELS, both=False)
+    if best is None or not best.is_models:
+        return best
+    trends = [_trend(ledger.of(*part), None) for part in MODELS]
+    return replace(best, both=all(trend is not None and trend.growth_low > 0 for trend in trends))
 
 
 def _trend(ns: Floats, pace: Floats | None) -> Trend | None:

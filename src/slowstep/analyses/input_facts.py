@@ -10,6 +10,7 @@ import polars as pl
 
 from slowstep.analyses.functions import is_library
 from slowstep.analyses.garbage import collected_ns
+from slowstep.analyses.input_sizes import InputSizes, find_input_sizes
 from slowstep.analyses.steps import Floats, Steps
 from slowstep.analyses.trainer import Trainer
 from slowstep.timeline.schema import TABLE
@@ -73,6 +74,7 @@ class InputFacts:
     timed_samples: int  # samples in whose making built-in functions were timed
     dataset_length: int | None
     sample_bytes: float | None  # of one sample as it stands in a batch
+    sizes: InputSizes | None  # of the model's inputs, early and late in the run
     memory_available_bytes: int | None  # on this machine when recording began
     passes: tuple[Pass, ...]  # in order; the last one may be cut short
     forms: Forms | None
@@ -117,6 +119,7 @@ def find_input_facts(timeline: Timeline, trainer: Trainer, steps: Steps) -> Inpu
         timed_samples=samples,
         dataset_length=next((int(n) for n in iterators["dataset_length"].to_list()[::-1] if n is not None), None),
         sample_bytes=float(sizes.median()) / per_batch if len(sizes) and per_batch else None,  # type: ignore[arg-type]
+        sizes=find_input_sizes(timeline, trainer, processes),
         memory_available_bytes=trainer.facts.memory_available_bytes,
         passes=_passes(trainer, fetches),
         forms=forms,

@@ -17,6 +17,7 @@ COLLECTING = "garbage collection"
 HELD_UP = "held up beside other Python threads"
 SMALL = "callbacks of less than 0.2 % each"
 Part = tuple[str, str]  # stage, part
+MODELS: tuple[Part, ...] = (("compute", FORWARD), ("compute", BACKWARD))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -49,7 +49,8 @@ IDLE: Final = 10  # a worker waiting to be told what to fetch
 CPU: Final = 11  # mark: this thread's cumulative a CPU ns, b run-queue delay ns (from schedstat)
 STACK: Final = 12  # mark: a stack of `thread`. a stack id, b weight ns (since the last one), c lateness ns of the sampler
 SPAN: Final = 13  # a named span. a text id of its name, b stage's index in slowstep.stages.STAGES
-FORWARD: Final = 14  # a root module's forward. a samples (leading dimension of its first tensor, -1 unknown), b which module (an id)
+# A root module's forward. a samples (leading dimension of its first tensor), b which module (an id), c bytes of its input; -1 unknown.
+FORWARD: Final = 14
 TOTALS: Final = 15  # thinned steps between t0 and t1. a steps, b samples (-1 unknown)
 CLOCK: Final = 16  # mark: a CLOCK_REALTIME ns
 BACKWARD_CPU: Final = 20  # same thread as the BACKWARD it encloses, with several ranks: a CPU ns, b run-queue delay ns (-1 unknown)

@@ -25,10 +25,10 @@ _STDLIB: Final = os.path.dirname(os.__file__) + os.sep
 
 
 class LineCounts:
-    """Counts lines on the calling thread, between `begin` and `end`."""
+    """Counts lines on the calling thread, between `begin` and `end`, but for what runs while this thread makes a batch (`is_making`)."""
 
-    def __init__(self, note: Callable[[dict[str, Any]], None]) -> None:
-        self._note = note
+    def __init__(self, note: Callable[[dict[str, Any]], None], is_making: Callable[[], bool]) -> None:
+        self._note, self._is_making = note, is_making
         self.running = False
         self.forget()
 
@@ -50,7 +50,7 @@ class LineCounts:
             frame = _users_frame(sys._getframe(1))
         self._counter = None
         if sys.gettrace() is None and (codes or frame is not None):
-            self._counter = _Counter(codes, frame)
+            self._counter = _Counter(codes, frame, self._is_making)
             self._counter.start()
 
     def end(self) -> None:
@@ -63,8 +63,8 @@ class LineCounts:
 
 
 class _Counter:
-    def __init__(self, codes: set[CodeType], frame: FrameType | None) -> None:
-        self._codes, self._frame = codes, frame
+    def __init__(self, codes: set[CodeType], frame: FrameType | None, is_making: Callable[[], bool]) -> None:
+        self._codes, self._frame, self._is_making = codes, frame, is_making
         self._found: dict[tuple[CodeType, int], list[int]] = {}
         self._called = Called()
         self._left = MOST_LINES
@@ -86,7 +86,7 @@ class _Counter:
         self._called.leave()
 
     def _build(self) -> Callable[[FrameType, str, Any], Any]:
-        codes, found, calls, clock = self._codes, self._found, self._called, time.monotonic_ns
+        codes, found, calls, clock, is_making = self._codes, self._found, self._called, time.monotonic_ns, self._is_making
         # The line that runs now, and since when.
         current: list[Any] = [None, 0]
 
@@ -111,7 +111,7 @@ class _Counter:
             return local
 
         def called(frame: FrameType, event: str, _: Any) -> Any:
-            if frame.f_code not in codes:
+            if frame.f_code not in codes or is_making():
                 return None
             calls.begin(frame)
             return local

@@ -7,12 +7,17 @@ import sys
 from typing import Any, Final
 
 _MAP_STYLE: Final = 0
+_WRAPPER: Final = "RemoveColumnsCollator"
+_DEEPEST: Final = 8
 
 
 def describe_iterator(state: dict[str, Any], loader: Any) -> dict[str, Any]:
     """The fields of an iterator's note, from the iterator's attributes and, where known, its loader."""
     collate = state.get("_collate_fn")
     function = _whole(collate)
+    if callable(function) and not hasattr(function, "__qualname__"):
+        # An object: what it does when it is called.
+        function = type(function).__call__
     code = getattr(function, "__code__", None)
     return {
         "num_workers": state.get("_num_workers"),
@@ -72,9 +77,14 @@ def _is_default_collate(collate: Any) -> bool:
 
 
 def _whole(function: Any) -> Any:
-    """The function of a partial one."""
-    while isinstance(function, functools.partial):
-        function = function.func
+    """What a partial function, or a collator that only hands over to another (transformers' RemoveColumnsCollator), stands for."""
+    for _ in range(_DEEPEST):
+        if isinstance(function, functools.partial):
+            function = function.func
+        elif type(function).__name__ == _WRAPPER and callable(inner := getattr(function, "data_collator", None)):
+            function = inner
+        else:
+            break
     return function
 
 

@@ -46,7 +46,8 @@ class StepCalls:
         self._recorder, self._compiles = recorder, compiles
         self._gap = CallTimes("gap", recorder.note, share=GAP_SHARE, builtins=True, first=FIRST)
         self._body = CallTimes("body", recorder.note, share=BODY_SHARE, first=FIRST)
-        self._lines = LineCounts(recorder.note)
+        # Loops that ask for the next batch inside a body (transformers') make it there, which is no work of the body's.
+        self._lines = LineCounts(recorder.note, lambda: recorder.local.me.making is not None)
         self._clear()
         recorder.forgetters.append(self._forget)
         # What is still timed must not outlive the hooks that would end it.

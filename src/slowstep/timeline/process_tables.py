@@ -94,7 +94,7 @@ PROCESS_TABLES: tuple[Table, ...] = (
             column("module", pl.Int64, "which root module it is of (forward)", nullable=True),
             column("gradients", pl.Boolean, "gradients were on (forward)", nullable=True),
             column("evaluating", pl.Boolean, "gradients were off, and the model in its evaluation mode (forward)", nullable=True),
-            column("bytes", pl.Int64, "bytes written (save)", nullable=True),
+            column("bytes", pl.Int64, "bytes written (save), or given (forward)", nullable=True),
             column("file", pl.String, "file of the user's function that the span is, where a framework named it", nullable=True),
             column("line", pl.Int64, "first line of that function", nullable=True),
         ),

@@ -57,6 +57,7 @@ CLOSE: dict[str, dict[str, Any]] = {
     "growing-file": {"after_ms": 8, "after_writes": True},
     "growing-file of checkpoints that stay": {"saves": (10, 20)},
     "periodic-stall": {"stall": (10, 3)},
+    "periodic-stall as often as workers have all made a batch": {"stall": (4, 25), "workers": 4, "getitem_ms": 2},
     "periodic-stall of a checkpoint": {"saves": (10, 60)},
     "periodic-stall of a validation": {"validation": (10, 60)},
     "unstable-step-time": {"jitter": 0.4},
@@ -89,6 +90,38 @@ def test_the_predicted_gain_is_the_true_one_and_the_interval_holds_it(tmp_path, 
 @pytest.mark.parametrize("case", CLOSE)
 def test_a_training_close_to_the_problem_is_not_blamed_for_it(tmp_path, case):
     assert case.split()[0] not in named(report_of(tmp_path, CLOSE[case]))
+
+
+LOOP = {"loader": False, "input_ms": 2}
+
+
+@pytest.mark.parametrize("loop", [{}, LOOP], ids=["loader", "no loader"])
+@pytest.mark.parametrize("growth", [1.0, 3.0])
+def test_a_model_whose_inputs_grow_as_fast_is_healthy(tmp_path, growth, loop):
+    report = report_of(tmp_path, {"work_growth_ms": 20, "getitem_ms": 2, "forward_share": 0.4, "input_growth": growth, **loop})
+
+    assert report["verdict"]["state"] == "healthy", report["verdict"]["summary"]
+    (reason,) = [row["reason"] for row in report["not_judged"] if row["rule"] == "growing-step-time"]
+    assert "with its inputs" in reason
+
+
+@pytest.mark.parametrize("loop", [{}, LOOP], ids=["loader", "no loader"])
+def test_inputs_that_grow_far_more_slowly_than_the_work_explain_nothing(tmp_path, loop):
+    report = report_of(tmp_path, {"work_growth_ms": 20, "getitem_ms": 2, "forward_share": 0.05, "input_growth": 0.1, **loop})
+
+    assert report["verdict"]["rule"] == "growing-step-time"
+
+
+@pytest.mark.parametrize("loop", [{}, LOOP], ids=["loader", "no loader"])
+def test_a_model_that_grows_as_a_whole_by_inputs_of_unknown_size_is_not_judged(tmp_path, loop):
+    grows = {"getitem_ms": 2, "tells_bytes": False, **loop}
+
+    whole = report_of(tmp_path / "whole", {**grows, "work_growth_ms": 20, "forward_share": 0.4})
+    backward = report_of(tmp_path / "backward", {**grows, "work_growth_ms": 20, "forward_share": 0.0})
+
+    assert whole["verdict"]["state"] == "undetermined"
+    assert "longer inputs do that" in whole["verdict"]["summary"]
+    assert backward["verdict"]["rule"] == "growing-step-time"
 
 
 def test_slow_samples_are_named_by_index_and_how_often_they_were_slow(tmp_path):

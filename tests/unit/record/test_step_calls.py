@@ -126,6 +126,23 @@ def test_lines_of_a_function_that_holds_time_are_counted_once_it_is_known() -> N
     assert (counted[2], counted[3]) == (2001, 2000)
 
 
+def test_lines_that_run_while_the_thread_makes_a_batch_are_not_the_bodys() -> None:
+    loop = Loop()
+
+    def asks_for_the_next_batch() -> None:
+        multiply()
+        loop.me.making = loop
+        loop_over_pixels()
+        loop.me.making = None
+
+    for _ in range(FIRST + 12):
+        loop.step(asks_for_the_next_batch)
+
+    assert loop.lines()
+    counted = {each["function"] for note in loop.lines() for each in (*note["lines"], *note["functions"])}
+    assert counted == {"multiply"}
+
+
 def test_counting_ends_by_itself_after_some_thousand_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(line_counts, "MOST_LINES", 500)
     loop = Loop()
@@ -264,7 +281,7 @@ def test_python_code_is_not_faster_while_it_is_timed() -> None:
 
 def test_lines_are_not_counted_while_a_debugger_traces() -> None:
     notes: Notes = []
-    counts = LineCounts(notes.append)
+    counts = LineCounts(notes.append, lambda: False)
     mine = lambda *_: None  # noqa: E731
 
     sys.settrace(mine)

@@ -11,21 +11,26 @@ How the gain is predicted:
     r is what the growing part takes more than at the first update, to which its line is drawn back. B is what the loader's workers need
     per step. The gain is that over the steps recorded; over a longer run it is larger.
 When it is wrong:
-    A machine that slows down (heat, a neighbour that grows) and data that are sorted by length look the same.
+    A machine that slows down (heat, a neighbour that grows) looks the same. Forward and backward also grow with the inputs (a curriculum,
+    data that are sorted by length): up to the square of these nothing is blamed, and where the inputs' size is not known and both grow,
+    this is not judged.
 What to try:
     Keep running sums instead of all values, detach() what is kept, append to files instead of writing them anew.
 """
 
 from __future__ import annotations
 
+from slowstep.analyses.growth import Growth
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.gain import predict, share_interval
-from slowstep.diagnosis.growing import growing, growth_counterfactual, growth_evidence, is_file
+from slowstep.diagnosis.growing import GROWN_BY, growing, growth_counterfactual, growth_evidence, is_file
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.findings import Finding, Fix
+from slowstep.findings import Finding, Fix, NotJudged
 from slowstep.stages import STAGES
 
 NAME = "growing-step-time"
+# Attention takes the square of its sequence's length, the most of what models are made of.
+LARGEST_POWER = 2
 
 
 def judge(m: Measurements) -> Answer:
@@ -33,6 +38,8 @@ def judge(m: Measurements) -> Answer:
     growth = growing(m)
     if growth is None or is_file(growth):
         return None
+    if (doubt := _by_inputs(m, growth)) is not None:
+        return doubt
     share, low, high = share_interval(m, growth.above_ns)
     if share < CLAIM:
         return None
@@ -54,6 +61,22 @@ def judge(m: Measurements) -> Answer:
         names_cause="(" in growth.part[1],
     )
     return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _by_inputs(m: Measurements, growth: Growth) -> NotJudged | None:
+    """Why the model's own work may grow with what it is given; None where it does not."""
+    sizes = m.input.sizes
+    if not growth.is_models or (sizes is None and not growth.both):
+        return None
+    times = f"{growth.part[1]} grows from {max(growth.trend.first, 0.0) / 1e6:.1f} to {growth.trend.last / 1e6:.1f} ms a step"
+    if sizes is None:
+        reason = (
+            f"{times}, and so does the rest of the model's work: longer inputs do that, and so does a graph that is kept; see which it is"
+        )
+        return NotJudged(rule=NAME, reason=reason)
+    if growth.trend.last > (1 + GROWN_BY) * max(growth.trend.first, 0.0) * sizes.growth**LARGEST_POWER:
+        return None
+    return NotJudged(rule=NAME, reason=f"{times} with its inputs, of which the last are {sizes.growth:.1f} times as large", advisory=True)
 
 
 RULE = Rule(name=NAME, stages=STAGES, judge=judge)

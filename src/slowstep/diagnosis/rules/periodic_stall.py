@@ -9,7 +9,8 @@ How the gain is predicted:
     r is what those steps take beyond the usual one. B is what the loader's workers need per step.
 When it is wrong:
     What happens every so many seconds, and not steps, is only found where steps are even. Waits for input that recur (every
-    num_workers-th step, where workers cannot keep up) are left to the rules about input, and so are roll-outs, which have a name.
+    num_workers-th step, where workers cannot keep up) are left to the rules about input, and so is a forward or a backward that is longer
+    every num_workers-th step: the workers compute beside it. Roll-outs have a name.
 What to try:
     Look for what the loop does every so many steps: logging, a garbage collection, a scheduler, a queue that is emptied. Name it with
     slowstep.span(), and record again.
@@ -18,8 +19,9 @@ What to try:
 from __future__ import annotations
 
 from slowstep.analyses.gaps import ROLL_OUT
-from slowstep.analyses.ledger import Part
+from slowstep.analyses.ledger import MODELS, Part
 from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.over_time import Event
 from slowstep.analyses.producers import PART_STAGE
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
@@ -32,7 +34,7 @@ NAME = "periodic-stall"
 
 def judge(m: Measurements) -> Answer:
     """Whether something unknown recurs."""
-    unknown = [event for event in m.over_time.events if not event.known and _is_own(event.part)]
+    unknown = [event for event in m.over_time.events if not event.known and _is_own(event.part) and not _is_beside_workers(m, event)]
     if not unknown:
         return None
     event = max(unknown, key=lambda e: float(e.ns.sum()))
@@ -70,6 +72,12 @@ def _is_own(part: Part) -> bool:
     """Whether it is the training thread's own doing: what waits for input is judged by the rules about input, roll-outs too."""
     stage, name = part
     return stage in STAGES and PART_STAGE.get(name) != stage and not name.startswith(ROLL_OUT)
+
+
+def _is_beside_workers(m: Measurements, event: Event) -> bool:
+    """Whether it is the model's own work that takes longer whenever all workers have made a batch, or begin the next ones."""
+    workers = 0 if m.loader is None else m.loader.num_workers
+    return workers > 1 and event.part in MODELS and round(event.every_steps or 0) == workers
 
 
 RULE = Rule(name=NAME, stages=STAGES, judge=judge)

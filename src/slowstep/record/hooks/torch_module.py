@@ -6,7 +6,7 @@ import functools
 import sys
 from typing import TYPE_CHECKING, Any
 
-from slowstep.record.batches import samples_in
+from slowstep.record.batches import bytes_in, samples_in
 from slowstep.record.callers import call_path, training_frame
 from slowstep.record.compiled import has_compiled
 from slowstep.record.cpu_marks import build_marks
@@ -78,7 +78,7 @@ def _timed(recorder: Recorder, original: Any) -> Any:
             result = original(self, *args, **kwargs)
         except BaseException:  # passed on, without our frames; the call is recorded as failed
             me.forward = False
-            event(FORWARD, t0, now(), -1, id(self), 0, FAILED | flags)
+            event(FORWARD, t0, now(), -1, id(self), -1, FAILED | flags)
             hide_own_frames()
             raise
         t1 = now()
@@ -87,7 +87,8 @@ def _timed(recorder: Recorder, original: Any) -> Any:
             # What a model does without gradients is a teacher's part, a roll-out or a validation: no sign of where the input ends.
             if not flags and not introduced[0]:
                 introduce()
-            event(FORWARD, t0, t1, samples_in(args or tuple(kwargs.values())), id(self), 0, flags)
+            given = args or tuple(kwargs.values())
+            event(FORWARD, t0, t1, samples_in(given), id(self), bytes_in(given), flags)
         except Exception as error:  # the border: counted, and never raised into the training
             fault(error)
         return result

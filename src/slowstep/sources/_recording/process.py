@@ -139,7 +139,7 @@ def _span_rows(process: int, r: Records, kind: str, **filled: Any) -> pl.DataFra
 
 def _forwards(process: int, r: Records) -> pl.DataFrame:
     modes = {"gradients": ~flag(r, fmt.NO_GRADIENT), "evaluating": flag(r, fmt.EVALUATING)}
-    return _span_rows(process, r, kind="forward", samples=known(r["a"]), module=known(r["b"]), **modes)
+    return _span_rows(process, r, kind="forward", samples=known(r["a"]), module=known(r["b"]), bytes=known(r["c"]), **modes)
 
 
 def _saves(process: int, notes: Notes, r: Records) -> pl.DataFrame:
