@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -28,10 +29,10 @@ class Ledger:
     ns: Floats
     gap_stacks: dict[Part, int]  # parts that stacks named, and by how many
     timed: dict[Part, int] = field(default_factory=dict)  # parts that timed calls named, and in how many gaps
-    _whole: Floats = field(init=False, repr=False)  # per part: asked for hundreds of times, of up to millions of steps
+    _rows_ns: tuple[float, ...] = field(init=False, repr=False)  # per part: asked for hundreds of times, of up to millions of steps
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_whole", self.ns.sum(axis=1))
+        object.__setattr__(self, "_rows_ns", tuple(self.ns.sum(axis=1).tolist()))
 
     def of(self, stage: str, *names: str) -> Floats:
         """Time per step of a stage, of some of its parts where named. Shape (steps,)."""
@@ -40,11 +41,16 @@ class Ledger:
 
     def total(self, stage: str, *names: str) -> float:
         """Time (ns) of all steps together of a stage, of some of its parts where named."""
-        return float(self._whole[self._rows(stage, names)].sum())
+        return math.fsum(self._rows_ns[i] for i in self._rows(stage, names))
+
+    @property
+    def whole(self) -> float:
+        """Time (ns) of all steps together, of all parts: never less than a stage's."""
+        return math.fsum(self._rows_ns)
 
     def share(self, stage: str, *names: str) -> float:
         """Share of the window, 0 to 1."""
-        return self.total(stage, *names) / float(self._whole.sum())
+        return self.total(stage, *names) / self.whole
 
     def _rows(self, stage: str, names: tuple[str, ...]) -> list[int]:
         return [i for i, (s, name) in enumerate(self.parts) if s == stage and (not names or name in names)]

@@ -14,10 +14,10 @@ from slowstep.diagnosis.law import (
     UNJUDGED_STAGE,
     rules,
 )
-from slowstep.diagnosis.lever_specs import MOCK_LOADER
+from slowstep.diagnosis.lever_specs import MOCK_LOADER, threads
 from slowstep.diagnosis.rule import Judged
 from slowstep.findings import Finding, NotJudged
-from slowstep.stages import UNATTRIBUTED
+from slowstep.stages import STAGES, UNATTRIBUTED
 
 # No rule judges this stage yet, so the same share as of a stage whose rules could not judge.
 HEALTHY_SHARING = UNJUDGED_STAGE
@@ -71,6 +71,11 @@ def not_healthy(m: Measurements, leading: list[Judged], uncertain: list[Judged],
         stage, name = unclaimed
         what = f"{m.ledger.share(stage, name):.0%} of the time is {name} ({stage}), and no rule found a fix that gains"
         return f"undetermined, because {what}; {NAME_IT if m.loader is None else MOST_OF_INPUT}"
+    queued = _unclaimed_queue(m, [*leading, *uncertain])
+    if queued is not None:
+        beside = "its own workers" if _has_workers(m) else "its own other threads and processes"
+        what = f"{queued:.0%} of the time the training thread waits for a core beside {beside}, and no rule found a fix that gains"
+        return f"undetermined, because {what}; {MOST_OF_INPUT if _has_workers(m) else f'slowstep prove --levers {threads(1)} tells more'}"
     return None
 
 
@@ -80,6 +85,8 @@ def telling(m: Measurements, leading: list[Judged], uncertain: list[Judged], unj
     levers = [fix.lever for finding in _of_unknown_gain(leading) for fix in finding.fixes]
     levers += [skipped.lever for skipped in _doubted(m, unjudged, unclaimed)]
     levers += [MOCK_LOADER] if unclaimed is not None and m.loader is not None else []
+    if _unclaimed_queue(m, [*leading, *uncertain]) is not None:
+        levers.append(MOCK_LOADER if _has_workers(m) else threads(1))
     return next((lever for lever in levers if lever is not None), None)
 
 
@@ -105,6 +112,17 @@ def _unclaimed_input(m: Measurements, judged: list[Judged]) -> Part | None:
     parts = [part for part in m.ledger.parts if part[0] in INPUT and part[1] != CORE and part[1] not in claimed]
     largest = max(parts, key=lambda part: m.ledger.share(*part), default=None)
     return largest if largest is not None and m.ledger.share(*largest) >= HEALTHY_UNATTRIBUTED else None
+
+
+def _unclaimed_queue(m: Measurements, judged: list[Judged]) -> float | None:
+    """The share of waiting for a core that no finding claims, where it is worth a verdict; None where not, or others use the cores."""
+    share = sum(m.ledger.share(stage, CORE) for stage in (*STAGES, UNATTRIBUTED))
+    is_claimed = any(CORE in j.finding.claims for j in judged)
+    return share if share >= HEALTHY_UNATTRIBUTED and not is_claimed and not m.load.busy else None
+
+
+def _has_workers(m: Measurements) -> bool:
+    return m.loader is not None and m.loader.num_workers > 0
 
 
 def combined_gain(m: Measurements, leading: list[Judged]) -> float:

@@ -202,7 +202,7 @@ def _unseen(m: Measurements) -> tuple[str, ...]:
 
 
 def _ledger(ledger: Ledger, unseen: tuple[str, ...]) -> list[LedgerRow]:
-    whole = float(ledger.ns.sum())
+    whole = ledger.whole
     steps = ledger.ns.shape[1]
     rows: list[LedgerRow] = []
     for stage in (*STAGES, UNATTRIBUTED):

@@ -231,7 +231,7 @@ def test_findings_do_not_claim_the_same_part(tmp_path, case):
     "changes",
     [{}, {"workers": 2}, {"workers": 0, "getitem_ms": 0.3, "collate_ms": 0.1}, {"loader": False}, {"nested": True}, {"critics": 1},
      {"micro_batches": 4}, {"persistent": True}, {"jitter": 0.4}, {"validation": (25, 60)}, {"nested": True, "forward_share": 0.8},
-     {"delay_ms": 5}],
+     {"delay_ms": 2}],
     ids=str,
 )  # fmt: skip
 def test_a_healthy_training_is_called_healthy(tmp_path, changes):
@@ -239,6 +239,19 @@ def test_a_healthy_training_is_called_healthy(tmp_path, changes):
 
     assert report["verdict"]["state"] == "healthy"
     assert report["findings"] == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "beside", "lever"),
+    [({}, "its own workers", "mock-loader"), ({"loader": False}, "its own other threads and processes", "threads=1")],
+    ids=["workers", "no loader"],
+)
+def test_a_training_that_waits_for_a_core_beside_nobody_elses_work_is_not_called_healthy(tmp_path, changes, beside, lever):
+    report = report_of(tmp_path, {**changes, "delay_ms": 10})
+
+    assert report["verdict"]["state"] == "undetermined"
+    assert f"the training thread waits for a core beside {beside}" in report["verdict"]["summary"]
+    assert f"--levers {lever} " in report["run"]["next_command"]
 
 
 @pytest.mark.parametrize(
