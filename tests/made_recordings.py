@@ -54,6 +54,7 @@ class Training:
     transform: tuple[str, float] | None = None  # a function that holds this share of getitem
     cores: int = 4
     threads: int | None = None  # for one operation, as many as cores where not said
+    helping_cores: float = 0.0  # that the training's other threads use
     nodes: int | None = 20
     foreign_cores: float = 0.0
     stack_period_ms: float = 50.0
@@ -235,7 +236,7 @@ class _Simulation:
         self.launcher.event(fmt.READING_CPU, self.now, self.now, *self._cpu_reading(), thread=1)
 
     def _cpu_reading(self) -> tuple[float, float, float]:
-        tree = self.cpu + self.worker_cpu
+        tree = self.cpu + self.worker_cpu + self.t.helping_cores * (self.now - START_NS)
         return tree, tree + self.t.foreign_cores * (self.now - START_NS), 0
 
     def _epoch(self, iterator: int, length: int, done: int) -> None:

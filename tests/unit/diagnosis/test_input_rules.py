@@ -191,3 +191,24 @@ def test_waiting_for_a_core_goes_with_reopened_files_as_much_as_their_making(tmp
     assert steps_ms[10] == pytest.approx(steps_ms[0], rel=0.05)
     assert gains[10]["predicted"] < gains[0]["predicted"]
     assert left_ms[10] - left_ms[0] < 0.5 * 10
+
+
+SERIAL = {"workers": 0, "getitem_ms": 12, "collate_ms": 1}
+
+
+@pytest.mark.parametrize("loop", [{}, {"loader": False, "input_ms": 13}], ids=["loader", "no loader"])
+@pytest.mark.parametrize(
+    ("beside", "known"),
+    [
+        ({"cores": 2, "helping_cores": 0.9}, False),
+        ({"cores": 2, "helping_cores": 0.9, "threads": 1}, True),
+        ({"cores": 2, "helping_cores": 0.2}, True),
+        ({"cores": 4, "helping_cores": 0.9}, True),
+    ],
+)
+def test_what_a_worker_gains_is_not_known_where_the_trainings_threads_leave_it_no_core(tmp_path, beside, known, loop):
+    report = report_of(tmp_path, {**SERIAL, **beside, **loop})
+
+    finding = next(finding for finding in report["findings"] if finding["rule"] == "serial-loader")
+    assert (finding["gain"]["predicted"] is not None) == known
+    assert (report["verdict"]["state"], report["verdict"]["rule"]) == (("bottleneck", "serial-loader") if known else ("undetermined", None))
