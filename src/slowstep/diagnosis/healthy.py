@@ -67,12 +67,12 @@ def not_healthy(m: Measurements, leading: list[Judged], uncertain: list[Judged],
     doubted = _doubted(m, unjudged, unclaimed)
     if doubted:
         return f"undetermined, because {doubted[0].rule} could not be judged: {doubted[0].reason}"
-    if unclaimed is not None:
+    queued = _unclaimed_queue(m, [*leading, *uncertain]) or 0.0
+    if unclaimed is not None and m.ledger.share(*unclaimed) >= queued:
         stage, name = unclaimed
         what = f"{m.ledger.share(stage, name):.0%} of the time is {name} ({stage}), and no rule found a fix that gains"
         return f"undetermined, because {what}; {NAME_IT if m.loader is None else MOST_OF_INPUT}"
-    queued = _unclaimed_queue(m, [*leading, *uncertain])
-    if queued is not None:
+    if queued:
         beside = "its own workers" if _has_workers(m) else "its own other threads and processes"
         what = f"{queued:.0%} of the time the training thread waits for a core beside {beside}, and no rule found a fix that gains"
         return f"undetermined, because {what}; {MOST_OF_INPUT if _has_workers(m) else f'slowstep prove --levers {threads(1)} tells more'}"
