@@ -75,7 +75,8 @@ def not_healthy(m: Measurements, leading: list[Judged], uncertain: list[Judged],
     if queued:
         beside = "its own workers" if _has_workers(m) else "its own other threads and processes"
         what = f"{queued:.0%} of the time the training thread waits for a core beside {beside}, and no rule found a fix that gains"
-        return f"undetermined, because {what}; {MOST_OF_INPUT if _has_workers(m) else f'slowstep prove --levers {threads(1)} tells more'}"
+        fewer = f"slowstep prove --levers {threads(1)} tells more" if (m.machine.threads or 1) > 1 else "look at what else the script runs"
+        return f"undetermined, because {what}; {MOST_OF_INPUT if _has_workers(m) else fewer}"
     return None
 
 
@@ -86,7 +87,7 @@ def telling(m: Measurements, leading: list[Judged], uncertain: list[Judged], unj
     levers += [skipped.lever for skipped in _doubted(m, unjudged, unclaimed)]
     levers += [MOCK_LOADER] if unclaimed is not None and m.loader is not None else []
     if _unclaimed_queue(m, [*leading, *uncertain]) is not None:
-        levers.append(MOCK_LOADER if _has_workers(m) else threads(1))
+        levers.append(MOCK_LOADER if _has_workers(m) else threads(1) if (m.machine.threads or 1) > 1 else None)
     return next((lever for lever in levers if lever is not None), None)
 
 

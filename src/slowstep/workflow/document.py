@@ -211,9 +211,9 @@ def _ledger(ledger: Ledger, unseen: tuple[str, ...]) -> list[LedgerRow]:
             continue
         ns = ledger.total(stage)
         parts: list[Part] = []
-        for s, name in ledger.parts:
-            own = ledger.total(s, name)
-            if s == stage and s != UNATTRIBUTED and own / whole >= SMALLEST_SHARE:
+        for name in (name for s, name in ledger.parts if s == stage != UNATTRIBUTED):
+            own = ledger.total(stage, name)
+            if own / whole >= SMALLEST_SHARE:
                 parts.append({"name": name, "share": own / whole, "ms_per_step": own / steps / 1e6})
         parts.sort(key=lambda part: -(part["share"] or 0.0))
         rows.append({"stage": stage, "share": ns / whole, "ms_per_step": ns / steps / 1e6, "parts": parts})

@@ -254,6 +254,13 @@ def test_a_training_that_waits_for_a_core_beside_nobody_elses_work_is_not_called
     assert f"--levers {lever} " in report["run"]["next_command"]
 
 
+def test_a_training_of_one_thread_that_waits_for_a_core_is_not_told_to_use_fewer(tmp_path):
+    report = report_of(tmp_path, {"loader": False, "threads": 1, "delay_ms": 10})
+
+    assert "look at what else the script runs" in report["verdict"]["summary"]
+    assert "threads=1" not in (report["run"].get("next_command") or "")
+
+
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
