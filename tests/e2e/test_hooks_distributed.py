@@ -114,7 +114,7 @@ def test_each_of_two_ranks_says_who_it_is_and_what_backward_cost_it(run: Run) ->
             assert cost.a > 0
             assert cost.b >= -1
         assert spans(process).count(("broadcast of buffers", 0)) >= 5
-        assert process.health == {}
+        assert process.faults == {}
 
 
 def test_a_recording_that_one_rank_ends_ends_in_the_same_step_in_the_other(run: Run) -> None:

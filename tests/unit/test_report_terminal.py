@@ -261,3 +261,12 @@ def test_a_batch_size_is_as_whole_as_it_is(bottleneck, size, text):
     bottleneck["run"].update(batch_size=size, batch_size_from=None)
 
     assert f"batch size {text} ·" in render(bottleneck, width=80, color=False)
+
+
+@pytest.mark.parametrize(
+    ("batches", "said"), [(4.0, ", 4 batches a step"), (1.5, ", 1.50 batches a step"), (1.0, ""), (0.0, ""), (None, "")]
+)
+def test_several_batches_of_a_step_are_said_beside_their_size(bottleneck, batches, said):
+    bottleneck["run"].update(batch_size=16, batch_size_from=None, batches_per_step=batches)
+
+    assert f"batch size 16{said} ·" in " ".join(render(bottleneck, width=80, color=False).split())

@@ -41,6 +41,7 @@ class Steps:
     samples: Floats
     batch_size: int | None
     batch_size_from: str | None
+    batches_per_step: float | None  # of the usual step; None where no batch was seen
     warmup: int
     total: int  # in the whole recording, those only counted included
     only_counted: int
@@ -78,7 +79,7 @@ def find_steps(trainer: Trainer, totals: pl.DataFrame, stops: Stops, warmup: int
     left_out = _thinned(edges, totals) | stops.holds(edges)
     if capture is not None:
         left_out |= capture.holds(edges)
-    samples, batch_size, origin = _samples(trainer, edges)
+    batches = _batches(trainer, edges)
     skip = find_warmup(np.diff(edges)[~left_out]) if warmup is None else min(warmup, len(edges) - 2)
     skip = _index_of_kept(skip, left_out)
     events = _events(trainer, edges)
@@ -93,9 +94,10 @@ def find_steps(trainer: Trainer, totals: pl.DataFrame, stops: Stops, warmup: int
         boundary=kind,
         edges_ns=edges[first : last + 1],
         excluded=excluded,
-        samples=samples[first:last][~excluded],
-        batch_size=batch_size,
-        batch_size_from=origin,
+        samples=batches.samples[first:last][~excluded],
+        batch_size=batches.size,
+        batch_size_from=batches.size_from,
+        batches_per_step=batches.per_step,
         warmup=skip,
         total=len(trainer.update_end_ns) + int(totals["steps"].sum()),
         only_counted=int(totals["steps"].sum()),
@@ -147,22 +149,33 @@ def find_warmup(duration_ns: Ints) -> int:
     return most
 
 
-def _samples(trainer: Trainer, edges: Ints) -> tuple[Floats, int | None, str | None]:
-    """Samples per step, the usual batch size, and where it is known from."""
+@dataclass(frozen=True, slots=True)
+class _Batches:
+    """Samples of each step (NaN where unknown), the usual batch size and where it is known from, and the batches of the usual step."""
+
+    samples: Floats
+    size: int | None
+    size_from: str | None
+    per_step: float | None
+
+
+def _batches(trainer: Trainer, edges: Ints) -> _Batches:
+    """The batches between boundaries."""
     got = trainer.waits.filter(~pl.col("exhausted"), ~pl.col("failed"))
     origin = "leading dimension of the batch (assumed)"
     if got.is_empty():
         got = _forwards_of_batches(trainer.spans, edges)
         origin = "leading dimension of the forward's input (assumed)"
-    known = got.filter(pl.col("samples").is_not_null())
-    if known.is_empty() or known.height < got.height:
-        return np.full(len(edges) - 1, np.nan), None, None
-    per_batch = known["samples"].to_numpy().astype(np.float64)
-    step = np.searchsorted(edges, known["start_ns"].to_numpy(), side="right") - 1
-    inside = (step >= 0) & (step < len(edges) - 1)
-    samples = np.bincount(step[inside], weights=per_batch[inside], minlength=len(edges) - 1).astype(np.float64)
-    sizes, times = np.unique(known["samples"].to_numpy(), return_counts=True)
-    return samples, int(sizes[times.argmax()]), origin
+    count = len(edges) - 1
+    step = np.searchsorted(edges, got["start_ns"].to_numpy(), side="right") - 1
+    inside = (step >= 0) & (step < count)
+    per_step = float(np.median(np.bincount(step[inside], minlength=count))) if inside.any() else None
+    if got.is_empty() or got["samples"].has_nulls():
+        return _Batches(np.full(count, np.nan), None, None, per_step)
+    per_batch = got["samples"].to_numpy().astype(np.float64)
+    samples = np.bincount(step[inside], weights=per_batch[inside], minlength=count).astype(np.float64)
+    sizes, times = np.unique(got["samples"].to_numpy(), return_counts=True)
+    return _Batches(samples, int(sizes[times.argmax()]), origin, per_step)
 
 
 def _forwards_of_batches(spans: pl.DataFrame, edges: Ints) -> pl.DataFrame:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from slowstep.analyses.load import BUSY_FROM
 from slowstep.analyses.measurements import Measurements
-from slowstep.diagnosis.healthy import NAME_IT, not_healthy, telling
+from slowstep.diagnosis.healthy import NAME_IT, Doubt, not_healthy
 from slowstep.diagnosis.law import Diagnosis, Next, is_bottleneck, larger_unknown, rules, sort_answers
 from slowstep.diagnosis.rule import Judged
-from slowstep.findings import NotJudged, Verdict
+from slowstep.findings import Finding, Verdict
 from slowstep.stages import STAGES, UNATTRIBUTED
 
 STEPS_AT_LEAST = 30
@@ -17,48 +17,42 @@ def diagnose(m: Measurements) -> Diagnosis:
     """Judge the measurements by every rule and draw the verdict."""
     answers = sort_answers((rule, rule.judge(m)) for rule in rules().values() if rule.judge is not None)
     leading = answers.leading
-    verdict = _verdict(m, leading, answers.uncertain, answers.unjudged)
+    first = next((judged.finding for judged in leading if is_bottleneck(judged.finding)), None)
+    doubt = _doubt(m, first) or (None if first is not None else not_healthy(m, answers))
     return Diagnosis(
         findings=answers.findings,
         not_judged=tuple(answers.unjudged),
-        verdict=verdict,
+        verdict=_verdict(m, first, doubt),
         next=_next(m, leading[0]) if leading else None,
-        telling=telling(m, leading, answers.uncertain, answers.unjudged) if verdict.state == "undetermined" and _doubt(m) is None else None,
+        telling=doubt.levers if doubt is not None else None,
     )
 
 
-def _verdict(m: Measurements, leading: list[Judged], uncertain: list[Judged], unjudged: list[NotJudged]) -> Verdict:
+def _verdict(m: Measurements, first: Finding | None, doubt: Doubt | None) -> Verdict:
     largest = _largest_stage(m)
-    doubt = _doubt(m)
-    first = next((j.finding for j in leading if is_bottleneck(j.finding)), None)
     if doubt is not None:
-        return Verdict(state="undetermined", stage=largest, healthy=None, rule=None, summary=doubt)
-    larger = None if first is None else larger_unknown(m.ledger.share(UNATTRIBUTED), first, m.ledger.share(first.stage))
-    if larger is not None:
-        summary = f"undetermined, because {larger}; {NAME_IT}"
-        return Verdict(state="undetermined", stage=largest, healthy=None, rule=None, summary=summary)
+        return Verdict(state="undetermined", stage=largest, healthy=None, rule=None, summary=f"undetermined, because {doubt.why}")
     if first is not None:
         return Verdict(state="bottleneck", stage=first.stage, healthy=False, rule=first.rule, summary=first.title)
-    why = not_healthy(m, leading, uncertain, unjudged)
-    if why is not None:
-        return Verdict(state="undetermined", stage=largest, healthy=None, rule=None, summary=why)
     share = m.ledger.share(largest)
     summary = f"no rule found anything worth 10 %: {share:.0%} of the time is {largest}, the training's own work"
     return Verdict(state="healthy", stage=largest, healthy=True, rule=None, summary=summary)
 
 
-def _doubt(m: Measurements) -> str | None:
+def _doubt(m: Measurements, first: Finding | None) -> Doubt | None:
+    """Why nothing can be said for certain, whatever was found."""
     if m.device != "cpu":
         where = f"the model trains on {m.device}, whose work this version cannot see: it charges the training thread only"
-        return f"undetermined, because {where}; look at the waits for input, which are right, and trace the rest with torch.profiler"
+        return Doubt(f"{where}; look at the waits for input, which are right, and trace the rest with torch.profiler")
     if m.sharing.slower is not None:
         rank, own_ns = m.sharing.slower
         pace = f"{own_ns / 1e6:.1f} ms per step against {float(m.sharing.own_ns.mean()) / 1e6:.1f} here"
-        return f"undetermined, because this rank waits for rank {rank}, whose own work takes {pace}: look at the report of that one"
+        return Doubt(f"this rank waits for rank {rank}, whose own work takes {pace}: look at the report of that one")
     if m.steps.count < STEPS_AT_LEAST:
         enough = STEPS_AT_LEAST + 10
-        return f"undetermined, because only {m.steps.count} steps were recorded after warm-up; let it run for at least {enough} steps"
-    return None
+        return Doubt(f"only {m.steps.count} steps were recorded after warm-up; let it run for at least {enough} steps")
+    larger = None if first is None else larger_unknown(m.ledger.share(UNATTRIBUTED), first, m.ledger.share(first.stage))
+    return Doubt(f"{larger}; {NAME_IT}") if larger is not None else None
 
 
 def _largest_stage(m: Measurements) -> str:

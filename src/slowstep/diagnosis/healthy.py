@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
+
 import numpy as np
 
 from slowstep.analyses.ledger import CORE, Part
@@ -12,6 +15,7 @@ from slowstep.diagnosis.law import (
     HEALTHY_SHARE_OF_UNKNOWN_GAIN,
     HEALTHY_UNATTRIBUTED,
     UNJUDGED_STAGE,
+    Answers,
     rules,
 )
 from slowstep.diagnosis.lever_specs import MOCK_LOADER, threads
@@ -27,74 +31,99 @@ MOST_OF_INPUT = f"slowstep prove --levers {MOCK_LOADER} tells the most that fast
 NAME_IT = "wrap the loop's input in slowstep.steps(), or name stretches by slowstep.span()"
 
 
-def not_healthy(m: Measurements, leading: list[Judged], uncertain: list[Judged], unjudged: list[NotJudged]) -> str | None:
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """Why it is not known whether a training is healthy, as a clause, and the levers that would tell (None: none would)."""
+
+    why: str
+    levers: str | None = None
+
+
+def not_healthy(m: Measurements, answers: Answers) -> Doubt | None:
     """Why the training cannot be called healthy though no single finding is a bottleneck; None where it can."""
+    return _unseen(m) or _of_findings(m, answers) or _of_unjudged(m, answers)
+
+
+def _unseen(m: Measurements) -> Doubt | None:
+    """Time of which it is not known what it is, or whether it is needed."""
     unattributed = m.ledger.share(UNATTRIBUTED)
     if unattributed >= HEALTHY_UNATTRIBUTED:
-        return f"undetermined, because {unattributed:.0%} of the time could not be attributed; {NAME_IT}"
+        return Doubt(f"{unattributed:.0%} of the time could not be attributed; {NAME_IT}")
     if m.between_forwards_share >= HEALTHY_UNATTRIBUTED:
         what = f"{m.between_forwards_share:.0%} of the time lies between a step's forwards, and what runs there is not known"
-        return f"undetermined, because {what} (an environment, sampling?); name it: with slowstep.span('environment', stage='preprocess')"
+        return Doubt(f"{what} (an environment, sampling?); name it: with slowstep.span('environment', stage='preprocess')")
     if m.sharing.ranks > 1 and not m.sharing.seen:
-        return "undetermined, because what this rank waits for the others was not measured (the kernel shows no run-queue delay)"
+        return Doubt("what this rank waits for the others was not measured (the kernel shows no run-queue delay)")
     shared = m.ledger.share("gradient_sharing")
     if shared >= HEALTHY_SHARING and m.sharing.apart:
         own = f"than {float(m.sharing.own_ns.mean()) / 1e6:.1f} ms per step, this one's"
         what = f"{shared:.0%} of the time goes into sharing gradients and waiting for other ranks, which are recorded apart"
-        return f"undetermined, because {what}: look in their reports for one whose own work takes longer {own}"
+        return Doubt(f"{what}: look in their reports for one whose own work takes longer {own}")
     if shared >= HEALTHY_SHARING:
         what = f"{shared:.0%} of the time goes into sharing gradients and waiting for other ranks, which no rule judges yet"
-        return f"undetermined, because {what}; try fewer, larger exchanges: gradient accumulation under no_sync()"
+        return Doubt(f"{what}; try fewer, larger exchanges: gradient accumulation under no_sync()")
     before = m.before_update
     if before is not None and before.share >= HEALTHY_UNATTRIBUTED:
         what = f"{before.name}, between backward and update, takes {before.share:.0%} of the time"
-        return f"undetermined, because {what}, and whether the training needs it in every step is not known; try it every k steps"
-    together = combined_gain(m, leading)
-    if together >= BOTTLENECK_PREDICTED:
-        if leading and (leading[0].finding.gain.predicted or 0.0) >= BOTTLENECK_PREDICTED:
-            gain = leading[0].finding.gain.predicted
-            return f"undetermined, because the first finding's gain ({gain:.2f}x) may be nothing; record more steps, on a quieter machine"
-        return f"undetermined, because no finding alone reaches 10 %, but all together predict {together:.2f}x; see the findings"
-    unknown = next(iter(_of_unknown_gain(leading)), None)
-    if unknown is not None:
-        return (
-            f"undetermined, because what fixing {unknown.rule} would gain is not known ({unknown.share:.0%} of the time); try its first fix"
-        )
-    for doubtful in (j.finding for j in uncertain if (j.finding.gain.predicted or 0.0) >= BOTTLENECK_PREDICTED):
-        spread = f"{doubtful.share_low:.0%} to {doubtful.share_high:.0%} of the time"
-        return f"undetermined, because {doubtful.rule} may concern {spread}; record more of it: several epochs or checkpoints"
-    unclaimed = _unclaimed_input(m, [*leading, *uncertain])
-    doubted = _doubted(m, unjudged, unclaimed)
-    if doubted:
-        return f"undetermined, because {doubted[0].rule} could not be judged: {doubted[0].reason}"
-    queued = _unclaimed_queue(m, [*leading, *uncertain]) or 0.0
-    if unclaimed is not None and m.ledger.share(*unclaimed) >= queued:
-        stage, name = unclaimed
-        what = f"{m.ledger.share(stage, name):.0%} of the time is {name} ({stage}), and no rule found a fix that gains"
-        return f"undetermined, because {what}; {NAME_IT if m.loader is None else MOST_OF_INPUT}"
-    if queued:
-        beside = "its own workers" if _has_workers(m) else "its own other threads and processes"
-        what = f"{queued:.0%} of the time the training thread waits for a core beside {beside}, and no rule found a fix that gains"
-        fewer = f"slowstep prove --levers {threads(1)} tells more" if (m.machine.threads or 1) > 1 else "look at what else the script runs"
-        return f"undetermined, because {what}; {MOST_OF_INPUT if _has_workers(m) else fewer}"
+        return Doubt(f"{what}, and whether the training needs it in every step is not known; try it every k steps")
     return None
 
 
-def telling(m: Measurements, leading: list[Judged], uncertain: list[Judged], unjudged: list[NotJudged]) -> str | None:
-    """The lever that would tell what leaves the verdict undetermined: a gain that is not known, what no rule could judge or explain."""
-    unclaimed = _unclaimed_input(m, [*leading, *uncertain])
-    levers = [fix.lever for finding in _of_unknown_gain(leading) for fix in finding.fixes]
-    levers += [skipped.lever for skipped in _doubted(m, unjudged, unclaimed)]
-    levers += [MOCK_LOADER] if unclaimed is not None and m.loader is not None else []
-    if _unclaimed_queue(m, [*leading, *uncertain]) is not None:
-        levers.append(MOCK_LOADER if _has_workers(m) else threads(1) if (m.machine.threads or 1) > 1 else None)
-    return next((lever for lever in levers if lever is not None), None)
+def _of_findings(m: Measurements, answers: Answers) -> Doubt | None:
+    """Findings that may gain enough, together, or where their gain were known."""
+    leading = [judged.finding for judged in answers.leading]
+    together = combined_gain(m, answers.leading)
+    if together >= BOTTLENECK_PREDICTED:
+        gain = leading[0].gain.predicted if leading else None
+        if gain is not None and gain >= BOTTLENECK_PREDICTED:
+            why = f"the first finding's gain ({gain:.2f}x) may be nothing; record more steps, on a quieter machine"
+            return Doubt(why, _levers(leading[:1]))
+        why = f"no finding alone reaches 10 %, but all together predict {together:.2f}x; see the findings"
+        return Doubt(why, _levers(leading))
+    unknown = [finding for finding in leading if finding.gain.predicted is None and finding.share >= HEALTHY_SHARE_OF_UNKNOWN_GAIN]
+    if unknown:
+        what = f"what fixing {unknown[0].rule} would gain is not known ({unknown[0].share:.0%} of the time)"
+        return Doubt(f"{what}; try its first fix", _levers(unknown[:1]))
+    for doubtful in (judged.finding for judged in answers.uncertain):
+        if (doubtful.gain.predicted or 0.0) >= BOTTLENECK_PREDICTED:
+            spread = f"{doubtful.share_low:.0%} to {doubtful.share_high:.0%} of the time"
+            return Doubt(f"{doubtful.rule} may concern {spread}; record more of it: several epochs or checkpoints", _levers([doubtful]))
+    return None
 
 
-def _of_unknown_gain(leading: list[Judged]) -> list[Finding]:
-    """Findings that could gain a tenth by their share, and nobody knows."""
-    findings = [j.finding for j in leading]
-    return [finding for finding in findings if finding.gain.predicted is None and finding.share >= HEALTHY_SHARE_OF_UNKNOWN_GAIN]
+def _of_unjudged(m: Measurements, answers: Answers) -> Doubt | None:
+    """A tenth of the time that a rule could not judge, or that no finding claims."""
+    judged = [*answers.leading, *answers.uncertain]
+    unclaimed = _unclaimed_input(m, judged)
+    doubted = _doubted(m, answers.unjudged, unclaimed)
+    if doubted:
+        lever = next((skipped.lever for skipped in doubted if skipped.lever is not None), None)
+        if lever is None and unclaimed is not None and m.loader is not None:
+            lever = MOCK_LOADER
+        return Doubt(f"{doubted[0].rule} could not be judged: {doubted[0].reason}", lever)
+    queued = _unclaimed_queue(m, judged)
+    if unclaimed is not None and m.ledger.share(*unclaimed) >= queued:
+        stage, name = unclaimed
+        what = f"{m.ledger.share(stage, name):.0%} of the time is {name} ({stage}), and no rule found a fix that gains"
+        return Doubt(f"{what}; {NAME_IT}") if m.loader is None else Doubt(f"{what}; {MOST_OF_INPUT}", MOCK_LOADER)
+    return _of_queue(m, queued) if queued else None
+
+
+def _of_queue(m: Measurements, queued: float) -> Doubt:
+    """The share `queued` of the time was waited for a core, beside what the training itself runs."""
+    beside = "its own workers" if _has_workers(m) else "its own other threads and processes"
+    what = f"{queued:.0%} of the time the training thread waits for a core beside {beside}, and no rule found a fix that gains"
+    if _has_workers(m):
+        return Doubt(f"{what}; {MOST_OF_INPUT}", MOCK_LOADER)
+    if (m.machine.threads or 1) > 1:
+        return Doubt(f"{what}; slowstep prove --levers {threads(1)} tells more", threads(1))
+    return Doubt(f"{what}; look at what else the script runs")
+
+
+def _levers(findings: Iterable[Finding]) -> str | None:
+    """The first lever of each finding's fixes, as `prove --levers` takes them."""
+    firsts = (next((fix.lever for fix in finding.fixes if fix.lever is not None), None) for finding in findings)
+    return ",".join(dict.fromkeys(lever for lever in firsts if lever is not None)) or None
 
 
 def _doubted(m: Measurements, unjudged: list[NotJudged], unclaimed: Part | None) -> list[NotJudged]:
@@ -115,11 +144,11 @@ def _unclaimed_input(m: Measurements, judged: list[Judged]) -> Part | None:
     return largest if largest is not None and m.ledger.share(*largest) >= HEALTHY_UNATTRIBUTED else None
 
 
-def _unclaimed_queue(m: Measurements, judged: list[Judged]) -> float | None:
-    """The share of waiting for a core that no finding claims, where it is worth a verdict; None where not, or others use the cores."""
+def _unclaimed_queue(m: Measurements, judged: list[Judged]) -> float:
+    """The share of waiting for a core that no finding claims; 0 where that is not worth a verdict, or others use the cores."""
     share = sum(m.ledger.share(stage, CORE) for stage in (*STAGES, UNATTRIBUTED))
     is_claimed = any(CORE in j.finding.claims for j in judged)
-    return share if share >= HEALTHY_UNATTRIBUTED and not is_claimed and not m.load.busy else None
+    return share if share >= HEALTHY_UNATTRIBUTED and not is_claimed and not m.load.busy else 0.0
 
 
 def _has_workers(m: Measurements) -> bool:

@@ -112,6 +112,8 @@ class Run(TypedDict):
     """The start-up's parts, in the order in which they come; None where the start is not known."""
     periodic: NotRequired[list[Periodic]]
     """What is not in every step: validation, checkpoints, epoch changes, and what was found by its period alone."""
+    batches_per_step: NotRequired[float | None]
+    """Batches between two updates, in the usual step: more than one where gradients are accumulated."""
     notes: NotRequired[list[str]]
     """Sentences that the reader must see beside the numbers, e.g. that the machine was busy."""
     rank: NotRequired[int | None]

@@ -70,6 +70,9 @@ def _draw_header(canvas: Canvas, report: Report) -> None:
     batch = f"batch size {UNKNOWN if size is None else format_number(int(size) if float(size).is_integer() else size)}"
     if size is not None and run["batch_size_from"]:
         batch += f" ({run['batch_size_from']})"
+    several = run.get("batches_per_step") or 1
+    if several > 1:
+        batch += f", {format_number(int(several) if float(several).is_integer() else several)} batches a step"
     framework = run["framework"] or "framework unknown"
     ranks = f" on {run['ranks']} ranks" if run["ranks"] > 1 else ""
     if run.get("rank_rows"):

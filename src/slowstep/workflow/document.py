@@ -36,6 +36,7 @@ from slowstep.report.document import (
 from slowstep.stages import STAGES, UNATTRIBUTED
 from slowstep.timeline.timeline import Timeline
 from slowstep.units import format_duration
+from slowstep.workflow.ending import ending_note
 from slowstep.workflow.lever_notes import lever_notes
 
 # Below this a part is numerical dust and is not listed.
@@ -63,8 +64,9 @@ def fill(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosis
         row["next_command"] = f"slowstep prove {shlex.join(timeline.run.command)}"
     elif diagnosis.telling is not None and _can_run_again(timeline, m):
         row["next_command"] = f"slowstep prove --levers {shlex.quote(diagnosis.telling)} {shlex.join(timeline.run.command)}"
-    elif diagnosis.verdict.state == "undetermined" and m.trainer.facts.notes.get("end") == "exit":
+    elif diagnosis.verdict.state == "undetermined" and _ended_by_itself(timeline, m):
         row["next_command"] = f"slowstep run {shlex.join(timeline.run.command)}"
+    if diagnosis.verdict.state == "undetermined" and _ended_by_itself(timeline, m):
         trained_ns = float(m.trainer.update_end_ns[-1] - m.trainer.update_end_ns[0])
         if m.steps.total < ENOUGH_STEPS or trained_ns < ENOUGH_NS:
             enough = f"{ENOUGH_STEPS} steps and {ENOUGH_NS / 1e9:.0f} s or more"
@@ -97,10 +99,15 @@ def _can_run_again(timeline: Timeline, m: Measurements) -> bool:
     return alone and bool(timeline.run.command)
 
 
+def _ended_by_itself(timeline: Timeline, m: Measurements) -> bool:
+    """Whether the training's process came to its own end, not to that of the recording or by a signal."""
+    return timeline.run.session is None and m.trainer.facts.notes.get("end") == "exit"
+
+
 def _run(folder: Path, timeline: Timeline, m: Measurements) -> Run:
     run, facts, steps = timeline.run, m.trainer.facts, m.steps
     first = int(m.trainer.update_end_ns[0])
-    notes = [note for note in (busy_note(m), _stopped(m), _ending(timeline), _session(timeline, m)) if note]
+    notes = [note for note in (busy_note(m), _stopped(m), ending_note(run), _session(timeline, m)) if note]
     if run.experiment_ns is not None and not (folder / EXPERIMENT_FILE).exists():
         notes.append(_BENCHED)
     notes += lever_notes(run.levers, facts.notes.get("levers", ()))
@@ -114,6 +121,7 @@ def _run(folder: Path, timeline: Timeline, m: Measurements) -> Run:
         "step_boundary": steps.boundary,
         "batch_size": steps.batch_size,
         "batch_size_from": steps.batch_size_from,
+        "batches_per_step": steps.batches_per_step,
         "device": m.device,
         "started": run.started,
         "duration_s": (run.ended_ns - began_ns) / 1e9 if run.ended_ns and began_ns else None,
@@ -169,16 +177,6 @@ def _periodic(m: Measurements) -> list[Periodic]:
         for e in m.over_time.events
     ]
     return sorted(rows, key=lambda row: -row["share"])
-
-
-def _ending(timeline: Timeline) -> str | None:
-    """How --stop ended the training, and whether the script could still clean up."""
-    sent = timeline.run.stop_signals
-    if not sent:
-        return None
-    if sent[-1].upper().endswith("KILL"):
-        return f"the training was ended by --stop and did not heed it: after {', '.join(sent)} its own clean-up may not have run"
-    return f"the training was ended by --stop with {', '.join(sent)}, as by Ctrl-C: the script's own clean-up ran"
 
 
 def _throughput(m: Measurements) -> Throughput:

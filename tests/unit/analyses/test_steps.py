@@ -85,6 +85,7 @@ def test_a_step_holds_all_micro_batches_of_its_update(tmp_path):
     assert accumulated.count == plain.count
     assert set(accumulated.samples.tolist()) == {64.0}
     assert accumulated.batch_size == 16
+    assert (accumulated.batches_per_step, plain.batches_per_step) == (4, 1)
     assert accumulated.duration_ns.mean() > 3 * plain.duration_ns.mean()
 
 
@@ -167,6 +168,7 @@ def test_samples_are_unknown_where_any_batch_did_not_say_how_many_it_holds(tmp_p
     steps = _steps(events.timeline())
 
     assert np.isnan(steps.samples).all()
+    assert steps.batches_per_step == 1
     assert steps.batch_size is None
     assert steps.batch_size_from is None
 
@@ -185,6 +187,7 @@ def test_without_a_loader_micro_batches_are_told_from_the_forwards_of_other_mode
 
     assert steps.samples.tolist() == [samples] * 5
     assert steps.batch_size == 8
+    assert steps.batches_per_step == samples / 8
 
 
 def test_without_a_loader_the_first_forward_of_a_step_tells_the_samples(tmp_path):

@@ -288,6 +288,26 @@ def test_a_finding_of_unknown_gain_is_no_bottleneck_and_not_healthy_either(monke
     assert (diagnosis.verdict.state, len(diagnosis.findings), diagnosis.next) == (state, 1, None)
 
 
+def test_what_leaves_the_verdict_open_is_what_the_next_experiment_tells(monkeypatch, healthy):
+    def trying(judged: Judged, lever: str | None) -> Judged:
+        return replace(judged, finding=replace(judged.finding, fixes=(Fix(text="try it", lever=lever),)))
+
+    doubtful = _judged(healthy, "callback", 1.2, 1.0)
+    small = [trying(_judged(healthy, f"small {n}", 1.06, 1.0), f"lever-{n}") for n in range(2)]
+
+    # It could not judge the largest stage, but that is not what the verdict says.
+    def other(number: int) -> NotJudged:
+        return NotJudged(rule=f"r{number}", reason="all steps had the same size", lever="batch-size=128")
+
+    open_ones = [
+        _diagnose(monkeypatch, healthy, *answers, other(len(answers)))
+        for answers in ([trying(doubtful, "stub=train:callback")], [trying(doubtful, None)], small, [])
+    ]
+
+    assert [diagnosis.verdict.state for diagnosis in open_ones] == ["undetermined"] * 4
+    assert [diagnosis.telling for diagnosis in open_ones] == ["stub=train:callback", None, "lever-0,lever-1", "batch-size=128"]
+
+
 def test_an_uneven_machine_widens_the_gain_of_another_run_and_leaves_the_verdict(healthy, monkeypatch):
     case = Case(removed_ns=healthy.step_ns * 0.2)
     gone = Counterfactual(assumes="it is gone", expected=case, worse=case, better=case)

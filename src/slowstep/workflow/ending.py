@@ -1,0 +1,37 @@
+"""How the command ended, where the reader of a report has to know it: by --stop, by an error of its own, by a signal."""
+
+from __future__ import annotations
+
+import signal
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from slowstep.timeline.timeline import RunFacts
+
+# The exit code of a command that a signal ended, as shells have it: 128 and the signal's number.
+_BY_SIGNAL: Final = 128
+
+
+def ending_note(run: RunFacts) -> str | None:
+    """A sentence for the report; None where the command ended well, or still runs, or was ended by an experiment as it should be."""
+    if run.stop_signals:
+        return _stopped(run.stop_signals)
+    if not run.exit_code or run.experiment_ns is not None:
+        return None
+    return f"the command ended with {_name(run.exit_code)}: the report is of the steps that were recorded until then"
+
+
+def _stopped(sent: tuple[str, ...]) -> str:
+    if sent[-1].upper().endswith("KILL"):
+        return f"the training was ended by --stop and did not heed it: after {', '.join(sent)} its own clean-up may not have run"
+    return f"the training was ended by --stop with {', '.join(sent)}, as by Ctrl-C: the script's own clean-up ran"
+
+
+def _name(code: int) -> str:
+    try:
+        name = signal.Signals(code - _BY_SIGNAL).name
+    except ValueError:
+        return f"exit code {code}"
+    # https://docs.kernel.org/admin-guide/mm/concepts.html#oom-killer
+    why = ", as where memory runs out" if name == "SIGKILL" else ""
+    return f"exit code {code} ({name}{why})"

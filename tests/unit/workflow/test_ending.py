@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from made_recordings import Training, make_recording
+from slowstep.workflow.diagnose import diagnose_recording
+
+
+def _report_after(folder: Path, signals: list[str], code: int = 130, by: str = "slowstep --stop") -> list[str]:
+    recording = make_recording(folder / "recording", Training())
+    with (recording / "launcher.jsonl").open("a") as notes:
+        notes.write(json.dumps({"kind": "exit", "code": code, "ended_ns": 1, "by": by, "signals": signals}) + "\n")
+    return list(diagnose_recording(recording)["run"].get("notes", ()))
+
+
+@pytest.mark.parametrize(
+    ("signals", "said"),
+    [(["SIGINT"], "the script's own clean-up ran"), (["SIGINT", "SIGTERM", "SIGKILL"], "its own clean-up may not have run")],
+    ids=["heeded", "had to be killed"],
+)
+def test_the_report_says_how_a_stopped_training_ended(tmp_path, signals, said):
+    (note,) = _report_after(tmp_path, signals)
+
+    assert "--stop" in note
+    assert said in note
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [(1, "exit code 1:"), (137, "exit code 137 (SIGKILL, as where memory runs out)"), (130, "130 (SIGINT)"), (250, "exit code 250:")],
+    ids=["an exception", "killed", "Ctrl-C", "a code of its own"],
+)
+def test_the_report_says_that_a_training_ended_with_an_error_or_by_a_signal(tmp_path, code, said):
+    (note,) = _report_after(tmp_path, [], code, "script")
+
+    assert said in note
+    assert "until then" in note
+
+
+def test_a_training_that_ended_well_is_not_remarked_on(tmp_path):
+    assert _report_after(tmp_path, [], 0, "script") == []
