@@ -47,7 +47,7 @@ class Training:
     storage: bool = False
     receive_ms: float = 0.5
     after_ms: float = 0.0
-    after: str = "save_mask_images"
+    after: str = "save_mask_images"  # "": nothing but the loop's own line
     saves: tuple[int, float] | None = None
     validation: tuple[int, float] | None = None  # every k steps, ms
     times_calls: bool = True  # of a few fetches
@@ -417,7 +417,10 @@ class _Simulation:
             begin, self.now = self.now, self.now + self._vary(t.after_ms + t.after_growth_ms * step / t.steps)
             self.cpu += self.now - begin
             leaf = "/usr/lib/python3.11/json/encoder.py" if t.after_writes else f"{LIBRARY}/../numpy/core/fromnumeric.py"
-            self._stacks(begin, self.now, [LOOP, (SCRIPT, t.after, 80, 85), (leaf, "save", 1, 2)])
+            if t.after:
+                self._stacks(begin, self.now, [LOOP, (SCRIPT, t.after, 80, 85), (leaf, "save", 1, 2)])
+            else:
+                self._stacks(begin, self.now, [(*LOOP[:3], LOOP[3] + 4), ("/usr/lib/python3.11/site-packages/tool/main.py", "do", 1, 2)])
 
     def _validate(self, length_ms: float) -> None:
         iterator = 10_000 + int(self.now % 1000)

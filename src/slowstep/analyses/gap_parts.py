@@ -84,14 +84,14 @@ def _by_stacks(
     return dict(ns), dict(counts)
 
 
-def label_of(function: GapFunction, trainer: Trainer) -> str:
+def label_of(function: GapFunction, script: str | None) -> str:
     """How a function is called in the ledger."""
-    return f"{function.name} ({shown(function.file, trainer.facts.script)}:{function.line})"
+    return f"{function.name} ({shown(function.file, script)}:{function.line})"
 
 
 def timed_files(gaps: TimedGaps | None, trainer: Trainer) -> dict[str, str]:
     """The file of every function that was timed in gaps, by what the ledger calls it."""
-    return {label_of(function, trainer): function.file for function in gaps.functions} if gaps is not None else {}
+    return {label_of(function, trainer.facts.script): function.file for function in gaps.functions} if gaps is not None else {}
 
 
 def _timed(gaps: TimedGaps, trainer: Trainer, length: Floats) -> dict[Part, Floats]:
@@ -102,7 +102,7 @@ def _timed(gaps: TimedGaps, trainer: Trainer, length: Floats) -> dict[Part, Floa
         logging = 1.0 if function.logging > 1 - SMALLEST_SIDE else 0.0 if function.logging < SMALLEST_SIDE else function.logging
         for stage, share in (("store", logging), ("output", 1 - logging)):
             if share:
-                parts[stage, label_of(function, trainer)] = mine * share
+                parts[stage, label_of(function, trainer.facts.script)] = mine * share
     return parts
 
 

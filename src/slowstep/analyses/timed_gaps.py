@@ -1,38 +1,45 @@
 """What ran in the gaps after updates, by calls that were timed in a few of them: exact where stacks are biased.
 
-A function that holds the interpreter's lock lets no stack be taken; its calls are timed all the same. Timing makes Python code slower
-(`slowdown`, measured by the recorder), built-in functions not: that is taken out again.
+A function that holds the interpreter's lock lets no stack be taken; its calls are timed all the same.
 """
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import polars as pl
 
-from slowstep.analyses.functions import is_library
-from slowstep.timeline.timeline import Frame, Timeline
+from slowstep.analyses.call_tree import LOGGING, CallTree, Node, changes_tensors, read_nodes
+from slowstep.timeline.timeline import Timeline
 
 # Fewer timed gaps than this say nothing of the others.
 FEWEST_GAPS = 3
 # What takes less of the gaps is left to stacks.
 SMALLEST_SHARE = 0.02
 RECEIPT = re.compile(r"slowstep[/\\]record[/\\]|torch[/\\]utils[/\\]data[/\\]")
-# Modules and built-in functions whose work is telling somebody: log lines, event files, progress bars.
-LOGGING = re.compile(
-    r"[/\\]logging[/\\]|[/\\]tensorboard(X)?[/\\]|[/\\]csv\.py$|[/\\](tqdm|wandb|mlflow|loguru|rich|comet_ml|neptune|aim|swanlab)[/\\]"
-)
-TELLING = re.compile(r"builtins\.print$|'write' of '_io\.TextIOWrapper'|'(writerow|writerows)' of '_csv")
-# Libraries that judge results, and what reads them back.
-METRICS = re.compile(r"[/\\](sklearn|torchmetrics|torcheval|evaluate|scipy|skimage|seqeval|sacrebleu|rouge_score|pycocotools|numpy)[/\\]")
-READING_BACK = re.compile(r"'(item|tolist|numpy|cpu)' of 'torch|numpy")
+# Libraries for nothing but judging results: a loop that calls them directly computes metrics.
+JUDGING = re.compile(r"[/\\](sklearn|torchmetrics|torcheval|evaluate|skimage|seqeval|sacrebleu|rouge_score|pycocotools)[/\\]")
+# Of a function that hands batches on: they are of no length, or nearly, where the loader is fast.
+WAITING = 0.10
+# A function is what it spends at least half of its time in.
+MOSTLY = 0.5
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Within:
+    """Functions of a library in which something spends time: that share, and how often they are called per gap."""
+
+    name: str
+    share: float
+    calls: float
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GapFunction:
-    """A function of the user's that was called in every timed gap. `share` is of the gaps, the other two are of the function."""
+    """A function of the user's that was called in every timed gap. `share` is of the gaps, the others are of the function."""
 
     name: str
     file: str
@@ -42,6 +49,18 @@ class GapFunction:
     metrics: float
     ns_per_gap: float
     told_per_gap: float  # calls of what tells or judges
+    within: Within | None  # what holds most of it
+    changes_tensors: bool  # in place
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DirectCall:
+    """What the loop itself calls in every timed gap of one library that tells (`logs`) or judges."""
+
+    name: str
+    logs: bool
+    ns_per_gap: float
+    calls: float
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,72 +69,7 @@ class TimedGaps:
 
     gaps: int
     functions: tuple[GapFunction, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Node:
-    file: str
-    name: str
-    line: int
-    total: float
-    own: float
-    calls: int
-    edges: dict[int, float]
-
-    @property
-    def built_in(self) -> bool:
-        return self.file.startswith("<built-in")
-
-    def is_logging(self) -> bool:
-        return bool(TELLING.search(self.name) if self.built_in else LOGGING.search(self.file))
-
-    def is_metrics(self) -> bool:
-        return bool(READING_BACK.search(self.name) if self.built_in else METRICS.search(self.file))
-
-
-class _Tree:
-    """Timed calls of one process, without what timing them cost."""
-
-    def __init__(self, nodes: dict[int, _Node], slowdown: float) -> None:
-        self.nodes, self._slowdown = nodes, slowdown
-        self._left: dict[int, float] = {}
-        self._held: dict[tuple[int, str], float] = {}
-
-    def left(self, number: int) -> float:
-        """The share of a function's timed duration that it takes when nobody times it."""
-        if number not in self._left:
-            node = self.nodes[number]
-            plain = 1.0 if node.built_in else 1.0 / self._slowdown
-            # Met again below where functions call each other: for a first answer, as if all of it were its own.
-            self._left[number] = plain
-            below = sum(node.edges.values())
-            rest = max(node.total - below, 0.0)
-            kept = rest * plain + sum(ns * self.left(callee) for callee, ns in node.edges.items())
-            self._left[number] = kept / max(rest + below, 1.0)
-        return self._left[number]
-
-    def held(self, number: int, what: str) -> float:
-        """Ns of a function, untimed, that are spent in logging or in metrics."""
-        key = (number, what)
-        if key not in self._held:
-            # Met again below where functions call each other: counted once.
-            self._held[key] = 0.0
-            node = self.nodes[number]
-            if node.is_logging() if what == "logging" else node.is_metrics():
-                self._held[key] = node.total * self.left(number)
-            else:
-                parts = (self.held(callee, what) * ns / max(self.nodes[callee].total, 1.0) for callee, ns in node.edges.items())
-                self._held[key] = sum(parts)
-        return self._held[key]
-
-    def roots(self) -> dict[int, float]:
-        """Functions that were called by what had begun before the gap, and their ns as such."""
-        inner: dict[int, float] = defaultdict(float)
-        for number, node in self.nodes.items():
-            for callee, ns in node.edges.items():
-                if callee != number:
-                    inner[callee] += ns
-        return {number: ns for number, node in self.nodes.items() if (ns := node.total - inner[number]) > 0.01 * node.total}
+    direct: tuple[DirectCall, ...] = ()
 
 
 def find_timed_gaps(timeline: Timeline, process: int) -> TimedGaps | None:
@@ -125,38 +79,31 @@ def find_timed_gaps(timeline: Timeline, process: int) -> TimedGaps | None:
         return None
     edges = timeline.table("call_edges").filter(pl.col("process") == process, pl.col("kind") == "gap")
     gaps, wall = int(rows["stretches"][0]), float(rows["wall_ns"][0])
-    tree = _Tree(_nodes(rows, edges), float(rows["slowdown"][0] or 1.0))
+    tree = CallTree(read_nodes(rows, edges), float(rows["slowdown"][0] or 1.0))
     roots = tree.roots()
     timed = sum(roots.values())
     whole = max(wall - timed, 0.0)
     for number, ns in roots.items():
-        if not RECEIPT.search(tree.nodes[number].file):
+        if not _receives(tree.nodes[number]):
             whole += ns * tree.left(number)
-    found = [_function(tree, number, ns, whole, gaps) for number, ns in roots.items() if _is_users(tree.nodes[number], gaps)]
+    # What did not run in every gap is another step's.
+    often = {number: ns for number, ns in roots.items() if tree.nodes[number].calls >= gaps}
+    found = [_function(tree, number, ns, whole, gaps) for number, ns in often.items() if _is_users(tree.nodes[number])]
     kept = sorted((f for f in found if f.share >= SMALLEST_SHARE), key=lambda f: -f.share)
-    return TimedGaps(gaps=gaps, functions=tuple(kept))
+    return TimedGaps(gaps=gaps, functions=tuple(kept), direct=tuple(_direct(tree, often, gaps)))
 
 
-def _nodes(rows: pl.DataFrame, edges: pl.DataFrame) -> dict[int, _Node]:
-    called: dict[int, dict[int, float]] = defaultdict(dict)
-    for caller, callee, ns in edges.select("caller", "callee", "total_ns").iter_rows():
-        called[caller][callee] = float(ns)
-    columns = ("number", "file", "function", "first_line", "total_ns", "own_ns", "calls")
-    return {
-        number: _Node(file, name, line, float(total), float(own), calls or 0, called.get(number, {}))
-        for number, file, name, line, total, own, calls in rows.select(columns).iter_rows()
-    }
+def _receives(node: Node) -> bool:
+    return bool(RECEIPT.search(node.file))
 
 
-def _is_users(node: _Node, gaps: int) -> bool:
-    frame = Frame(file=node.file, function=node.name, first_line=node.line, line=node.line)
-    return not is_library(frame) and not RECEIPT.search(node.file) and node.calls >= gaps
+def _is_users(node: Node) -> bool:
+    return not node.is_library and not _receives(node)
 
 
-def _function(tree: _Tree, number: int, ns: float, whole: float, gaps: int) -> GapFunction:
+def _function(tree: CallTree, number: int, ns: float, whole: float, gaps: int) -> GapFunction:
     node = tree.nodes[number]
-    mine = ns * tree.left(number)
-    own = max(node.total * tree.left(number), 1.0)
+    mine, own = ns * tree.left(number), max(node.total * tree.left(number), 1.0)
     telling = [n for n in tree.nodes.values() if n.is_logging() or n.is_metrics()]
     return GapFunction(
         name=node.name,
@@ -164,7 +111,58 @@ def _function(tree: _Tree, number: int, ns: float, whole: float, gaps: int) -> G
         line=node.line,
         ns_per_gap=mine / gaps,
         share=min(mine / max(whole, 1.0), 1.0),
-        logging=min(tree.held(number, "logging") / own, 1.0),
-        metrics=min(tree.held(number, "metrics") / own, 1.0),
+        logging=min(tree.held(number, Node.is_logging) / own, 1.0),
+        metrics=min(tree.held(number, Node.is_metrics) / own, 1.0),
         told_per_gap=max((n.calls for n in telling), default=0) / gaps,
+        within=_within(tree, number, own, gaps),
+        changes_tensors=tree.held(number, changes_tensors) >= SMALLEST_SHARE * own,
     )
+
+
+def _within(tree: CallTree, number: int, own: float, gaps: int) -> Within | None:
+    """What of a library holds most of a function, which takes `own` ns; None where nothing does."""
+    held = tree.in_libraries(number)
+    most = max(held, key=lambda callee: held[callee], default=None)
+    if most is None or held[most] < MOSTLY * own:
+        return None
+    node = tree.nodes[most]
+    return Within(name=node.shown, share=min(held[most] / own, 1.0), calls=node.calls / gaps)
+
+
+def _direct(tree: CallTree, roots: dict[int, float], gaps: int) -> Iterator[DirectCall]:
+    """What tells or judges, where the loop itself calls it: the functions of one library together."""
+    libraries: dict[str, list[int]] = defaultdict(list)
+    for number in roots:
+        node = tree.nodes[number]
+        # A progress bar around the loader waits for it.
+        waits = tree.held(number, _receives) >= WAITING * node.total * tree.left(number)
+        if node.is_library and not waits and (name := _tells_or_judges(node)) is not None:
+            libraries[name].append(number)
+    for numbers in libraries.values():
+        nodes = [tree.nodes[number] for number in sorted(numbers, key=lambda number: -roots[number] * tree.left(number))]
+        yield DirectCall(
+            name=_together(nodes),
+            logs=nodes[0].is_logging(),
+            ns_per_gap=sum(roots[number] * tree.left(number) for number in numbers) / gaps,
+            calls=sum(node.calls for node in nodes) / gaps,
+        )
+
+
+def _together(nodes: list[Node]) -> str:
+    """One name for several functions: "MetricCollection.update with .compute", "f1_score with 3 others"."""
+    first = nodes[0].shown
+    if len(nodes) == 1:
+        return first
+    if len(nodes) > 2:
+        return f"{first} with {len(nodes) - 1} others"
+    owner = first.rpartition(".")[0]
+    second = nodes[1].shown
+    return f"{first} with {second.removeprefix(owner) if owner and second.startswith(f'{owner}.') else second}"
+
+
+def _tells_or_judges(node: Node) -> str | None:
+    """The library that a function is of, where that is for telling or judging; None where it is not."""
+    if node.built_in:
+        return node.shown if node.is_logging() else None
+    found = LOGGING.search(node.file) or JUDGING.search(node.file)
+    return None if found is None else found[0]

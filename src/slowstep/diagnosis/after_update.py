@@ -7,16 +7,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from slowstep.analyses.functions import shown
+from slowstep.analyses.gap_parts import label_of
 from slowstep.analyses.ledger import COLLECTING, Part
+from slowstep.analyses.loop import lines_named
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps import Floats
-from slowstep.analyses.timed_gaps import GapFunction
+from slowstep.analyses.timed_gaps import GapFunction, Within
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.lever_specs import seldom, stub
 from slowstep.diagnosis.rule import CLAIM, Judged
-from slowstep.diagnosis.trainer_side import WORSE_BESIDE, delay_share, producers_beside_ns, with_core_delay
+from slowstep.diagnosis.trainer_side import WORSE_BESIDE, delay_share, producers_beside_ns, stack_spread, with_core_delay
 from slowstep.findings import Evidence, Finding, Fix
+from slowstep.units import format_number, format_share
 
 # A share that is known from calls timed in a few gaps, either way: timing slows Python code, and what that costs is taken out by estimate.
 TIMED_SPREAD = 0.15
@@ -28,62 +30,144 @@ MOSTLY = 0.5
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Told:
-    """A function that runs after every update, and the ledger parts that are its."""
+    """What runs after every update, and the ledger parts that are its: a function, or lines of the loop itself (`kind`).
 
-    function: GapFunction
-    parts: tuple[Part, ...]
+    `logging` and `metrics` are the shares that it spends in such libraries, `calls` of them in each step. `spread` is how far off its time
+    may be, either way, relative to it. `lever` makes it do nothing.
+    """
+
+    kind: str
+    name: str
     where: str
+    parts: tuple[Part, ...]
+    spread: float
+    logging: float
+    metrics: float
+    calls: float
+    within: Within | None
+    changes_tensors: bool = False
+    lever: str | None = None
+
+    def says(self, verb: str) -> str:
+        """What it does, in the right number: "runs", of lines "run"."""
+        return verb if self.kind == "lines" else f"{verb}s"
+
+    @property
+    def call(self) -> str:
+        """The beginning of an advice: "call f", "run line 20"."""
+        return f"{'call' if self.kind == 'function' else 'run'} {self.name}"
+
+    @property
+    def is_logger(self) -> bool:
+        """Whether it mostly writes log lines, event files or to the terminal."""
+        return self.logging >= MOSTLY
+
+    @property
+    def is_metric(self) -> bool:
+        """Whether it mostly judges results, and is no logger."""
+        return self.metrics >= MOSTLY and not self.is_logger
 
 
 def told(m: Measurements) -> list[Told]:
-    """Functions that were timed in gaps, with their parts."""
+    """Functions that were timed in gaps, with their parts, and what the loop itself does there, if it tells or judges."""
+    if m.work.gaps is None:
+        return []
     found = []
-    for function in m.work.gaps.functions if m.work.gaps is not None else ():
-        where = f"{shown(function.file, m.trainer.facts.script)}:{function.line}"
-        parts = tuple(part for part in m.ledger.timed if part[1] == f"{function.name} ({where})")
+    for function in m.work.gaps.functions:
+        label = label_of(function, m.trainer.facts.script)
+        parts = tuple(part for part in m.ledger.timed if part[1] == label)
         if parts:
-            found.append(Told(function=function, parts=parts, where=where))
-    return found
+            found.append(_of_function(m, function, label, parts))
+    line = _of_lines(m)
+    return found if line is None else [*found, line]
 
 
-def is_logger(function: GapFunction) -> bool:
-    """Whether a function mostly writes log lines, event files or to the terminal."""
-    return function.logging >= MOSTLY
+def _of_function(m: Measurements, function: GapFunction, label: str, parts: tuple[Part, ...]) -> Told:
+    return Told(
+        kind="function",
+        name=function.name,
+        where=where_of(label) or "",
+        parts=parts,
+        spread=TIMED_SPREAD,
+        logging=function.logging,
+        metrics=function.metrics,
+        calls=function.told_per_gap,
+        within=function.within,
+        changes_tensors=function.changes_tensors,
+        lever=stub(m, function.name, function.file),
+    )
 
 
-def is_metric(function: GapFunction) -> bool:
-    """Whether a function mostly judges results, and is no logger."""
-    return function.metrics >= MOSTLY and not is_logger(function)
+def _of_lines(m: Measurements) -> Told | None:
+    """The loop's own lines that hold most of the gaps, by what the loop calls there; None where that is nothing that tells or judges."""
+    direct = m.work.gaps.direct if m.work.gaps is not None else ()
+    named = {part: stacks for part, stacks in m.ledger.gap_stacks.items() if part[0] in ("output", "store")}
+    labels = {part[1] for part in named if lines_named(part[1])}
+    if not direct or not labels:
+        return None
+
+    def parts_of(label: str) -> tuple[Part, ...]:
+        return tuple(part for part in named if part[1] == label)
+
+    label = max(labels, key=lambda label: _total_ns(m, parts_of(label)))
+    parts = parts_of(label)
+    per_step = max(_total_ns(m, parts) / m.steps.count, 1.0)
+    stacks = sum(named[part] for part in parts)
+    most = max(direct, key=lambda call: call.ns_per_gap)
+    return Told(
+        kind=lines_named(label) or "line",
+        name=name_of(label),
+        where=where_of(label) or "",
+        parts=parts,
+        spread=stack_spread(stacks, sum(named.values())) if stacks else TIMED_SPREAD,
+        logging=min(sum(call.ns_per_gap for call in direct if call.logs) / per_step, 1.0),
+        metrics=min(sum(call.ns_per_gap for call in direct if not call.logs) / per_step, 1.0),
+        calls=sum(call.calls for call in direct),
+        within=Within(name=most.name, share=min(most.ns_per_gap / per_step, 1.0), calls=most.calls),
+    )
+
+
+def name_of(label: str) -> str:
+    """A part's name without its place."""
+    return label.partition(" (")[0]
+
+
+def where_of(label: str) -> str | None:
+    """A part's place; None where it has none."""
+    return label.partition(" (")[2].rstrip(")") or None
 
 
 def better_named(m: Measurements, part: Part) -> bool:
     """Whether another rule names the cause of a part better than its function's name does."""
-    return any(part in entry.parts and (is_logger(entry.function) or is_metric(entry.function)) for entry in told(m))
+    return any(part in entry.parts and (entry.is_logger or entry.is_metric) for entry in told(m))
 
 
-def costliest(m: Measurements, belongs: Callable[[GapFunction], bool]) -> Told | None:
-    """Of the functions that belong, the one that holds most time; None where there is none."""
-    return max((entry for entry in told(m) if belongs(entry.function)), key=lambda entry: _total_ns(m, entry.parts), default=None)
+def costliest(m: Measurements, belongs: Callable[[Told], bool]) -> Told | None:
+    """Of what belongs, that which holds most time; None where nothing does."""
+    return max((entry for entry in told(m) if belongs(entry)), key=lambda entry: _total_ns(m, entry.parts), default=None)
 
 
-def call_seldom(m: Measurements, entry: Told, *, rule: str, does: str, nature: Evidence, fixes: tuple[Fix, ...]) -> Judged | None:
-    """The finding that a function is called after every update where once in EVERY steps would do; None where it holds too little.
+def call_seldom(
+    m: Measurements, entry: Told, *, rule: str, does: str, what: str, nature: Evidence, fixes: tuple[Fix, ...]
+) -> Judged | None:
+    """The finding that something runs after every update where once in EVERY steps would do; None where it holds too little.
 
-    `does` says in the title what the function does, `nature` is the evidence for that.
+    `does` and `what` say in the title what it does ("write", "log lines"), `nature` is the evidence for that.
     """
     removed = np.sum([with_core_delay(m, part) for part in entry.parts], axis=0) * (1 - 1 / EVERY)
     share, low, high = share_interval(m, removed)
     if share < CLAIM:
         return None
-    name = entry.function.name
-    counterfactual = shortened(m, removed, TIMED_SPREAD, queued=delay_share(m, *entry.parts), assumes=f"{name} runs once in {EVERY} steps")
+    counterfactual = shortened(
+        m, removed, entry.spread, queued=delay_share(m, *entry.parts), assumes=f"{entry.name} {entry.says('run')} once in {EVERY} steps"
+    )
     finding = Finding(
         rule=rule,
         stage=max(entry.parts, key=lambda part: _total_ns(m, (part,)))[0],
-        title=f"{name} ({entry.where}) {does} after every step and takes {share:.0%} of the time",
+        title=f"{entry.name} ({entry.where}) {entry.says(does)} {what} after every step and {entry.says('take')} {share:.0%} of the time",
         share=share,
-        share_low=low * (1 - TIMED_SPREAD),
-        share_high=min(high * (1 + TIMED_SPREAD), 1.0),
+        share_low=low * (1 - entry.spread),
+        share_high=min(high * (1 + entry.spread), 1.0),
         claims=tuple(dict.fromkeys(part[1] for part in entry.parts)),
         evidence=_evidence(m, entry, share, nature, removed),
         gain=predict(m, counterfactual),
@@ -93,9 +177,9 @@ def call_seldom(m: Measurements, entry: Told, *, rule: str, does: str, nature: E
     return Judged(finding=finding, counterfactual=counterfactual)
 
 
-def lever_of(m: Measurements, entry: Told) -> str | None:
-    """What tries that fix: all but one of so many calls of the function do nothing."""
-    return seldom(stub(m, entry.function.name, entry.function.file), EVERY)
+def lever_of(entry: Told) -> str | None:
+    """What tries that fix: all but one of so many calls of it do nothing."""
+    return seldom(entry.lever, EVERY)
 
 
 def _total_ns(m: Measurements, parts: tuple[Part, ...]) -> float:
@@ -104,13 +188,24 @@ def _total_ns(m: Measurements, parts: tuple[Part, ...]) -> float:
 
 def _evidence(m: Measurements, entry: Told, share: float, nature: Evidence, removed: Floats) -> tuple[Evidence, ...]:
     return (
-        Evidence(name="function", value=entry.function.name, unit="", where=entry.where),
+        Evidence(name=entry.kind, value=entry.name.removeprefix(f"{entry.kind} "), unit="", where=entry.where),
         Evidence(name="after the update", value=share, unit="share of window", threshold=CLAIM),
         nature,
-        Evidence(name="calls of it", value=round(entry.function.told_per_gap, 1), unit="per step"),
+        *within(entry),
+        Evidence(name="calls of it", value=round(entry.calls, 1), unit="per step"),
         Evidence(name="timed in", value=m.work.gaps.gaps if m.work.gaps is not None else None, unit="gaps"),
         Evidence(name="removed per step", value=float(removed.mean()) / 1e6, unit="ms"),
     )
+
+
+def within(entry: Told) -> tuple[Evidence, ...]:
+    """As evidence: what of a library holds most of it."""
+    most = entry.within
+    if most is None or most.share < MOSTLY:
+        return ()
+    calls = round(most.calls)
+    often = f"{format_share(most.share)}, {format_number(calls)} call{'' if calls == 1 else 's'} a step"
+    return (Evidence(name="most of it in", value=most.name, unit="", where=often),)
 
 
 def shortened(m: Measurements, removed: Floats, spread: float, *, queued: float, assumes: str) -> Counterfactual:

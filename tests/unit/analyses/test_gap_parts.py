@@ -34,6 +34,8 @@ def _ledger(folder: Path, timed_ms: float) -> Ledger:
         metrics=0.0,
         ns_per_gap=timed_ms * MS,
         told_per_gap=0.0,
+        within=None,
+        changes_tensors=False,
     )
     stacks = read_stacks(timeline, trainer.process, trainer.thread)
     steps = find_steps(trainer, timeline.table("totals"), NO_STOPS)

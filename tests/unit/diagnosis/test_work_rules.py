@@ -224,6 +224,54 @@ def test_a_function_that_mostly_does_something_else_is_a_slow_callback(tmp_path,
     assert not {"chatty-logging", "per-step-metrics"} & set(rules_in(report))
 
 
+@pytest.mark.parametrize(
+    ("called", "rule"), [(LOGGING, "chatty-logging"), (PRINT, "chatty-logging"), (SKLEARN, "per-step-metrics")], ids=str
+)
+def test_what_the_loop_itself_calls_of_such_a_library_is_named(tmp_path, called, rule):
+    # No function of the user's between: stacks know the line only.
+    report = report_of(tmp_path, calls("gap", 30, (called, 29, 29, [])), after_ms=10, after="")
+
+    finding = report["findings"][0]
+    assert (report["verdict"]["state"], finding["rule"]) == ("bottleneck", rule)
+    assert finding["title"].startswith("line 34 (train.py)")
+    (row,) = [row for row in finding["evidence"] if row["name"] == "most of it in"]
+    assert row["value"] == called[1].removeprefix("built-in method builtins.")
+
+
+def test_functions_of_one_library_count_together(tmp_path):
+    file, _, line = SKLEARN
+    rows = [((file, name, line), ms, ms, []) for name, ms in (("f1_score", 15.0), ("accuracy_score", 14.0))]
+
+    report = report_of(tmp_path, calls("gap", 30, *rows), after_ms=10, after="")
+
+    (row,) = [row for row in report["findings"][0]["evidence"] if row["name"] == "most of it in"]
+    assert (row["value"], row["where"]) == ("f1_score with accuracy_score", "97 %, 2 calls a step")
+
+
+def test_a_progress_bar_around_the_loader_is_not_blamed_for_its_batches(tmp_path):
+    bar, loader = ("/usr/lib/python3.11/site-packages/tqdm/std.py", "tqdm.__iter__", 1), "/opt/slowstep/record/waits.py"
+    rows = [(bar, 29, 1, [[1, 28]]), ((loader, "Waits.__next__", 1), 28, 28, [])]
+
+    report = report_of(tmp_path, calls("gap", 30, *rows), after_ms=10, after="after_step")
+
+    assert "tqdm" not in json.dumps(report["findings"])
+
+
+@pytest.mark.parametrize(("writes", "aside"), [("clone", True), ("lerp_", False)])
+def test_a_slow_callback_says_what_holds_it_and_is_not_sent_aside_where_it_changes_tensors(tmp_path, writes, aside):
+    save = ("/usr/lib/python3.11/site-packages/torch/nn/modules/module.py", "Module.state_dict", 1)
+    method = ("<built-in>", f"method '{writes}' of 'torch._C.TensorBase' objects", 0)
+    rows = [(AFTER, 30, 3, [[1, 24], [2, 3]]), (save, 24, 24, []), (method, 3, 3, [])]
+
+    report = report_of(tmp_path, calls("gap", 30, *rows), after_ms=10, after="after_step")
+
+    finding = report["findings"][0]
+    (row,) = [row for row in finding["evidence"] if row["name"] == "most of it in"]
+    assert finding["rule"] == "slow-callback"
+    assert (row["value"], row["where"]) == ("Module.state_dict", "80 %, 1 call a step")
+    assert any("background thread" in fix["text"] for fix in finding["fixes"]) == aside
+
+
 def test_a_few_log_lines_are_not_worth_a_finding(tmp_path):
     report = report_of(tmp_path, after_step(LOGGING, 0.9), after_ms=0.4, after="after_step")
 

@@ -18,7 +18,7 @@ What to try:
 from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
-from slowstep.diagnosis.after_update import EVERY, MOSTLY, call_seldom, costliest, is_logger, lever_of
+from slowstep.diagnosis.after_update import EVERY, MOSTLY, call_seldom, costliest, lever_of
 from slowstep.diagnosis.lever_specs import LOGGING_OFF
 from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.findings import Evidence, Fix
@@ -28,18 +28,18 @@ NAME = "chatty-logging"
 
 def judge(m: Measurements) -> Answer:
     """Whether log lines after every step hold the training thread."""
-    entry = costliest(m, is_logger)
+    entry = costliest(m, lambda entry: entry.is_logger)
     if entry is None:
         return None
-    function = entry.function
     return call_seldom(
         m,
         entry,
         rule=NAME,
-        does="writes log lines",
-        nature=Evidence(name="in logging", value=function.logging, unit="share of the function", threshold=MOSTLY),
+        does="write",
+        what="log lines",
+        nature=Evidence(name="in logging", value=entry.logging, unit=f"share of the {entry.kind}", threshold=MOSTLY),
         fixes=(
-            Fix(text=f"log once in {EVERY} steps: keep a running mean, and call {function.name} every k steps", lever=lever_of(m, entry)),
+            Fix(text=f"log once in {EVERY} steps: keep a running mean, and {entry.call} every k steps", lever=lever_of(entry)),
             Fix(text="raise the level of the logger, or let a QueueHandler write in another thread", lever=LOGGING_OFF),
         ),
     )

@@ -17,7 +17,7 @@ What to try:
 from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
-from slowstep.diagnosis.after_update import EVERY, MOSTLY, call_seldom, costliest, is_metric, lever_of
+from slowstep.diagnosis.after_update import EVERY, MOSTLY, call_seldom, costliest, lever_of
 from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.findings import Evidence, Fix
 
@@ -26,18 +26,18 @@ NAME = "per-step-metrics"
 
 def judge(m: Measurements) -> Answer:
     """Whether metrics after every step hold the training thread."""
-    entry = costliest(m, is_metric)
+    entry = costliest(m, lambda entry: entry.is_metric)
     if entry is None:
         return None
-    function = entry.function
     return call_seldom(
         m,
         entry,
         rule=NAME,
-        does="computes metrics",
-        nature=Evidence(name="in metrics and read-backs", value=function.metrics, unit="share of the function", threshold=MOSTLY),
+        does="compute",
+        what="metrics",
+        nature=Evidence(name="in metrics and read-backs", value=entry.metrics, unit=f"share of the {entry.kind}", threshold=MOSTLY),
         fixes=(
-            Fix(text=f"call {function.name} once in {EVERY} steps, or once an epoch on what was gathered", lever=lever_of(m, entry)),
+            Fix(text=f"{entry.call} once in {EVERY} steps, or once an epoch on what was gathered", lever=lever_of(entry)),
             Fix(text="gather predictions as tensors and let torchmetrics or one vectorised call judge them at the end"),
         ),
     )

@@ -31,6 +31,7 @@ from slowstep.analyses.hot_loop import LONGEST_NS, OFTEN, HotLoop
 from slowstep.analyses.ledger import BACKWARD, FORWARD
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps import Floats
+from slowstep.analyses.typed import TOP_LEVEL
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.lever_specs import stub
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
@@ -65,13 +66,13 @@ def judge(m: Measurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="compute",
-        title=f"{loop.name} runs line {where} at least {loop.runs} times a step in Python and {what} {held:.0%} of the time",
+        title=f"{_line(loop, where)} at least {loop.runs} times a step in Python and {what} {held:.0%} of the time",
         share=held,
         share_low=low * loop.low,
         share_high=min(max(high * loop.high, held_high), 1.0),
         claims=(FORWARD,),
         evidence=(
-            Evidence(name="function", value=loop.name, unit="", where=where),
+            Evidence(name="line" if _is_top(loop) else "function", value=loop.line if _is_top(loop) else loop.name, unit="", where=where),
             Evidence(name="its time", value=share * loop.share, unit="share of window", threshold=CLAIM),
             Evidence(name="runs of that line", value=loop.runs, unit="per step, at least", threshold=OFTEN),
             Evidence(name="each time", value=loop.line_ns / 1e3, unit="us", threshold=LONGEST_NS / 1e3),
@@ -81,7 +82,7 @@ def judge(m: Measurements) -> Answer:
         ),
         gain=predict(m, counterfactual),
         fixes=(
-            Fix(text=f"write the loop in {loop.name} as operations on whole tensors (masks, shifts, scatter, einsum)", lever=lever),
+            Fix(text=f"write the loop in {_name(loop)} as operations on whole tensors (masks, shifts, scatter, einsum)", lever=lever),
             Fix(text=_otherwise(m, loop), lever=lever),
         ),
         names_cause=True,
@@ -89,12 +90,25 @@ def judge(m: Measurements) -> Answer:
     return Judged(finding=finding, counterfactual=counterfactual)
 
 
+def _is_top(loop: HotLoop) -> bool:
+    """Whether it stands in no function: the script itself, or a cell."""
+    return TOP_LEVEL.fullmatch(loop.name) is not None
+
+
+def _name(loop: HotLoop) -> str:
+    return f"line {loop.line}" if _is_top(loop) else loop.name
+
+
+def _line(loop: HotLoop, where: str) -> str:
+    return f"line {where} runs" if _is_top(loop) else f"{loop.name} runs line {where}"
+
+
 def _otherwise(m: Measurements, loop: HotLoop) -> str:
     if loop.nodes_share:
-        return f"let torch.compile compile {loop.name}"
+        return f"let torch.compile compile {_name(loop)}"
     if m.trainer.waits.is_empty():
-        return f"let torch.compile or Numba compile {loop.name}"
-    return f"do {loop.name} in the loader's workers, or let torch.compile or Numba compile it"
+        return f"let torch.compile or Numba compile {_name(loop)}"
+    return f"do {_name(loop)} in the loader's workers, or let torch.compile or Numba compile it"
 
 
 def _of_backward(m: Measurements, loop: HotLoop, body: Floats) -> tuple[Floats, Floats]:
@@ -109,7 +123,7 @@ def _counterfactual(m: Measurements, loop: HotLoop, *, low_ns: Floats, removed_n
     beside = producers_beside_ns(m, spared_cpu_ns=float(removed_ns.mean()))
     expected = Case(removed_ns=removed_ns, beside_ns=beside, delay_share=delay_share(m, ("compute", FORWARD)))
     return Counterfactual(
-        assumes=f"{loop.name} takes a twentieth of its time",
+        assumes=f"{_name(loop)} takes a twentieth of its time",
         expected=expected,
         worse=replace(expected, removed_ns=low_ns, beside_ns=WORSE_BESIDE * beside),
         better=replace(expected, removed_ns=high_ns),

@@ -22,7 +22,7 @@ from slowstep.analyses.ledger import COLLECTING, CORE, SMALL, Part
 from slowstep.analyses.loop import lines_named
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.trace.measured import TraceMeasurements
-from slowstep.diagnosis.after_update import TIMED_SPREAD, better_named, shortened
+from slowstep.diagnosis.after_update import TIMED_SPREAD, Told, better_named, name_of, shortened, told, where_of, within
 from slowstep.diagnosis.gain import predict, share_interval
 from slowstep.diagnosis.growing import growing
 from slowstep.diagnosis.lever_specs import CALLBACKS_OFF, LOGGING_OFF, stub_of
@@ -31,6 +31,7 @@ from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import delay_share, stack_spread, with_core_delay
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.stages import CALLBACK, LOGGING, PROGRESS, UNATTRIBUTED, VALIDATION
+from slowstep.units import format_number
 
 NAME = "slow-callback"
 UNNAMED = 0.10
@@ -63,9 +64,11 @@ def judge(m: Measurements) -> Answer:
     counterfactual = shortened(m, removed, spread, queued=delay_share(m, part), assumes=assumes)
     sampled = bool(stacks or timed)
     after = " after the update" if sampled else ""
+    entry = next((entry for entry in told(m) if part in entry.parts), None)
     evidence = (
         _named_as(part),
         Evidence(name="after the update" if sampled else "on the training thread", value=share, unit="share of window", threshold=CLAIM),
+        *(within(entry) if entry is not None else ()),
         *_known_by(timed, stacks, sum(named.values())),
         Evidence(name="removed per step", value=float(removed.mean()) / 1e6, unit="ms"),
     )
@@ -79,7 +82,7 @@ def judge(m: Measurements) -> Answer:
         claims=(part[1],),
         evidence=evidence,
         gain=predict(m, counterfactual),
-        fixes=_fixes(m, part),
+        fixes=_fixes(m, part, entry),
         names_cause=not better_named(m, part),
     )
     return Judged(finding=finding, counterfactual=counterfactual)
@@ -87,8 +90,8 @@ def judge(m: Measurements) -> Answer:
 
 def _named_as(part: Part) -> Evidence:
     if kind := lines_named(part[1]):
-        return Evidence(name=kind, value=_name(part).removeprefix(f"{kind} "), unit="", where=_where(part))
-    return Evidence(name="function", value=_name(part), unit="", where=_where(part))
+        return Evidence(name=kind, value=_name(part).removeprefix(f"{kind} "), unit="", where=where_of(part[1]))
+    return Evidence(name="function", value=_name(part), unit="", where=where_of(part[1]))
 
 
 def _does(part: Part) -> str:
@@ -99,8 +102,8 @@ def _takes(part: Part) -> str:
     return "take" if lines_named(part[1]) == "lines" else "takes"
 
 
-def _fixes(m: Measurements, part: Part) -> tuple[Fix, ...]:
-    """What is advised depends on what kind of callback it is, and on how often it is called already."""
+def _fixes(m: Measurements, part: Part, entry: Told | None) -> tuple[Fix, ...]:
+    """What is advised depends on what kind of callback it is, on how often it is called already, and on what it does."""
     name, lever, aside = _name(part), _lever(m, part), "hand its work to a background thread or process"
     if part[1].startswith(LOGGING):
         return (
@@ -112,10 +115,20 @@ def _fixes(m: Measurements, part: Part) -> tuple[Fix, ...]:
     if kind := lines_named(part[1]):
         first = (Fix(text=f"write the loop in {name} as operations on whole tensors or arrays"),) if kind == "lines" else ()
         return (*first, Fix(text=f"run {name} {often}, or {aside}"))
+    if entry is not None and entry.changes_tensors:
+        # In a background thread it would change them while the next step uses them.
+        all_at_once = "all tensors at once (torch._foreach_lerp_ where it averages weights) in place of one by one"
+        return (Fix(text=f"do less in {name}: {all_at_once}", lever=lever), Fix(text=f"call {name} {often}", lever=lever))
     return (
         Fix(text=f"call {name} {often}, or {aside}", lever=lever),
-        Fix(text=f"do less in {name}: fewer images, smaller arrays, no read-back"),
+        Fix(text=f"do less in {name}: {_less(entry)}"),
     )
+
+
+def _less(entry: Told | None) -> str:
+    if entry is None or entry.within is None or round(entry.within.calls) <= 1:
+        return "fewer images, smaller arrays, no read-back"
+    return f"{entry.within.name} is called {format_number(round(entry.within.calls))} times a step"
 
 
 def _known_by(timed: int | None, stacks: int | None, of: int) -> tuple[Evidence, ...]:
@@ -130,7 +143,7 @@ def _shown(part: Part) -> str:
 
 
 def _name(part: Part) -> str:
-    return _shown(part).partition(" (")[0]
+    return name_of(_shown(part))
 
 
 def _lever(m: Measurements, part: Part) -> str | None:
@@ -139,10 +152,6 @@ def _lever(m: Measurements, part: Part) -> str | None:
         if part[1].startswith(prefix):
             return f"{lever}={_name(part).partition('.')[0]}" if lever == CALLBACKS_OFF else lever
     return stub_of(m, part[1])
-
-
-def _where(part: Part) -> str | None:
-    return part[1].partition(" (")[2].rstrip(")") or None
 
 
 def judge_trace(m: TraceMeasurements) -> Answer:

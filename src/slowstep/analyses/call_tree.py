@@ -1,0 +1,145 @@
+"""Timed calls as a tree: what a function spent in others, and in logging or metrics, without what timing it cost.
+
+Timing makes Python code slower (`slowdown`, measured by the recorder), built-in functions not: that is taken out again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import polars as pl
+
+from slowstep.analyses.functions import LIBRARY
+
+# Modules and built-in functions whose work is telling somebody: log lines, event files, progress bars.
+LOGGING = re.compile(
+    r"[/\\]logging[/\\]|[/\\]tensorboard(X)?[/\\]|[/\\]csv\.py$|[/\\](tqdm|wandb|mlflow|loguru|rich|comet_ml|neptune|aim|swanlab)[/\\]"
+)
+TELLING = re.compile(r"builtins\.print$|'write' of '_io\.TextIOWrapper'|'(writerow|writerows)' of '_csv")
+# Libraries that judge results, and what reads them back.
+METRICS = re.compile(r"[/\\](sklearn|torchmetrics|torcheval|evaluate|scipy|skimage|seqeval|sacrebleu|rouge_score|pycocotools|numpy)[/\\]")
+READING_BACK = re.compile(r"'(item|tolist|numpy|cpu)' of 'torch|numpy")
+# Methods and functions that end so change tensors where they are.
+IN_PLACE = re.compile(r"(^Tensor\.\w*|_foreach_\w+)[^_]_$|(^|\.)load_state_dict$")
+METHOD = re.compile(r"method '(?P<name>\w+)' of '(?P<owner>[\w.]+)' objects")
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A function: ns in all its calls, those in itself, how many there were, and ns in the functions that it called, by their numbers."""
+
+    file: str
+    name: str
+    line: int
+    total: float
+    own: float
+    calls: int
+    edges: dict[int, float]
+
+    @property
+    def built_in(self) -> bool:
+        return self.file.startswith("<built-in")
+
+    @property
+    def is_library(self) -> bool:
+        """Whether it is not the user's own: built in, or of an installed package."""
+        return bool(LIBRARY.search(self.file))
+
+    @property
+    def shown(self) -> str:
+        """Its name as people write it: "Tensor.item" and "print" of built-in ones, too."""
+        if (method := METHOD.search(self.name)) is not None:
+            return f"{method['owner'].rpartition('.')[2].removesuffix('Base')}.{method['name']}"
+        return self.name.removeprefix("built-in method ").removeprefix("builtins.") if self.built_in else self.name
+
+    def is_logging(self) -> bool:
+        """Whether it tells somebody something."""
+        # The user's own folders may have any name.
+        return bool(TELLING.search(self.name) if self.built_in else self.is_library and LOGGING.search(self.file))
+
+    def is_metrics(self) -> bool:
+        """Whether it judges results, or reads them back."""
+        return bool(READING_BACK.search(self.name) if self.built_in else self.is_library and METRICS.search(self.file))
+
+
+Wanted = Callable[[Node], bool]
+
+
+def changes_tensors(node: Node) -> bool:
+    """Whether a function changes tensors in place, or loads weights."""
+    return bool(IN_PLACE.search(node.shown))
+
+
+class CallTree:
+    """Timed calls of one process, without what timing them cost."""
+
+    def __init__(self, nodes: dict[int, Node], slowdown: float) -> None:
+        self.nodes, self._slowdown = nodes, slowdown
+        self._left: dict[int, float] = {}
+        self._held: dict[tuple[int, Wanted], float] = {}
+
+    def left(self, number: int) -> float:
+        """The share of a function's timed duration that it takes when nobody times it."""
+        if number not in self._left:
+            node = self.nodes[number]
+            plain = 1.0 if node.built_in else 1.0 / self._slowdown
+            # Met again below where functions call each other: for a first answer, as if all of it were its own.
+            self._left[number] = plain
+            below = sum(node.edges.values())
+            rest = max(node.total - below, 0.0)
+            kept = rest * plain + sum(ns * self.left(callee) for callee, ns in node.edges.items())
+            self._left[number] = kept / max(rest + below, 1.0)
+        return self._left[number]
+
+    def held(self, number: int, wanted: Wanted) -> float:
+        """Untimed ns of a function that are spent in wanted functions; of what others call too, its share."""
+        key = (number, wanted)
+        if key not in self._held:
+            # Met again below where functions call each other: counted once.
+            self._held[key] = 0.0
+            node = self.nodes[number]
+            if wanted(node):
+                self._held[key] = node.total * self.left(number)
+            else:
+                parts = (self.held(callee, wanted) * ns / max(self.nodes[callee].total, 1.0) for callee, ns in node.edges.items())
+                self._held[key] = sum(parts)
+        return self._held[key]
+
+    def in_libraries(self, number: int) -> dict[int, float]:
+        """The untimed ns of a user's function in what it called of libraries, by itself or by other functions of the user's."""
+        found: dict[int, float] = defaultdict(float)
+        seen, ahead = {number}, [(number, 1.0)]
+        while ahead:
+            caller, share = ahead.pop()
+            for callee, ns in self.nodes[caller].edges.items():
+                node = self.nodes[callee]
+                if node.is_library:
+                    found[callee] += ns * share * self.left(callee)
+                elif callee not in seen:
+                    seen.add(callee)
+                    ahead.append((callee, share * min(ns / max(node.total, 1.0), 1.0)))
+        return dict(found)
+
+    def roots(self) -> dict[int, float]:
+        """Functions that were called by what had begun before the gap, and their ns as such."""
+        inner: dict[int, float] = defaultdict(float)
+        for number, node in self.nodes.items():
+            for callee, ns in node.edges.items():
+                if callee != number:
+                    inner[callee] += ns
+        return {number: ns for number, node in self.nodes.items() if (ns := node.total - inner[number]) > 0.01 * node.total}
+
+
+def read_nodes(rows: pl.DataFrame, edges: pl.DataFrame) -> dict[int, Node]:
+    """The functions of the tables `calls` and `call_edges`, by their numbers."""
+    called: dict[int, dict[int, float]] = defaultdict(dict)
+    for caller, callee, ns in edges.select("caller", "callee", "total_ns").iter_rows():
+        called[caller][callee] = float(ns)
+    columns = ("number", "file", "function", "first_line", "total_ns", "own_ns", "calls")
+    return {
+        number: Node(file, name, line, float(total), float(own), calls or 0, called.get(number, {}))
+        for number, file, name, line, total, own, calls in rows.select(columns).iter_rows()
+    }

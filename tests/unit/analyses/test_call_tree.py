@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import pytest
+
+from slowstep.analyses.call_tree import CallTree, Node, changes_tensors
+
+PACKAGES = "/usr/lib/python3.11/site-packages"
+
+
+def _node(file: str, name: str, total: float = 1.0, edges: dict[int, float] | None = None) -> Node:
+    return Node(file=file, name=name, line=1, total=total, own=total, calls=1, edges=edges or {})
+
+
+@pytest.mark.parametrize(
+    ("file", "name", "shown"),
+    [
+        ("<built-in>", "method 'item' of 'torch._C.TensorBase' objects", "Tensor.item"),
+        ("<built-in>", "built-in method builtins.print", "print"),
+        ("<built-in>", "built-in method torch._foreach_lerp_", "torch._foreach_lerp_"),
+        ("train.py", "Writer.add", "Writer.add"),
+    ],
+)
+def test_names_are_as_people_write_them(file, name, shown):
+    assert _node(file, name).shown == shown
+
+
+@pytest.mark.parametrize(
+    ("file", "logs", "judges"),
+    [
+        (f"{PACKAGES}/wandb/sdk/wandb_run.py", True, False),
+        (f"{PACKAGES}/torchmetrics/metric.py", False, True),
+        ("/home/me/wandb/train.py", False, False),
+        ("/home/me/evaluate/train.py", False, False),
+    ],
+)
+def test_what_a_library_does_is_not_said_of_a_folder_of_the_users_with_its_name(file, logs, judges):
+    node = _node(file, "log")
+
+    assert (node.is_logging(), node.is_metrics()) == (logs, judges)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("method 'lerp_' of 'torch._C.TensorBase' objects", True),
+        ("built-in method torch._foreach_add_", True),
+        ("Module.load_state_dict", True),
+        ("method 'add' of 'torch._C.TensorBase' objects", False),
+        ("method '__len__' of 'torch._C.TensorBase' objects", False),
+        ("built-in method builtins.print", False),
+    ],
+)
+def test_what_changes_tensors_in_place_is_known_by_its_name(name, expected):
+    assert changes_tensors(_node("<built-in>", name)) == expected
+
+
+def test_what_a_function_spends_in_libraries_is_found_behind_the_users_own_functions():
+    nodes = {
+        0: _node("train.py", "after", 100, {1: 80, 3: 10}),
+        # Of its 160, half is of others' calls.
+        1: _node("train.py", "draw", 160, {2: 120}),
+        2: _node(f"{PACKAGES}/PIL/Image.py", "Image.save", 120, {3: 50}),
+        3: _node("<built-in>", "method 'write' of '_io.TextIOWrapper' objects", 60),
+    }
+
+    assert CallTree(nodes, slowdown=1.0).in_libraries(0) == {2: 60, 3: 10}
+
+
+def test_functions_that_call_each_other_are_followed_once():
+    nodes = {0: _node("train.py", "f", 100, {1: 90}), 1: _node("train.py", "g", 90, {0: 50, 2: 40}), 2: _node("<built-in>", "sum", 40)}
+
+    assert CallTree(nodes, slowdown=1.0).in_libraries(0) == {2: 40}
