@@ -252,8 +252,9 @@ def test_a_progress_bar_around_the_loader_is_not_blamed_for_its_batches(tmp_path
     bar, loader = ("/usr/lib/python3.11/site-packages/tqdm/std.py", "tqdm.__iter__", 1), "/opt/slowstep/record/waits.py"
     rows = [(bar, 29, 1, [[1, 28]]), ((loader, "Waits.__next__", 1), 28, 28, [])]
 
-    report = report_of(tmp_path, calls("gap", 30, *rows), after_ms=10, after="after_step")
+    report = report_of(tmp_path, calls("gap", 30, *rows), after_ms=10, after="")
 
+    assert report["findings"][0]["rule"] == "slow-callback"
     assert "tqdm" not in json.dumps(report["findings"])
 
 

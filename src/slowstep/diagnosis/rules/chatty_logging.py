@@ -1,13 +1,13 @@
 """Log lines, prints, progress bars or event files after every step keep the next step waiting.
 
 What it sees:
-    Of a function of the user's that runs after every update, at least half of the time is spent in logging, print, csv, TensorBoard,
-    tqdm or a tracker's client, and it holds at least 3 % of the window. Calls in these gaps are timed in a few steps; a write holds no
-    stack long enough to be seen otherwise.
+    Of a function of the user's that runs after every update, or of a line of the training loop itself, at least half of the time is spent
+    in logging, print, csv, TensorBoard, tqdm or a tracker's client, and it holds at least 3 % of the window. Calls in these gaps are timed
+    in a few steps; a write holds no stack long enough to be seen otherwise.
 Why it costs:
     A log line is formatted in Python and flushed to a file or terminal, 10 to 50 us each, while the training waits.
 How the gain is predicted:
-    r is 49 fiftieths of that function's time: it is called once in 50 steps. B is what the loader's workers need per step.
+    r is 49 fiftieths of that function's or line's time: it runs once in 50 steps. B is what the loader's workers need per step.
 When it is wrong:
     Timing makes Python code two to three times as slow; that is measured and taken out, but by estimate. A terminal or a remote disk
     that is slow only now and then is seen only if it was slow in a timed step.

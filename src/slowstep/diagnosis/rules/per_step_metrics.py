@@ -2,12 +2,12 @@
 
 What it sees:
     Of a function of the user's that runs after every update, at least half of the time is spent in scikit-learn, torchmetrics, SciPy,
-    NumPy or the like, or in reading results back (`item`, `tolist`, `numpy`), and it holds at least 3 % of the window. Calls in these gaps
-    are timed in a few steps.
+    NumPy or the like, or in reading results back (`item`, `tolist`, `numpy`), and it holds at least 3 % of the window. Of a line of the
+    training loop itself, the same in libraries for nothing but metrics. Calls in these gaps are timed in a few steps.
 Why it costs:
     What one batch's metric says is noise, and it is paid for in every step: sorting, converting, building Python objects.
 How the gain is predicted:
-    r is 49 fiftieths of that function's time: it is called once in 50 steps. B is what the loader's workers need per step.
+    r is 49 fiftieths of that function's or line's time: it runs once in 50 steps. B is what the loader's workers need per step.
 When it is wrong:
     A function that uses NumPy for something else than metrics is called one. On the processor `item` itself waits for nothing.
 What to try:
