@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from slowstep.analyses.call_tree import LOGGING, CallTree, Node, changes_tensors, read_nodes
+from slowstep.analyses.gap_calls import LOGGING, GapCalls, Node, changes_tensors, read_nodes
 from slowstep.timeline.timeline import Timeline
 
 # Fewer timed gaps than this say nothing of the others.
@@ -79,7 +79,7 @@ def find_timed_gaps(timeline: Timeline, process: int) -> TimedGaps | None:
         return None
     edges = timeline.table("call_edges").filter(pl.col("process") == process, pl.col("kind") == "gap")
     gaps, wall = int(rows["stretches"][0]), float(rows["wall_ns"][0])
-    tree = CallTree(read_nodes(rows, edges), float(rows["slowdown"][0] or 1.0))
+    tree = GapCalls(read_nodes(rows, edges), float(rows["slowdown"][0] or 1.0))
     roots = tree.roots()
     timed = sum(roots.values())
     whole = max(wall - timed, 0.0)
@@ -101,7 +101,7 @@ def _is_users(node: Node) -> bool:
     return not node.is_library and not _receives(node)
 
 
-def _function(tree: CallTree, number: int, ns: float, whole: float, gaps: int) -> GapFunction:
+def _function(tree: GapCalls, number: int, ns: float, whole: float, gaps: int) -> GapFunction:
     node = tree.nodes[number]
     mine, own = ns * tree.left(number), max(node.total * tree.left(number), 1.0)
     telling = [n for n in tree.nodes.values() if n.is_logging() or n.is_metrics()]
@@ -119,7 +119,7 @@ def _function(tree: CallTree, number: int, ns: float, whole: float, gaps: int) -
     )
 
 
-def _within(tree: CallTree, number: int, own: float, gaps: int) -> Within | None:
+def _within(tree: GapCalls, number: int, own: float, gaps: int) -> Within | None:
     """What of a library holds most of a function, which takes `own` ns; None where nothing does."""
     held = tree.in_libraries(number)
     most = max(held, key=lambda callee: held[callee], default=None)
@@ -129,7 +129,7 @@ def _within(tree: CallTree, number: int, own: float, gaps: int) -> Within | None
     return Within(name=node.shown, share=min(held[most] / own, 1.0), calls=node.calls / gaps)
 
 
-def _direct(tree: CallTree, roots: dict[int, float], gaps: int) -> Iterator[DirectCall]:
+def _direct(tree: GapCalls, roots: dict[int, float], gaps: int) -> Iterator[DirectCall]:
     """What tells or judges, where the loop itself calls it: the functions of one library together."""
     libraries: dict[str, list[int]] = defaultdict(list)
     for number in roots:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-
 import polars as pl
 
 from slowstep.timeline.timeline import RunFacts, Timeline
@@ -46,7 +44,6 @@ def _ending(run: RunFacts) -> str:
         return "The command was ended by --stop, after the time given with --for."
     if not run.exit_code:
         return ""
-    killer = run.exit_code - 128
-    if killer in {number.value for number in signal.Signals}:
-        return f"The command was ended by {signal.Signals(killer).name} (exit code {run.exit_code}) before any update."
+    if run.killer is not None:
+        return f"The command was ended by {run.killer} (exit code {run.exit_code}) before any update."
     return f"The command failed before any update (exit code {run.exit_code}): its own error message (above, where it ran) says why."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +13,9 @@ from slowstep.health import Health
 from slowstep.timeline.schema import TABLE
 from slowstep.timeline.stored import Stored, chosen
 from slowstep.timeline.trace import TraceFacts
+
+# The exit code of a command that a signal ended, as shells have it: this and the signal's number.
+BY_SIGNAL = 128
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -79,6 +83,12 @@ class RunFacts:
     cores_allowed: int | None = None
     experiment_ns: int | None = None  # where an experiment begins, of which nothing was read
     session: Session | None = None  # where the recording was begun from within; `started_ns` is then unknown
+
+    @property
+    def killer(self) -> str | None:
+        """The signal that ended the command, as its exit code says; None where none did."""
+        number = (self.exit_code or 0) - BY_SIGNAL
+        return signal.Signals(number).name if number in {known.value for known in signal.Signals} else None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import signal
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from slowstep.timeline.timeline import RunFacts
-
-# The exit code of a command that a signal ended, as shells have it: 128 and the signal's number.
-_BY_SIGNAL: Final = 128
 
 
 def ending_note(run: RunFacts) -> str | None:
@@ -18,7 +14,7 @@ def ending_note(run: RunFacts) -> str | None:
         return _stopped(run.stop_signals)
     if not run.exit_code or run.experiment_ns is not None:
         return None
-    return f"the command ended with {_name(run.exit_code)}: the report is of the steps that were recorded until then"
+    return f"the command ended with {_name(run)}: the report is of the steps that were recorded until then"
 
 
 def _stopped(sent: tuple[str, ...]) -> str:
@@ -27,11 +23,9 @@ def _stopped(sent: tuple[str, ...]) -> str:
     return f"the training was ended by --stop with {', '.join(sent)}, as by Ctrl-C: the script's own clean-up ran"
 
 
-def _name(code: int) -> str:
-    try:
-        name = signal.Signals(code - _BY_SIGNAL).name
-    except ValueError:
-        return f"exit code {code}"
+def _name(run: RunFacts) -> str:
+    if run.killer is None:
+        return f"exit code {run.exit_code}"
     # https://docs.kernel.org/admin-guide/mm/concepts.html#oom-killer
-    why = ", as where memory runs out" if name == "SIGKILL" else ""
-    return f"exit code {code} ({name}{why})"
+    why = ", as where memory runs out" if run.killer == "SIGKILL" else ""
+    return f"exit code {run.exit_code} ({run.killer}{why})"

@@ -212,3 +212,13 @@ def test_what_a_worker_gains_is_not_known_where_the_trainings_threads_leave_it_n
     finding = next(finding for finding in report["findings"] if finding["rule"] == "serial-loader")
     assert (finding["gain"]["predicted"] is not None) == known
     assert (report["verdict"]["state"], report["verdict"]["rule"]) == (("bottleneck", "serial-loader") if known else ("undetermined", None))
+
+
+def test_full_cores_name_the_innermost_function_that_holds_most_of_the_making(tmp_path):
+    nested = timed(("__iter__", DATA, 1, 0.98), ("parse", DATA, 1, 0.9), ("scale", DATA, 1, 0.2), (DECODE, None, 1, 0.6))
+
+    report = report_of(tmp_path, SLOW_BATCHES | {"producer_lines": (nested,)})
+
+    evidence = report["findings"][0]["evidence"]
+    assert report["findings"][0]["rule"] == "preprocess-saturates-cpu"
+    assert [row["name"] for row in evidence if row["unit"] == "share of making a batch"] == ["parse", "scale"]

@@ -32,6 +32,8 @@ from slowstep.findings import Evidence, Finding, Fix
 NAME = "preprocess-saturates-cpu"
 # Workers that are blocked for longer than they compute wait for something else than cores.
 BLOCKED_AT_MOST = 0.5
+# A function that holds as much of the making is named before those that it calls.
+MOSTLY = 0.5
 LEFT, LEFT_AT_WORSE = 0.5, 0.75
 SHOWN = 3
 
@@ -92,9 +94,11 @@ def _counterfactual(side: Side, removed: Floats, workers: int) -> Counterfactual
 
 
 def _heaviest(m: Measurements) -> tuple[Evidence, ...]:
-    """The user's functions that hold most of the making, those that only hold others left out."""
-    own = [f for f in m.input.functions if f.is_users and f.share < BLOCKED_AT_MOST]
-    return tuple(Evidence(name=f.name, value=f.share, unit="share of making a batch", where=place(m, f)) for f in own[:SHOWN])
+    """The user's functions that hold most of the making: the innermost that holds half of it or more, and those that hold less."""
+    innermost = m.input.around(MOSTLY)
+    less = [f for f in m.input.functions if f.is_users and f.share < MOSTLY]
+    shown = [innermost, *less] if innermost is not None else less
+    return tuple(Evidence(name=f.name, value=f.share, unit="share of making a batch", where=place(m, f)) for f in shown[:SHOWN])
 
 
 RULE = Rule(name=NAME, stages=("preprocess",), judge=judge)

@@ -1,4 +1,4 @@
-"""Timed calls as a tree: what a function spent in others, and in logging or metrics, without what timing it cost.
+"""Timed calls of gaps: what a function spent in others, and in logging or metrics, without what timing it cost.
 
 Timing makes Python code slower (`slowdown`, measured by the recorder), built-in functions not: that is taken out again.
 """
@@ -73,7 +73,7 @@ def changes_tensors(node: Node) -> bool:
     return bool(IN_PLACE.search(node.shown))
 
 
-class CallTree:
+class GapCalls:
     """Timed calls of one process, without what timing them cost."""
 
     def __init__(self, nodes: dict[int, Node], slowdown: float) -> None:

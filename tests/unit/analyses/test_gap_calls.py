@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from slowstep.analyses.call_tree import CallTree, Node, changes_tensors
+from slowstep.analyses.gap_calls import GapCalls, Node, changes_tensors
 
 PACKAGES = "/usr/lib/python3.11/site-packages"
 
@@ -63,10 +63,10 @@ def test_what_a_function_spends_in_libraries_is_found_behind_the_users_own_funct
         3: _node("<built-in>", "method 'write' of '_io.TextIOWrapper' objects", 60),
     }
 
-    assert CallTree(nodes, slowdown=1.0).in_libraries(0) == {2: 60, 3: 10}
+    assert GapCalls(nodes, slowdown=1.0).in_libraries(0) == {2: 60, 3: 10}
 
 
 def test_functions_that_call_each_other_are_followed_once():
     nodes = {0: _node("train.py", "f", 100, {1: 90}), 1: _node("train.py", "g", 90, {0: 50, 2: 40}), 2: _node("<built-in>", "sum", 40)}
 
-    assert CallTree(nodes, slowdown=1.0).in_libraries(0) == {2: 40}
+    assert GapCalls(nodes, slowdown=1.0).in_libraries(0) == {2: 40}
