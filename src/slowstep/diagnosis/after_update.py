@@ -112,6 +112,12 @@ def _of_lines(m: Measurements) -> Told | None:
     label = max(labels, key=lambda label: _total_ns(m, parts_of(label)))
     parts = parts_of(label)
     per_step = max(_total_ns(m, parts) / m.steps.count, 1.0)
+    of_all_lines = sum(_total_ns(m, parts_of(each)) for each in labels) / m.steps.count
+
+    def certain(in_libraries_ns: float) -> float:
+        """The share of this line that is spent so even if all else that the loop's lines do were here: which line calls what is unknown."""
+        return min(max(per_step - max(of_all_lines - in_libraries_ns, 0.0), 0.0) / per_step, 1.0)
+
     stacks = sum(named[part] for part in parts)
     most = max(direct, key=lambda call: call.ns_per_gap)
     return Told(
@@ -120,10 +126,10 @@ def _of_lines(m: Measurements) -> Told | None:
         where=where_of(label) or "",
         parts=parts,
         spread=stack_spread(stacks, sum(named.values())) if stacks else TIMED_SPREAD,
-        logging=min(sum(call.ns_per_gap for call in direct if call.logs) / per_step, 1.0),
-        metrics=min(sum(call.ns_per_gap for call in direct if not call.logs) / per_step, 1.0),
+        logging=certain(sum(call.ns_per_gap for call in direct if call.logs)),
+        metrics=certain(sum(call.ns_per_gap for call in direct if not call.logs)),
         calls=sum(call.calls for call in direct),
-        within=Within(name=most.name, share=min(most.ns_per_gap / per_step, 1.0), calls=most.calls),
+        within=Within(name=most.name, share=certain(most.ns_per_gap), calls=most.calls),
     )
 
 

@@ -7,11 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from made_recordings import MS, SCRIPT, START_NS, TRAINER_THREAD, Training, make_recording
+from slowstep.analyses.ledger import Ledger, Part
 from slowstep.analyses.measurements import measure
 from slowstep.analyses.work import ForwardLine
+from slowstep.diagnosis.after_update import told
 from slowstep.diagnosis.rules.dominant_module import RULE as DOMINANT_MODULE
 from slowstep.record import format as fmt
 from slowstep.record.modes import ANOMALY, DETERMINISTIC, PYTHON_MODES, TORCH_MODES, TRACED
@@ -236,6 +239,22 @@ def test_what_the_loop_itself_calls_of_such_a_library_is_named(tmp_path, called,
     assert finding["title"].startswith("line 34 (train.py)")
     (row,) = [row for row in finding["evidence"] if row["name"] == "most of it in"]
     assert row["value"] == called[1].removeprefix("built-in method builtins.")
+
+
+@pytest.mark.parametrize(("shares", "logs"), [((0.4, 0.3, 0.3), False), ((0.9, 0.05, 0.05), True)], ids=["any line", "the longest"])
+def test_a_line_is_not_blamed_for_what_another_line_may_call(tmp_path, shares, logs):
+    # Log lines take 6 of 10 ms, and no stack tells which of the loop's lines writes them.
+    m = measure(SOURCE.read(recording(tmp_path, calls("gap", 30, (PRINT, 18, 18, [])), after_ms=10, after="")))
+    whole: Part = ("output", "line 34 (train.py)")
+    pieces: list[Part] = [("output", f"line {number} (train.py)") for number in (34, 35, 36)]
+    row = m.ledger.parts.index(whole)
+    rows = np.vstack([np.delete(m.ledger.ns, row, axis=0), *(m.ledger.ns[row] * share for share in shares)])
+    parts = (*(part for part in m.ledger.parts if part != whole), *pieces)
+    ledger = Ledger(parts=parts, ns=rows, gap_stacks=dict.fromkeys(pieces, 20), timed=m.ledger.timed)
+
+    (entry,) = told(replace(m, ledger=ledger))
+
+    assert (entry.name, entry.is_logger) == ("line 34", logs)
 
 
 def test_functions_of_one_library_count_together(tmp_path):
