@@ -14,17 +14,20 @@ import polars as pl
 
 from slowstep.analyses.functions import LIBRARY
 
-# Modules and built-in functions whose work is telling somebody: log lines, event files, progress bars.
+# Modules and built-in functions whose work is telling somebody: log lines, event files, progress bars. Paths begin at the package.
 LOGGING = re.compile(
-    r"[/\\]logging[/\\]|[/\\]tensorboard(X)?[/\\]|[/\\]csv\.py$|[/\\](tqdm|wandb|mlflow|loguru|rich|comet_ml|neptune|aim|swanlab)[/\\]"
+    r"^(logging|tqdm|wandb|mlflow|loguru|rich|comet_ml|neptune|aim|swanlab|tensorboardX?)[/\\]|^csv\.py$|[/\\]tensorboard[/\\]"
 )
 TELLING = re.compile(r"builtins\.print$|'write' of '_io\.TextIOWrapper'|'(writerow|writerows)' of '_csv")
 # Libraries that judge results, and what reads them back.
-METRICS = re.compile(r"[/\\](sklearn|torchmetrics|torcheval|evaluate|scipy|skimage|seqeval|sacrebleu|rouge_score|pycocotools|numpy)[/\\]")
+METRICS = re.compile(r"^(sklearn|torchmetrics|torcheval|evaluate|scipy|skimage|seqeval|sacrebleu|rouge_score|pycocotools|numpy)[/\\]")
 READING_BACK = re.compile(r"'(item|tolist|numpy|cpu)' of 'torch|numpy")
-# Methods and functions that end so change tensors where they are.
-IN_PLACE = re.compile(r"(^Tensor\.\w*|_foreach_\w+)[^_]_$|(^|\.)load_state_dict$")
 METHOD = re.compile(r"method '(?P<name>\w+)' of '(?P<owner>[\w.]+)' objects")
+# Where installed packages begin; what is before is the user's to name.
+PACKAGES = re.compile(r".*[/\\](?:(?:site|dist)-packages|lib(?:64)?[/\\]python\d+(?:\.\d+)?)[/\\]")
+# Who walks over a model's weights, and who changes tensors in place.
+WALKS = re.compile(r"(^|\.)(parameters|named_parameters|buffers|named_buffers|state_dict|load_state_dict|update_parameters)$")
+CHANGES = re.compile(r"^Tensor\.(lerp|mul|add|copy)_$|_foreach_\w+[^_]_$|(^|\.)(load_state_dict|update_parameters)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,25 +55,26 @@ class Node:
     def shown(self) -> str:
         """Its name as people write it: "Tensor.item" and "print" of built-in ones, too."""
         if (method := METHOD.search(self.name)) is not None:
-            return f"{method['owner'].rpartition('.')[2].removesuffix('Base')}.{method['name']}"
+            return f"{method['owner'].rpartition('.')[2].removesuffix('Base').lstrip('_')}.{method['name']}"
         return self.name.removeprefix("built-in method ").removeprefix("builtins.") if self.built_in else self.name
+
+    @property
+    def in_package(self) -> str:
+        """Its file from the package on."""
+        return PACKAGES.sub("", self.file)
 
     def is_logging(self) -> bool:
         """Whether it tells somebody something."""
-        # The user's own folders may have any name.
-        return bool(TELLING.search(self.name) if self.built_in else self.is_library and LOGGING.search(self.file))
+        return bool(TELLING.search(self.name) if self.built_in else self.is_library and LOGGING.search(self.in_package))
 
     def is_metrics(self) -> bool:
         """Whether it judges results, or reads them back."""
-        return bool(READING_BACK.search(self.name) if self.built_in else self.is_library and METRICS.search(self.file))
+        return bool(READING_BACK.search(self.name) if self.built_in else self.is_library and METRICS.search(self.in_package))
 
 
+# What less of a function goes into is not followed.
+LEAST_SHARE = 1e-3
 Wanted = Callable[[Node], bool]
-
-
-def changes_tensors(node: Node) -> bool:
-    """Whether a function changes tensors in place, or loads weights."""
-    return bool(IN_PLACE.search(node.shown))
 
 
 class GapCalls:
@@ -111,17 +115,16 @@ class GapCalls:
     def in_libraries(self, number: int) -> dict[int, float]:
         """The untimed ns of a user's function in what it called of libraries, by itself or by other functions of the user's."""
         found: dict[int, float] = defaultdict(float)
-        seen, ahead = {number}, [(number, 1.0)]
-        while ahead:
-            caller, share = ahead.pop()
-            for callee, ns in self.nodes[caller].edges.items():
-                node = self.nodes[callee]
-                if node.is_library:
-                    found[callee] += ns * share * self.left(callee)
-                elif callee not in seen:
-                    seen.add(callee)
-                    ahead.append((callee, share * min(ns / max(node.total, 1.0), 1.0)))
+        self._gather(number, 1.0, (), found)
         return dict(found)
+
+    def _gather(self, caller: int, share: float, way: tuple[int, ...], found: dict[int, float]) -> None:
+        for callee, ns in self.nodes[caller].edges.items():
+            node = self.nodes[callee]
+            if node.is_library:
+                found[callee] += ns * share * self.left(callee)
+            elif callee != caller and callee not in way and share > LEAST_SHARE:
+                self._gather(callee, share * min(ns / max(node.total, 1.0), 1.0), (*way, caller), found)
 
     def roots(self) -> dict[int, float]:
         """Functions that were called by what had begun before the gap, and their ns as such."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from slowstep.analyses.gap_calls import LOGGING, GapCalls, Node, changes_tensors, read_nodes
+from slowstep.analyses.gap_calls import CHANGES, LOGGING, WALKS, GapCalls, Node, read_nodes
 from slowstep.timeline.timeline import Timeline
 
 # Fewer timed gaps than this say nothing of the others.
@@ -21,7 +21,9 @@ FEWEST_GAPS = 3
 SMALLEST_SHARE = 0.02
 RECEIPT = re.compile(r"slowstep[/\\]record[/\\]|torch[/\\]utils[/\\]data[/\\]")
 # Libraries for nothing but judging results: a loop that calls them directly computes metrics.
-JUDGING = re.compile(r"[/\\](sklearn|torchmetrics|torcheval|evaluate|skimage|seqeval|sacrebleu|rouge_score|pycocotools)[/\\]")
+JUDGING = re.compile(r"^(sklearn|torchmetrics|torcheval|evaluate|skimage|seqeval|sacrebleu|rouge_score|pycocotools)[/\\]")
+# What stands between the loop and a function that is decorated: `@torch.no_grad()`.
+WRAPPER = re.compile(r"torch[/\\]utils[/\\]_contextlib\.py$")
 # Of a function that hands batches on: they are of no length, or nearly, where the loader is fast.
 WAITING = 0.10
 # A function is what it spends at least half of its time in.
@@ -30,11 +32,10 @@ MOSTLY = 0.5
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Within:
-    """Functions of a library in which something spends time: that share, and how often they are called per gap."""
+    """Functions of a library in which something spends that share of its time."""
 
     name: str
     share: float
-    calls: float
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,7 +51,7 @@ class GapFunction:
     ns_per_gap: float
     told_per_gap: float  # calls of what tells or judges
     within: Within | None  # what holds most of it
-    changes_tensors: bool  # in place
+    averages_weights: bool  # or changes them otherwise, in place
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,7 +61,6 @@ class DirectCall:
     name: str
     logs: bool
     ns_per_gap: float
-    calls: float
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -86,8 +86,9 @@ def find_timed_gaps(timeline: Timeline, process: int) -> TimedGaps | None:
     for number, ns in roots.items():
         if not _receives(tree.nodes[number]):
             whole += ns * tree.left(number)
-    # What did not run in every gap is another step's.
-    often = {number: ns for number, ns in roots.items() if tree.nodes[number].calls >= gaps}
+    # What runs in fewer gaps, on average, is not a part of every step.
+    called = _unwrapped(tree, roots)
+    often = {number: ns for number, ns in called.items() if tree.nodes[number].calls >= gaps}
     found = [_function(tree, number, ns, whole, gaps) for number, ns in often.items() if _is_users(tree.nodes[number])]
     kept = sorted((f for f in found if f.share >= SMALLEST_SHARE), key=lambda f: -f.share)
     return TimedGaps(gaps=gaps, functions=tuple(kept), direct=tuple(_direct(tree, often, gaps)))
@@ -95,6 +96,16 @@ def find_timed_gaps(timeline: Timeline, process: int) -> TimedGaps | None:
 
 def _receives(node: Node) -> bool:
     return bool(RECEIPT.search(node.file))
+
+
+def _unwrapped(tree: GapCalls, roots: dict[int, float]) -> dict[int, float]:
+    """The same, with what is decorated in place of the decorator."""
+    found: dict[int, float] = defaultdict(float)
+    for number, ns in roots.items():
+        own = {callee: held for callee, held in tree.nodes[number].edges.items() if _is_users(tree.nodes[callee])}
+        for callee, held in (own if WRAPPER.search(tree.nodes[number].file) and own else {number: ns}).items():
+            found[callee] += held
+    return dict(found)
 
 
 def _is_users(node: Node) -> bool:
@@ -114,19 +125,26 @@ def _function(tree: GapCalls, number: int, ns: float, whole: float, gaps: int) -
         logging=min(tree.held(number, Node.is_logging) / own, 1.0),
         metrics=min(tree.held(number, Node.is_metrics) / own, 1.0),
         told_per_gap=max((n.calls for n in telling), default=0) / gaps,
-        within=_within(tree, number, own, gaps),
-        changes_tensors=tree.held(number, changes_tensors) >= SMALLEST_SHARE * own,
+        within=_within(tree, number, own),
+        averages_weights=_averages_weights(tree, number, own),
     )
 
 
-def _within(tree: GapCalls, number: int, own: float, gaps: int) -> Within | None:
+def _within(tree: GapCalls, number: int, own: float) -> Within | None:
     """What of a library holds most of a function, which takes `own` ns; None where nothing does."""
     held = tree.in_libraries(number)
     most = max(held, key=lambda callee: held[callee], default=None)
     if most is None or held[most] < MOSTLY * own:
         return None
     node = tree.nodes[most]
-    return Within(name=node.shown, share=min(held[most] / own, 1.0), calls=node.calls / gaps)
+    return Within(name=node.shown, share=min(held[most] / own, 1.0))
+
+
+def _averages_weights(tree: GapCalls, number: int, own: float) -> bool:
+    """Whether a function, which takes `own` ns, walks over a model's weights and changes tensors in place, both by its own calls."""
+    called = {tree.nodes[callee].shown: ns for callee, ns in tree.in_libraries(number).items()}
+    changing = sum(ns for name, ns in called.items() if CHANGES.search(name))
+    return any(WALKS.search(name) for name in called) and changing >= SMALLEST_SHARE * own
 
 
 def _direct(tree: GapCalls, roots: dict[int, float], gaps: int) -> Iterator[DirectCall]:
@@ -141,11 +159,20 @@ def _direct(tree: GapCalls, roots: dict[int, float], gaps: int) -> Iterator[Dire
     for numbers in libraries.values():
         nodes = [tree.nodes[number] for number in sorted(numbers, key=lambda number: -roots[number] * tree.left(number))]
         yield DirectCall(
-            name=_together(nodes),
+            name=_together([_inside(tree, node) for node in nodes]),
             logs=nodes[0].is_logging(),
             ns_per_gap=sum(roots[number] * tree.left(number) for number in numbers) / gaps,
-            calls=sum(node.calls for node in nodes) / gaps,
         )
+
+
+def _inside(tree: GapCalls, node: Node) -> Node:
+    """Of a library's wrapper around its function (by its qualified name), that function."""
+    while "<locals>" in node.name:
+        inner = [callee for callee in node.edges if not tree.nodes[callee].built_in and tree.nodes[callee].in_package != node.in_package]
+        if not inner:
+            break
+        node = tree.nodes[max(inner, key=lambda callee: node.edges[callee])]
+    return node
 
 
 def _together(nodes: list[Node]) -> str:
@@ -164,5 +191,5 @@ def _tells_or_judges(node: Node) -> str | None:
     """The library that a function is of, where that is for telling or judging; None where it is not."""
     if node.built_in:
         return node.shown if node.is_logging() else None
-    found = LOGGING.search(node.file) or JUDGING.search(node.file)
+    found = LOGGING.search(node.in_package) or JUDGING.search(node.in_package)
     return None if found is None else found[0]

@@ -14,11 +14,11 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps import Floats
 from slowstep.analyses.timed_gaps import GapFunction, Within
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
-from slowstep.diagnosis.lever_specs import seldom, stub
+from slowstep.diagnosis.lever_specs import LOGGING_OFF, seldom, stub
 from slowstep.diagnosis.rule import CLAIM, Judged
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE, delay_share, producers_beside_ns, stack_spread, with_core_delay
 from slowstep.findings import Evidence, Finding, Fix
-from slowstep.units import format_number, format_share
+from slowstep.units import format_share
 
 # A share that is known from calls timed in a few gaps, either way: timing slows Python code, and what that costs is taken out by estimate.
 TIMED_SPREAD = 0.15
@@ -32,8 +32,8 @@ MOSTLY = 0.5
 class Told:
     """What runs after every update, and the ledger parts that are its: a function, or lines of the loop itself (`kind`).
 
-    `logging` and `metrics` are the shares that it spends in such libraries, `calls` of them in each step. `spread` is how far off its time
-    may be, either way, relative to it. `lever` makes it do nothing.
+    `logging` and `metrics` are the shares that it spends in such libraries, `calls` of them in each step, None where others make such calls
+    too. `spread` is how far off its time may be, either way, relative to it. `lever` makes it do nothing.
     """
 
     kind: str
@@ -43,9 +43,9 @@ class Told:
     spread: float
     logging: float
     metrics: float
-    calls: float
+    calls: float | None
     within: Within | None
-    changes_tensors: bool = False
+    averages_weights: bool = False
     lever: str | None = None
 
     def says(self, verb: str) -> str:
@@ -93,7 +93,7 @@ def _of_function(m: Measurements, function: GapFunction, label: str, parts: tupl
         metrics=function.metrics,
         calls=function.told_per_gap,
         within=function.within,
-        changes_tensors=function.changes_tensors,
+        averages_weights=function.averages_weights,
         lever=stub(m, function.name, function.file),
     )
 
@@ -111,6 +111,9 @@ def _of_lines(m: Measurements) -> Told | None:
 
     label = max(labels, key=lambda label: _total_ns(m, parts_of(label)))
     parts = parts_of(label)
+    if any(event.part in parts and round(event.every_steps or 1) > 1 for event in m.over_time.events):
+        # Not after every step: the advice to call it more seldom is another rule's.
+        return None
     per_step = max(_total_ns(m, parts) / m.steps.count, 1.0)
     of_all_lines = sum(_total_ns(m, parts_of(each)) for each in labels) / m.steps.count
 
@@ -125,11 +128,12 @@ def _of_lines(m: Measurements) -> Told | None:
         name=name_of(label),
         where=where_of(label) or "",
         parts=parts,
-        spread=stack_spread(stacks, sum(named.values())) if stacks else TIMED_SPREAD,
+        spread=max(stack_spread(stacks, sum(named.values())), TIMED_SPREAD),
         logging=certain(sum(call.ns_per_gap for call in direct if call.logs)),
         metrics=certain(sum(call.ns_per_gap for call in direct if not call.logs)),
-        calls=sum(call.calls for call in direct),
-        within=Within(name=most.name, share=certain(most.ns_per_gap), calls=most.calls),
+        calls=None,
+        within=Within(name=most.name, share=certain(most.ns_per_gap)),
+        lever=LOGGING_OFF if most.logs else None,
     )
 
 
@@ -198,7 +202,7 @@ def _evidence(m: Measurements, entry: Told, share: float, nature: Evidence, remo
         Evidence(name="after the update", value=share, unit="share of window", threshold=CLAIM),
         nature,
         *within(entry),
-        Evidence(name="calls of it", value=round(entry.calls, 1), unit="per step"),
+        *(() if entry.calls is None else (Evidence(name="calls of it", value=round(entry.calls, 1), unit="per step"),)),
         Evidence(name="timed in", value=m.work.gaps.gaps if m.work.gaps is not None else None, unit="gaps"),
         Evidence(name="removed per step", value=float(removed.mean()) / 1e6, unit="ms"),
     )
@@ -209,9 +213,7 @@ def within(entry: Told) -> tuple[Evidence, ...]:
     most = entry.within
     if most is None or most.share < MOSTLY:
         return ()
-    calls = round(most.calls)
-    often = f"{format_share(most.share)}, {format_number(calls)} call{'' if calls == 1 else 's'} a step"
-    return (Evidence(name="most of it in", value=most.name, unit="", where=often),)
+    return (Evidence(name="most of it in", value=most.name, unit="", where=format_share(most.share)),)
 
 
 def shortened(m: Measurements, removed: Floats, spread: float, *, queued: float, assumes: str) -> Counterfactual:

@@ -40,7 +40,7 @@ def _verdict(m: Measurements, first: Finding | None, doubt: Doubt | None) -> Ver
 
 
 def _doubt(m: Measurements, first: Finding | None) -> Doubt | None:
-    """Why nothing can be said for certain, whatever was found."""
+    """Why nothing can be said for certain; `first` is the finding that would be the bottleneck."""
     if m.device != "cpu":
         where = f"the model trains on {m.device}, whose work this version cannot see: it charges the training thread only"
         return Doubt(f"{where}; look at the waits for input, which are right, and trace the rest with torch.profiler")

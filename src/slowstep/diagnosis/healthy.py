@@ -83,7 +83,7 @@ def _of_findings(m: Measurements, answers: Answers) -> Doubt | None:
     unknown = [finding for finding in leading if finding.gain.predicted is None and finding.share >= HEALTHY_SHARE_OF_UNKNOWN_GAIN]
     if unknown:
         what = f"what fixing {unknown[0].rule} would gain is not known ({unknown[0].share:.0%} of the time)"
-        return Doubt(f"{what}; try its first fix", _levers(unknown[:1]))
+        return Doubt(f"{what}; try what it advises", _levers(unknown[:1]))
     for doubtful in (judged.finding for judged in answers.uncertain):
         if (doubtful.gain.predicted or 0.0) >= BOTTLENECK_PREDICTED:
             spread = f"{doubtful.share_low:.0%} to {doubtful.share_high:.0%} of the time"
@@ -97,10 +97,11 @@ def _of_unjudged(m: Measurements, answers: Answers) -> Doubt | None:
     unclaimed = _unclaimed_input(m, judged)
     doubted = _doubted(m, answers.unjudged, unclaimed)
     if doubted:
-        lever = next((skipped.lever for skipped in doubted if skipped.lever is not None), None)
+        first = next((skipped for skipped in doubted if skipped.lever is not None), doubted[0])
+        lever = first.lever
         if lever is None and unclaimed is not None and m.loader is not None:
             lever = MOCK_LOADER
-        return Doubt(f"{doubted[0].rule} could not be judged: {doubted[0].reason}", lever)
+        return Doubt(f"{first.rule} could not be judged: {first.reason}", lever)
     queued = _unclaimed_queue(m, judged)
     if unclaimed is not None and m.ledger.share(*unclaimed) >= queued:
         stage, name = unclaimed

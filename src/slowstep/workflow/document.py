@@ -100,8 +100,8 @@ def _can_run_again(timeline: Timeline, m: Measurements) -> bool:
 
 
 def _ended_by_itself(timeline: Timeline, m: Measurements) -> bool:
-    """Whether the training's process came to its own end, not to that of the recording or by a signal."""
-    return timeline.run.session is None and m.trainer.facts.notes.get("end") == "exit"
+    """Whether the training came to its own end: not to that of the recording, nor by an error or a signal."""
+    return timeline.run.session is None and not timeline.run.exit_code and m.trainer.facts.notes.get("end") == "exit"
 
 
 def _run(folder: Path, timeline: Timeline, m: Measurements) -> Run:

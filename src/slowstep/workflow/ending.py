@@ -9,12 +9,12 @@ if TYPE_CHECKING:
 
 
 def ending_note(run: RunFacts) -> str | None:
-    """A sentence for the report; None where the command ended well, or still runs, or was ended by an experiment as it should be."""
+    """A sentence for the report; None where the command ended well, still runs, or was ended by an experiment."""
     if run.stop_signals:
         return _stopped(run.stop_signals)
-    if not run.exit_code or run.experiment_ns is not None:
+    if not run.exit_code:
         return None
-    return f"the command ended with {_name(run)}: the report is of the steps that were recorded until then"
+    return f"the command ended with {_name(run)}: the report is of the steps that were recorded"
 
 
 def _stopped(sent: tuple[str, ...]) -> str:

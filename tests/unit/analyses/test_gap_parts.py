@@ -35,7 +35,7 @@ def _ledger(folder: Path, timed_ms: float) -> Ledger:
         ns_per_gap=timed_ms * MS,
         told_per_gap=0.0,
         within=None,
-        changes_tensors=False,
+        averages_weights=False,
     )
     stacks = read_stacks(timeline, trainer.process, trainer.thread)
     steps = find_steps(trainer, timeline.table("totals"), NO_STOPS)

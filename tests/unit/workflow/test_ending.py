@@ -37,7 +37,6 @@ def test_the_report_says_that_a_training_ended_with_an_error_or_by_a_signal(tmp_
     (note,) = _report_after(tmp_path, [], code, "script")
 
     assert said in note
-    assert "until then" in note
 
 
 def test_a_training_that_ended_well_is_not_remarked_on(tmp_path):

@@ -72,7 +72,9 @@ def judge(m: Measurements) -> Answer:
         share_high=min(max(high * loop.high, held_high), 1.0),
         claims=(FORWARD,),
         evidence=(
-            Evidence(name="line" if _is_top(loop) else "function", value=loop.line if _is_top(loop) else loop.name, unit="", where=where),
+            Evidence(
+                name="line" if _is_top(loop) else "function", value=str(loop.line) if _is_top(loop) else loop.name, unit="", where=where
+            ),
             Evidence(name="its time", value=share * loop.share, unit="share of window", threshold=CLAIM),
             Evidence(name="runs of that line", value=loop.runs, unit="per step, at least", threshold=OFTEN),
             Evidence(name="each time", value=loop.line_ns / 1e3, unit="us", threshold=LONGEST_NS / 1e3),
@@ -95,6 +97,12 @@ def _is_top(loop: HotLoop) -> bool:
     return TOP_LEVEL.fullmatch(loop.name) is not None
 
 
+def _named_as(loop: HotLoop, where: str) -> Evidence:
+    if _is_top(loop):
+        return Evidence(name="line", value=str(loop.line), unit="", where=where)
+    return Evidence(name="function", value=loop.name, unit="", where=where)
+
+
 def _name(loop: HotLoop) -> str:
     return f"line {loop.line}" if _is_top(loop) else loop.name
 
@@ -104,6 +112,8 @@ def _line(loop: HotLoop, where: str) -> str:
 
 
 def _otherwise(m: Measurements, loop: HotLoop) -> str:
+    if _is_top(loop):
+        return f"put the loop of {_name(loop)} into a function, and let torch.compile or Numba compile that"
     if loop.nodes_share:
         return f"let torch.compile compile {_name(loop)}"
     if m.trainer.waits.is_empty():

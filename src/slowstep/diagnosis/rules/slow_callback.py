@@ -31,7 +31,7 @@ from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import delay_share, stack_spread, with_core_delay
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.stages import CALLBACK, LOGGING, PROGRESS, UNATTRIBUTED, VALIDATION
-from slowstep.units import format_number
+from slowstep.units import format_share
 
 NAME = "slow-callback"
 UNNAMED = 0.10
@@ -115,8 +115,8 @@ def _fixes(m: Measurements, part: Part, entry: Told | None) -> tuple[Fix, ...]:
     if kind := lines_named(part[1]):
         first = (Fix(text=f"write the loop in {name} as operations on whole tensors or arrays"),) if kind == "lines" else ()
         return (*first, Fix(text=f"run {name} {often}, or {aside}"))
-    if entry is not None and entry.changes_tensors:
-        # In a background thread it would change them while the next step uses them.
+    if entry is not None and entry.averages_weights:
+        # In a background thread it would do so while the next step uses them.
         all_at_once = "all tensors at once (torch._foreach_lerp_ where it averages weights) in place of one by one"
         return (Fix(text=f"do less in {name}: {all_at_once}", lever=lever), Fix(text=f"call {name} {often}", lever=lever))
     return (
@@ -126,9 +126,9 @@ def _fixes(m: Measurements, part: Part, entry: Told | None) -> tuple[Fix, ...]:
 
 
 def _less(entry: Told | None) -> str:
-    if entry is None or entry.within is None or round(entry.within.calls) <= 1:
+    if entry is None or entry.within is None:
         return "fewer images, smaller arrays, no read-back"
-    return f"{entry.within.name} is called {format_number(round(entry.within.calls))} times a step"
+    return f"{entry.within.name} holds {format_share(entry.within.share)} of it"
 
 
 def _known_by(timed: int | None, stacks: int | None, of: int) -> tuple[Evidence, ...]:
