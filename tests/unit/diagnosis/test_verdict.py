@@ -308,6 +308,15 @@ def test_what_leaves_the_verdict_open_is_what_the_next_experiment_tells(monkeypa
     assert [diagnosis.telling for diagnosis in open_ones] == ["stub=train:callback", None, "lever-0,lever-1", "batch-size=128"]
 
 
+def test_of_several_rules_that_could_not_judge_the_one_that_an_experiment_helps_is_named(monkeypatch, healthy):
+    skipped = [NotJudged(rule="r0", reason="nothing was timed"), NotJudged(rule="r1", reason="one size only", lever="batch-size=32")]
+
+    diagnosis = _diagnose(monkeypatch, healthy, *skipped)
+
+    assert "r1 could not be judged: one size only" in diagnosis.verdict.summary
+    assert diagnosis.telling == "batch-size=32"
+
+
 def test_an_uneven_machine_widens_the_gain_of_another_run_and_leaves_the_verdict(healthy, monkeypatch):
     case = Case(removed_ns=healthy.step_ns * 0.2)
     gone = Counterfactual(assumes="it is gone", expected=case, worse=case, better=case)

@@ -257,6 +257,16 @@ def test_a_line_is_not_blamed_for_what_another_line_may_call(tmp_path, shares, l
     assert (entry.name, entry.is_logger) == ("line 34", logs)
 
 
+def test_log_lines_of_every_tenth_step_are_not_said_to_be_of_every_step(tmp_path):
+    tenth = {"after_ms": 100, "after": "", "after_on": tuple(range(5, 300, 10))}
+
+    report = report_of(tmp_path, calls("gap", 300, (PRINT, 290, 290, [])), **tenth)
+
+    (finding,) = [finding for finding in report["findings"] if "line 34" in finding["title"]]
+    assert finding["rule"] == "slow-callback"
+    assert "more seldom than every 10 steps" in json.dumps(finding["fixes"])
+
+
 def test_functions_of_one_library_count_together(tmp_path):
     file, _, line = SKLEARN
     rows = [((file, name, line), ms, ms, []) for name, ms in (("f1_score", 15.0), ("accuracy_score", 14.0))]
