@@ -103,8 +103,13 @@ def _unwrapped(tree: GapCalls, roots: dict[int, float]) -> dict[int, float]:
     found: dict[int, float] = defaultdict(float)
     for number, ns in roots.items():
         own = {callee: held for callee, held in tree.nodes[number].edges.items() if _is_users(tree.nodes[callee])}
-        for callee, held in (own if WRAPPER.search(tree.nodes[number].file) and own else {number: ns}).items():
-            found[callee] += held
+        if not own or not WRAPPER.search(tree.nodes[number].file):
+            found[number] += ns
+            continue
+        # One decorator may be called from other functions, too.
+        mine = min(ns / max(tree.nodes[number].total, 1.0), 1.0)
+        for callee, held in own.items():
+            found[callee] += held * mine
     return dict(found)
 
 
@@ -167,11 +172,16 @@ def _direct(tree: GapCalls, roots: dict[int, float], gaps: int) -> Iterator[Dire
 
 def _inside(tree: GapCalls, node: Node) -> Node:
     """Of a library's wrapper around its function (by its qualified name), that function."""
+    # Wrappers may call each other.
+    seen: set[int] = set()
     while "<locals>" in node.name:
-        inner = [callee for callee in node.edges if not tree.nodes[callee].built_in and tree.nodes[callee].in_package != node.in_package]
+        inner = {callee: ns for callee, ns in node.edges.items() if callee not in seen and not tree.nodes[callee].built_in}
+        inner = {callee: ns for callee, ns in inner.items() if tree.nodes[callee].in_package != node.in_package}
         if not inner:
             break
-        node = tree.nodes[max(inner, key=lambda callee: node.edges[callee])]
+        callee = max(inner, key=lambda callee: inner[callee])
+        seen.add(callee)
+        node = tree.nodes[callee]
     return node
 
 

@@ -12,7 +12,7 @@ from slowstep.analyses.ledger import COLLECTING, Part
 from slowstep.analyses.loop import lines_named
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps import Floats
-from slowstep.analyses.timed_gaps import GapFunction, Within
+from slowstep.analyses.timed_gaps import MOSTLY, GapFunction, Within
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.lever_specs import LOGGING_OFF, seldom, stub
 from slowstep.diagnosis.rule import CLAIM, Judged
@@ -24,8 +24,6 @@ from slowstep.units import format_share
 TIMED_SPREAD = 0.15
 # The fix that is advised for what need not run after every update: once in so many steps.
 EVERY = 50
-# A function is a logger, or a metric, when it spends at least half of its time in such code.
-MOSTLY = 0.5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -57,6 +57,7 @@ _BENCHED = (
 def fill(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosis) -> Report:
     """The report of one training."""
     row = _run(folder, timeline, m)
+    open_at_its_end = diagnosis.verdict.state == "undetermined" and _ended_by_itself(timeline, m)
     if timeline.run.session and diagnosis.verdict.state == "undetermined":
         # Its command is the notebook's server, or the prompt.
         row["next_command"] = f"with slowstep.record(): ({ENOUGH_STEPS} steps or more, in one cell or command)"
@@ -64,9 +65,9 @@ def fill(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosis
         row["next_command"] = f"slowstep prove {shlex.join(timeline.run.command)}"
     elif diagnosis.telling is not None and _can_run_again(timeline, m):
         row["next_command"] = f"slowstep prove --levers {shlex.quote(diagnosis.telling)} {shlex.join(timeline.run.command)}"
-    elif diagnosis.verdict.state == "undetermined" and _ended_by_itself(timeline, m):
+    elif open_at_its_end:
         row["next_command"] = f"slowstep run {shlex.join(timeline.run.command)}"
-    if diagnosis.verdict.state == "undetermined" and _ended_by_itself(timeline, m):
+    if open_at_its_end:
         trained_ns = float(m.trainer.update_end_ns[-1] - m.trainer.update_end_ns[0])
         if m.steps.total < ENOUGH_STEPS or trained_ns < ENOUGH_NS:
             enough = f"{ENOUGH_STEPS} steps and {ENOUGH_NS / 1e9:.0f} s or more"

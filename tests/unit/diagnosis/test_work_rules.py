@@ -277,6 +277,21 @@ def test_functions_of_one_library_count_together(tmp_path):
     assert (row["value"], row["where"]) == ("f1_score with accuracy_score", "97 %")
 
 
+def test_wrappers_of_a_library_are_called_by_what_they_wrap(tmp_path):
+    package = "/usr/lib/python3.11/site-packages/sklearn"
+    wrapper: Function = (f"{package}/utils/validation.py", "validate.<locals>.wrapper", 1)
+    other: Function = (f"{package}/utils/other.py", "other.<locals>.wrapper", 1)
+    # The second one has nothing but wrappers that call each other.
+    rows = [(wrapper, 29, 1, [[1, 28]]), (SKLEARN, 28, 20, [[2, 8]]), (other, 8, 4, [[0, 4]])]
+
+    evidence = report_of(tmp_path, calls("gap", 30, *rows), after_ms=10, after="")["findings"][0]["evidence"]
+    circle = [(wrapper, 29, 21, [[1, 8]]), (other, 8, 4, [[0, 4]])]
+    turning = report_of(tmp_path / "circle", calls("gap", 30, *circle), after_ms=10, after="")
+
+    assert [row["value"] for row in evidence if row["name"] == "most of it in"] == ["roc_auc_score"]
+    assert turning["findings"][0]["rule"] == "per-step-metrics"
+
+
 def test_a_progress_bar_around_the_loader_is_not_blamed_for_its_batches(tmp_path):
     bar, loader = ("/usr/lib/python3.11/site-packages/tqdm/std.py", "tqdm.__iter__", 1), "/opt/slowstep/record/waits.py"
     rows = [(bar, 29, 1, [[1, 28]]), ((loader, "Waits.__next__", 1), 28, 28, [])]

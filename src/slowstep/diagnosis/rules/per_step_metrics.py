@@ -18,7 +18,8 @@ What to try:
 from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
-from slowstep.diagnosis.after_update import EVERY, MOSTLY, call_seldom, costliest, lever_of
+from slowstep.analyses.timed_gaps import MOSTLY
+from slowstep.diagnosis.after_update import EVERY, call_seldom, costliest, lever_of
 from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.findings import Evidence, Fix
 

@@ -72,9 +72,7 @@ def judge(m: Measurements) -> Answer:
         share_high=min(max(high * loop.high, held_high), 1.0),
         claims=(FORWARD,),
         evidence=(
-            Evidence(
-                name="line" if _is_top(loop) else "function", value=str(loop.line) if _is_top(loop) else loop.name, unit="", where=where
-            ),
+            _named_as(loop, where),
             Evidence(name="its time", value=share * loop.share, unit="share of window", threshold=CLAIM),
             Evidence(name="runs of that line", value=loop.runs, unit="per step, at least", threshold=OFTEN),
             Evidence(name="each time", value=loop.line_ns / 1e3, unit="us", threshold=LONGEST_NS / 1e3),
@@ -115,10 +113,10 @@ def _otherwise(m: Measurements, loop: HotLoop) -> str:
     if _is_top(loop):
         return f"put the loop of {_name(loop)} into a function, and let torch.compile or Numba compile that"
     if loop.nodes_share:
-        return f"let torch.compile compile {_name(loop)}"
+        return f"let torch.compile compile {loop.name}"
     if m.trainer.waits.is_empty():
-        return f"let torch.compile or Numba compile {_name(loop)}"
-    return f"do {_name(loop)} in the loader's workers, or let torch.compile or Numba compile it"
+        return f"let torch.compile or Numba compile {loop.name}"
+    return f"do {loop.name} in the loader's workers, or let torch.compile or Numba compile it"
 
 
 def _of_backward(m: Measurements, loop: HotLoop, body: Floats) -> tuple[Floats, Floats]:

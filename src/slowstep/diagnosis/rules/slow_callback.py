@@ -126,9 +126,8 @@ def _fixes(m: Measurements, part: Part, entry: Told | None) -> tuple[Fix, ...]:
 
 
 def _less(entry: Told | None) -> str:
-    if entry is None or entry.within is None:
-        return "fewer images, smaller arrays, no read-back"
-    return f"{entry.within.name} holds {format_share(entry.within.share)} of it"
+    held = "" if entry is None or entry.within is None else f" ({entry.within.name} holds {format_share(entry.within.share)} of it)"
+    return f"fewer images, smaller arrays, no read-back{held}"
 
 
 def _known_by(timed: int | None, stacks: int | None, of: int) -> tuple[Evidence, ...]:
