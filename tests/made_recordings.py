@@ -48,6 +48,8 @@ class Training:
     receive_ms: float = 0.5
     after_ms: float = 0.0
     after: str = "save_mask_images"  # "": nothing but the loop's own line
+    by_hand: bool = False  # without an optimizer of torch's
+    after_gradients: bool = False  # the function after the update names gradients
     saves: tuple[int, float] | None = None
     validation: tuple[int, float] | None = None  # every k steps, ms
     times_calls: bool = True  # of a few fetches
@@ -69,6 +71,7 @@ class Training:
     critics: int = 0  # calls of a second optimizer after each of the first
     loader: bool = True  # False: a loop that makes its own batches, in `input_ms`, at line INPUT_LINE of the loop
     input_ms: float = 0.0
+    input_file: str = "functional.py"  # of torch, in which it makes them
     input_blocked_ms: float = 0.0  # of them in which it neither computes nor waits for a core
     dataset_length: int | None = None
     queue_ms: float = 0.0  # of each fetch in which its thread waits for a core
@@ -105,6 +108,7 @@ class Writer:
     name: str
     records: list[bytes] = field(default_factory=list)
     lines: list[dict[str, Any]] = field(default_factory=list)
+    names_gradients: set[str] = field(default_factory=set)  # functions that do
     _frames: dict[tuple[Any, ...], int] = field(default_factory=dict)
     _stacks: dict[tuple[int, ...], int] = field(default_factory=dict)
 
@@ -119,9 +123,8 @@ class Writer:
             if frame not in self._frames:
                 self._frames[frame] = len(self._frames)
                 file, function, first, line = frame
-                self.lines.append(
-                    {"kind": "frame", "id": self._frames[frame], "file": file, "function": function, "first_line": first, "line": line}
-                )
+                place = {"file": file, "function": function, "first_line": first, "line": line}
+                self.lines.append({"kind": "frame", "id": self._frames[frame], **place, "gradients": function in self.names_gradients})
             ids.append(self._frames[frame])
         key = tuple(ids)
         if key not in self._stacks:
@@ -162,6 +165,8 @@ class _Simulation:
 
     def run(self) -> None:
         self._headers()
+        if self.t.after_gradients:
+            self.trainer.names_gradients.add(self.t.after)
         epoch = self.t.epoch_steps or self.t.steps
         done = 0
         iterator = 0
@@ -214,7 +219,7 @@ class _Simulation:
             {"kind": "hook", "name": "garbage_collections", "state": "on"},
             {"kind": "text", "id": 2, "text": f"{SCRIPT}:33"},
             {"kind": "startup", "import_began_ns": START_NS - 1_800 * MS, "activated_ns": START_NS - 500 * MS},
-            {"kind": "optimizer", "id": 0, "type": "SGD", "params": 10},
+            {"kind": "optimizer", "id": 0, "type": "SGD", "params": 10, "by_hand": self.t.by_hand},
         ]
         if not self.t.drop_training_frame:
             self.trainer.lines.append({"kind": "training_frame", "optimizer": 0, **_frame(LOOP)})
@@ -276,7 +281,7 @@ class _Simulation:
         for step in range(length):
             begin, self.now = self.now, self.now + self._vary(t.input_ms)
             self.cpu += max(self.now - begin - t.input_blocked_ms * MS, 0.0)
-            self._stacks(begin, self.now, [(*LOOP[:3], INPUT_LINE), (f"{LIBRARY}/functional.py", "stack", 1, 2)])
+            self._stacks(begin, self.now, [(*LOOP[:3], INPUT_LINE), (f"{LIBRARY}/{t.input_file}", "stack", 1, 2)])
             forward = (t.fixed_ms + t.per_sample_ms * t.batch_size) * t.forward_share * MS
             self._mark()
             self.trainer.event(fmt.FORWARD, self.now, self.now + forward, t.batch_size, 1, self._bytes(done + step), thread=TRAINER_THREAD)

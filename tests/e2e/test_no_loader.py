@@ -93,3 +93,40 @@ def test_what_makes_the_batch_above_the_forward_is_neither(work: Workplace) -> N
     timed = set(calls.filter(pl.col("kind") == "body")["function"])
     assert "Module._call_impl" in timed
     assert "draw_batch" not in timed
+
+
+SHORT = """\
+import random
+import torch
+
+torch.set_num_threads(1)
+model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.Linear(64, 10))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
+
+def draw_batch():
+    return torch.tensor([[random.random() for _ in range(64)] for _ in range(64)])
+
+def count(outputs):
+    return sum(index * index for index in range(5_000))
+
+for step in range(2_000):
+    inputs = draw_batch()
+    optimizer.zero_grad()
+    outputs = model(inputs)
+    outputs.pow(2).mean().backward()
+    optimizer.step()
+    count(outputs)
+"""
+
+
+def test_short_functions_that_hold_the_interpreter_s_lock_are_told_apart(work: Workplace) -> None:
+    work.write("train.py", SHORT)
+    ended = work.run("train.py")
+    assert ended.code == 0, ended.err
+
+    report = json.loads((work.recording() / "report.json").read_text())
+    shares = {(row["stage"], part["name"]): part["share"] for row in report["ledger"] for part in row["parts"]}
+    # Each holds the lock for less than the five milliseconds after which Python takes it away, so no stack is taken in either.
+    assert shares["preprocess", "draw_batch (train.py:8)"] > 0.3
+    assert shares["output", "count (train.py:11)"] > 0.1
+    assert shares["preprocess", "draw_batch (train.py:8)"] > shares["output", "count (train.py:11)"]

@@ -65,19 +65,30 @@ def test_a_time_ends_the_recording_while_the_training_goes_on(work: Workplace) -
 
 
 @pytest.mark.slow
-def test_a_time_ends_a_training_that_updates_its_parameters_by_hand(work: Workplace) -> None:
+@pytest.mark.parametrize("builds", [True, False], ids=["an optimizer that it never calls", "no optimizer"])
+def test_a_time_ends_a_training_that_updates_its_parameters_by_hand(work: Workplace, builds: bool) -> None:
     by_hand = TRAINING.replace("    optimizer.step()\n", "    with torch.no_grad():\n        model.weight -= 0.01 * model.weight.grad\n")
     assert "optimizer.step()" not in by_hand
+    if not builds:
+        by_hand = by_hand.replace("optimizer = torch.optim.SGD(model.parameters(), lr=0.01)\n", "").replace(
+            "optimizer.zero_grad", "model.zero_grad"
+        )
+        assert "optim" not in by_hand
     work.write("train.py", by_hand + "train(10**6)\n")
 
     ended = work.run("train.py", options=("--for", "1s", "--stop"))
 
     assert ended.code == 130
     assert work.launcher_notes("exit")[0]["signals"] == ["SIGINT"]
-    assert re.search(
-        r"no update was seen in \d+ s: 1 process\(es\) used PyTorch \(\d{2,} batches asked for, \d{2,} backward passes\)", ended.err
-    )
-    assert "ended by --stop" in ended.err
+    said = " ".join(ended.err.split())
+    if builds:
+        assert re.search(
+            r"no update was seen in \d+ s: 1 process\(es\) used PyTorch \(\d{2,} batches asked for, \d{2,} backward passes\)", said
+        )
+        assert "ended by --stop" in said
+    else:
+        assert "the update is made by hand" in said
+        assert work.updates() > 10
 
 
 def test_a_script_that_fails_before_it_trains_is_said_to_have_failed(work: Workplace) -> None:

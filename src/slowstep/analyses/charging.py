@@ -17,6 +17,7 @@ from slowstep.analyses.ledger import SMALL, Ledger, Part
 from slowstep.analyses.producers import PART_STAGE, WaitParts
 from slowstep.analyses.steps import Floats, Steps
 from slowstep.analyses.timed_gaps import TimedGaps
+from slowstep.analyses.timed_lines import TimedLines
 from slowstep.analyses.trainer import Trainer
 from slowstep.analyses.trainer_spans import WAIT, Spans, label_spans
 from slowstep.stages import CALLBACK, CHECKPOINT, LOGGING, PROGRESS, STAGES, UNATTRIBUTED
@@ -36,7 +37,7 @@ def build_ledger(
     steps: Steps,
     waits: WaitParts,
     stacks: Stacks,
-    gaps: TimedGaps | None = None,
+    gaps: TimedGaps | TimedLines | None = None,
     *,
     device: str = "cpu",
     beside_cores: float = 0.0,
@@ -82,7 +83,7 @@ def _name_gaps(
     owned: tuple[Ints, Ints],
     steps: Steps,
     stacks: Stacks,
-    gaps: TimedGaps | None,
+    gaps: TimedGaps | TimedLines | None,
 ) -> tuple[GapParts, Floats]:
     """What ran where no span is open, and per step how much of that is left without the garbage collected meanwhile.
 

@@ -24,7 +24,9 @@ LIBRARY = re.compile(r"[/\\]lib(64)?[/\\]python\d+(\.\d+)?[/\\]|[/\\](site|dist)
 FRAMEWORK = re.compile(r"[/\\](site|dist)-packages[/\\](torch[/\\]|accelerate[/\\]|(pytorch_)?lightning[/\\]|transformers[/\\]trainer)")
 # Their modules that do something with results: the `output` stage.
 REPORTING = re.compile(r"[/\\](loggers|callbacks|integrations)[/\\]|[/\\]trainer_callback\.py$")
-TRAINING = re.compile(r"[/\\](site|dist)-packages[/\\]torch[/\\](optim|nn|autograd|amp)[/\\]")
+# Optimizers' own methods are called through the last of these.
+TRAINING = re.compile(r"[/\\](site|dist)-packages[/\\]torch[/\\]((optim|nn|autograd|amp)[/\\]|_compile\.py$)")
+TORCH = re.compile(r"[/\\](site|dist)-packages[/\\]torch[/\\]")
 MODULE_FILE = "torch/nn/modules/module.py"
 # Modules whose work is writing logs and event files: the `store` stage.
 WRITERS = re.compile(r"[/\\]logging[/\\]__init__\.py$|[/\\](torch[/\\]utils[/\\])?tensorboard(X)?[/\\]|[/\\]csv\.py$")

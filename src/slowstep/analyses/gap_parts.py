@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 
 from slowstep.analyses.forwards import Forwards
 from slowstep.analyses.functions import Path, Stacks, shown
-from slowstep.analyses.gaps import Part, name_gaps
+from slowstep.analyses.gaps import BACKGROUND, BY_HAND, ROLL_OUT, Part, name_gaps, part_of
 from slowstep.analyses.steps import Floats
 from slowstep.analyses.timed_gaps import GapFunction, TimedGaps
+from slowstep.analyses.timed_lines import TimedLines
 from slowstep.analyses.trainer import Trainer
+from slowstep.stages import UNATTRIBUTED
 from slowstep.timeline.intervals import Ints
 
 # A function that spends less than this on the one side belongs to the other altogether.
@@ -25,6 +27,9 @@ SMALLEST_SIDE = 0.05
 # A gap may hold what no timed one did (a validation), or a function's work may grow: a function takes at most so many times what it took
 # in the timed ones, and the rest of such a step is divided by all of its stacks.
 LONGEST = 2.0
+# Lines do not tell where models are called in gaps, as in roll-outs; but for this share of the steps: a validation now and then makes gaps
+# that are longer than those that were timed.
+FEW_APART = 0.10
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,22 +42,56 @@ class GapParts:
 
 
 def divide_gaps(
-    trainer: Trainer, forwards: Forwards, stacks: Stacks, start_ns: Ints, end_ns: Ints, step: Ints, count: int, gaps: TimedGaps | None
+    trainer: Trainer,
+    forwards: Forwards,
+    stacks: Stacks,
+    start_ns: Ints,
+    end_ns: Ints,
+    step: Ints,
+    count: int,
+    gaps: TimedGaps | TimedLines | None,
 ) -> GapParts:
     """Divide the gaps per step among named parts."""
-    if gaps is None or not gaps.functions:
-        named, counts = name_gaps(trainer, forwards, stacks, start_ns, end_ns, step, count)
-        return GapParts(ns=named, stacks=counts, timed={})
     length = np.bincount(step, weights=(end_ns - start_ns).astype(np.float64), minlength=count).astype(np.float64)
-    timed = _timed(gaps, trainer, length)
-    scale = np.minimum(1.0, np.divide(length, held := sum(timed.values(), np.zeros(count)), out=np.ones(count), where=held > 0))
+    if not isinstance(gaps, TimedGaps) or not gaps.functions:
+        named, counts = name_gaps(trainer, forwards, stacks, start_ns, end_ns, step, count)
+        by_stacks = GapParts(ns=named, stacks=counts, timed={})
+        if not isinstance(gaps, TimedLines) or len(forwards.apart_start_ns) >= FEW_APART * count:
+            return by_stacks
+        return _by_lines(trainer, by_stacks, gaps, length)
     others = _without(stacks, {(f.file, f.name, f.line) for f in gaps.functions})
     named, counts = _by_stacks(trainer, forwards, (others, stacks), start_ns, end_ns, step, count, _exceeds(gaps, length))
-    rest = 1 - np.divide(held * scale, length, out=np.zeros(count), where=length > 0)
-    parts = {part: ns * rest for part, ns in named.items()}
+    return _joined(_timed(gaps, trainer, length), gaps.gaps, GapParts(ns=named, stacks=counts, timed={}), length)
+
+
+def _joined(timed: dict[Part, Floats], gaps: int, by_stacks: GapParts, length: Floats) -> GapParts:
+    """Ns per step of what was timed in so many gaps, and of the rest of each gap by stacks."""
+    none = np.zeros(len(length))
+    held = sum(timed.values(), none)
+    scale = np.minimum(1.0, np.divide(length, held, out=np.ones(len(length)), where=held > 0))
+    rest = 1 - np.divide(held * scale, length, out=np.zeros(len(length)), where=length > 0)
+    parts = {part: ns * rest for part, ns in by_stacks.ns.items()}
     for part, ns in timed.items():
-        parts[part] = parts.get(part, np.zeros(count)) + ns * scale
-    return GapParts(ns=parts, stacks=dict.fromkeys(timed, 0) | counts, timed=dict.fromkeys(timed, gaps.gaps))
+        parts[part] = parts.get(part, none) + ns * scale
+    return GapParts(ns=parts, stacks=dict.fromkeys(timed, 0) | by_stacks.stacks, timed=dict.fromkeys(timed, gaps))
+
+
+def _by_lines(trainer: Trainer, by_stacks: GapParts, lines: TimedLines, length: Floats) -> GapParts:
+    """Divide each gap among the lines that were timed in a few; what it is longer than those is divided as stacks say."""
+    timed: dict[Part, Floats] = {}
+    for line in lines.lines:
+        part = _kind_by_stacks(part_of(line.path, trainer), by_stacks)
+        if part[0] != UNATTRIBUTED:
+            mine = np.minimum(length * line.share, LONGEST * line.ns_per_gap)
+            timed[part] = timed[part] + mine if part in timed else mine
+    return _joined(timed, lines.gaps, by_stacks, length)
+
+
+def _kind_by_stacks(part: Part, by_stacks: GapParts) -> Part:
+    """The part, as what stacks in it show it to be: a line does not tell that what it calls waits for a thread or asks a model."""
+    stage, name = part
+    kinds = ((stage, kind + name) for kind in ("", BACKGROUND, ROLL_OUT))
+    return max(kinds, key=lambda kind: by_stacks.stacks.get(kind, 0))
 
 
 def _exceeds(gaps: TimedGaps, length: Floats) -> NDArray[np.bool_]:
@@ -95,15 +134,22 @@ def timed_files(gaps: TimedGaps | None, trainer: Trainer) -> dict[str, str]:
 
 
 def _timed(gaps: TimedGaps, trainer: Trainer, length: Floats) -> dict[Part, Floats]:
-    """Ns per step by part: what a function spends in logging is `store`, the rest of it `output`."""
+    """Ns per step by part: what a function spends in logging is `store`, in an update by hand `compute`, the rest of it `output`."""
     parts: dict[Part, Floats] = {}
     for function in gaps.functions:
         mine = np.minimum(length * function.share, LONGEST * function.ns_per_gap)
-        logging = 1.0 if function.logging > 1 - SMALLEST_SIDE else 0.0 if function.logging < SMALLEST_SIDE else function.logging
-        for stage, share in (("store", logging), ("output", 1 - logging)):
+        label = label_of(function, trainer.facts.script)
+        logging = _rounded(function.logging)
+        updates = 1.0 if function.averages_weights else _rounded(function.gradients)
+        updating = min(updates, 1 - logging) if trainer.by_hand else 0.0
+        for part, share in ((BY_HAND, updating), (("store", label), logging), (("output", label), 1 - logging - updating)):
             if share:
-                parts[stage, label_of(function, trainer.facts.script)] = mine * share
+                parts[part] = parts.get(part, np.zeros(len(length))) + mine * share
     return parts
+
+
+def _rounded(share: float) -> float:
+    return 1.0 if share > 1 - SMALLEST_SIDE else 0.0 if share < SMALLEST_SIDE else share
 
 
 def _without(stacks: Stacks, known: set[tuple[str, str, int]]) -> Stacks:

@@ -13,8 +13,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from slowstep.analyses.forwards import Forwards
-from slowstep.analyses.functions import TRAINING, Path, Stacks, in_module, inside, is_evaluating, is_waiting, reports, writes
-from slowstep.analyses.loop import are_lines_comparable, called_framework, called_from_loop, is_before
+from slowstep.analyses.functions import TORCH, TRAINING, Path, Stacks, in_module, inside, is_evaluating, is_waiting, reports, writes
+from slowstep.analyses.loop import Called, are_lines_comparable, called_framework, called_from_loop, is_before, meeting
 from slowstep.analyses.steps import Floats
 from slowstep.analyses.trainer import Trainer
 from slowstep.stages import UNATTRIBUTED
@@ -27,6 +27,9 @@ OWN_STACKS = 2
 FEWEST_STACKS = 5
 # What runs in a model just before a backward, with no receipt of input before it (several updates on one batch), is that step's forward.
 FORWARD: Part = ("compute", "forward, by stacks")
+# In a script without an optimizer: functions that name gradients, and the loop's own lines, which may hold the update and more.
+BY_HAND: Part = ("compute", "update by hand")
+BESIDE_BACKWARD = "beside backward: "
 # What a loop without a loader does before its forward is input; these are its kinds that no worker of a loader could take over.
 ROLL_OUT = "roll-out: "
 BACKGROUND = "waiting for a thread: "
@@ -46,7 +49,7 @@ def name_gaps(
     modes = forwards.apart_evaluating
     evaluating = np.isin(taken, inside(stacks, forwards.apart_start_ns[modes], forwards.apart_end_ns[modes]))
     parts = [
-        FORWARD if before and in_module(path) else _part(path, trainer, repeated, mode)
+        FORWARD if before and in_module(path) else part_of(path, trainer, repeated, mode)
         for before, repeated, mode, (_, path) in zip(
             backward.tolist(), apart.tolist(), evaluating.tolist(), stacks.paths(taken.tolist()), strict=True
         )
@@ -82,7 +85,7 @@ def _divide(named: dict[Part, Floats], parts: list[Part], weight: Floats, step: 
             named[parts[i]][k] += length[k] * weight[i] / total[k]
 
 
-def _part(path: Path, trainer: Trainer, apart: bool, evaluating: bool) -> Part:
+def part_of(path: Path, trainer: Trainer, apart: bool = False, evaluating: bool = False) -> Part:
     """Stage and name of what a stack in a gap was doing. `apart`: among forwards without gradients, of a roll-out or a validation;
     `evaluating`: all of them in evaluation mode.
     """
@@ -97,9 +100,27 @@ def _part(path: Path, trainer: Trainer, apart: bool, evaluating: bool) -> Part:
     before = trainer.waits.is_empty() and is_before(path, trainer.way_to_forward)
     if apart and (not before or evaluating or is_evaluating(path)):
         return "output", VALIDATION
+    if trainer.by_hand and not writes(path) and (part := _by_hand(path, trainer, label, before or called_framework(path, way), called)):
+        return part
     if before:
         kind = ROLL_OUT if apart else BACKGROUND if is_waiting(path) else ""
         # Gradients set to zero above the forward, and a model's part of a roll-out, are no making of input.
         return ("compute" if called_framework(path, way, TRAINING) else "preprocess"), kind + label
     # The framework's own code called by the loop itself (an average of weights, a scheduler, a read-back) is part of training.
     return ("store" if writes(path) else "compute" if called_framework(path, way) and not reports(path) else "output"), label
+
+
+def _by_hand(path: Path, trainer: Trainer, label: str, is_other: bool, called: Called) -> Part | None:
+    """The part of a stack that stands in an update by hand, or may; else None. `is_other`: before the forward, or a framework's."""
+    if _uses_gradients(path, trainer):
+        return BY_HAND
+    # Without a model's forward nothing tells it from the update.
+    is_unknown = trainer.waits.is_empty() and not trainer.way_to_forward
+    return ("compute", BESIDE_BACKWARD + label) if is_unknown or not (is_other or called.is_function) else None
+
+
+def _uses_gradients(path: Path, trainer: Trainer) -> bool:
+    """Whether a stack stands in a function, called by the loop, that names gradients; torch's own set them to zero, or copy them."""
+    below = path[meeting(path, trainer.way_to_update) + 1 :]
+    places = {(frame.file, frame.function, frame.first_line) for frame in below if not TORCH.search(frame.file)}
+    return not places.isdisjoint(trainer.facts.uses_gradients)

@@ -27,6 +27,7 @@ class LoopInput:
     other: str | None
     stacks: int
     of_stacks: int
+    timed: int  # gaps in which they were timed; 0 where stacks alone tell
 
 
 def find_loop_input(ledger: Ledger) -> LoopInput:
@@ -48,6 +49,7 @@ def find_loop_input(ledger: Ledger) -> LoopInput:
         other=_largest(ledger, others),
         stacks=sum(n for (stage, name), n in ledger.gap_stacks.items() if stage == "preprocess" and name in made),
         of_stacks=sum(ledger.gap_stacks.values()),
+        timed=max((ledger.timed.get(("preprocess", name), 0) for name in made), default=0),
     )
 
 

@@ -127,7 +127,9 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
     waits, drawing = _waits(timeline, trainer, fetches, stacks)
     work = find_work(timeline, trainer, steps, stacks)
     threads_beside = find_threads_beside(timeline, trainer, steps)
-    ledger = build_ledger(timeline, trainer, steps, waits, stacks, work.gaps, device=_device(trainer), beside_cores=threads_beside.cores)
+    ledger = build_ledger(
+        timeline, trainer, steps, waits, stacks, work.gaps or work.gap_lines, device=_device(trainer), beside_cores=threads_beside.cores
+    )
     calls = read_calls(timeline.table("calls"), timeline.table("call_edges"), "fetch", np.unique(fetches.process).tolist())
     low, high = steps.edges_ns[0], steps.edges_ns[-1]
     asked = (waits.start_ns >= low) & (waits.start_ns < high)

@@ -35,7 +35,7 @@ class Steps:
     samples NaN where unknown.
     """
 
-    boundary: str  # "request for input" or "end of the optimizer call"
+    boundary: str  # "request for input", "end of the optimizer call" or, of updates by hand, "end of backward"
     edges_ns: Ints
     excluded: NDArray[np.bool_]
     samples: Floats
@@ -117,7 +117,7 @@ def _boundaries(trainer: Trainer) -> tuple[str, Ints]:
     # After the last update there may be no request any more: it says nothing about the others.
     if len(ends) > 1 and has[:-1].mean() >= BOUNDARY_SHARE:
         return "request for input", np.where(has, following, ends)[: len(ends) if has[-1] else -1]
-    return "end of the optimizer call", ends
+    return "end of backward" if trainer.by_hand else "end of the optimizer call", ends
 
 
 def _thinned(edges: Ints, totals: pl.DataFrame) -> NDArray[np.bool_]:

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from slowstep.analyses.gap_calls import CHANGES, LOGGING, WALKS, GapCalls, Node, read_nodes
-from slowstep.timeline.timeline import Timeline
+from slowstep.analyses.functions import TORCH
+from slowstep.analyses.gap_calls import CHANGES, LOGGING, WALKS, GapCalls, Node, Wanted, read_nodes
+from slowstep.timeline.timeline import Place, Timeline
 
 # Fewer timed gaps than this say nothing of the others.
 FEWEST_GAPS = 3
@@ -48,6 +49,7 @@ class GapFunction:
     share: float
     logging: float
     metrics: float
+    gradients: float  # in functions that name them
     ns_per_gap: float
     told_per_gap: float  # calls of what tells or judges
     within: Within | None  # what holds most of it
@@ -74,12 +76,10 @@ class TimedGaps:
 
 def find_timed_gaps(timeline: Timeline, process: int) -> TimedGaps | None:
     """What the timed gaps of a training held; None where too few were timed."""
-    rows = timeline.table("calls").filter(pl.col("process") == process, pl.col("kind") == "gap", pl.col("wall_ns").is_not_null())
-    if rows.is_empty() or rows["stretches"][0] < FEWEST_GAPS:
+    read = _read(timeline, process)
+    if read is None:
         return None
-    edges = timeline.table("call_edges").filter(pl.col("process") == process, pl.col("kind") == "gap")
-    gaps, wall = int(rows["stretches"][0]), float(rows["wall_ns"][0])
-    tree = GapCalls(read_nodes(rows, edges), float(rows["slowdown"][0] or 1.0))
+    tree, gaps, wall = read
     roots = tree.roots()
     timed = sum(roots.values())
     whole = max(wall - timed, 0.0)
@@ -89,9 +89,48 @@ def find_timed_gaps(timeline: Timeline, process: int) -> TimedGaps | None:
     # What runs in fewer gaps, on average, is not a part of every step.
     called = _unwrapped(tree, roots)
     often = {number: ns for number, ns in called.items() if tree.nodes[number].calls >= gaps}
-    found = [_function(tree, number, ns, whole, gaps) for number, ns in often.items() if _is_users(tree.nodes[number])]
+    users = timeline.processes[process].uses_gradients
+
+    def uses_gradients(node: Node) -> bool:
+        return (node.file, node.name, node.line) in users and not TORCH.search(node.file)
+
+    found = [_function(tree, number, ns, whole, gaps, uses_gradients) for number, ns in often.items() if _is_users(tree.nodes[number])]
     kept = sorted((f for f in found if f.share >= SMALLEST_SHARE), key=lambda f: -f.share)
     return TimedGaps(gaps=gaps, functions=tuple(kept), direct=tuple(_direct(tree, often, gaps)))
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Ns per timed gap of a function, all its calls together, without what timing cost, and those of them in built-in functions."""
+
+    ns: float
+    built_in_ns: float
+
+
+def times_of_functions(timeline: Timeline, process: int) -> dict[Place, Held]:
+    """The script's functions that ran in timed gaps; empty where too few were timed."""
+    read = _read(timeline, process)
+    if read is None:
+        return {}
+    tree, gaps, _ = read
+
+    def built_in(node: Node) -> bool:
+        return node.built_in
+
+    own = ((number, node) for number, node in tree.nodes.items() if _is_users(node))
+    return {
+        (node.file, node.name, node.line): Held(node.total * tree.left(number) / gaps, tree.held(number, built_in) / gaps)
+        for number, node in own
+    }
+
+
+def _read(timeline: Timeline, process: int) -> tuple[GapCalls, int, float] | None:
+    """The timed calls, how many gaps they are of, and how long those took (ns); None where these are too few."""
+    rows = timeline.table("calls").filter(pl.col("process") == process, pl.col("kind") == "gap", pl.col("wall_ns").is_not_null())
+    if rows.is_empty() or rows["stretches"][0] < FEWEST_GAPS:
+        return None
+    edges = timeline.table("call_edges").filter(pl.col("process") == process, pl.col("kind") == "gap")
+    return GapCalls(read_nodes(rows, edges), float(rows["slowdown"][0] or 1.0)), int(rows["stretches"][0]), float(rows["wall_ns"][0])
 
 
 def _receives(node: Node) -> bool:
@@ -117,7 +156,7 @@ def _is_users(node: Node) -> bool:
     return not node.is_library and not _receives(node)
 
 
-def _function(tree: GapCalls, number: int, ns: float, whole: float, gaps: int) -> GapFunction:
+def _function(tree: GapCalls, number: int, ns: float, whole: float, gaps: int, uses_gradients: Wanted) -> GapFunction:
     node = tree.nodes[number]
     mine, own = ns * tree.left(number), max(node.total * tree.left(number), 1.0)
     telling = [n for n in tree.nodes.values() if n.is_logging() or n.is_metrics()]
@@ -129,6 +168,7 @@ def _function(tree: GapCalls, number: int, ns: float, whole: float, gaps: int) -
         share=min(mine / max(whole, 1.0), 1.0),
         logging=min(tree.held(number, Node.is_logging) / own, 1.0),
         metrics=min(tree.held(number, Node.is_metrics) / own, 1.0),
+        gradients=min(tree.held(number, uses_gradients) / own, 1.0),
         told_per_gap=max((n.calls for n in telling), default=0) / gaps,
         within=_within(tree, number, own),
         averages_weights=_averages_weights(tree, number, own),

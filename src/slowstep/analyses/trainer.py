@@ -20,6 +20,8 @@ from slowstep.timeline.timeline import Frame, Loops, ProcessFacts, Timeline
 # backwards before anything else is asked for (gradients are accumulated over batches asked for together). A validation's are used by
 # none, except one of each pass.
 FEEDS_SHARE = 0.5
+# Backward passes for a batch, on average: a pair of networks has two; one that is read once for a whole training has thousands.
+SEVERAL, MOST_FOR_A_BATCH = 1.5, 8
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,6 +42,11 @@ class Trainer:
     all_updates: pl.DataFrame
     collections: pl.DataFrame  # of garbage, on the training thread
     other_cells: int = 0  # updates of a session that ran before or after a prompt: between two of them nobody trained
+
+    @property
+    def by_hand(self) -> bool:
+        """Whether the script has no optimizer: its updates are ends of backward passes, and it makes them after those."""
+        return self.optimizer in self.facts.by_hand
 
     @property
     def way_to_update(self) -> tuple[Frame, ...]:
@@ -86,9 +93,12 @@ def find_trainer(timeline: Timeline, process: int | None = None) -> Trainer:
     anchor = _outermost(own.filter(pl.col("optimizer") == optimizer))
     all_anchor, run = anchor.height, find_run(anchor, timeline.run.session, thread)
     anchor, own, waits, starts, spans = (within(run, table) for table in (anchor, own, mine("waits"), mine("starts"), mine("spans")))
+    other_cells = all_anchor - anchor.height
     loaders = _loader_of(timeline, process)
     training = _training_loaders(waits, spans, loaders)
     feeds = waits["iterator"].replace_strict(loaders, default=-1, return_dtype=pl.Int64).is_in(list(training))
+    if optimizer in timeline.processes[process].by_hand:
+        anchor = own = _of_batches(anchor, waits.filter(feeds & ~waits["validation"], ~pl.col("exhausted"), ~pl.col("failed")))
     return Trainer(
         process=process,
         thread=thread,
@@ -103,8 +113,17 @@ def find_trainer(timeline: Timeline, process: int | None = None) -> Trainer:
         spans=spans,
         all_updates=own,
         collections=within(run, mine("collections")),
-        other_cells=all_anchor - anchor.height,
+        other_cells=other_cells,
     )
+
+
+def _of_batches(backwards: pl.DataFrame, waits: pl.DataFrame) -> pl.DataFrame:
+    """The ends of backward passes that end steps: where there are several for a batch, the last one before the next request for input."""
+    if not SEVERAL * waits.height <= backwards.height <= MOST_FOR_A_BATCH * waits.height:
+        # One for each batch, or a batch that serves for many steps.
+        return backwards
+    before = np.searchsorted(waits["start_ns"].to_numpy(), backwards["end_ns"].to_numpy())
+    return backwards.filter(pl.Series(np.diff(before, append=-1) != 0))
 
 
 def _outermost(updates: pl.DataFrame) -> pl.DataFrame:

@@ -9,7 +9,7 @@ from slowstep.timeline.timeline import RunFacts, Timeline
 _AUTO = "If the command does train, put `import slowstep.auto` as the first line of the training script and run it the same way."
 _LONGER = "Let it run until it trains (with --stop, give --for more)."
 _BY_HAND = (
-    "An update of your own is seen once it is the step() of a torch.optim.Optimizer; a trace needs none: "
+    "Updates by hand are seen from the fourth backward pass on, where no torch.optim optimizer was built; a trace needs neither: "
     "profile a few steps with torch.profiler, prof.step() after each, and give the file to slowstep analyze."
 )
 

@@ -16,7 +16,8 @@ from slowstep.analyses.hot_loop import HotLoop, find_hot_loop
 from slowstep.analyses.named_functions import functions_in_callbacks
 from slowstep.analyses.steps import Steps
 from slowstep.analyses.timed_bodies import find_lengthened
-from slowstep.analyses.timed_gaps import TimedGaps, find_timed_gaps
+from slowstep.analyses.timed_gaps import TimedGaps, find_timed_gaps, times_of_functions
+from slowstep.analyses.timed_lines import TimedLines, find_timed_lines
 from slowstep.analyses.trainer import Trainer
 from slowstep.timeline.timeline import Frame, Timeline
 
@@ -52,7 +53,8 @@ class ForwardLine:
 class Work:
     """Facts about the training's own work. None is unknown."""
 
-    gaps: TimedGaps | None
+    gaps: TimedGaps | None  # of a loop with a loader
+    gap_lines: TimedLines | None  # of one without
     loop: HotLoop | None
     beside: Beside | None
     bodies_timed: int
@@ -71,12 +73,13 @@ def find_work(timeline: Timeline, trainer: Trainer, steps: Steps, stacks: Stacks
     notes = trainer.facts.notes
     facts, optimizers = notes["facts"], notes["optimizers"]
     mine: dict[str, Any] = next((note for note in optimizers if note.get("id") == trainer.optimizer), {})
-    forward = _forward_stacks(steps, stacks)
+    forward, has_loader = _forward_stacks(steps, stacks), not trainer.waits.is_empty()
     modes = timeline.table("modes").filter(pl.col("process") == trainer.process)
     apart = functions_in_callbacks(trainer, stacks)
     bodies = timeline.table("calls").filter(pl.col("process") == trainer.process, pl.col("kind") == "body")["stretches"]
     return Work(
-        gaps=find_timed_gaps(timeline, trainer.process),
+        gaps=find_timed_gaps(timeline, trainer.process) if has_loader else None,
+        gap_lines=None if has_loader else find_timed_lines(trainer, times_of_functions(timeline, trainer.process)),
         loop=find_hot_loop(timeline, trainer.process, find_lengthened(timeline, trainer), apart),
         beside=find_beside(timeline, trainer.process, apart),
         bodies_timed=int(bodies[0]) if len(bodies) else 0,

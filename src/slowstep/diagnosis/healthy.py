@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from slowstep.analyses.gaps import BESIDE_BACKWARD
 from slowstep.analyses.ledger import CORE, Part
+from slowstep.analyses.loop import lines_named
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.gain import Case, Counterfactual, predict
 from slowstep.diagnosis.law import (
@@ -66,7 +68,38 @@ def _unseen(m: Measurements) -> Doubt | None:
     if before is not None and before.share >= HEALTHY_UNATTRIBUTED:
         what = f"{before.name}, between backward and update, takes {before.share:.0%} of the time"
         return Doubt(f"{what}, and whether the training needs it in every step is not known; try it every k steps")
-    return None
+    return _of_lines_beside_backward(m) or _of_lines_by_stacks(m)
+
+
+def _of_lines_beside_backward(m: Measurements) -> Doubt | None:
+    """What may be more than an update by hand."""
+    names = [name for stage, name in m.ledger.parts if stage == "compute" and name.startswith(BESIDE_BACKWARD)]
+    if _share(m, names) < HEALTHY_UNATTRIBUTED:
+        return None
+    most = _largest(m, names).removeprefix(BESIDE_BACKWARD)
+    what = f"{_share(m, names):.0%} of the time is what the loop itself does beside its backward, most of it in {most}"
+    advice = "make the update a function, or the step() of a torch.optim.Optimizer"
+    return Doubt(f"{what}, and how much of that is the update by hand is not known; {advice}")
+
+
+def _of_lines_by_stacks(m: Measurements) -> Doubt | None:
+    """What a loop without a loader calls of torch beside its steps' bodies. Python code that runs just before it holds the interpreter's
+    lock, where no stack is taken: the next one that is taken stands for it.
+    """
+    parts = (part for part in m.ledger.parts if part[0] == "compute" and part not in m.ledger.timed)
+    names = [name for _, name in parts if lines_named(name) is not None]
+    if m.loader is not None or _share(m, names) < HEALTHY_UNATTRIBUTED:
+        return None
+    what = f"{_share(m, names):.0%} of the time is calls of torch by {_largest(m, names)}, by stacks"
+    return Doubt(f"{what}, which may stand for Python code that ran just before; {NAME_IT}")
+
+
+def _share(m: Measurements, names: list[str]) -> float:
+    return m.ledger.share("compute", *names) if names else 0.0
+
+
+def _largest(m: Measurements, names: list[str]) -> str:
+    return max(names, key=lambda name: m.ledger.total("compute", name))
 
 
 def _of_findings(m: Measurements, answers: Answers) -> Doubt | None:

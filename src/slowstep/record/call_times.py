@@ -13,6 +13,8 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any, Final
 
+from slowstep.record.by_hand import names_gradients
+
 # After a few early stretches no more than this share of the time is spent in timed ones.
 SHARE: Final = 0.01
 EARLY: Final = 3
@@ -199,6 +201,7 @@ def call_tree(entries: list[Any]) -> dict[str, Any]:
 def _place(code: CodeType | str) -> dict[str, Any]:
     """Where a function is; the profiler knows built-in ones by a text (`<method 'item' of 'torch._C.TensorBase' objects>`)."""
     if isinstance(code, CodeType):
-        return {"file": code.co_filename, "function": code.co_qualname, "line": code.co_firstlineno}
+        place = {"file": code.co_filename, "function": code.co_qualname, "line": code.co_firstlineno}
+        return {**place, "gradients": True} if names_gradients(code) else place
     # Some texts hold an address: <built-in method print of module object at 0x7f..>.
     return {"file": BUILT_IN, "function": code.partition(" at 0x")[0].strip("<>"), "line": 0}

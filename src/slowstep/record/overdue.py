@@ -1,8 +1,9 @@
 """When a recording that was to last for a time is over, though no update ends it: from what `--for` counts.
 
-It counts from the first update. A training that updates its parameters by hand makes none that is seen: there it counts from the first
-backward pass that is over. Where nothing of a training is seen at all, only who asked for the command's end is kept waiting by it: then,
-with `--stop`, it counts from the command's start and START_UP_S more, since many trainings take longer to start than they are recorded.
+It counts from the first update. A training that builds an optimizer and updates its parameters by hand makes none that is seen: there it
+counts from the first backward pass that is over. Where nothing of a training is seen at all, only who asked for the command's end is kept
+waiting by it: then, with `--stop`, it counts from the command's start and START_UP_S more, since many trainings take longer to start than
+they are recorded.
 """
 
 from __future__ import annotations

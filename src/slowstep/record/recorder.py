@@ -72,6 +72,8 @@ class Recorder:
         self.step = self._writer.step
         # Called, once, when a thread updates and never asks a loader for input.
         self.when_no_loader: Callable[[], None] | None = None
+        # Called after each update that a script without an optimizer makes, with what stands for one; emptied at the first optimizer.
+        self.by_hand: list[Callable[[Any], None]] = []
         # First and last update that a profiler is to capture.
         self.capture: tuple[int, int] | None = None
         # Whether this training is one under experiment, which is thrown away.

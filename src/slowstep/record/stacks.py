@@ -10,6 +10,7 @@ from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any, Final
 
+from slowstep.record.by_hand import names_gradients
 from slowstep.record.fastpath import Event
 from slowstep.record.format import STACK
 from slowstep.record.other_threads import look_at
@@ -102,14 +103,8 @@ class StackTable:
 
 def frame_note(number: int, code: CodeType, line: int) -> dict[str, Any]:
     """The line that describes a frame."""
-    return {
-        "kind": "frame",
-        "id": number,
-        "file": code.co_filename,
-        "line": line,
-        "function": code.co_qualname,
-        "first_line": code.co_firstlineno,
-    }
+    place = {"file": code.co_filename, "line": line, "function": code.co_qualname, "first_line": code.co_firstlineno}
+    return {"kind": "frame", "id": number, **place, **({"gradients": True} if names_gradients(code) else {})}
 
 
 class Sampler:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from slowstep.record.call_times import CallTimes, others_profile
 from slowstep.record.format import MODES
 from slowstep.record.line_counts import LineCounts
+from slowstep.record.line_times import LineTimes
 from slowstep.record.modes import PYTHON_MODES, python_modes
 from slowstep.record.recorder import now
 from slowstep.record.threads import ThreadState
@@ -46,6 +47,7 @@ class StepCalls:
         self._recorder, self._compiles = recorder, compiles
         self._gap = CallTimes("gap", recorder.note, share=GAP_SHARE, builtins=True, first=FIRST)
         self._body = CallTimes("body", recorder.note, share=BODY_SHARE, first=FIRST)
+        self._gap_lines = LineTimes(recorder.note)
         # Loops that ask for the next batch inside a body (transformers') make it there, which is no work of the body's.
         self._lines = LineCounts(recorder.note, lambda: recorder.local.me.making is not None)
         self._clear()
@@ -60,6 +62,7 @@ class StepCalls:
 
     def _forget(self) -> None:
         self._gap.forget()
+        self._gap_lines.forget()
         self._body.forget()
         self._lines.forget()
         self._clear()
@@ -78,16 +81,22 @@ class StepCalls:
         if optimizers > 1 and not me.waits:
             # Without a loader nothing tells where the step of several updates begins.
             return False
-        # Without a loader what is after the update and what makes the next input are one gap.
-        gap, body = me.waits > 0 and self._gap.is_due(at_ns), self._body.is_due(at_ns)
+        # Without a loader what is after the update and what makes the next input are one gap, told apart by its lines.
+        gap, body = self._is_gap_due(me, at_ns), self._body.is_due(at_ns)
         # What is compiled must not notice that the interpreter's frames are looked at.
         if (gap or body or self._wants_lines()) and not (self._compiles() or mixes_threads()):
             self._thread, me.when_received = me.thread, self._received
             # The very next receipt is to be noticed, however short batches take.
             me.quick = None
-            if gap and not self._gap.enable(now()):
+            if gap and not (self._gap.enable(now()) if self._are_calls_timed(me) else self._gap_lines.begin(sys._getframe(1))):
                 self._release(me)
         return self._thread == me.thread
+
+    def _are_calls_timed(self, me: ThreadState) -> bool:
+        return me.waits > 0 or self._gap_lines.are_known
+
+    def _is_gap_due(self, me: ThreadState, at_ns: int) -> bool:
+        return self._gap.is_due(at_ns) if self._are_calls_timed(me) else self._gap_lines.is_due()
 
     def _received(self, me: ThreadState) -> None:
         """A batch is there: end the gap that was timed; where none was, the body's turn begins. Raises nothing."""
@@ -101,6 +110,9 @@ class StepCalls:
     def _turn_to_body(self, at_ns: int) -> None:
         if self._gap.running:
             self._gap.end(at_ns)
+            self._thread = 0
+        elif self._gap_lines.running:
+            self._gap_lines.end(at_ns)
             self._thread = 0
         elif self._wants_lines():
             self._lines.begin(self._body.entries(), self._body.wall_s)
@@ -119,6 +131,9 @@ class StepCalls:
             # Two updates for one batch: gaps hold the second optimizer's work, and bodies only the first one's.
             self._gap.end(at_ns, keep=False)
             self._several = True
+        elif self._gap_lines.running:
+            # No forward of a module since: its lines hold the whole step.
+            self._gap_lines.end(at_ns, keep=False)
         elif self._lines.running:
             self._lines.end()
         elif self._body.running:
@@ -142,6 +157,8 @@ class StepCalls:
             for calls in (self._gap, self._body):
                 if calls.running:
                     calls.end(now(), keep=False)
+            if self._gap_lines.running:
+                self._gap_lines.end(now(), keep=False)
             if self._lines.running:
                 self._lines.end()
         except Exception as error:  # the border: counted, and never raised into the training

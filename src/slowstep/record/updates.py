@@ -7,6 +7,7 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from slowstep.record.by_hand import ByHand
 from slowstep.record.callers import call_path, training_frame
 from slowstep.record.capture import Capture
 from slowstep.record.compiled import has_compiled
@@ -57,6 +58,8 @@ class Updates:
         self._optimizers: dict[int, Optimizer] = {}
         self._last = [_NOBODY]
         self._number = self._most = self._stepped = 0
+        self._is_by_hand = False
+        self._optimizers_called = 0
         _, self._mark = build_marks(recorder)
         self._calls = StepCalls(recorder, has_compiled)
         self._capture = Capture(recorder, *recorder.capture) if recorder.capture else None
@@ -66,6 +69,8 @@ class Updates:
         self._optimizers.clear()
         self._last[0] = _NOBODY
         self._number = self._most = self._stepped = 0
+        self._is_by_hand = False
+        self._optimizers_called = 0
 
     def build_hooks(self) -> tuple[StepHook, StepHook]:
         """The hooks to be called before and after any optimizer's `step`."""
@@ -107,6 +112,15 @@ class Updates:
 
         return before, after
 
+    def build_by_hand(self, before: StepHook, after: StepHook) -> Callable[[ByHand], None]:
+        """What is to be called after an update that no optimizer makes: it is recorded as one of no length."""
+
+        def updated(optimizer: ByHand) -> None:
+            before(optimizer, (), {})
+            after(optimizer, (), {})
+
+        return updated
+
     def skipped(self, optimizer: Any, t0: int, t1: int) -> None:
         """Record that GradScaler has left out an update. Raises TypeError where the optimizer takes no weak references."""
         state = self.known(optimizer)
@@ -126,6 +140,12 @@ class Updates:
         if state is not None:
             return state
         recorder, key, optimizers = self._recorder, id(optimizer), self._optimizers
+        if self._is_by_hand and not isinstance(optimizer, ByHand):
+            # What was taken for updates was none: the script has an optimizer after all.
+            recorder.by_hand.clear()
+            self._most = self._stepped = 0
+        self._is_by_hand = isinstance(optimizer, ByHand)
+        self._optimizers_called += not self._is_by_hand
         self._number += 1
         state = optimizers[key] = Optimizer(self._number, key)
 
@@ -152,7 +172,8 @@ class Updates:
                 callback()
             if self._capture is not None:
                 self._capture.ask()
-        recorder.note({"kind": "optimizer", "id": self._number, "type": type(optimizer).__name__, **describe_parameters(optimizer)})
+        described = optimizer.describe() if isinstance(optimizer, ByHand) else describe_parameters(optimizer)
+        recorder.note({"kind": "optimizer", "id": self._number, "type": type(optimizer).__name__, **described})
         frame = training_frame(sys._getframe(1))
         if frame is not None:
             recorder.note({"kind": "training_frame", "optimizer": self._number, **frame})
@@ -192,7 +213,7 @@ class Updates:
                 recorder.updated(state.count, at_ns)
                 if self._capture is not None:
                     self._capture.updated(state.count)
-            if self._calls.updated(me, at_ns, self._number):
+            if self._calls.updated(me, at_ns, max(self._optimizers_called, 1)):
                 state.due_ns = 0
         except Exception as error:  # the border: counted, and never raised into the training
             recorder.fault(error)

@@ -10,6 +10,7 @@ import polars as pl
 
 from slowstep.errors import UnreadableInput
 from slowstep.health import Health
+from slowstep.sources._recording.by_hand import stand_ins, without_doubtful
 from slowstep.sources._recording.cells import name_cells
 from slowstep.sources._recording.cut import FIRST, KEPT, find_cut, written_before
 from slowstep.sources._recording.facts import process_facts, run_facts
@@ -75,7 +76,9 @@ def _tables(recorded: list[_Part], launchers: list[_Part]) -> dict[str, pl.DataF
     made = [process_tables(index, part.notes, part.written.records) for index, part in enumerate(recorded)]
     made += [machine_tables(part.notes, part.written.records) for part in launchers]
     frames = {table.name: [tables[table.name] for tables in made if table.name in tables] for table in TABLES}
-    return {name: pl.concat(each) if each else TABLE[name].empty() for name, each in frames.items()}
+    tables = {name: pl.concat(each) if each else TABLE[name].empty() for name, each in frames.items()}
+    tables["updates"] = without_doubtful(tables["updates"], [stand_ins(part.notes) for part in recorded])
+    return tables
 
 
 def _merged(rows: Iterable[Health]) -> Iterable[Health]:

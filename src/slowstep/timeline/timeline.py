@@ -30,6 +30,8 @@ class Frame:
 
 # First and last lines of loops, by file, name and first line of the function that holds them.
 Loops = Mapping[tuple[str, str, int], Sequence[Sequence[int]]]
+# A function: file, name and first line.
+Place = tuple[str, str, int]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,6 +64,8 @@ class ProcessFacts:
     local_world_size: int | None = None  # ranks of that job on its machine
     import_path: tuple[str, ...] = ()  # folders in which it looks for modules
     inner_loops: Mapping[int, Loops] = field(default_factory=dict)  # beside the call of the update, by optimizer
+    by_hand: frozenset[int] = frozenset()  # optimizers that stand for updates by hand: their calls are ends of backward passes
+    uses_gradients: frozenset[Place] = frozenset()  # functions in stacks and timed calls that name gradients
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -105,10 +105,15 @@ def _ended_by_itself(timeline: Timeline, m: Measurements) -> bool:
     return timeline.run.session is None and not timeline.run.exit_code and m.trainer.facts.notes.get("end") == "exit"
 
 
+def _by_hand(m: Measurements) -> str | None:
+    """How steps are told in a script without an optimizer."""
+    return "no torch.optim optimizer was seen: a step ends with its backward, the update is made by hand" if m.trainer.by_hand else None
+
+
 def _run(folder: Path, timeline: Timeline, m: Measurements) -> Run:
     run, facts, steps = timeline.run, m.trainer.facts, m.steps
     first = int(m.trainer.update_end_ns[0])
-    notes = [note for note in (busy_note(m), _stopped(m), ending_note(run), _session(timeline, m)) if note]
+    notes = [note for note in (_by_hand(m), busy_note(m), _stopped(m), ending_note(run), _session(timeline, m)) if note]
     if run.experiment_ns is not None and not (folder / EXPERIMENT_FILE).exists():
         notes.append(_BENCHED)
     notes += lever_notes(run.levers, facts.notes.get("levers", ()))

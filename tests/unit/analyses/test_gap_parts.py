@@ -20,9 +20,9 @@ from slowstep.sources.recording import SOURCE
 CALLBACK = "save_mask_images (train.py:80)"
 
 
-def _ledger(folder: Path, timed_ms: float) -> Ledger:
+def _ledger(folder: Path, timed_ms: float, *, by_hand: bool = False, gradients: float = 0.0, logging: float = 0.0) -> Ledger:
     """Of a training with a callback of 20 ms after every update, which took `timed_ms` in the few gaps that were timed."""
-    timeline = SOURCE.read(make_recording(folder, Training(after_ms=20)))
+    timeline = SOURCE.read(make_recording(folder, Training(after_ms=20, by_hand=by_hand)))
     trainer = find_trainer(timeline)
     waits = divide_waits(timeline, trainer, find_fetches(timeline, trainer, NO_STOPS))
     function = GapFunction(
@@ -30,8 +30,9 @@ def _ledger(folder: Path, timed_ms: float) -> Ledger:
         file=SCRIPT,
         line=80,
         share=1.0,
-        logging=0.0,
+        logging=logging,
         metrics=0.0,
+        gradients=gradients,
         ns_per_gap=timed_ms * MS,
         told_per_gap=0.0,
         within=None,
@@ -48,3 +49,23 @@ def test_a_timed_function_is_named_though_its_work_has_grown_since(tmp_path, tim
 
     assert float(ledger.of("output", CALLBACK).mean()) == pytest.approx(20 * MS, rel=0.05)
     assert ledger.share("unattributed") < 0.01
+
+
+def test_what_a_timed_function_spends_in_an_update_by_hand_is_the_training_s_own(tmp_path):
+    ledger = _ledger(tmp_path, 20.0, by_hand=True, gradients=0.75)
+
+    assert float(ledger.of("compute", "update by hand").mean()) == pytest.approx(15 * MS, rel=0.05)
+    assert float(ledger.of("output", CALLBACK).mean()) == pytest.approx(5 * MS, rel=0.05)
+
+
+def test_a_timed_function_that_names_gradients_beside_an_optimizer_is_a_callback(tmp_path):
+    ledger = _ledger(tmp_path, 20.0, gradients=0.75)
+
+    assert float(ledger.of("output", CALLBACK).mean()) == pytest.approx(20 * MS, rel=0.05)
+
+
+def test_who_logs_what_gradients_are_like_logs_all_the_same(tmp_path):
+    ledger = _ledger(tmp_path, 20.0, by_hand=True, gradients=1.0, logging=0.75)
+
+    assert float(ledger.of("store", CALLBACK).mean()) == pytest.approx(15 * MS, rel=0.05)
+    assert float(ledger.of("compute", "update by hand").mean()) == pytest.approx(5 * MS, rel=0.05)

@@ -16,7 +16,7 @@ def describe(events: Events, **ending: object) -> str:
 
 @pytest.fixture
 def events(tmp_path) -> Events:
-    """A loop that updates its parameters by hand: three backward passes."""
+    """A loop that calls no optimizer: three backward passes."""
     events = Events(tmp_path)
     for k in range(3):
         events.wait(10 * k, 10 * k + 1)
@@ -37,7 +37,7 @@ def test_a_command_that_failed_says_so_before_any_other_advice(events):
     text = describe(events, code=3)
 
     assert "failed before any update (exit code 3)" in text
-    assert text.index("exit code 3") < text.index("An update of your own")
+    assert text.index("exit code 3") < text.index("Updates by hand")
 
 
 def test_what_has_not_begun_to_train_is_to_run_longer(tmp_path, events):

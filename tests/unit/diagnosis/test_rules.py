@@ -261,6 +261,15 @@ def test_a_training_of_one_thread_that_waits_for_a_core_is_not_told_to_use_fewer
     assert "threads=1" not in (report["run"].get("next_command") or "")
 
 
+@pytest.mark.parametrize(("input_ms", "state"), [(12, "undetermined"), (0.9, "healthy")])
+def test_what_a_loop_calls_of_torch_before_its_forward_may_stand_for_python_code_that_ran_before_it(tmp_path, input_ms, state):
+    report = report_of(tmp_path, {"loader": False, "input_ms": input_ms, "input_file": "optim/optimizer.py"})
+
+    verdict = report["verdict"]
+    assert verdict["state"] == state, verdict["summary"]
+    assert ("calls of torch by line 24 (train.py), by stacks" in verdict["summary"]) == (state == "undetermined")
+
+
 @pytest.mark.parametrize(
     ("changes", "why"),
     [

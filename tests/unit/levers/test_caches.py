@@ -116,7 +116,8 @@ def test_with_a_cold_cache_everything_comes_from_storage(folder: Path, tmp_path:
     assert came.became() == ["ready", "effect"], came.notes
     facts = came.effect()[1]
     assert facts["own_storage_bytes"] == 0
-    assert facts["storage_bytes"] > 0.9 * FILE_BYTES
+    # Workers may be in the middle of a few files when they are put out of the cache.
+    assert facts["storage_bytes"] > 0.8 * FILE_BYTES
 
 
 def test_a_file_that_stays_open_stays_cached(folder: Path, tmp_path: Path) -> None:

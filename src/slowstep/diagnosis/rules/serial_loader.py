@@ -1,8 +1,8 @@
 """Batches are made by the training thread itself, one after the other with the training.
 
 What it sees:
-    A DataLoader with num_workers=0 feeds the training, or a loop without a loader does something before its forward, by stacks; and
-    making batches takes at least 5 % of the window.
+    A DataLoader with num_workers=0 feeds the training, or a loop without a loader does something before its forward, by lines that were
+    timed in a few steps or else by stacks; and making batches takes at least 5 % of the window.
 Why it costs:
     While a batch is made the model waits, and while the model computes no batch is made. A worker process makes the next batch meanwhile.
 How the gain is predicted:
@@ -24,6 +24,7 @@ from slowstep.analyses.delivery import RECEIVE_NS
 from slowstep.analyses.loop_input import LoopInput
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.producers import UNSEEN
+from slowstep.diagnosis.after_update import timed_spread
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval, unknown_gain
 from slowstep.diagnosis.input_side import (
     RECEIVE_HIGH_NS,
@@ -93,14 +94,15 @@ def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
     share, low, high = share_interval(m, side.removable_ns)
     if share < WAIT_SHARE or made.name is None:
         return None
-    workers, spread, crowded = workers_needed(side, 0), stack_spread(made.stacks, made.of_stacks), _crowded(m, side)
+    spread = timed_spread(m, ("preprocess", made.name)) if made.timed else stack_spread(made.stacks, made.of_stacks)
+    workers, crowded = workers_needed(side, 0), _crowded(m, side)
     counterfactual = _counterfactual(side, workers, spread)
     name, _, where = made.name.partition(" (")
     evidence = (
         Evidence(name="made in the loop", value=name, unit="", where=where.rstrip(")") or None),
         Evidence(name="making batches", value=share, unit="share of window", threshold=WAIT_SHARE),
         Evidence(name="of it blocked", value=float(made.blocked_ns.mean()) / 1e6, unit="ms per step"),
-        Evidence(name="stacks in it", value=made.stacks, unit="stacks", where=f"of {made.of_stacks} outside the steps' bodies"),
+        _known_by(made),
         Evidence(name="removed per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
     )
     finding = Finding(
@@ -120,6 +122,12 @@ def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=counterfactual if crowded is None else None)
+
+
+def _known_by(made: LoopInput) -> Evidence:
+    if made.timed:
+        return Evidence(name="timed in", value=made.timed, unit="gaps")
+    return Evidence(name="stacks in it", value=made.stacks, unit="stacks", where=f"of {made.of_stacks} outside the steps' bodies")
 
 
 def _crowded(m: Measurements, side: Side) -> str | None:

@@ -22,7 +22,7 @@ from slowstep.analyses.ledger import COLLECTING, CORE, SMALL, Part
 from slowstep.analyses.loop import lines_named
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.trace.measured import TraceMeasurements
-from slowstep.diagnosis.after_update import TIMED_SPREAD, Told, better_named, name_of, shortened, told, where_of, within
+from slowstep.diagnosis.after_update import Told, better_named, name_of, shortened, timed_spread, told, where_of, within
 from slowstep.diagnosis.gain import predict, share_interval
 from slowstep.diagnosis.growing import growing
 from slowstep.diagnosis.lever_specs import CALLBACKS_OFF, LOGGING_OFF, stub_of
@@ -59,7 +59,7 @@ def judge(m: Measurements) -> Answer:
     if share < CLAIM:
         return None
     stacks, timed = named.get(part), m.ledger.timed.get(part)
-    spread = TIMED_SPREAD if timed else stack_spread(stacks, sum(named.values())) if stacks else 0.0
+    spread = timed_spread(m, part) if timed else stack_spread(stacks, sum(named.values())) if stacks else 0.0
     assumes = f"{_name(part)} {_takes(part)} no time on the training thread"
     counterfactual = shortened(m, removed, spread, queued=delay_share(m, part), assumes=assumes)
     sampled = bool(stacks or timed)

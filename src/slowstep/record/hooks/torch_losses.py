@@ -27,6 +27,7 @@ def install(recorder: Recorder) -> Undo:
     register_after = find(sys.modules["torch.optim.optimizer"], "register_optimizer_step_post_hook")
     told = _Told(recorder)
     recorder.optimizer_undos.append(register_after(told.updated).remove)
+    recorder.by_hand.append(lambda optimizer: told.updated(optimizer, (), {}))
     return all_of(
         [
             replace(autograd, "backward", told.backward(backward)),

@@ -27,6 +27,7 @@ def install(recorder: Recorder) -> Undo:
     before, after = updates.build_hooks()
     handles = [register_before(before), register_after(after)]
     recorder.optimizer_undos += [handle.remove for handle in handles]
+    recorder.by_hand.append(updates.build_by_hand(before, after))
     undos: list[Undo] = []
     scaler: Any = getattr(sys.modules.get("torch.amp.grad_scaler"), "GradScaler", None)
     if hasattr(scaler, "_maybe_opt_step"):

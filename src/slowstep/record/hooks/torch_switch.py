@@ -26,7 +26,9 @@ def install(recorder: Recorder) -> Undo:
     build = find(loader_class, "__init__")
     register_after = find(sys.modules["torch.optim.optimizer"], "register_optimizer_step_post_hook")
     switch = Switch(recorder)
-    handle = register_after(_updated(recorder, switch))
+    updated = _updated(recorder, switch)
+    handle = register_after(updated)
+    recorder.by_hand.append(lambda optimizer: updated(optimizer, (), {}))
     recorder.optimizer_undos.append(handle.remove)
     return all_of(
         [

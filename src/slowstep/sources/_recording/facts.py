@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from slowstep.sources._recording.by_hand import stand_ins, users_of_gradients
 from slowstep.sources._recording.fit import Note
 from slowstep.sources._recording.notes import Notes
 from slowstep.sources._recording.records import Written
@@ -26,6 +27,8 @@ def process_facts(notes: Notes, written: Written | None = None) -> ProcessFacts:
         training_paths={int(note.get("optimizer", 0)): _path(note) for note in notes.of("training_path")},
         forward_path=_path(notes.last("forward_path")),
         inner_loops={int(note["optimizer"]): _loops(note) for note in notes.of("loops")},
+        by_hand=stand_ins(notes),
+        uses_gradients=users_of_gradients(notes),
         graph_nodes=notes.last("graph").get("nodes"),
         graph_elements=notes.last("graph").get("elements"),
         event_cost_ns=cost.get("event_ns"),
@@ -37,6 +40,7 @@ def process_facts(notes: Notes, written: Written | None = None) -> ProcessFacts:
             "facts": facts,
             "optimizers": notes.of("optimizer"),
             "captures": notes.of("capture"),
+            "gap_lines": notes.last("gap_lines"),
             "levers": notes.of("lever"),
             "hooks": notes.of("hook"),
             "env": process.get("env"),

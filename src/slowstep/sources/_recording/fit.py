@@ -69,6 +69,12 @@ def _lines_fit(note: Note) -> bool:
     return _rows_fit(note.get("lines"), ("first_line", "line", "count", "ns")) and _rows_fit(note.get("functions", []), _CALLED)
 
 
+def _gap_lines_fit(note: Note) -> bool:
+    rows: Any = note.get("lines")
+    fits = _rows_fit(rows, ("first_line", "line", "ns", "calls"))
+    return fits and all(_rows_fit(row.get("callees"), ("first_line",)) for row in rows)
+
+
 def _rows_fit(rows: Any, numbers: tuple[str, ...]) -> bool:
     return isinstance(rows, list) and all(
         isinstance(row, dict) and all(_is(row.get(key), int) for key in numbers) and all(_is(row.get(key), str) for key in _PLACE)
@@ -120,6 +126,7 @@ _NEEDED: dict[str, dict[str, type]] = {
     "prompt": {"at_ns": int},
     "disk": {"id": int, "name": str},
     "gpu": {"id": int},
+    "gap_lines": {"gaps": int, "call_ns": float},
     "builtins": {"samples": int, "wall_ns": int},
     "batch": {"tensors": int, "bytes": int, "spare_bytes": int},
     "capture": {"state": str, "begin_ns": int, "end_ns": int},
@@ -151,6 +158,7 @@ _NESTED: dict[str, Callable[[Note], bool]] = {
     "calls": _calls_fit,
     "builtins": _builtins_fit,
     "lines": _lines_fit,
+    "gap_lines": _gap_lines_fit,
     "loops": _loops_fit,
     "training_path": _path_fits,
     "forward_path": _path_fits,

@@ -1,0 +1,100 @@
+"""Looks at the first backward passes of a process, and, where it has no optimizer, at all: each then ends a step, see by_hand.py."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+from slowstep.record.by_hand import ByHand, has_optimizer
+from slowstep.record.graph import graph_size
+from slowstep.record.recorder import now
+
+if TYPE_CHECKING:
+    from slowstep.record.recorder import Recorder
+
+# The first passes may be a trial; the third is one of a step like the others, and still in the warm-up.
+FIRST: Final = 3
+# An optimizer may be built later; asking for it takes some ten microseconds.
+_ASKED_OFTEN: Final = 100
+_ASKED_EVERY: Final = 50
+
+
+class Backwards:
+    """Told of every pass while it is `on`: where it `begin`s, and where it has come to its `end` or `failed`. Raises nothing.
+
+    A pass may run others, also on threads of their own (reentrant checkpoints): only those count beside which no other goes on.
+    """
+
+    __slots__ = ("_by_hand", "_open", "_recorder", "_seen", "_tensors_device", "on")
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self.forget()
+        recorder.forgetters.append(self.forget)
+
+    def forget(self) -> None:
+        """Start anew, as in a forked child."""
+        self.on = True
+        self._seen = self._open = 0
+        self._by_hand: ByHand | None = None
+        self._tensors_device: str | None = None
+
+    def begin(self, tensors: Any) -> None:
+        """A pass begins at these tensors."""
+        self._open += 1
+        if self._open == 1 and self._seen == FIRST - 1:
+            try:
+                self._tensors_device = _device(tensors)
+                self._note_size(tensors)
+            except Exception as error:  # the border: counted, and never raised into the training
+                self._recorder.fault(error)
+
+    def failed(self) -> None:
+        """A pass has raised."""
+        self._open = max(self._open - 1, 0)
+
+    def end(self) -> None:
+        """A pass is over, and recorded."""
+        self._open = max(self._open - 1, 0)
+        if self._open:
+            return
+        self._seen += 1
+        try:
+            if self._seen > FIRST:
+                self._ends_step()
+            elif self._seen == FIRST:
+                self._decide()
+            elif self._seen == 1:
+                # Something trains, though no update may ever be seen.
+                self._recorder.page.publish_backward(now())
+        except Exception as error:  # the border: counted, and never raised into the training
+            self._recorder.fault(error)
+
+    def _decide(self) -> None:
+        if _builds_none():
+            self._by_hand = ByHand(self._tensors_device)
+        else:
+            self.on = False
+
+    def _ends_step(self) -> None:
+        by_hand, is_asked = self._by_hand, self._seen < _ASKED_OFTEN or self._seen % _ASKED_EVERY == 0
+        if by_hand is None or not self._recorder.live[0] or (is_asked and not _builds_none()):
+            self.on = False
+            return
+        for tell in self._recorder.by_hand:
+            tell(by_hand)
+
+    def _note_size(self, tensors: Any) -> None:
+        size = graph_size(tensors)
+        if size is not None:
+            self._recorder.note({"kind": "graph", **size})
+
+
+def _builds_none() -> bool:
+    """Whether it is known that no optimizer was built."""
+    return has_optimizer(sys.modules.get("torch.optim.optimizer")) is False
+
+
+def _device(tensors: Any) -> str | None:
+    first = tensors[0] if isinstance(tensors, (tuple, list)) and tensors else tensors
+    return getattr(getattr(first, "device", None), "type", None)

@@ -1,0 +1,138 @@
+"""Gaps of a loop without a loader, divided by lines that were timed in a few of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from judged_recordings import report_of
+from made_recordings import INPUT_LINE, LOOP, MS, SCRIPT
+
+FILE, FUNCTION, FIRST, UPDATE = LOOP
+
+
+def note(*lines, gaps=3, call_ns=0.0):
+    rows = [{"file": FILE, "function": FUNCTION, "first_line": FIRST, "calls": 0, **row} for row in lines]
+    return {"kind": "gap_lines", "gaps": gaps, "call_ns": call_ns, "lines": rows}
+
+
+def line(number, ms, name="", gaps=3, **more):
+    callees = [{"file": SCRIPT, "function": each, "first_line": 60} for each in name.split()]
+    return {"line": number, "ns": int(ms * MS * gaps), "callees": callees, **more}
+
+
+def timed(*functions, gaps=3):
+    """What timed calls say of functions: name, ms per gap, ms of them in built-in functions."""
+    rows, found = [], {"file": SCRIPT, "line": 60, "calls": gaps}
+    for name, ms, built_in in functions:
+        inner = {"file": "<built-in>", "function": f"built-in method of {name}", "line": 0, "calls": gaps, "callees": []}
+        ns, inner_ns = int(ms * MS * gaps), int(built_in * MS * gaps)
+        rows += [
+            {**found, "function": name, "total_ns": ns, "own_ns": ns - inner_ns, "callees": [[len(rows) + 1, inner_ns]]},
+            {**inner, "total_ns": inner_ns, "own_ns": inner_ns},
+        ]
+    whole = sum(row["own_ns"] for row in rows)
+    return {"kind": "calls", "of": "gap", "stretches": gaps, "wall_ns": whole, "slowdown": 2.0, "whole_ns": whole, "functions": rows}
+
+
+def parts(tmp_path, *notes, **changes):
+    """Shares by stage and name, of a loop whose gaps take 12 ms above the forward by stacks: all in a function of torch's."""
+    report = report_of(tmp_path, {"loader": False, "workers": 0, "input_ms": 12, "producer_lines": notes, **changes})
+    return {(row["stage"], part["name"]): part["share"] for row in report["ledger"] for part in row["parts"]}, report
+
+
+def whole_of(found):
+    return sum(share for (stage, name), share in found.items() if stage in ("preprocess", "output"))
+
+
+def test_a_line_above_the_forward_is_input_and_has_the_name_of_what_it_calls(tmp_path):
+    found, report = parts(tmp_path, note(line(INPUT_LINE - 1, 11, "make"), line(INPUT_LINE, 1)), timed(("make", 22, 0)))
+
+    assert found["preprocess", "make (train.py:60)"] == pytest.approx(11 / 12 * whole_of(found), rel=0.02)
+    finding = next(each for each in report["findings"] if each["rule"] == "serial-loader")
+    assert "make (train.py:60)" in finding["title"]
+    known_by = {each["name"]: each["value"] for each in finding["evidence"] if each["name"] in ("timed in", "stacks in it")}
+    assert known_by == {"timed in": 3}
+
+
+def test_a_line_below_the_update_is_output(tmp_path):
+    found, report = parts(tmp_path, note(line(UPDATE + 2, 12, "draw")), timed(("draw", 24, 0)))
+
+    assert found["output", "draw (train.py:60)"] > 0.3
+    assert report["verdict"]["rule"] == "slow-callback"
+
+
+def test_python_code_is_slowed_by_tracing_and_built_in_functions_are_not(tmp_path):
+    lines = note(line(INPUT_LINE - 1, 24, "make"), line(UPDATE + 2, 6, "draw"))
+
+    found, _ = parts(tmp_path, lines, timed(("make", 99, 0), ("draw", 6, 6)))
+
+    # A gap takes 12 ms where nobody traces.
+    assert found["preprocess", "make (train.py:60)"] == pytest.approx(found["output", "draw (train.py:60)"], rel=0.02)
+
+
+def test_what_counting_calls_took_is_taken_out(tmp_path):
+    counted = line(INPUT_LINE - 1, 6 + 5, "make", calls=3 * 5 * 1000)
+
+    found, _ = parts(tmp_path, note(counted, line(UPDATE + 2, 6, "draw"), call_ns=MS / 1000), timed(("make", 99, 0), ("draw", 99, 0)))
+
+    assert found["preprocess", "make (train.py:60)"] == pytest.approx(found["output", "draw (train.py:60)"], rel=0.02)
+
+
+def test_where_most_was_counting_timed_calls_tell(tmp_path):
+    counted = line(INPUT_LINE - 1, 100, "make", calls=3 * 99 * 1000)
+
+    found, _ = parts(tmp_path, note(counted, line(UPDATE + 2, 9, "draw"), call_ns=MS / 1000), timed(("make", 6, 0), ("draw", 99, 0)))
+
+    # Timed calls take twice as long.
+    assert found["preprocess", "make (train.py:60)"] == pytest.approx(3 / 12 * whole_of(found), rel=0.02)
+
+
+def test_a_line_that_calls_two_functions_has_its_own_name(tmp_path):
+    found, _ = parts(tmp_path, note(line(INPUT_LINE - 1, 12, "make load")), timed(("make", 12, 0), ("load", 12, 0)))
+
+    assert found["preprocess", f"line {INPUT_LINE - 1} (train.py)"] > 0.3
+
+
+@pytest.mark.parametrize(
+    "notes",
+    [
+        (note(line(UPDATE + 2, 12, "draw", gaps=2), gaps=2), timed(("draw", 24, 0))),
+        (note(line(UPDATE + 2, 12, "draw")),),
+    ],
+    ids=["two gaps", "no timed calls"],
+)
+def test_too_little_tells_nothing(tmp_path, notes):
+    found, _ = parts(tmp_path, *notes)
+
+    assert not any(stage == "output" for stage, _ in found)
+
+
+def test_a_function_that_is_not_the_training_s_is_left_to_stacks(tmp_path):
+    found, _ = parts(tmp_path, note(line(UPDATE + 2, 12, "draw", function="other")), timed(("draw", 24, 0)))
+
+    assert not any(stage == "output" for stage, _ in found)
+
+
+def test_gaps_that_are_longer_than_the_timed_ones_are_divided_by_stacks(tmp_path):
+    found, _ = parts(tmp_path, note(line(UPDATE + 2, 1, "draw")), timed(("draw", 2, 0)))
+
+    # Twice as long at most as when it was timed.
+    assert found["output", "draw (train.py:60)"] == pytest.approx(whole_of(found) * 2 / 12, rel=0.05)
+
+
+def test_in_a_loop_with_a_loader_they_mean_nothing(tmp_path):
+    report = report_of(tmp_path, {"workers": 0, "producer_lines": (note(line(UPDATE + 2, 12, "draw")), timed(("draw", 24, 0)))})
+
+    assert not any("draw" in part["name"] for row in report["ledger"] for part in row["parts"])
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [{"lines": None}, {"lines": [1]}, {"lines": [{"file": FILE}]}, {"call_ns": "much"}, {"gaps": None},
+     {"lines": [{"file": FILE, "function": FUNCTION, "first_line": FIRST, "line": 32, "ns": 10, "calls": 0, "callees": "draw"}]}],
+    ids=str,
+)  # fmt: skip
+def test_a_damaged_note_is_left_out(tmp_path, damage):
+    found, _ = parts(tmp_path, {**note(line(UPDATE + 2, 12, "draw")), **damage}, timed(("draw", 24, 0)))
+
+    assert not any(stage == "output" for stage, _ in found)
