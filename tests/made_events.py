@@ -60,8 +60,8 @@ class Events:
             self.trainer.lines.append(text)
         self._event(fmt.SPAN, begin, end, 7, STAGES.index("gradient_sharing"))
 
-    def forward(self, begin: float, end: float, samples: int = 16, *, module: int = 0) -> None:
-        self._event(fmt.FORWARD, begin, end, samples, module)
+    def forward(self, begin: float, end: float, samples: int = 16, *, module: int = 0, flags: int = 0) -> None:
+        self._event(fmt.FORWARD, begin, end, samples, module, flags=flags)
 
     def save(self, begin: float, end: float) -> None:
         self._event(fmt.SAVE, begin, end, 1000, 1)

@@ -52,6 +52,8 @@ def test_repeated_forwards_in_evaluation_mode_are_a_validation(work: Workplace, 
     ended = work.run("train.py", options=("--json", str(target)))
 
     assert ended.code == 0, ended.err
-    ledger = {row["stage"]: row["share"] for row in json.loads(target.read_text())["ledger"]}
+    report = json.loads(target.read_text())
+    ledger = {row["stage"]: row["share"] for row in report["ledger"]}
     assert ledger[stage] > 0.2, ledger
     assert ledger["output" if stage == "preprocess" else "preprocess"] < ledger[stage] / 2, ledger
+    assert report["verdict"]["summary"].startswith("validation every 20 steps takes ") is (stage == "output"), report["verdict"]

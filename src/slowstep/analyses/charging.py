@@ -20,12 +20,15 @@ from slowstep.analyses.timed_gaps import TimedGaps
 from slowstep.analyses.timed_lines import TimedLines
 from slowstep.analyses.trainer import Trainer
 from slowstep.analyses.trainer_spans import WAIT, Spans, label_spans
-from slowstep.stages import CALLBACK, CHECKPOINT, LOGGING, PROGRESS, STAGES, UNATTRIBUTED
-from slowstep.timeline.intervals import Ints, innermost, laid_over
+from slowstep.stages import CALLBACK, CHECKPOINT, LOGGING, PROGRESS, STAGES, UNATTRIBUTED, VALIDATION
+from slowstep.timeline.intervals import Ints, containing, innermost, laid_over, pieces
 from slowstep.timeline.timeline import Timeline
 
 # Named callbacks, progress bars, loggers and checkpoints that each hold less than this of the window are shown as one part.
 SMALL_SHARE = 0.002
+# Start, end and step of each.
+Gaps = tuple[Ints, Ints, Ints]
+VALIDATING: Part = ("output", VALIDATION)
 # Adds ns to a part, each to the step that stands beside it.
 Charge = Callable[[Part, Ints, Floats], None]
 _FOLDABLE = (CALLBACK, PROGRESS, LOGGING, CHECKPOINT)
@@ -64,9 +67,9 @@ def build_ledger(
 
     _charge_spans(spans, owner, step, length, charge)
     _charge_waits(waits, owner, step, length, charge)
-    named, scale = _name_gaps(trainer, forwards, without, (edges, owner), steps, stacks, gaps)
-    for part, ns in named.ns.items():
-        rows[part] = rows.get(part, np.zeros(count)) + ns * scale
+    named, named_ns = _name_gaps(trainer, forwards, without, (edges, owner), steps, stacks, gaps)
+    for part, ns in named_ns.items():
+        rows[part] = rows.get(part, np.zeros(count)) + ns
     rows = _folded(rows)
     if device == "cpu":
         move_sharing(timeline, trainer, steps, rows)
@@ -84,22 +87,44 @@ def _name_gaps(
     steps: Steps,
     stacks: Stacks,
     gaps: TimedGaps | TimedLines | None,
-) -> tuple[GapParts, Floats]:
-    """What ran where no span is open, and per step how much of that is left without the garbage collected meanwhile.
+) -> tuple[GapParts, dict[Part, Floats]]:
+    """What ran where no span is open, as stacks and timed gaps tell, and its ns per step, without the garbage collected meanwhile.
 
     A gap is divided as a whole, by the division `without` collections: what ran before one in it and what ran after it are one.
     """
-    whole, left = (_open_gaps(*each, steps) for each in (without, owned))
+    (whole, _), (left, validating) = (_apart_from_validations(_open_gaps(*each, steps), forwards) for each in (without, owned))
     named = divide_gaps(trainer, forwards, stacks, *whole, steps.stretches, gaps)
-    lengths = [np.bincount(step, weights=(end - start).astype(np.float64), minlength=steps.stretches) for start, end, step in (whole, left)]
-    return named, np.divide(lengths[1], lengths[0], out=np.ones(steps.stretches), where=lengths[0] > 0)
+    before, after, exact = (_ns_per_step(each, steps) for each in (whole, left, validating))
+    scale = np.divide(after, before, out=np.ones(steps.stretches), where=before > 0)
+    ns = {part: each * scale for part, each in named.ns.items()}
+    if exact.any():
+        ns[VALIDATING] = ns.get(VALIDATING, 0) + exact
+    return named, ns
 
 
-def _open_gaps(edges: Ints, owner: Ints, steps: Steps) -> tuple[Ints, Ints, Ints]:
+def _apart_from_validations(gaps: Gaps, forwards: Forwards) -> tuple[Gaps, Gaps]:
+    """The gaps without what lies between the first and the last of the repeated calls of a model in evaluation mode, and that.
+
+    It is known to the instant and needs no stacks: one in twenty short gaps that is a validation would be most of the stacks of them all.
+    """
+    start, end, step = gaps
+    begun, over = (each[forwards.apart_evaluating] for each in (forwards.apart_start_ns, forwards.apart_end_ns))
+    gap, first, last = pieces(start, end, np.concatenate((begun, over)))
+    validates = containing(begun, over, first) >= 0
+    rest, validating = ((first[mine], last[mine], step[gap[mine]]) for mine in (~validates, validates))
+    return rest, validating
+
+
+def _open_gaps(edges: Ints, owner: Ints, steps: Steps) -> Gaps:
     """Start, end and step of the stretches in which no span is open."""
     step = np.clip(np.searchsorted(steps.edges_ns, edges[:-1], side="right") - 1, 0, steps.stretches - 1)
     gap = (owner < 0) & ~steps.excluded[step]
     return edges[:-1][gap], edges[1:][gap], step[gap]
+
+
+def _ns_per_step(gaps: Gaps, steps: Steps) -> Floats:
+    start, end, step = gaps
+    return np.bincount(step, weights=(end - start).astype(np.float64), minlength=steps.stretches).astype(np.float64)
 
 
 def _charge_spans(spans: Spans, owner: Ints, step: Ints, length: Floats, charge: Charge) -> None:

@@ -56,7 +56,7 @@ def divide_gaps(
     if not isinstance(gaps, TimedGaps) or not gaps.functions:
         named, counts = name_gaps(trainer, forwards, stacks, start_ns, end_ns, step, count)
         by_stacks = GapParts(ns=named, stacks=counts, timed={})
-        if not isinstance(gaps, TimedLines) or len(forwards.apart_start_ns) >= FEW_APART * count:
+        if not isinstance(gaps, TimedLines) or np.count_nonzero(~forwards.apart_evaluating) >= FEW_APART * count:
             return by_stacks
         return _by_lines(trainer, by_stacks, gaps, length)
     others = _without(stacks, {(f.file, f.name, f.line) for f in gaps.functions})

@@ -46,13 +46,9 @@ def name_gaps(
     gap = np.searchsorted(start_ns, stacks.time_ns[taken], side="right") - 1
     backward = np.isin(end_ns, trainer.spans.filter(pl.col("kind") == "backward")["start_ns"].to_numpy())[gap]
     apart = np.isin(taken, inside(stacks, forwards.apart_start_ns, forwards.apart_end_ns))
-    modes = forwards.apart_evaluating
-    evaluating = np.isin(taken, inside(stacks, forwards.apart_start_ns[modes], forwards.apart_end_ns[modes]))
     parts = [
-        FORWARD if before and in_module(path) else part_of(path, trainer, repeated, mode)
-        for before, repeated, mode, (_, path) in zip(
-            backward.tolist(), apart.tolist(), evaluating.tolist(), stacks.paths(taken.tolist()), strict=True
-        )
+        FORWARD if before and in_module(path) else part_of(path, trainer, repeated)
+        for before, repeated, (_, path) in zip(backward.tolist(), apart.tolist(), stacks.paths(taken.tolist()), strict=True)
     ]
     weight = stacks.weight_ns[taken]
     by_step = step[gap]
@@ -85,9 +81,9 @@ def _divide(named: dict[Part, Floats], parts: list[Part], weight: Floats, step: 
             named[parts[i]][k] += length[k] * weight[i] / total[k]
 
 
-def part_of(path: Path, trainer: Trainer, apart: bool = False, evaluating: bool = False) -> Part:
-    """Stage and name of what a stack in a gap was doing. `apart`: among forwards without gradients, of a roll-out or a validation;
-    `evaluating`: all of them in evaluation mode.
+def part_of(path: Path, trainer: Trainer, apart: bool = False) -> Part:
+    """Stage and name of what a stack in a gap was doing. `apart`: among forwards without gradients, of a roll-out or a validation that
+    leaves the model in its training mode.
     """
     way = trainer.way_to_update
     called = called_from_loop(path, way, trainer.loops_beside) if way else None
@@ -98,7 +94,7 @@ def part_of(path: Path, trainer: Trainer, apart: bool = False, evaluating: bool 
     if trainer.waits.is_empty() and not are_lines_comparable(path, trainer.way_to_forward, way, trainer.other_cells):
         return UNATTRIBUTED, UNATTRIBUTED
     before = trainer.waits.is_empty() and is_before(path, trainer.way_to_forward)
-    if apart and (not before or evaluating or is_evaluating(path)):
+    if apart and (not before or is_evaluating(path)):
         return "output", VALIDATION
     if trainer.by_hand and not writes(path) and (part := _by_hand(path, trainer, label, before or called_framework(path, way), called)):
         return part

@@ -10,7 +10,7 @@ from made_events import Events
 from made_recordings import MS, SCRIPT, Training, make_recording
 from slowstep.analyses.ledger import CORE, SMALL, Ledger
 from slowstep.analyses.measurements import Measurements, measure
-from slowstep.record.format import SPAN, VALIDATION
+from slowstep.record.format import EVALUATING, NO_GRADIENT, SPAN, VALIDATION
 from slowstep.sources.recording import SOURCE
 from slowstep.stages import STAGES
 
@@ -92,6 +92,23 @@ def test_waits_and_work_of_a_validation_are_output(tmp_path):
 
     assert m.ledger.share("output", "validation") == pytest.approx(m.ledger.share("output"))
     assert m.ledger.of("output").sum() / m.ledger.of("output").astype(bool).sum() == pytest.approx(101 * MS, rel=0.01)
+
+
+def test_repeated_calls_of_a_model_in_evaluation_mode_are_a_validation_to_the_instant_and_without_a_stack(tmp_path):
+    events = Events(tmp_path)
+    for k in range(40):
+        begin = 20 * k
+        if k % 10 == 9:
+            events.forward(begin + 1, begin + 2, flags=NO_GRADIENT | EVALUATING)
+            events.forward(begin + 6, begin + 8, flags=NO_GRADIENT | EVALUATING)
+        events.forward(begin + 10, begin + 12)
+        events.backward(begin + 12, begin + 18)
+        events.update(begin + 18, begin + 20)
+
+    ledger = measure(events.timeline(), warmup=0).ledger
+
+    assert sorted(set(np.round(ledger.of("output", "validation") / MS, 6))) == [0, 7]
+    assert ledger.total("output") / MS == pytest.approx(7 * np.count_nonzero(ledger.of("output", "validation")))
 
 
 def test_a_wait_that_is_marked_as_validation_is_output_though_a_backward_follows_it(tmp_path):
