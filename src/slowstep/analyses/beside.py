@@ -34,7 +34,7 @@ class Beside:
 def find_beside(timeline: Timeline, process: int, apart: frozenset[tuple[str, int]] = frozenset()) -> Beside | None:
     """The one with most time; None where none was seen. Functions `apart` (file and first line) are known as callbacks."""
     calls = timeline.table("calls").filter(pl.col("process") == process, pl.col("kind") == "body", pl.col("wall_ns").is_not_null())
-    called = timeline.table("called").filter(pl.col("process") == process)
+    called = timeline.table("called").filter(pl.col("process") == process, pl.col("kind") == "body")
     if calls.is_empty() or called.is_empty() or calls["stretches"][0] < FEWEST_BODIES:
         return None
     edges = timeline.table("call_edges").filter(pl.col("process") == process, pl.col("kind") == "body")
@@ -42,7 +42,10 @@ def find_beside(timeline: Timeline, process: int, apart: frozenset[tuple[str, in
     if found is None:
         return None
     lines = timeline.table("lines").filter(
-        pl.col("process") == process, pl.col("file") == found.frame.file, pl.col("first_line") == found.frame.first_line
+        pl.col("process") == process,
+        pl.col("kind") == "body",
+        pl.col("file") == found.frame.file,
+        pl.col("first_line") == found.frame.first_line,
     )
     each_ns = float(lines["line_ns"].sum()) / max(float(lines["count"].sum()), 1.0)
     low, share, high = untimed_shares(calls, found.held_ns, each_ns, None)

@@ -10,6 +10,9 @@ import polars as pl
 from slowstep.analyses.functions import is_library
 from slowstep.timeline.timeline import Frame
 
+# A function is named as the one that matters when it holds at least half of the time of what it is a part of.
+DOMINANT_SHARE = 0.5
+
 FETCH_FILE = "torch/utils/data/_utils/fetch.py"
 COLLATE_FILE = "slowstep/record/fetches.py"
 
@@ -62,6 +65,17 @@ def dominant_of_fetch(tree: CallTree, share: float) -> Function | None:
         return None
     root = max(roots, key=lambda key: tree.total_ns[key])
     own = [(key, held) for key, held in _descent(tree, root, share * whole) if not is_library(_frame(key))]
+    if not own:
+        return None
+    (file, name, line), held = own[-1]
+    return Function(name=name, file=file, line=line, share=min(held / whole, 1.0), path=tuple(key[1] for key, _ in own))
+
+
+def dominant_within(tree: CallTree, root: Key, share: float) -> Function | None:
+    """The deepest function of the user's, called by `root`, that holds at least `share` of that one's time; None where none does."""
+    whole = max(tree.total_ns[root], 1.0)
+    # A comprehension is a function of its own up to Python 3.11, and a part of the one around it to everybody.
+    own = [(k, held) for k, held in _descent(tree, root, share * whole) if not is_library(_frame(k)) and not k[1].endswith(">")]
     if not own:
         return None
     (file, name, line), held = own[-1]

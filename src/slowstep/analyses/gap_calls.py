@@ -22,6 +22,8 @@ TELLING = re.compile(r"builtins\.print$|'write' of '_io\.TextIOWrapper'|'(writer
 # Libraries that judge results, and what reads them back.
 METRICS = re.compile(r"^(sklearn|torchmetrics|torcheval|evaluate|scipy|skimage|seqeval|sacrebleu|rouge_score|pycocotools|numpy)[/\\]")
 READING_BACK = re.compile(r"'(item|tolist|numpy|cpu)' of 'torch|numpy")
+# Where a function is that has no file.
+BUILT_IN = "<built-in"
 METHOD = re.compile(r"method '(?P<name>\w+)' of '(?P<owner>[\w.]+)' objects")
 # Where installed packages begin; what is before is the user's to name.
 PACKAGES = re.compile(r".*[/\\](?:(?:site|dist)-packages|lib(?:64)?[/\\]python\d+(?:\.\d+)?)[/\\]")
@@ -44,7 +46,7 @@ class Node:
 
     @property
     def built_in(self) -> bool:
-        return self.file.startswith("<built-in")
+        return self.file.startswith(BUILT_IN)
 
     @property
     def is_library(self) -> bool:

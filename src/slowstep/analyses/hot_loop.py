@@ -53,10 +53,10 @@ def find_hot_loop(
     Functions `apart` (file and first line) run in bodies and are no part of the training's own work: callbacks.
     """
     calls = timeline.table("calls").filter(pl.col("process") == process, pl.col("kind") == "body", pl.col("wall_ns").is_not_null())
-    lines = timeline.table("lines").filter(pl.col("process") == process)
+    lines = timeline.table("lines").filter(pl.col("process") == process, pl.col("kind") == "body")
     if calls.is_empty() or lines.is_empty() or calls["stretches"][0] < FEWEST_BODIES:
         return None
-    called = timeline.table("called").filter(pl.col("process") == process)
+    called = timeline.table("called").filter(pl.col("process") == process, pl.col("kind") == "body")
     loop = max(_loops(calls, lines, called, apart), key=lambda loop: loop.held_ns, default=None)
     if loop is None:
         return None

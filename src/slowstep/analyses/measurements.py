@@ -10,7 +10,7 @@ import polars as pl
 
 from slowstep.analyses.before_update import BeforeUpdate, find_before_update
 from slowstep.analyses.between_forwards import between_forwards_share
-from slowstep.analyses.calls import Function, dominant_of_fetch, read_calls
+from slowstep.analyses.calls import DOMINANT_SHARE, Function, dominant_of_fetch, read_calls
 from slowstep.analyses.captures import Capture, find_capture
 from slowstep.analyses.charging import build_ledger
 from slowstep.analyses.delivery import with_held_deliveries
@@ -37,9 +37,6 @@ from slowstep.analyses.trainer import Trainer, find_trainer
 from slowstep.analyses.work import Work, find_work
 from slowstep.stages import STAGES
 from slowstep.timeline.timeline import Timeline
-
-# A function is named as the one that matters when it holds at least half of the time of what it is a part of.
-DOMINANT_SHARE = 0.5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -163,7 +160,7 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
         device=_device(trainer),
         has_stacks=len(stacks.time_ns) > 0,
         before_update=find_before_update(trainer, steps, stacks),
-        loop_input=find_loop_input(ledger) if trainer.waits.is_empty() else None,
+        loop_input=find_loop_input(timeline, trainer, ledger),
         between_forwards_share=between_forwards_share(trainer, steps, ledger),
         own_cost=find_own_cost(timeline, trainer, steps.total, capture),
         capture=capture,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from slowstep.analyses.calls import DOMINANT_SHARE
 from slowstep.analyses.delivery import RECEIVE_NS
 from slowstep.analyses.functions import shown
 from slowstep.analyses.input_facts import InputFunction
@@ -16,6 +17,7 @@ from slowstep.diagnosis.input_side import (
     SIDE_BY_SIDE,
     Side,
     beside_ns,
+    crowded,
     relieved_ns,
     workers_needed,
 )
@@ -112,6 +114,13 @@ def more_workers_help(m: Measurements, side: Side) -> bool:
     """Whether more workers would save a part of the step that counts: then too-few-workers or serial-loader says so."""
     after = max(side.rest_ns, beside_ns(side, workers_needed(side, m.demand.workers)))
     return after <= (1 - SAVES_AT_LEAST) * float(m.step_ns.mean())
+
+
+def workers_take_most(m: Measurements, side: Side) -> bool:
+    """Whether workers would take most of making its batches off a loop without a loader: then serial-loader says so."""
+    after = max(side.rest_ns + RECEIVE_NS, beside_ns(side, workers_needed(side, 0)))
+    left = after - side.rest_ns
+    return crowded(m, side) is None and left <= (1 - DOMINANT_SHARE) * float(side.removable_ns.mean())
 
 
 def place(m: Measurements, function: InputFunction) -> str | None:

@@ -32,6 +32,9 @@ QUEUED_AT_WORSE = 0.5
 # Workers that wait cost memory, and share what they wait for: no more than this many per core are proposed.
 WORKERS_PER_CORE = 4
 
+# Of the cores that workers would keep busy: with less than half of them left, most of their work displaces the training's own.
+ENOUGH_LEFT = 0.5
+
 UNRECORDED = "what the loader's workers did was not recorded"
 
 
@@ -152,3 +155,15 @@ def beside_ns(side: Side, workers: int, *, spared_wall_ns: float = 0.0, spared_c
     wall = side.wall_ns * left / max(workers, 1) + float(side.filling_ns.mean()) * left + side.startup_ns
     cores = (side.trainer_cpu_ns + side.cpu_ns - spared_cpu_ns) / side.cores
     return max(wall, cores)
+
+
+def crowded(m: Measurements, side: Side) -> str | None:
+    """What the gain would have to assume where the training's own threads leave workers no cores; None where they leave them enough."""
+    threads, used, making = m.machine.threads or 1, m.machine.tree_cores, float(side.removable_ns.mean())
+    if threads == 1 or used is None:
+        return None
+    wanted = making / max(side.rest_ns, making)
+    left = side.cores - used - (m.load.foreign_cores or 0.0)
+    if left >= ENOUGH_LEFT * wanted:
+        return None
+    return f"workers find cores of their own: the training's {threads} threads use {used:.1f} of {side.cores:g} already"

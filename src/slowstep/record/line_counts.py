@@ -1,4 +1,4 @@
-"""How often each line of a few functions runs in one step: that tells a loop in Python from one long operation.
+"""How often each line of a few functions runs in one body or gap: that tells a loop in Python from one long operation.
 
 The time of a function says nothing of it: `a @ b` and a loop over pixels are both a line of Python. Counting costs a quarter of a
 microsecond a line, so it is done in one or two steps, for functions that hold time, and ends by itself after some thousand lines.
@@ -16,7 +16,7 @@ from typing import Any, Final
 from slowstep.record.called import Called
 from slowstep.record.tracebacks import PACKAGE
 
-# Functions of the user's with less than this share of a body, without its backward, are not counted.
+# Functions of the user's with less than this share of a body (without its backward) or gap are not counted.
 WORTH_SHARE: Final = 0.05
 # Some 3 ms.
 MOST_LINES: Final = 6_000
@@ -25,10 +25,10 @@ _STDLIB: Final = os.path.dirname(os.__file__) + os.sep
 
 
 class LineCounts:
-    """Counts lines on the calling thread, between `begin` and `end`, but for what runs while this thread makes a batch (`is_making`)."""
+    """Counts lines of one kind of stretch, between `begin` and `end`, but for what runs while this thread makes a batch (`is_making`)."""
 
-    def __init__(self, note: Callable[[dict[str, Any]], None], is_making: Callable[[], bool]) -> None:
-        self._note, self._is_making = note, is_making
+    def __init__(self, note: Callable[[dict[str, Any]], None], is_making: Callable[[], bool], *, of: str = "body") -> None:
+        self._note, self._is_making, self._of = note, is_making, of
         self.running = False
         self.forget()
 
@@ -53,13 +53,14 @@ class LineCounts:
             self._counter = _Counter(codes, frame, self._is_making)
             self._counter.start()
 
-    def end(self) -> None:
-        """End the count and write it down."""
+    def end(self, *, keep: bool = True) -> None:
+        """End the count and, to `keep` it, write it down."""
         self.running = False
         counter, self._counter = self._counter, None
         if counter is not None:
             counter.stop()
-            self._note({"kind": "lines", "of": "body", **counter.result()})
+            if keep:
+                self._note({"kind": "lines", "of": self._of, **counter.result()})
 
 
 class _Counter:

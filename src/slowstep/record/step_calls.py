@@ -1,4 +1,4 @@
-"""Times calls in a few gaps after updates and in a few bodies of steps, and counts lines in one or two bodies.
+"""Times calls in a few gaps after updates and in a few bodies of steps, and counts lines in one or two bodies, or in a gap.
 
 A gap ends with the receipt of the next batch (without a loader: with the first forward), a body with the end of the update: these are
 instants at which the training thread is ours for a moment anyway, so a step in which nothing is timed pays for two comparisons.
@@ -30,6 +30,8 @@ GAP_SHARE: Final = 0.001
 FIRST: Final = 10
 # Lines are counted once this many bodies have told which functions are worth it, and once more when many have.
 _LINES_AFTER: Final = (2, 12)
+# Without a loader lines are counted in one gap, too: whether what makes the next input is a loop in Python, or one operation.
+_GAP_LINES_AFTER: Final = 2
 # The training's thread, and our own sampler's.
 _THREADS: Final = 2
 _LOOK_EVERY_NS: Final = 500_000_000
@@ -50,6 +52,7 @@ class StepCalls:
         self._gap_lines = LineTimes(recorder.note)
         # Loops that ask for the next batch inside a body (transformers') make it there, which is no work of the body's.
         self._lines = LineCounts(recorder.note, lambda: recorder.local.me.making is not None)
+        self._gap_counts = LineCounts(recorder.note, lambda: False, of="gap")
         self._clear()
         recorder.forgetters.append(self._forget)
         # What is still timed must not outlive the hooks that would end it.
@@ -63,6 +66,7 @@ class StepCalls:
     def _forget(self) -> None:
         self._gap.forget()
         self._gap_lines.forget()
+        self._gap_counts.forget()
         self._body.forget()
         self._lines.forget()
         self._clear()
@@ -88,15 +92,28 @@ class StepCalls:
             self._thread, me.when_received = me.thread, self._received
             # The very next receipt is to be noticed, however short batches take.
             me.quick = None
-            if gap and not (self._gap.enable(now()) if self._are_calls_timed(me) else self._gap_lines.begin(sys._getframe(1))):
+            if gap and not self._begin_gap(me):
                 self._release(me)
         return self._thread == me.thread
+
+    def _begin_gap(self, me: ThreadState) -> bool:
+        if not self._are_calls_timed(me):
+            return self._gap_lines.begin(sys._getframe(2))
+        if not self._wants_gap_counts(me):
+            return self._gap.enable(now())
+        self._gap_counts.begin(self._gap.entries(), self._gap.wall_s)
+        return True
 
     def _are_calls_timed(self, me: ThreadState) -> bool:
         return me.waits > 0 or self._gap_lines.are_known
 
     def _is_gap_due(self, me: ThreadState, at_ns: int) -> bool:
-        return self._gap.is_due(at_ns) if self._are_calls_timed(me) else self._gap_lines.is_due()
+        if not self._are_calls_timed(me):
+            return self._gap_lines.is_due()
+        return self._gap.is_due(at_ns) or self._wants_gap_counts(me)
+
+    def _wants_gap_counts(self, me: ThreadState) -> bool:
+        return not (me.waits or self._gap_counts.stretches) and self._gap.stretches >= _GAP_LINES_AFTER
 
     def _received(self, me: ThreadState) -> None:
         """A batch is there: end the gap that was timed; where none was, the body's turn begins. Raises nothing."""
@@ -113,6 +130,9 @@ class StepCalls:
             self._thread = 0
         elif self._gap_lines.running:
             self._gap_lines.end(at_ns)
+            self._thread = 0
+        elif self._gap_counts.running:
+            self._gap_counts.end()
             self._thread = 0
         elif self._wants_lines():
             self._lines.begin(self._body.entries(), self._body.wall_s)
@@ -134,6 +154,8 @@ class StepCalls:
         elif self._gap_lines.running:
             # No forward of a module since: its lines hold the whole step.
             self._gap_lines.end(at_ns, keep=False)
+        elif self._gap_counts.running:
+            self._gap_counts.end(keep=False)
         elif self._lines.running:
             self._lines.end()
         elif self._body.running:
@@ -159,6 +181,8 @@ class StepCalls:
                     calls.end(now(), keep=False)
             if self._gap_lines.running:
                 self._gap_lines.end(now(), keep=False)
+            if self._gap_counts.running:
+                self._gap_counts.end(keep=False)
             if self._lines.running:
                 self._lines.end()
         except Exception as error:  # the border: counted, and never raised into the training

@@ -264,6 +264,7 @@ PROCESS_TABLES: tuple[Table, ...] = (
         row="One row per line of a function whose lines were counted in a step.",
         columns=(
             PROCESS,
+            column("kind", pl.String, "where: body, from the receipt of input to the update, or gap, from there on"),
             column("file", pl.String, "source file"),
             column("function", pl.String, "function name"),
             column("first_line", pl.Int64, "line where the function begins"),
@@ -277,6 +278,7 @@ PROCESS_TABLES: tuple[Table, ...] = (
         row="One row per function whose calls were looked at in a step.",
         columns=(
             PROCESS,
+            column("kind", pl.String, "where: body, from the receipt of input to the update, or gap, from there on"),
             column("file", pl.String, "source file"),
             column("function", pl.String, "function name"),
             column("first_line", pl.Int64, "line where the function begins"),

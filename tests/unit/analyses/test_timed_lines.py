@@ -5,33 +5,10 @@ from __future__ import annotations
 import pytest
 
 from judged_recordings import report_of
-from made_recordings import INPUT_LINE, LOOP, MS, SCRIPT
+from made_gap_notes import line, note, timed
+from made_recordings import INPUT_LINE, LOOP, MS
 
 FILE, FUNCTION, FIRST, UPDATE = LOOP
-
-
-def note(*lines, gaps=3, call_ns=0.0):
-    rows = [{"file": FILE, "function": FUNCTION, "first_line": FIRST, "calls": 0, **row} for row in lines]
-    return {"kind": "gap_lines", "gaps": gaps, "call_ns": call_ns, "lines": rows}
-
-
-def line(number, ms, name="", gaps=3, **more):
-    callees = [{"file": SCRIPT, "function": each, "first_line": 60} for each in name.split()]
-    return {"line": number, "ns": int(ms * MS * gaps), "callees": callees, **more}
-
-
-def timed(*functions, gaps=3):
-    """What timed calls say of functions: name, ms per gap, ms of them in built-in functions."""
-    rows, found = [], {"file": SCRIPT, "line": 60, "calls": gaps}
-    for name, ms, built_in in functions:
-        inner = {"file": "<built-in>", "function": f"built-in method of {name}", "line": 0, "calls": gaps, "callees": []}
-        ns, inner_ns = int(ms * MS * gaps), int(built_in * MS * gaps)
-        rows += [
-            {**found, "function": name, "total_ns": ns, "own_ns": ns - inner_ns, "callees": [[len(rows) + 1, inner_ns]]},
-            {**inner, "total_ns": inner_ns, "own_ns": inner_ns},
-        ]
-    whole = sum(row["own_ns"] for row in rows)
-    return {"kind": "calls", "of": "gap", "stretches": gaps, "wall_ns": whole, "slowdown": 2.0, "whole_ns": whole, "functions": rows}
 
 
 def parts(tmp_path, *notes, **changes):

@@ -196,6 +196,47 @@ def test_without_a_loader_bodies_are_timed_of_one_optimizer_only() -> None:
     assert two.notes == []
 
 
+def make_batch() -> float:
+    return loop_over_pixels()
+
+
+def without_loader(loop: Loop, steps: int, *, forwards: bool = True) -> None:
+    loop.me.waits = 0
+    for _ in range(steps):
+        make_batch()
+        if forwards:
+            loop.receive()
+        multiply()
+        loop.calls.updated(loop.me, now())
+
+
+def test_without_a_loader_the_lines_of_one_gap_are_counted() -> None:
+    loop = Loop()
+
+    without_loader(loop, FIRST + 20)
+    loop.calls.abandon()
+
+    (note,) = [note for note in loop.lines() if note["of"] == "gap"]
+    often = [row for row in note["lines"] if row["count"] >= 2000]
+    assert {row["function"] for row in often} == {"loop_over_pixels"}
+    assert not [row for row in note["lines"] if row["function"] == "multiply"]
+
+
+def test_a_count_that_meets_no_forward_is_not_kept() -> None:
+    loop = Loop()
+    for _ in range(FIRST + 20):
+        without_loader(loop, 1)
+        if loop.calls._gap_counts.running:
+            break
+
+    without_loader(loop, 1, forwards=False)
+    without_loader(loop, FIRST + 20)
+    loop.calls.abandon()
+
+    assert loop.calls._gap_counts.stretches == 1
+    assert [note for note in loop.lines() if note["of"] == "gap"] == []
+
+
 def test_a_body_that_is_timed_asks_for_the_very_next_update() -> None:
     """Of short steps not every update is looked at: a body would hold all until the next one that is."""
     loop, asked = Loop(), False

@@ -24,7 +24,6 @@ from slowstep.analyses.delivery import RECEIVE_NS
 from slowstep.analyses.loop_input import LoopInput
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.producers import UNSEEN
-from slowstep.diagnosis.after_update import timed_spread
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval, unknown_gain
 from slowstep.diagnosis.input_side import (
     RECEIVE_HIGH_NS,
@@ -34,19 +33,18 @@ from slowstep.diagnosis.input_side import (
     Side,
     beside_ns,
     claims,
+    crowded,
     find_side,
     side_of_loop,
     wait_stage,
     workers_needed,
 )
 from slowstep.diagnosis.lever_specs import workers as workers_lever
+from slowstep.diagnosis.loop_side import known_by, spread_of_loop_input
 from slowstep.diagnosis.rule import Answer, Judged, Rule
-from slowstep.diagnosis.trainer_side import stack_spread
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 
 NAME = "serial-loader"
-# Of the cores that workers would keep busy: with less than half of them left, most of their work displaces the training's own.
-ENOUGH_LEFT = 0.5
 
 
 def judge(m: Measurements) -> Answer:
@@ -61,7 +59,7 @@ def judge(m: Measurements) -> Answer:
     share, low, high = share_interval(m, side.removable_ns)
     if share < WAIT_SHARE:
         return None
-    workers, crowded = workers_needed(side, 0), _crowded(m, side)
+    workers, taken = workers_needed(side, 0), crowded(m, side)
     counterfactual = _counterfactual(side, workers)
     evidence = (
         Evidence(name="num_workers", value=0, unit="workers", threshold=1, where=m.loader.dataset),
@@ -78,10 +76,10 @@ def judge(m: Measurements) -> Answer:
         share_high=high,
         claims=claims(m),
         evidence=evidence,
-        gain=predict(m, counterfactual) if crowded is None else unknown_gain(crowded),
+        gain=predict(m, counterfactual) if taken is None else unknown_gain(taken),
         fixes=(Fix(text=f"DataLoader(..., num_workers={workers}, persistent_workers=True)", lever=workers_lever(workers)),),
     )
-    return Judged(finding=finding, counterfactual=counterfactual if crowded is None else None)
+    return Judged(finding=finding, counterfactual=counterfactual if taken is None else None)
 
 
 def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
@@ -94,15 +92,15 @@ def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
     share, low, high = share_interval(m, side.removable_ns)
     if share < WAIT_SHARE or made.name is None:
         return None
-    spread = timed_spread(m, ("preprocess", made.name)) if made.timed else stack_spread(made.stacks, made.of_stacks)
-    workers, crowded = workers_needed(side, 0), _crowded(m, side)
+    spread = spread_of_loop_input(m, made)
+    workers, taken = workers_needed(side, 0), crowded(m, side)
     counterfactual = _counterfactual(side, workers, spread)
     name, _, where = made.name.partition(" (")
     evidence = (
         Evidence(name="made in the loop", value=name, unit="", where=where.rstrip(")") or None),
         Evidence(name="making batches", value=share, unit="share of window", threshold=WAIT_SHARE),
         Evidence(name="of it blocked", value=float(made.blocked_ns.mean()) / 1e6, unit="ms per step"),
-        _known_by(made),
+        known_by(made),
         Evidence(name="removed per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
     )
     finding = Finding(
@@ -114,32 +112,14 @@ def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
         share_high=min(high * (1 + spread), 1.0),
         claims=(*made.parts, UNSEEN),
         evidence=evidence,
-        gain=predict(m, counterfactual) if crowded is None else unknown_gain(crowded),
+        gain=predict(m, counterfactual) if taken is None else unknown_gain(taken),
         fixes=(
             Fix(text=f"put {name} into a Dataset's __getitem__ and read it by a DataLoader with num_workers={workers}"),
             Fix(text="make the next batch in a background thread, where what makes it releases the interpreter's lock"),
         ),
         names_cause=True,
     )
-    return Judged(finding=finding, counterfactual=counterfactual if crowded is None else None)
-
-
-def _known_by(made: LoopInput) -> Evidence:
-    if made.timed:
-        return Evidence(name="timed in", value=made.timed, unit="gaps")
-    return Evidence(name="stacks in it", value=made.stacks, unit="stacks", where=f"of {made.of_stacks} outside the steps' bodies")
-
-
-def _crowded(m: Measurements, side: Side) -> str | None:
-    """What the gain would have to assume where the training's own threads leave workers no cores; None where they leave them enough."""
-    threads, used, making = m.machine.threads or 1, m.machine.tree_cores, float(side.removable_ns.mean())
-    if threads == 1 or used is None:
-        return None
-    wanted = making / max(side.rest_ns, making)
-    left = side.cores - used - (m.load.foreign_cores or 0.0)
-    if left >= ENOUGH_LEFT * wanted:
-        return None
-    return f"workers find cores of their own: the training's {threads} threads use {used:.1f} of {side.cores:g} already"
+    return Judged(finding=finding, counterfactual=counterfactual if taken is None else None)
 
 
 def _counterfactual(side: Side, workers: int, spread: float = 0.0) -> Counterfactual:

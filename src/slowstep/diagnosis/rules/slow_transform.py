@@ -1,8 +1,11 @@
-"""One function of the dataset holds most of the time in which batches are made, and no number of workers can hide it.
+"""One function holds most of the time in which batches are made, and no number of workers can hide it.
 
 What it sees:
     The training waits for input at least 5 % of the window, one function of the user's holds at least half of the producers' time outside
     collate (its calls are timed in about one batch of a hundred), and workers alone could not hide the waits: the cores are used up.
+    Or a loop without a loader makes its input for at least 5 % of the window, at least half of that in one function, at least half of that
+    one is lines of Python that run again and again, and workers would take less than half of it off the loop: receiving a batch takes as
+    long, or the training's own threads use the cores.
 Why it costs:
     Work that is done for every sample is paid on every core, and a Python loop over pixels or tokens takes many times what vectorised
     code takes.
@@ -23,12 +26,17 @@ What to try:
 
 from __future__ import annotations
 
-from slowstep.analyses.calls import Function
+import numpy as np
+
+from slowstep.analyses.calls import DOMINANT_SHARE, Function
 from slowstep.analyses.delivery import RECEIVE_NS
 from slowstep.analyses.functions import shown
-from slowstep.analyses.measurements import DOMINANT_SHARE, Measurements
+from slowstep.analyses.loop_input import LoopInput
+from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.producers import UNSEEN
+from slowstep.diagnosis.after_update import name_of, where_of
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
-from slowstep.diagnosis.input_causes import CAUSE_SHARE, hidden_by_workers, nearer_cause
+from slowstep.diagnosis.input_causes import CAUSE_SHARE, hidden_by_workers, nearer_cause, workers_take_most
 from slowstep.diagnosis.input_side import (
     QUEUED_AT_WORSE,
     RELIEF_EXPECTED,
@@ -39,10 +47,13 @@ from slowstep.diagnosis.input_side import (
     claims,
     find_side,
     relieved_ns,
+    side_of_loop,
 )
 from slowstep.diagnosis.lever_specs import MOCK_LOADER, stub
+from slowstep.diagnosis.loop_side import known_by, spread_of_loop_input
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.units import format_share
 
 NAME = "slow-transform"
 # What the function still takes after the fix: vectorised code is rarely better than ten times as fast on a first try.
@@ -54,7 +65,7 @@ LEFT_AT_WORSE = 0.20
 def judge(m: Measurements) -> Answer:
     """Whether one function keeps the producers busy beyond what workers can hide."""
     if m.loader is None:
-        return None
+        return _judge_loop(m, m.loop_input) if m.loop_input is not None else None
     side = find_side(m)
     if isinstance(side, str):
         return NotJudged(rule=NAME, reason=side)
@@ -89,6 +100,57 @@ def judge(m: Measurements) -> Answer:
         ),
         # Where it is known why the function takes its time, that is the cause, and this finding a part of it.
         names_cause=not nearer_cause(m),
+    )
+    return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
+    """The same of a loop that makes its batches itself."""
+    side = side_of_loop(m, made)
+    if isinstance(side, str):
+        return NotJudged(rule=NAME, reason=side)
+    held = m.ledger.of("preprocess", made.name) if made.name is not None else np.zeros(m.steps.count)
+    share, low, high = share_interval(m, held)
+    # What is blocked is not made faster by other code.
+    if made.name is None or share < WAIT_SHARE or held.sum() < DOMINANT_SHARE * side.removable_ns.sum() or workers_take_most(m, side):
+        return None
+    maker = made.maker
+    if maker is None or maker.python_share is None:
+        return NotJudged(rule=NAME, reason=f"whether {made.name} is a loop in Python was not seen; record longer, at --level 1 or more")
+    if maker.python_share < DOMINANT_SHARE:
+        # An operation on whole tensors already, or what no other code makes faster.
+        return None
+    inner, spread = maker.inner, spread_of_loop_input(m, made)
+    name, where = name_of(made.name), where_of(made.name)
+    counterfactual = Counterfactual(
+        assumes=f"{name} takes a twentieth of its time",
+        expected=Case(removed_ns=held * (1 - LEFT)),
+        worse=Case(removed_ns=held * maker.python_share * (1 - LEFT_AT_WORSE) * (1 - spread)),
+        better=Case(removed_ns=np.minimum(held * (1 + spread), np.maximum(side.removable_ns, held))),
+    )
+    finding = Finding(
+        rule=NAME,
+        stage="preprocess",
+        title=f"{name} ({where}) makes batches in the loop for {share:.0%} of the time, and workers would take little of that off it",
+        share=share,
+        share_low=low * (1 - spread),
+        share_high=min(high * (1 + spread), 1.0),
+        claims=(*made.parts, UNSEEN),
+        evidence=(
+            Evidence(name="made in the loop", value=name, unit="", where=where),
+            Evidence(name="making batches", value=share, unit="share of window", threshold=WAIT_SHARE),
+            *(() if inner is None else (Evidence(name="most of it in", value=inner.name, unit="", where=format_share(inner.share)),)),
+            Evidence(name="a loop in Python", value=maker.python_share, unit="share of it", threshold=DOMINANT_SHARE),
+            known_by(made),
+            Evidence(name="receiving a batch instead", value=RECEIVE_NS / 1e6, unit="ms per step"),
+            Evidence(name="removed per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
+        ),
+        gain=predict(m, counterfactual),
+        fixes=(
+            Fix(text=f"vectorise {name}, or make several batches at once", lever=stub(m, name, maker.file)),
+            Fix(text="make the batches once, before the training, where they fit memory"),
+        ),
+        names_cause=True,
     )
     return Judged(finding=finding, counterfactual=counterfactual)
 

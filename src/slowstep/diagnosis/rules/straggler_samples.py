@@ -20,7 +20,8 @@ What to try:
 
 from __future__ import annotations
 
-from slowstep.analyses.measurements import DOMINANT_SHARE, Measurements
+from slowstep.analyses.calls import DOMINANT_SHARE
+from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.stragglers import Stragglers
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.input_side import WAIT_SHARE, claims, removable_waits, wait_stage

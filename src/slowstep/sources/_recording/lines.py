@@ -132,14 +132,18 @@ def _batch_forms(process: int, notes: Notes) -> pl.DataFrame:
 
 def _lines(process: int, notes: Notes) -> pl.DataFrame:
     keys = ("file", "function", "first_line", "line", "count", "ns")
-    rows = [(process, *(line[key] for key in keys)) for note in notes.of("lines") for line in note["lines"]]
+    rows = [(process, _kind(note), *(line[key] for key in keys)) for note in notes.of("lines") for line in note["lines"]]
     return pl.DataFrame(rows, schema=TABLE["lines"].schema, orient="row")
 
 
 def _called(process: int, notes: Notes) -> pl.DataFrame:
-    keys = tuple(TABLE["called"].schema)[1:]
-    rows = [(process, *(entry[key] for key in keys)) for note in notes.of("lines") for entry in note.get("functions", ())]
+    keys = tuple(TABLE["called"].schema)[2:]
+    rows = [(process, _kind(note), *(entry[key] for key in keys)) for note in notes.of("lines") for entry in note.get("functions", ())]
     return pl.DataFrame(rows, schema=TABLE["called"].schema, orient="row")
+
+
+def _kind(note: dict[str, Any]) -> str:
+    return str(note.get("of", "body"))
 
 
 def _threads(process: int, notes: Notes) -> pl.DataFrame:

@@ -1,0 +1,23 @@
+"""What the rules about a loop that makes its own batches have in common: how well it is known what they take."""
+
+from __future__ import annotations
+
+from slowstep.analyses.loop_input import LoopInput
+from slowstep.analyses.measurements import Measurements
+from slowstep.diagnosis.after_update import timed_spread
+from slowstep.diagnosis.trainer_side import stack_spread
+from slowstep.findings import Evidence
+
+
+def spread_of_loop_input(m: Measurements, made: LoopInput) -> float:
+    """Half width of the interval of what making batches takes, relative to it."""
+    if made.timed and made.name is not None:
+        return timed_spread(m, ("preprocess", made.name))
+    return stack_spread(made.stacks, made.of_stacks)
+
+
+def known_by(made: LoopInput) -> Evidence:
+    """By how many timed gaps, or stacks, it is known."""
+    if made.timed:
+        return Evidence(name="timed in", value=made.timed, unit="gaps")
+    return Evidence(name="stacks in it", value=made.stacks, unit="stacks", where=f"of {made.of_stacks} outside the steps' bodies")

@@ -1,0 +1,65 @@
+"""A function that makes batches in a loop without a loader, of which workers would take little off it."""
+
+from __future__ import annotations
+
+import pytest
+
+from judged_recordings import named, report_of
+from made_gap_notes import counted, line, note, timed
+from made_recordings import INPUT_LINE
+
+# A step of 3 ms, of which the loop makes a batch for 1.2 ms.
+SHORT = {"loader": False, "workers": 0, "input_ms": 1.2, "fixed_ms": 1.0, "per_sample_ms": 0.04, "optimizer_ms": 0.1, "steps": 800}
+MADE = note(line(INPUT_LINE, 1.2, "make"))
+IN_PYTHON = counted("make", (61, 1, 0.1), (62, 400, 1.9))
+
+
+def report(tmp_path, *notes, **changes):
+    return report_of(tmp_path, {**SHORT, "producer_lines": notes, **changes})
+
+
+def test_a_loop_in_python_is_named_with_what_faster_code_gains(tmp_path):
+    found = report(tmp_path, MADE, timed(("make", 2.4, 0)), IN_PYTHON)
+
+    assert found["verdict"]["rule"] == "slow-transform", found["verdict"]
+    finding = found["findings"][0]
+    assert "make (train.py:60) makes batches in the loop" in finding["title"]
+    step, made = 2.94, 1.2
+    assert finding["gain"]["predicted"] == pytest.approx(step / (step - 0.95 * made), rel=0.05)
+    assert finding["gain"]["low"] > 1.03
+    assert {row["name"]: row["value"] for row in finding["evidence"]}["a loop in Python"] == pytest.approx(0.95)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        counted("make", (61, 1, 0.1), (62, 1, 1.9)),
+        counted("make", (61, 400, 0.5), (62, 1, 1.5)),
+        counted("make", (61, 40, 1.9)),
+        counted("other", (61, 400, 1.9)),
+    ],
+    ids=["one long operation", "mostly one", "a few long operations", "the lines of another function"],
+)
+def test_what_no_other_code_makes_faster_is_not_blamed(tmp_path, lines):
+    found = report(tmp_path, MADE, timed(("make", 2.4, 0)), lines)
+
+    assert "slow-transform" not in named(found)
+    assert found["verdict"]["state"] != "bottleneck"
+
+
+def test_long_calls_of_built_in_functions_are_no_loop_in_python(tmp_path):
+    assert "slow-transform" not in named(report(tmp_path, MADE, timed(("make", 2.4, 1.8)), IN_PYTHON))
+
+
+def test_workers_are_advised_where_they_take_most_of_it_off_the_loop(tmp_path):
+    found = report(tmp_path, note(line(INPUT_LINE, 12, "make")), timed(("make", 24, 0)), IN_PYTHON, input_ms=12, fixed_ms=12)
+
+    assert named(found)[0] == "serial-loader"
+    assert "slow-transform" not in named(found)
+
+
+def test_without_counted_lines_it_is_said_that_they_are_missing(tmp_path):
+    found = report(tmp_path, MADE, timed(("make", 2.4, 0)))
+
+    skipped = {row["rule"]: row["reason"] for row in found["not_judged"]}
+    assert skipped["slow-transform"].startswith("whether make (train.py:60) is a loop in Python was not seen")
