@@ -47,7 +47,7 @@ class LineCounts:
         codes, frame = worthwhile(entries, rest_s), None
         if wall_s - sum(entry.inlinetime for entry in entries) >= WORTH_SHARE * rest_s:
             # The rest was spent in functions that had begun before: the training loop itself.
-            frame = _users_frame(sys._getframe(1))
+            frame = users_frame(sys._getframe(1))
         self._counter = None
         if sys.gettrace() is None and (codes or frame is not None):
             self._counter = _Counter(codes, frame, self._is_making)
@@ -154,7 +154,8 @@ def is_users(file: str) -> bool:
     return not (file.startswith(("<", PACKAGE, _STDLIB)) or "-packages" in file)
 
 
-def _users_frame(frame: FrameType | None) -> FrameType | None:
+def users_frame(frame: FrameType | None) -> FrameType | None:
+    """The innermost frame of the user's, of this one and its callers."""
     while frame is not None and not is_users(frame.f_code.co_filename):
         frame = frame.f_back
     return frame

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any, Final
 
-from slowstep.record.line_counts import is_users
+from slowstep.record.line_counts import is_users, users_frame
 from slowstep.record.tracebacks import PACKAGE
 
 # The first steps are not like the others, and after three gaps the lines are known.
@@ -72,7 +72,7 @@ class LineTimes:
 
 
 class _Line:
-    """Ns in a line, how many functions it called, and the codes of those that it called itself."""
+    """Ns in a line, how many functions it called, and the codes of those that it called itself, or by a library."""
 
     __slots__ = ("callees", "calls", "ns")
 
@@ -148,11 +148,17 @@ class _Lines:
         line = self._current
         if line is not None:
             line.calls += 1
-            outer = frame.f_back
-            if outer is not None and outer.f_code in self._codes and not code.co_name.startswith("<"):
+            if code not in line.callees and not code.co_name.startswith("<") and self._is_next(frame):
                 line.callees.add(code)
         self._count()
         return None
+
+    def _is_next(self, frame: FrameType) -> bool:
+        """Whether the loop itself calls this, or a library that it calls does, as torch calls a module's forward."""
+        outer = frame.f_back
+        if outer is not None and outer.f_code not in self._codes and is_users(frame.f_code.co_filename):
+            outer = users_frame(outer)
+        return outer is not None and outer.f_code in self._codes
 
     def _count(self) -> None:
         self._left -= 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import string
 import sys
 import time
 import weakref
@@ -72,6 +73,25 @@ def test_lines_are_timed_with_what_they_call_and_that_is_named(notes):
     # The line of the update holds work of our own.
     assert 1 not in lines
     assert "make" not in {row["function"] for row in notes[0]["lines"]}
+
+
+class Filled(string.Formatter):
+    def get_value(self, key: Any, args: Any, kwargs: Any) -> str:
+        make()
+        return "x"
+
+
+def test_a_function_that_a_library_calls_for_a_line_is_named_and_none_that_it_calls(notes):
+    times, text = due(LineTimes(notes.append)), Filled()
+
+    def loop() -> None:
+        assert begin(times)
+        text.format("{}")
+        times.end(now())
+
+    loop()
+
+    assert called(lines_of(notes[0], "loop")[2]) == ["Filled.get_value"]
 
 
 def test_time_after_a_function_of_the_loop_has_returned_is_its_caller_s(notes):

@@ -1,4 +1,8 @@
-"""The root forward: the outermost call of an `nn.Module` on a thread, for loops whose input cannot be seen otherwise."""
+"""The root forward: the outermost call of an `nn.Module` on a thread, for loops whose input cannot be seen otherwise.
+
+Modules that are no models are left out: an augmentation is called before the forward and a metric after the update, and neither ends the
+input.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,7 @@ from slowstep.record.compiled import has_compiled
 from slowstep.record.cpu_marks import build_marks
 from slowstep.record.format import EVALUATING, FAILED, FORWARD, NO_GRADIENT
 from slowstep.record.hook import Hook, Undo, Unfit, all_of, find, replace
+from slowstep.record.models import Models
 from slowstep.record.recorder import now
 from slowstep.record.tracebacks import hide_own_frames
 
@@ -50,6 +55,7 @@ def _timed(recorder: Recorder, original: Any) -> Any:
     event, local, fault, introduced = recorder.event, recorder.local, recorder.fault, [False]
     has_gradient = find(sys.modules["torch"], "is_grad_enabled")
     mark, _ = build_marks(recorder)
+    is_model = Models(sys.modules["torch"]).is_model
     recorder.forgetters.append(lambda: introduced.__setitem__(0, False))
 
     def introduce() -> None:
@@ -63,6 +69,13 @@ def _timed(recorder: Recorder, original: Any) -> Any:
     def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
         me = local.me
         if me.forward:
+            return original(self, *args, **kwargs)
+        try:
+            counts = is_model(self)
+        except Exception as error:  # the border: counted, and never raised into the training
+            fault(error)
+            counts = True
+        if not counts:
             return original(self, *args, **kwargs)
         me.forward = True
         flags = 0 if has_gradient() else _without_gradient(self)
