@@ -30,6 +30,7 @@ sys.exit(outcome.exit_code)
 """
 
 
+@pytest.mark.slow
 def test_steps_end_the_recording_while_the_training_goes_on(work: Workplace) -> None:
     work.write("train.py", TRAINING + "train(150)\nprint('done')\n")
 

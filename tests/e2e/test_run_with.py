@@ -20,6 +20,7 @@ def report_of(ended: Ended, work: Workplace) -> dict[str, Any]:
     return report
 
 
+@pytest.mark.slow
 def test_a_lever_that_was_asked_for_is_on_and_the_report_says_that_results_are_others(work: Workplace) -> None:
     work.write("train.py", SCRIPT)
 

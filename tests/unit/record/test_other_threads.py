@@ -56,6 +56,7 @@ assert gc.isenabled()
 """
 
 
+@pytest.mark.slow
 def test_a_stack_is_whole_though_collections_let_its_thread_run_on():
     environment = {**os.environ, "PYTHONPATH": str(Path(slowstep.__path__[0]).parent)}
 

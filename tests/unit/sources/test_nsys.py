@@ -420,6 +420,7 @@ def small(tmp_path_factory):
     return path.read_bytes()
 
 
+@pytest.mark.slow
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.integers(0, 200_000), st.binary(min_size=1, max_size=40)), min_size=1, max_size=6))
 def test_a_file_with_scribbles_never_gives_a_traceback(tmp_path, small, scribbles):
@@ -452,6 +453,7 @@ VALUES = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_any_values_in_any_column_never_give_a_traceback(tmp_path, data):

@@ -316,6 +316,7 @@ def test_what_lies_before_the_cut_is_kept_though_names_come_after_it(tmp_path):
     assert health(timeline)["unnamed-events"] >= 1
 
 
+@pytest.mark.slow
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.integers(0, 100_000), st.binary(min_size=1, max_size=20)), min_size=1, max_size=5))
 def test_a_file_with_scribbles_never_gives_a_traceback(tmp_path, scribbles):
