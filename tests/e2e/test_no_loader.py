@@ -130,3 +130,40 @@ def test_short_functions_that_hold_the_interpreter_s_lock_are_told_apart(work: W
     assert shares["preprocess", "draw_batch (train.py:8)"] > 0.3
     assert shares["output", "count (train.py:11)"] > 0.1
     assert shares["preprocess", "draw_batch (train.py:8)"] > shares["output", "count (train.py:11)"]
+
+
+WINDOWS = """\
+import sys
+import torch
+
+torch.set_num_threads(1)
+series = torch.randn(100_000, 8)
+model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(8 * 32, 64), torch.nn.ReLU(), torch.nn.Linear(64, 8))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
+
+def one_by_one(starts):
+    return torch.stack([series[start : start + 32] for start in starts.tolist()])
+
+def at_once(starts):
+    return torch.cat((series, series))[: len(series)][starts[:, None] + torch.arange(32)]
+
+windows = {"loop": one_by_one, "operation": at_once}[sys.argv[1]]
+for step in range(2_000):
+    inputs = windows(torch.randint(0, 99_000, (128,)))
+    optimizer.zero_grad()
+    model(inputs).pow(2).mean().backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(("how", "named"), [("loop", True), ("operation", False)])
+def test_only_a_loop_in_python_can_be_made_faster_by_other_code(work: Workplace, how: str, named: bool) -> None:
+    work.write("train.py", WINDOWS)
+    ended = work.run("train.py", how)
+    assert ended.code == 0, ended.err
+
+    report = json.loads((work.recording() / "report.json").read_text())
+    input_share = next(row["share"] for row in report["ledger"] if row["stage"] == "preprocess")
+    assert input_share > 0.2, report["ledger"]
+    titles = [finding["title"] for finding in report["findings"] if finding["rule"] == "slow-transform"]
+    assert [title.partition(" ")[0] for title in titles] == (["one_by_one"] if named else [])

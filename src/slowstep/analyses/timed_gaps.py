@@ -101,26 +101,22 @@ def find_timed_gaps(timeline: Timeline, process: int) -> TimedGaps | None:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Ns per timed gap of a function, all its calls together, without what timing cost, and those of them in built-in functions."""
+    """Ns per timed gap of a function, all its calls together: as timed, and by the recorder's calibration without what timing cost."""
 
-    ns: float
-    built_in_ns: float
+    timed_ns: float
+    plain_ns: float
 
 
 def times_of_functions(timeline: Timeline, process: int) -> dict[Place, Held]:
-    """The script's functions that ran in timed gaps; empty where too few were timed."""
+    """Those that ran in timed gaps, but for built-in ones; empty where too few were timed."""
     read = _read(timeline, process)
     if read is None:
         return {}
     tree, gaps, _ = read
-
-    def built_in(node: Node) -> bool:
-        return node.built_in
-
-    own = ((number, node) for number, node in tree.nodes.items() if _is_users(node))
     return {
-        (node.file, node.name, node.line): Held(node.total * tree.left(number) / gaps, tree.held(number, built_in) / gaps)
-        for number, node in own
+        (node.file, node.name, node.line): Held(node.total / gaps, node.total * tree.left(number) / gaps)
+        for number, node in tree.nodes.items()
+        if not node.built_in
     }
 
 

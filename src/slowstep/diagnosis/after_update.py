@@ -22,8 +22,8 @@ from slowstep.units import format_share
 
 # A share that is known from calls timed in a few gaps, either way: timing slows Python code, and what that costs is taken out by estimate.
 TIMED_SPREAD = 0.15
-# The same of lines in a loop without a loader that hold next to nothing of what was timed; of three loops a sixth of it was seen at half, a
-# quarter at 1.3 times, and most of it at 0.98 to 1.1 times of what it takes (2026-11-23, Python 3.11).
+# The same of lines in a loop without a loader that hold next to nothing of what was timed: of ten loops parts of less than half of it were
+# seen at 0.7 to 1.5 times of what they take, and larger ones at 0.84 to 1.1 times (benchmarks/gap_lines.py).
 LINES_SPREAD = 0.5
 # The fix that is advised for what need not run after every update: once in so many steps.
 EVERY = 50
