@@ -27,6 +27,8 @@ REPORTING = re.compile(r"[/\\](loggers|callbacks|integrations)[/\\]|[/\\]trainer
 # Optimizers' own methods are called through the last of these.
 TRAINING = re.compile(r"[/\\](site|dist)-packages[/\\]torch[/\\]((optim|nn|autograd|amp)[/\\]|_compile\.py$)")
 TORCH = re.compile(r"[/\\](site|dist)-packages[/\\]torch[/\\]")
+# What wraps the script's calls.
+OWN = re.compile(r"slowstep[/\\]record[/\\]")
 MODULE_FILE = "torch/nn/modules/module.py"
 # Modules whose work is writing logs and event files: the `store` stage.
 WRITERS = re.compile(r"[/\\]logging[/\\]__init__\.py$|[/\\](torch[/\\]utils[/\\])?tensorboard(X)?[/\\]|[/\\]csv\.py$")

@@ -6,12 +6,15 @@ Which function holds time is timed in a few bodies; that it is a loop and no lon
 from __future__ import annotations
 
 import math
+import re
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import polars as pl
 
-from slowstep.analyses.functions import is_library
+from slowstep.analyses.calls import Key
+from slowstep.analyses.functions import OWN, TORCH, is_library
 from slowstep.analyses.timed_bodies import Lengthened
 from slowstep.timeline.timeline import Frame, Timeline
 
@@ -23,6 +26,8 @@ LONGEST_NS = 20_000.0
 # From here on a line is more than Python: it calls an operation, which timing does not slow.
 PLAIN_NS = 2_000.0
 FEWEST_BODIES = 2
+# Up to Python 3.11 one is a function of its own, and a part of the one around it to everybody.
+COMPREHENSION = re.compile(r"((^|\.)(<locals>\.)?<(listcomp|setcomp|dictcomp|genexpr)>)+$")
 LARGEST_OPTIMIZER = 0.8
 BACKWARD = ("slowstep/record/hooks/torch_backward.py", "backward")
 OPTIMIZER = ("torch/optim/optimizer.py", "wrapper")
@@ -57,12 +62,14 @@ def find_hot_loop(
     if calls.is_empty() or lines.is_empty() or calls["stretches"][0] < FEWEST_BODIES:
         return None
     called = timeline.table("called").filter(pl.col("process") == process, pl.col("kind") == "body")
-    loop = max(_loops(calls, lines, called, apart), key=lambda loop: loop.held_ns, default=None)
+    edges = timeline.table("call_edges").filter(pl.col("process") == process, pl.col("kind") == "body")
+    held_ns = _held_ns(calls, edges)
+    loop = max(_loops(calls, lines, called, held_ns, apart), key=lambda loop: loop.held_ns, default=None)
     if loop is None:
         return None
     low, share, high = untimed_shares(calls, loop.held_ns, loop.each_ns, lengthened)
     return HotLoop(
-        name=loop.frame.function,
+        name=COMPREHENSION.sub("", loop.frame.function) or "<module>",
         file=loop.frame.file,
         first_line=loop.frame.first_line,
         line=int(loop.often["line"][0]),
@@ -91,10 +98,30 @@ class _Loop:
     each_ns: float
 
 
-def _loops(calls: pl.DataFrame, lines: pl.DataFrame, called: pl.DataFrame, apart: frozenset[tuple[str, int]]) -> Iterator[_Loop]:
-    own_ns = dict(zip(calls.select("file", "function", "first_line").iter_rows(), calls["own_ns"].to_list(), strict=True))
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """Ns of a function's own, and in those of libraries, written in Python, that it calls; torch's are a model's layers, and left out."""
+
+    own: float
+    in_libraries: float = 0.0
+
+
+def _held_ns(calls: pl.DataFrame, edges: pl.DataFrame) -> dict[Key, _Held]:
+    places = {row[0]: row[1:] for row in calls.select("number", "file", "function", "first_line", "own_ns").iter_rows()}
+    called: dict[int, float] = defaultdict(float)
+    for caller, callee, ns in edges.select("caller", "callee", "total_ns").iter_rows():
+        file, name, first, _ = places.get(callee, ("", "", 0, 0))
+        library = is_library(Frame(file=file, function=name, first_line=first, line=first))
+        if library and not TORCH.search(file) and not OWN.search(file):
+            called[caller] += ns
+    return {(file, name, first): _Held(float(own), called[number]) for number, (file, name, first, own) in places.items()}
+
+
+def _loops(
+    calls: pl.DataFrame, lines: pl.DataFrame, called: pl.DataFrame, held_ns: dict[Key, _Held], apart: frozenset[tuple[str, int]]
+) -> Iterator[_Loop]:
     # A function that had begun before the body is not among the timed: it has what they leave.
-    left_ns = max(float(calls["wall_ns"][0]) - float(calls["own_ns"].sum()), 0.0)
+    left = _Held(max(float(calls["wall_ns"][0]) - float(calls["own_ns"].sum()), 0.0))
     calls_of = dict(zip(called.select("file", "function", "first_line").iter_rows(), called["calls"].to_list(), strict=True))
     for (file, name, first), rows in lines.group_by("file", "function", "first_line", maintain_order=True):
         frame = Frame(file=str(file), function=str(name), first_line=int(first), line=int(first))
@@ -105,7 +132,10 @@ def _loops(calls: pl.DataFrame, lines: pl.DataFrame, called: pl.DataFrame, apart
             continue
         each_ns = float(often["line_ns"].sum()) / float(often["count"].sum())
         if each_ns <= LONGEST_NS:
-            yield _Loop(frame, float(own_ns.get((file, name, first), left_ns)), often, each_ns)
+            held = held_ns.get((file, name, first), left)
+            # Of what it calls, the part of those lines: the others may call the model.
+            part = float(often["line_ns"].sum()) / max(float(rows["line_ns"].sum()), 1.0)
+            yield _Loop(frame, held.own + part * held.in_libraries, often, each_ns)
 
 
 def untimed_shares(calls: pl.DataFrame, held_ns: float, each_ns: float, lengthened: Lengthened | None) -> tuple[float, float, float]:

@@ -131,12 +131,17 @@ class _Counter:
 
 
 def worthwhile(entries: list[Any], rest_s: float) -> set[CodeType]:
-    """The user's functions that hold time of their own, from the profiler's entries of bodies that took so long without backward."""
-    return {
-        entry.code
-        for entry in entries
-        if isinstance(entry.code, CodeType) and entry.inlinetime >= WORTH_SHARE * rest_s and is_users(entry.code.co_filename)
-    }
+    """The user's functions that hold time, their own and that of libraries which they call, from the profiler's entries of stretches that
+    took so long without backward.
+    """
+    users = [entry for entry in entries if isinstance(entry.code, CodeType) and is_users(entry.code.co_filename)]
+    return {entry.code for entry in users if entry.inlinetime + _in_libraries_s(entry) >= WORTH_SHARE * rest_s}
+
+
+def _in_libraries_s(entry: Any) -> float:
+    """How long a function was in those of libraries that are written in Python."""
+    files = ((float(call.totaltime), call.code.co_filename) for call in entry.calls or () if isinstance(call.code, CodeType))
+    return sum(seconds for seconds, file in files if not is_users(file) and not file.startswith(PACKAGE))
 
 
 def _backward_s(entries: list[Any]) -> float:

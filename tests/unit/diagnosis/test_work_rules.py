@@ -102,6 +102,33 @@ def rules_in(report: Report) -> list[str]:
 BODY = calls("body", 60, (LOSS, 27, 27, []), (BACKWARD, 21, 21, []), (OPTIMIZER, 3, 3, []))
 
 
+GAUSS: Function = ("/usr/lib/python3.11/random.py", "Random.gauss", 1)
+LAYER: Function = ("/usr/lib/python3.11/site-packages/torch/nn/modules/module.py", "Module._call_impl", 1)
+
+
+@pytest.mark.parametrize(("library", "is_named"), [(GAUSS, True), (LAYER, False)], ids=["a library's", "a layer of the model"])
+def test_what_a_loop_calls_in_every_round_is_its_own(tmp_path, library, is_named):
+    body = calls("body", 60, (LOSS, 27, 1, [[3, 26]]), (BACKWARD, 21, 21, []), (OPTIMIZER, 3, 3, []), (library, 26, 26, []))
+
+    report = report_of(tmp_path, body, lines(5000, 0.4), forward_share=2 / 3)
+
+    assert ("python-between-operations" in rules_in(report)) is is_named
+    if is_named:
+        assert report["findings"][0]["share"] > 0.3
+
+
+def test_a_comprehension_has_the_name_of_its_function(tmp_path):
+    name = "weigh_pixels.<locals>.<listcomp>.<listcomp>"
+    inner: Function = (SCRIPT, name, 60)
+    body = calls("body", 60, (inner, 27, 27, []), (BACKWARD, 21, 21, []), (OPTIMIZER, 3, 3, []))
+    counted = lines(5000, 0.4)
+    counted["lines"][0]["function"] = name
+
+    report = report_of(tmp_path, body, counted, forward_share=2 / 3)
+
+    assert report["findings"][0]["title"].startswith("weigh_pixels runs line train.py:64 at least 5000 times")
+
+
 def test_a_loop_in_python_is_named_with_its_line_and_its_gain(tmp_path):
     report = report_of(tmp_path, BODY, lines(5000, 0.4), forward_share=2 / 3)
 
