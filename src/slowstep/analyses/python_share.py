@@ -6,6 +6,8 @@ own time. So its lines are counted in one gap (record/line_counts.py).
 
 from __future__ import annotations
 
+import re
+
 import polars as pl
 
 from slowstep.analyses.calls import CallTree, Key
@@ -13,12 +15,14 @@ from slowstep.analyses.gap_calls import BUILT_IN
 from slowstep.analyses.hot_loop import LONGEST_NS, OFTEN
 from slowstep.timeline.timeline import Timeline
 
+PUTS_TOGETHER = re.compile(r"\b(tensor|as_tensor|stack|cat|array|asarray|concatenate)$")
+
 
 def find_python_share(timeline: Timeline, process: int, tree: CallTree, root: Key) -> float | None:
     """The share of a function, with all that it calls; None where its lines were not counted.
 
     It is the share of lines that run often and briefly, but no more than long calls of built-in functions leave: where lines are many,
-    counting ends before the function does.
+    counting ends before the function does. What puts together the results of a loop goes with it.
     """
     below = _reached(tree, root)
     rows = timeline.table("lines").filter(pl.col("process") == process, pl.col("kind") == "gap")
@@ -46,6 +50,6 @@ def _in_long_calls(timeline: Timeline, process: int, tree: CallTree, below: set[
     long = {
         (file, name, line)
         for file, name, line, number, ns in calls.select("file", "function", "first_line", "calls", "total_ns").iter_rows()
-        if ns > LONGEST_NS * max(number or 0, 1)
+        if ns > LONGEST_NS * max(number or 0, 1) and not PUTS_TOGETHER.search(name)
     }
     return sum(ns for caller in below for callee, ns in tree.callees.get(caller, {}).items() if callee in long)

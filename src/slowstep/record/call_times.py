@@ -122,9 +122,7 @@ class CallTimes:
         self._profiler.disable()
         self._spent_ns += at_ns - self._begun_ns
         if not keep:
-            self._profiler.clear()
-            self._stretches = 0
-            self._beginnings.clear()
+            self.discard()
             return
         self._stretches += 1
         if len(self._beginnings) < _MOST_BEGINNINGS:
@@ -136,6 +134,13 @@ class CallTimes:
             self._write()
         # Writing it down takes longer than a short stretch itself.
         self._spent_ns += time.monotonic_ns() - at_ns
+
+    def discard(self) -> None:
+        """Forget what the stretches so far have told."""
+        if self._profiler is not None:
+            self._profiler.clear()
+        self._stretches = 0
+        self._beginnings.clear()
 
     def _write(self) -> None:
         entries = self._profiler.getstats()

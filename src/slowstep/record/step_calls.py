@@ -18,6 +18,7 @@ from slowstep.record.line_times import LineTimes
 from slowstep.record.modes import PYTHON_MODES, python_modes
 from slowstep.record.recorder import now
 from slowstep.record.threads import ThreadState
+from slowstep.record.turns import Turns
 
 if TYPE_CHECKING:
     from slowstep.record.recorder import Recorder
@@ -60,8 +61,8 @@ class StepCalls:
         recorder.call_timers.append(self.abandon)
 
     def _clear(self) -> None:
-        self._thread = self._look_ns = 0
-        self._several = False
+        self._thread = self._look_ns = self._left = 0
+        self._turns: Turns | None = None
 
     def _forget(self) -> None:
         self._gap.forget()
@@ -77,16 +78,19 @@ class StepCalls:
         Returns whether it is: then this is to be called at the very next update.
         """
         if self._thread and not self._end(me, at_ns):
-            return False
-        if not self._recorder.live[0] or not self._recorder.level or self._several:
+            # It goes on, where it is this thread's, to the last update for this batch.
+            return self._thread == me.thread
+        if not self._recorder.live[0] or not self._recorder.level:
             return False
         if at_ns >= self._look_ns:
             self._look(at_ns)
         if optimizers > 1 and not me.waits:
             # Without a loader nothing tells where the step of several updates begins.
             return False
+        if self._turns is not None and not self._turns.updated(me):
+            return self._turns.is_asking
         # Without a loader what is after the update and what makes the next input are one gap, told apart by its lines.
-        gap, body = self._is_gap_due(me, at_ns), self._body.is_due(at_ns)
+        gap, body = self._turns is None and self._is_gap_due(me, at_ns), self._body.is_due(at_ns)
         # What is compiled must not notice that the interpreter's frames are looked at.
         if (gap or body or self._wants_lines()) and not (self._compiles() or mixes_threads()):
             self._thread, me.when_received = me.thread, self._received
@@ -138,6 +142,7 @@ class StepCalls:
             self._lines.begin(self._body.entries(), self._body.wall_s)
         elif not self._body.enable(at_ns):
             self._thread = 0
+        self._left = 1 if self._turns is None else self._turns.of_a_batch
 
     def _wants_lines(self) -> bool:
         done = self._lines.stretches
@@ -147,10 +152,14 @@ class StepCalls:
         """End what is timed on this thread; whether another stretch may begin."""
         if self._thread != me.thread:
             return False
+        if (self._body.running or self._lines.running) and self._left > 1:
+            self._left -= 1
+            return False
         if self._gap.running:
-            # Two updates for one batch: gaps hold the second optimizer's work, and bodies only the first one's.
+            # Two updates for one batch: gaps hold the second optimizer's work, and bodies end with the last one's.
             self._gap.end(at_ns, keep=False)
-            self._several = True
+            self._body.discard()
+            self._turns = Turns()
         elif self._gap_lines.running:
             # No forward of a module since: its lines hold the whole step.
             self._gap_lines.end(at_ns, keep=False)
@@ -161,7 +170,7 @@ class StepCalls:
         elif self._body.running:
             self._body.end(at_ns)
         self._release(me)
-        return not self._several
+        return True
 
     def _release(self, me: ThreadState) -> None:
         self._thread, me.when_received = 0, None

@@ -229,7 +229,7 @@ def test_findings_do_not_claim_the_same_part(tmp_path, case):
 
 @pytest.mark.parametrize(
     "changes",
-    [{}, {"workers": 2}, {"workers": 0, "getitem_ms": 0.3, "collate_ms": 0.1}, {"loader": False}, {"nested": True}, {"critics": 1},
+    [{}, {"workers": 2}, {"workers": 0, "getitem_ms": 0.3, "collate_ms": 0.1}, {"loader": False}, {"nested": True},
      {"micro_batches": 4}, {"persistent": True}, {"jitter": 0.4}, {"validation": (25, 60)}, {"nested": True, "forward_share": 0.8},
      {"delay_ms": 2}],
     ids=str,

@@ -47,15 +47,31 @@ def test_what_no_other_code_makes_faster_is_not_blamed(tmp_path, lines):
     assert found["verdict"]["state"] != "bottleneck"
 
 
-def test_long_calls_of_built_in_functions_are_no_loop_in_python(tmp_path):
-    assert "slow-transform" not in named(report(tmp_path, MADE, timed(("make", 2.4, 1.8)), IN_PYTHON))
+@pytest.mark.parametrize(("name", "is_named"), [("zlib.decompress", False), ("torch.tensor", True)])
+def test_long_calls_of_built_in_functions_are_no_loop_in_python_but_for_what_puts_its_results_together(tmp_path, name, is_named):
+    calls = timed(("make", 2.4, 1.8))
+    calls["functions"][1]["function"] = f"built-in method {name}"
+
+    assert ("slow-transform" in named(report(tmp_path, MADE, calls, IN_PYTHON))) is is_named
 
 
-def test_workers_are_advised_where_they_take_most_of_it_off_the_loop(tmp_path):
-    found = report(tmp_path, note(line(INPUT_LINE, 12, "make")), timed(("make", 24, 0)), IN_PYTHON, input_ms=12, fixed_ms=12)
+LONG = {"input_ms": 12, "fixed_ms": 12}
 
-    assert named(found)[0] == "serial-loader"
-    assert "slow-transform" not in named(found)
+
+def test_faster_code_is_advised_first_where_it_gains_more_than_workers_that_would_take_most_of_it(tmp_path):
+    found = report(tmp_path, note(line(INPUT_LINE, 12, "make")), timed(("make", 24, 0)), IN_PYTHON, **LONG)
+
+    assert named(found)[:1] == ["slow-transform"]
+    assert found["findings"][0]["also"] == ["serial-loader"]
+    assert "workers would take little" not in found["findings"][0]["title"]
+
+
+@pytest.mark.parametrize("notes", [(), (counted("make", (61, 1, 1.9)),)], ids=["nothing counted", "one operation"])
+def test_workers_are_advised_for_what_is_no_loop_in_python_or_not_known_to_be(tmp_path, notes):
+    found = report(tmp_path, note(line(INPUT_LINE, 12, "make")), timed(("make", 24, 0)), *notes, **LONG)
+
+    assert named(found)[:1] == ["serial-loader"]
+    assert "slow-transform" not in str(found["findings"]) + str(found["not_judged"])
 
 
 def test_without_counted_lines_it_is_said_that_they_are_missing(tmp_path):

@@ -117,6 +117,13 @@ def test_what_a_loop_calls_in_every_round_is_its_own(tmp_path, library, is_named
         assert report["findings"][0]["share"] > 0.3
 
 
+def test_steps_of_two_optimizers_are_healthy_only_where_they_were_looked_into(tmp_path):
+    seen, unseen = report_of(tmp_path / "seen", BODY, critics=1), report_of(tmp_path / "unseen", critics=1)
+
+    assert seen["verdict"]["state"] == "healthy"
+    assert "calls were not timed in steps with the updates of several optimizers" in unseen["verdict"]["summary"]
+
+
 def test_a_comprehension_has_the_name_of_its_function(tmp_path):
     name = "weigh_pixels.<locals>.<listcomp>.<listcomp>"
     inner: Function = (SCRIPT, name, 60)

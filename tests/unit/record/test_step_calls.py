@@ -164,14 +164,55 @@ def test_a_function_of_one_long_operation_shows_no_line_that_ran_often() -> None
     assert all(line["count"] < 10 for note in loop.lines() for line in note["lines"])
 
 
-def test_two_updates_for_one_batch_end_all_timing() -> None:
+def two_networks(loop: Loop, batches: int, updates: Callable[[int], int] = lambda batch: 2) -> None:
+    """A loop in which each network has its own part of the body, and its own update."""
+    for batch in range(batches):
+        loop.receive()
+        loop.me.waits += 1
+        for _ in range(updates(batch)):
+            loop_over_pixels()
+            loop.calls.updated(loop.me, now(), 2)
+        log_results()
+    loop.calls.abandon()
+
+
+def test_with_two_updates_for_one_batch_bodies_end_with_the_second_and_no_gap_is_timed() -> None:
     loop = Loop()
 
-    for _ in range(FIRST + 20):
-        loop.step(updates=2)
+    two_networks(loop, FIRST + 30)
 
     assert len(loop.of("gap")) <= 1
+    body = loop.of("body")[-1]
+    assert body["stretches"] >= 3
+    assert {row["calls"] for row in body["functions"] if row["function"] == "loop_over_pixels"} == {2 * body["stretches"]}
+    assert "log_results" not in names(body)
+    # Those of both parts, until counting ends.
+    assert max(row["count"] for row in loop.lines()[0]["lines"]) > 2002
+
+
+def test_where_the_number_of_updates_changes_no_body_is_timed() -> None:
+    loop = Loop()
+
+    two_networks(loop, FIRST + 80, lambda batch: 1 + batch % 2)
+
     assert loop.of("body") == []
+    assert loop.me.when_received is None
+
+
+def test_of_two_loaders_that_are_read_together_updates_are_counted_from_the_second_one_on() -> None:
+    loop = Loop()
+
+    for _ in range(FIRST + 30):
+        loop.receive()
+        loop.receive()
+        for _ in range(2):
+            loop_over_pixels()
+            loop.calls.updated(loop.me, now(), 2)
+        log_results()
+    loop.calls.abandon()
+
+    body = loop.of("body")[-1]
+    assert {row["calls"] for row in body["functions"] if row["function"] == "loop_over_pixels"} == {2 * body["stretches"]}
 
 
 def test_without_a_loader_bodies_are_timed_of_one_optimizer_only() -> None:

@@ -14,8 +14,8 @@ How the gain is predicted:
 When it is wrong:
     Timing calls slows Python code on Python 3.11, one loop more than another: what it added to the timed steps is measured against the
     others, at the pace of their backward, and is taken to be the loop's. A loop whose iterations depend on each other cannot be vectorised,
-    only compiled. Of a loop without a DataLoader, what runs above its forward is input and not looked at here, nor is one with several
-    optimizers.
+    only compiled. Of a loop without a DataLoader, what runs above its forward is input and not looked at here. Steps with several
+    optimizers' updates are timed where they have a DataLoader and each as many updates.
 What to try:
     Whole-tensor operations (masks, shifts, scatter, einsum), torch.vmap or torch.compile, or do it in the loader's workers.
 """
@@ -36,7 +36,7 @@ from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interva
 from slowstep.diagnosis.lever_specs import stub
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE, delay_share, producers_beside_ns, with_core_delay
-from slowstep.findings import Evidence, Finding, Fix
+from slowstep.findings import Evidence, Finding, Fix, NotJudged
 
 NAME = "python-between-operations"
 # What is left after the fix: the same assumption as slow-transform's.
@@ -44,11 +44,15 @@ LEFT, LEFT_AT_WORSE = 0.05, 0.20
 # Backward over forward of layers: a gradient of the input and one of the weights, each as much work as the forward (Kaplan et al. 2020,
 # "Scaling laws for neural language models", section 2.1).
 OTHERS_BACKWARD = 2.0
+# Updates of all optimizers for one of the busiest: those of a GAN.
+SEVERAL = 1.5
 
 
 def judge(m: Measurements) -> Answer:
     """Whether a Python loop holds the step."""
     loop = m.work.loop
+    if loop is None and not m.work.bodies_timed and m.trainer.all_updates.height >= SEVERAL * m.trainer.update_end_ns.size:
+        return NotJudged(rule=NAME, reason="calls were not timed in steps with the updates of several optimizers; record longer")
     if loop is None:
         return None
     body = with_core_delay(m, ("compute", FORWARD))

@@ -1,11 +1,10 @@
-"""One function holds most of the time in which batches are made, and no number of workers can hide it.
+"""One function holds most of the time in which batches are made, and faster code gains more than any number of workers.
 
 What it sees:
     The training waits for input at least 5 % of the window, one function of the user's holds at least half of the producers' time outside
     collate (its calls are timed in about one batch of a hundred), and workers alone could not hide the waits: the cores are used up.
-    Or a loop without a loader makes its input for at least 5 % of the window, at least half of that in one function, at least half of that
-    one is lines of Python that run again and again, and workers would take less than half of it off the loop: receiving a batch takes as
-    long, or the training's own threads use the cores.
+    Or a loop without a loader makes its input for at least 5 % of the window, at least half of that in one function, and at least half of
+    that one is lines of Python that run again and again.
 Why it costs:
     Work that is done for every sample is paid on every core, and a Python loop over pixels or tokens takes many times what vectorised
     code takes.
@@ -60,6 +59,7 @@ NAME = "slow-transform"
 LEFT = 0.05
 HAND_OVER = Fix(text="torch.multiprocessing.set_sharing_strategy('file_system') before the loop: batches need no help of their worker then")
 LEFT_AT_WORSE = 0.20
+NO_WORKERS = ", and workers would take little of that off it"
 
 
 def judge(m: Measurements) -> Answer:
@@ -112,11 +112,16 @@ def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
     held = m.ledger.of("preprocess", made.name) if made.name is not None else np.zeros(m.steps.count)
     share, low, high = share_interval(m, held)
     # What is blocked is not made faster by other code.
-    if made.name is None or share < WAIT_SHARE or held.sum() < DOMINANT_SHARE * side.removable_ns.sum() or workers_take_most(m, side):
+    if made.name is None or share < WAIT_SHARE or held.sum() < DOMINANT_SHARE * side.removable_ns.sum():
         return None
-    maker = made.maker
+    maker, take_most = made.maker, workers_take_most(m, side)
     if maker is None or maker.python_share is None:
-        return NotJudged(rule=NAME, reason=f"whether {made.name} is a loop in Python was not seen; record longer, at --level 1 or more")
+        # Then serial-loader says what there is to say.
+        return (
+            None
+            if take_most
+            else NotJudged(rule=NAME, reason=f"whether {made.name} is a loop in Python was not seen; record longer, at --level 1 or more")
+        )
     if maker.python_share < DOMINANT_SHARE:
         # An operation on whole tensors already, or what no other code makes faster.
         return None
@@ -131,7 +136,7 @@ def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="preprocess",
-        title=f"{name} ({where}) makes batches in the loop for {share:.0%} of the time, and workers would take little of that off it",
+        title=f"{name} ({where}) makes batches in the loop for {share:.0%} of the time{'' if take_most else NO_WORKERS}",
         share=share,
         share_low=low * (1 - spread),
         share_high=min(high * (1 + spread), 1.0),
