@@ -218,6 +218,15 @@ def test_between_bounds_the_interval_holds_what_operations_may_cost(tmp_path, fi
     assert gain["low"] <= truth <= gain["high"]
 
 
+@pytest.mark.parametrize(("share", "named"), [(0.8, [("darken", "80 %")]), (0.2, [])])
+def test_where_the_training_makes_its_batches_the_function_that_holds_most_of_it_is_named(tmp_path, share, named):
+    report = report_of(tmp_path, {"workers": 0, "transform": ("darken", share)})
+
+    finding = next(each for each in report["findings"] if each["rule"] == "serial-loader")
+    rows = [(row["value"], row["where"].partition(",")[0]) for row in finding["evidence"] if row["name"] == "most of it in"]
+    assert rows == named
+
+
 @pytest.mark.parametrize("case", FIRING)
 def test_findings_do_not_claim_the_same_part(tmp_path, case):
     report = report_of(tmp_path, {**FIRING[case][0], **({} if "saves" in FIRING[case][0] else {"saves": (10, 30)})})

@@ -120,7 +120,8 @@ def _otherwise(m: Measurements, loop: HotLoop) -> str:
         return f"let torch.compile compile {loop.name}"
     if m.trainer.waits.is_empty():
         return f"let torch.compile or Numba compile {loop.name}"
-    return f"do {loop.name} in the loader's workers, or let torch.compile or Numba compile it"
+    elsewhere = f"do {loop.name} in the loader's workers if it needs nothing that the model gives, every k steps if it only judges that"
+    return f"{elsewhere}; or let torch.compile or Numba compile it"
 
 
 def _of_backward(m: Measurements, loop: HotLoop, body: Floats) -> tuple[Floats, Floats]:

@@ -20,7 +20,9 @@ What to try:
 
 from __future__ import annotations
 
+from slowstep.analyses.calls import DOMINANT_SHARE
 from slowstep.analyses.delivery import RECEIVE_NS
+from slowstep.analyses.functions import shown
 from slowstep.analyses.loop_input import LoopInput
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.producers import UNSEEN
@@ -43,8 +45,10 @@ from slowstep.diagnosis.lever_specs import workers as workers_lever
 from slowstep.diagnosis.loop_side import known_by, spread_of_loop_input
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.units import format_share
 
 NAME = "serial-loader"
+BACKGROUND_THREAD = Fix(text="make the next batch in a background thread, where what makes it releases the interpreter's lock")
 
 
 def judge(m: Measurements) -> Answer:
@@ -64,6 +68,7 @@ def judge(m: Measurements) -> Answer:
     evidence = (
         Evidence(name="num_workers", value=0, unit="workers", threshold=1, where=m.loader.dataset),
         Evidence(name="making batches", value=share, unit="share of window", threshold=WAIT_SHARE),
+        *_most_of_it(m),
         Evidence(name="removed per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
         Evidence(name="largest demand beside it", value=counterfactual.expected.beside_ns / 1e6, unit="ms per step"),
     )
@@ -80,6 +85,15 @@ def judge(m: Measurements) -> Answer:
         fixes=(Fix(text=f"DataLoader(..., num_workers={workers}, persistent_workers=True)", lever=workers_lever(workers)),),
     )
     return Judged(finding=finding, counterfactual=counterfactual if taken is None else None)
+
+
+def _most_of_it(m: Measurements) -> tuple[Evidence, ...]:
+    """The function below the data set's own that holds most of making samples, where there is one: faster code there helps as well."""
+    function = m.fetch_function
+    if function is None or len(function.path) < 2:
+        return ()
+    where = f"{format_share(function.share)}, {shown(function.file, m.trainer.facts.script)}:{function.line}"
+    return (Evidence(name="most of it in", value=function.name, unit="", where=where),)
 
 
 def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
@@ -115,11 +129,16 @@ def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
         gain=predict(m, counterfactual) if taken is None else unknown_gain(taken),
         fixes=(
             Fix(text=f"put {name} into a Dataset's __getitem__ and read it by a DataLoader with num_workers={workers}"),
-            Fix(text="make the next batch in a background thread, where what makes it releases the interpreter's lock"),
+            *(() if _is_python(made) else (BACKGROUND_THREAD,)),
         ),
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=counterfactual if taken is None else None)
+
+
+def _is_python(made: LoopInput) -> bool:
+    """Whether what makes the batches holds the interpreter's lock all the time."""
+    return made.maker is not None and (made.maker.python_share or 0.0) >= DOMINANT_SHARE
 
 
 def _counterfactual(side: Side, workers: int, spread: float = 0.0) -> Counterfactual:
