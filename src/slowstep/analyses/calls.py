@@ -64,18 +64,22 @@ def dominant_of_fetch(tree: CallTree, share: float) -> Function | None:
     if not roots or whole <= 0:
         return None
     root = max(roots, key=lambda key: tree.total_ns[key])
-    own = [(key, held) for key, held in _descent(tree, root, share * whole) if not is_library(_frame(key))]
-    if not own:
-        return None
-    (file, name, line), held = own[-1]
-    return Function(name=name, file=file, line=line, share=min(held / whole, 1.0), path=tuple(key[1] for key, _ in own))
+    return _deepest(tree, root, whole, share)
 
 
 def dominant_within(tree: CallTree, root: Key, share: float) -> Function | None:
     """The deepest function of the user's, called by `root`, that holds at least `share` of that one's time; None where none does."""
-    whole = max(tree.total_ns[root], 1.0)
+    return _deepest(tree, root, max(tree.total_ns[root], 1.0), share)
+
+
+def _deepest(tree: CallTree, root: Key, whole: float, share: float) -> Function | None:
+    """The last function of the user's on the way down from `root` that holds at least `share` of `whole` ns."""
     # A comprehension is a function of its own up to Python 3.11, and a part of the one around it to everybody.
-    own = [(k, held) for k, held in _descent(tree, root, share * whole) if not is_library(_frame(k)) and not k[1].endswith(">")]
+    own = [
+        (k, held)
+        for k, held in _descent(tree, root, share * whole)
+        if not is_library(_frame(k)) and not k[1].endswith(("comp>", "genexpr>"))
+    ]
     if not own:
         return None
     (file, name, line), held = own[-1]

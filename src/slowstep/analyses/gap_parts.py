@@ -27,8 +27,8 @@ SMALLEST_SIDE = 0.05
 # A gap may hold what no timed one did (a validation), or a function's work may grow: a function takes at most so many times what it took
 # in the timed ones, and the rest of such a step is divided by all of its stacks.
 LONGEST = 2.0
-# Lines do not tell where models are called in gaps, as in roll-outs; but for this share of the steps: a validation now and then makes gaps
-# that are longer than those that were timed.
+# Lines do not tell where models are called in gaps, as in roll-outs; where this is in fewer steps than that, those gaps are longer than the
+# timed ones, and the rest of them is divided by stacks.
 FEW_APART = 0.10
 
 

@@ -134,13 +134,20 @@ def _of_unjudged(m: Measurements, answers: Answers) -> Doubt | None:
         lever = first.lever
         if lever is None and unclaimed is not None and m.loader is not None:
             lever = MOCK_LOADER
-        return Doubt(f"{first.rule} could not be judged: {first.reason}", lever)
+        return Doubt(f"{first.rule} could not be judged{_beside_others(m)}: {first.reason}", lever)
     queued = _unclaimed_queue(m, judged)
     if unclaimed is not None and m.ledger.share(*unclaimed) >= queued:
         stage, name = unclaimed
         what = f"{m.ledger.share(stage, name):.0%} of the time is {name} ({stage}), and no rule found a fix that gains"
         return Doubt(f"{what}; {NAME_IT}") if m.loader is None else Doubt(f"{what}; {MOST_OF_INPUT}", MOCK_LOADER)
     return _of_queue(m, queued) if queued else None
+
+
+def _beside_others(m: Measurements) -> str:
+    """Who else uses the machine, where that makes all times doubtful."""
+    if not m.load.busy or m.load.foreign_cores is None or m.cores is None:
+        return ""
+    return f" while others use {m.load.foreign_cores:.1f} of {m.cores:g} cores (repeat on a quieter machine)"
 
 
 def _of_queue(m: Measurements, queued: float) -> Doubt:

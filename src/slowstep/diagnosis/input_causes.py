@@ -117,7 +117,7 @@ def more_workers_help(m: Measurements, side: Side) -> bool:
 
 
 def workers_take_most(m: Measurements, side: Side) -> bool:
-    """Whether workers would take most of making its batches off a loop without a loader: then serial-loader says so."""
+    """Whether workers would take most of making its batches off a loop without a loader."""
     after = max(side.rest_ns + RECEIVE_NS, beside_ns(side, workers_needed(side, 0)))
     left = after - side.rest_ns
     return crowded(m, side) is None and left <= (1 - DOMINANT_SHARE) * float(side.removable_ns.mean())

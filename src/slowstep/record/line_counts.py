@@ -21,6 +21,7 @@ WORTH_SHARE: Final = 0.05
 # Some 3 ms.
 MOST_LINES: Final = 6_000
 MOST_WRITTEN: Final = 30
+_TORCH: Final = f"-packages{os.sep}torch{os.sep}"
 _STDLIB: Final = os.path.dirname(os.__file__) + os.sep
 
 
@@ -139,9 +140,9 @@ def worthwhile(entries: list[Any], rest_s: float) -> set[CodeType]:
 
 
 def _in_libraries_s(entry: Any) -> float:
-    """How long a function was in those of libraries that are written in Python."""
+    """How long a function was in those of libraries that are written in Python; torch's are layers of a model, and left out."""
     files = ((float(call.totaltime), call.code.co_filename) for call in entry.calls or () if isinstance(call.code, CodeType))
-    return sum(seconds for seconds, file in files if not is_users(file) and not file.startswith(PACKAGE))
+    return sum(seconds for seconds, file in files if not (is_users(file) or file.startswith(PACKAGE) or _TORCH in file))
 
 
 def _backward_s(entries: list[Any]) -> float:

@@ -9,6 +9,8 @@ from slowstep.record.threads import ThreadState
 # So many batches in a row must have had as many updates; after so many that had not, it is given up.
 _ALIKE: Final = 3
 _MOST_BATCHES: Final = 50
+# Nor is it asked for longer where no batch comes: one may serve for all steps.
+_MOST_LOOKS: Final = 500
 
 
 class Turns:
@@ -16,18 +18,21 @@ class Turns:
 
     def __init__(self) -> None:
         self.of_a_batch = 0
-        self._updates = self._before = self._alike = self._batches = 0
+        self._updates = self._before = self._alike = self._batches = self._looks = 0
 
     @property
     def is_asking(self) -> bool:
         """Whether the next update is to be looked at, to learn more."""
-        return not self.of_a_batch and self._batches < _MOST_BATCHES
+        return not self.of_a_batch and self._batches < _MOST_BATCHES and self._looks < _MOST_LOOKS
 
     def updated(self, me: ThreadState) -> bool:
         """An update has ended; whether it is known how many there are for each batch."""
         self._updates += 1
-        if self.is_asking and me.when_received is None:
+        if self.is_asking:
+            self._looks += 1
             me.when_received, me.quick = self._received, None
+        elif not self.of_a_batch:
+            me.when_received = None
         return bool(self.of_a_batch)
 
     def _received(self, me: ThreadState) -> None:

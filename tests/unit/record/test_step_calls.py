@@ -199,6 +199,19 @@ def test_where_the_number_of_updates_changes_no_body_is_timed() -> None:
     assert loop.me.when_received is None
 
 
+def test_where_one_batch_serves_for_all_steps_it_is_not_asked_for_ever() -> None:
+    loop = Loop()
+
+    looked_at = []
+    for _ in range(FIRST + 600):
+        looked_at.append(loop.calls.updated(loop.me, now(), 2))
+    loop.calls.abandon()
+
+    assert True in looked_at
+    assert not any(looked_at[-50:])
+    assert loop.me.when_received is None
+
+
 def test_of_two_loaders_that_are_read_together_updates_are_counted_from_the_second_one_on() -> None:
     loop = Loop()
 

@@ -116,17 +116,15 @@ def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
         return None
     maker, take_most = made.maker, workers_take_most(m, side)
     if maker is None or maker.python_share is None:
-        # Then serial-loader says what there is to say.
-        return (
-            None
-            if take_most
-            else NotJudged(rule=NAME, reason=f"whether {made.name} is a loop in Python was not seen; record longer, at --level 1 or more")
-        )
+        reason = f"whether {made.name} is a loop in Python was not seen; record longer, at --level 1 or more"
+        # Where workers take most of it, serial-loader says what there is to say.
+        return None if take_most else NotJudged(rule=NAME, reason=reason)
     if maker.python_share < DOMINANT_SHARE:
         # An operation on whole tensors already, or what no other code makes faster.
         return None
     inner, spread = maker.inner, spread_of_loop_input(m, made)
     name, where = name_of(made.name), where_of(made.name)
+    slow = name if inner is None else inner.name
     counterfactual = Counterfactual(
         assumes=f"{name} takes a twentieth of its time",
         expected=Case(removed_ns=held * (1 - LEFT)),
@@ -152,7 +150,7 @@ def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
         ),
         gain=predict(m, counterfactual),
         fixes=(
-            Fix(text=f"vectorise {name}, or make several batches at once", lever=stub(m, name, maker.file)),
+            Fix(text=f"vectorise {slow}, or make several batches at once", lever=stub(m, name, maker.file)),
             Fix(text="make the batches once, before the training, where they fit memory"),
         ),
         names_cause=True,
