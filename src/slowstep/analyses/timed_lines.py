@@ -19,11 +19,11 @@ from slowstep.analyses.timed_gaps import FEWEST_GAPS, SMALLEST_SHARE, Held
 from slowstep.analyses.trainer import Trainer
 from slowstep.timeline.timeline import Frame, Place
 
-# By the profiler that times calls, Python 3.11: loops 1.5 to 3.7 times, those with calls of nothing more.
+# By the profiler that times calls, Python 3.11: the recorder's own loop 5.7 times, others 1.0 to 4.9 times (hot_loop.py).
 MOST_SLOWED = 6.0
-# Python code is twice as slow while it is timed and four times while it is traced: it gains 1.1 times itself by the one, and 1.9 times more
-# by the other. A call gains 0.25 us, and 0.83 us more: half as much in proportion. So of the 1.08 us that counting it takes, all but that
-# half is left out. Of ten loops parts were off by 1.10 times in the median and by 1.5 times at most (benchmarks/gap_lines.py).
+# Of what counting calls takes, so much is left out: a call costs timing 0.2 us and tracing 1 to 2 us, much less in proportion than Python
+# code, which timing slows nearly as much as tracing. Of ten loops (benchmarks/gap_lines.py) parts were off by 3.3 times at most with 0, by
+# 1.8 with 0.25, by 1.5 with 0.37 as with 0.5, and always by 1.10 to 1.12 in the median.
 CALLS_APART = 0.4
 
 
