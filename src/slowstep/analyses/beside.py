@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from slowstep.analyses.functions import MODULE_FILE, is_library
-from slowstep.analyses.hot_loop import FEWEST_BODIES, untimed_shares
+from slowstep.analyses.hot_loop import FEWEST_BODIES, enclosing, held_by_functions, untimed_shares
 from slowstep.timeline.timeline import Frame, Timeline
 
 
@@ -50,7 +50,7 @@ def find_beside(timeline: Timeline, process: int, apart: frozenset[tuple[str, in
     each_ns = float(lines["line_ns"].sum()) / max(float(lines["count"].sum()), 1.0)
     low, share, high = untimed_shares(calls, found.held_ns, each_ns, None)
     return Beside(
-        name=found.frame.function,
+        name=enclosing(found.frame.function),
         file=found.frame.file,
         first_line=found.frame.first_line,
         is_hook=found.is_hook,
@@ -73,6 +73,8 @@ class _Function:
 def _functions(calls: pl.DataFrame, edges: pl.DataFrame, called: pl.DataFrame, apart: frozenset[tuple[str, int]]) -> Iterator[_Function]:
     """The user's functions of which every call that was looked at is none of the model's."""
     rows = {(row["file"], row["function"], row["first_line"]): row for row in calls.iter_rows(named=True)}
+    # Modules are a model's.
+    held_ns = held_by_functions(calls, edges, _is_module)
     sums = called.group_by("file", "function", "first_line", maintain_order=True).agg(pl.col("calls", *_COUNTS).sum())
     for seen in sums.iter_rows(named=True):
         frame = Frame(file=seen["file"], function=seen["function"], first_line=seen["first_line"], line=seen["first_line"])
@@ -83,19 +85,12 @@ def _functions(calls: pl.DataFrame, edges: pl.DataFrame, called: pl.DataFrame, a
         # With gradients on, and nothing in the graph: no part of what is trained. A frozen model is one too, but a module.
         is_outside = seen["inside"] == seen["nodes"] == 0 and seen["gradient"] == seen["calls"]
         if is_hook or is_outside:
-            yield _Function(frame, is_hook, float(row["calls"] or 0), _held_ns(row, calls, edges))
+            held = held_ns[frame.file, frame.function, frame.first_line]
+            yield _Function(frame, is_hook, float(row["calls"] or 0), held.own + held.in_libraries)
 
 
 _COUNTS = ("hooks", "inside", "gradient", "nothing", "nodes")
 
 
-def _held_ns(row: dict[str, object], calls: pl.DataFrame, edges: pl.DataFrame) -> float:
-    """A function's own time and that of the library's functions that it calls, but for modules: those are a model's."""
-    callees = edges.filter(pl.col("caller") == row["number"]).select("callee", pl.col("total_ns").alias("called_ns"))
-    callees = callees.join(calls.select("number", "file", "function"), left_on="callee", right_on="number")
-    library = [
-        float(ns)
-        for file, function, ns in callees.select("file", "function", "called_ns").iter_rows()
-        if is_library(Frame(file=file, function=function, first_line=0, line=0)) and not file.replace("\\", "/").endswith(MODULE_FILE)
-    ]
-    return float(row["own_ns"]) + sum(library)  # type: ignore[arg-type]
+def _is_module(file: str) -> bool:
+    return file.replace("\\", "/").endswith(MODULE_FILE)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import polars as pl
@@ -63,13 +63,14 @@ def find_hot_loop(
         return None
     called = timeline.table("called").filter(pl.col("process") == process, pl.col("kind") == "body")
     edges = timeline.table("call_edges").filter(pl.col("process") == process, pl.col("kind") == "body")
-    held_ns = _held_ns(calls, edges)
+    # Torch's functions are a model's layers.
+    held_ns = held_by_functions(calls, edges, lambda file: bool(TORCH.search(file)))
     loop = max(_loops(calls, lines, called, held_ns, apart), key=lambda loop: loop.held_ns, default=None)
     if loop is None:
         return None
-    name = _enclosing(loop.frame.function)
+    name = enclosing(loop.frame.function)
     # What else is in that function: a comprehension around this one, and what makes a tensor of its list. More than that is other work.
-    same = (held.own for key, held in held_ns.items() if key[0] == loop.frame.file and _enclosing(key[1]) == name and key != loop.key)
+    same = (held.own for key, held in held_ns.items() if key[0] == loop.frame.file and enclosing(key[1]) == name and key != loop.key)
     around = sum(own for own in same if own <= loop.held_ns)
     low, share, high = untimed_shares(calls, loop.held_ns + around, loop.each_ns, lengthened)
     return HotLoop(
@@ -87,7 +88,8 @@ def find_hot_loop(
     )
 
 
-def _enclosing(function: str) -> str:
+def enclosing(function: str) -> str:
+    """The name of a function; of a comprehension, that of the function around it."""
     return COMPREHENSION.sub("", function) or "<module>"
 
 
@@ -111,29 +113,30 @@ class _Loop:
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
-    """Ns of a function's own, and in those of libraries, written in Python, that it calls; torch's are a model's layers, and left out."""
+class Held:
+    """Ns of a function's own, and in those of libraries, written in Python, that it calls."""
 
     own: float
     in_libraries: float = 0.0
 
 
-def _held_ns(calls: pl.DataFrame, edges: pl.DataFrame) -> dict[Key, _Held]:
+def held_by_functions(calls: pl.DataFrame, edges: pl.DataFrame, is_left_out: Callable[[str], bool]) -> dict[Key, Held]:
+    """What each function holds of timed stretches, without the libraries' functions whose file is left out."""
     places = {row[0]: row[1:] for row in calls.select("number", "file", "function", "first_line", "own_ns").iter_rows()}
     called: dict[int, float] = defaultdict(float)
     for caller, callee, ns in edges.select("caller", "callee", "total_ns").iter_rows():
         file, name, first, _ = places.get(callee, ("", "", 0, 0))
         library = is_library(Frame(file=file, function=name, first_line=first, line=first))
-        if library and not TORCH.search(file) and not OWN.search(file):
+        if library and not OWN.search(file) and not is_left_out(file):
             called[caller] += ns
-    return {(file, name, first): _Held(float(own), called[number]) for number, (file, name, first, own) in places.items()}
+    return {(file, name, first): Held(float(own), called[number]) for number, (file, name, first, own) in places.items()}
 
 
 def _loops(
-    calls: pl.DataFrame, lines: pl.DataFrame, called: pl.DataFrame, held_ns: dict[Key, _Held], apart: frozenset[tuple[str, int]]
+    calls: pl.DataFrame, lines: pl.DataFrame, called: pl.DataFrame, held_ns: dict[Key, Held], apart: frozenset[tuple[str, int]]
 ) -> Iterator[_Loop]:
     # A function that had begun before the body is not among the timed: it has what they leave.
-    left = _Held(max(float(calls["wall_ns"][0]) - float(calls["own_ns"].sum()), 0.0))
+    left = Held(max(float(calls["wall_ns"][0]) - float(calls["own_ns"].sum()), 0.0))
     calls_of = dict(zip(called.select("file", "function", "first_line").iter_rows(), called["calls"].to_list(), strict=True))
     for (file, name, first), rows in lines.group_by("file", "function", "first_line", maintain_order=True):
         frame = Frame(file=str(file), function=str(name), first_line=int(first), line=int(first))
