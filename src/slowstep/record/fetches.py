@@ -13,6 +13,7 @@ from slowstep.record.builtin_calls import EARLY as BUILTINS_EARLY
 from slowstep.record.builtin_calls import SHARE as BUILTINS_SHARE
 from slowstep.record.builtin_calls import builtin_rows
 from slowstep.record.call_times import CallTimes, others_profile
+from slowstep.record.fastpath import TINY_NS
 from slowstep.record.format import COLLATE, FAILED, FETCH, FETCH_DELAY, FETCH_IO, PROFILED
 from slowstep.record.recorder import now
 from slowstep.record.slow_samples import TimedIndices, record_slow, timed_indices
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
 # Measuring takes 9 us: half a percent of a fetch of 1.8 ms. Shorter ones are measured once in so much time of theirs; between,
 # the last measured share of CPU time in wall time is carried on.
 MEASURED_EVERY_NS: Final = 1_800_000
-# Under this, recording a fetch is itself the cost: 15 to 30 us with its wait. Well above what the same fetch takes when it is not measured:
-# with 60 us here, fetches of 50 us were long ones whenever they were measured, which made steps of 290 us longer by a twentieth.
-TINY_NS: Final = 120_000
 # Looking at a batch's values takes a tenth of a millisecond, and a few batches of each worker are like all others.
 MOST_FORMS: Final = 8
 _UNKNOWN: Final = -1

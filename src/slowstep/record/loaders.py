@@ -38,19 +38,20 @@ def describe_iterator(state: dict[str, Any], loader: Any) -> dict[str, Any]:
     }
 
 
-def even_batches(state: dict[str, Any]) -> tuple[int, int]:
-    """How many samples every batch of an iterator holds, and the index of the one that may hold fewer; (-1, -1) where that is not sure."""
+def even_batches(state: dict[str, Any]) -> tuple[int, int, int]:
+    """How many samples every batch of an iterator holds, the index of the last one, and what that holds; all -1 where that is not sure."""
     sampler, torch_data = state.get("_index_sampler"), sys.modules.get("torch.utils.data.sampler")
     size = getattr(sampler, "batch_size", None)
     # A subclass, and any sampler of the user's own, may make batches of any size; so may a stream, and a function that collates.
     is_plain = type(sampler) is getattr(torch_data, "BatchSampler", None) and _is_default_collate(state.get("_collate_fn"))
     if not is_plain or state.get("_dataset_kind") != _MAP_STYLE or type(size) is not int:
-        return -1, -1
+        return -1, -1, -1
     try:
-        return size, len(sampler) - 1  # type: ignore[arg-type]
+        last = len(sampler) - 1  # type: ignore[arg-type]
+        return size, last, min(len(sampler.sampler) - last * size, size)  # type: ignore[union-attr]
     except Exception:
         # Whatever the __len__ of a sampler inside it raises.
-        return -1, -1
+        return -1, -1, -1
 
 
 def _batch_size(state: dict[str, Any], loader: Any) -> int | None:

@@ -5,17 +5,20 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slowstep.record.format import RECORD_BYTES
 
+if TYPE_CHECKING:
+    from slowstep.record.iterators import Iterator
+
 # A record in the order of format.RECORD: t0, t1, a, b, c, thread, flags, extra, kind.
 Fields = tuple[int, int, int, int, int, int, int, int, int]
-# What is held back of a step, to be written as one record: its wait (begin, ns, iterator, batch, samples).
-Held = tuple[int, int, int, int, int]
-# A step that is over and not written yet: what was held back of it, when its backward began (0: it had none) and how long that took, then
-# optimizer, begin and end of the update.
-Ended = tuple[Held, int, int, int, int, int]
+# What is held back of a step, to be written as one record: begin and end of its wait, the iterator, samples.
+Held = tuple[int, int, "Iterator", int]
+# A step that is over and not written yet: what was held back of it, begin and end of its backward, then optimizer, begin and end of the
+# update; three zeros where it had none.
+Ended = tuple[Held, tuple[int, int] | None, int, int, int]
 assert RECORD_BYTES == 48
 
 
@@ -47,8 +50,7 @@ class ThreadState:
     """State of one thread, in one object: attributes of a threading.local are slow to reach."""
 
     __slots__ = (
-        "backward_ns",
-        "backward_took_ns",
+        "backward",
         "batch",
         "borrower",
         "collated",
@@ -70,6 +72,7 @@ class ThreadState:
         "schedstat",
         "sharing",
         "slow_samples",
+        "sparse_since_ns",
         "step_ns",
         "thread",
         "unmeasured_ns",
@@ -77,6 +80,7 @@ class ThreadState:
         "waits",
         "watched",
         "when_received",
+        "write_ns",
     )
 
     def __init__(self) -> None:
@@ -90,10 +94,11 @@ class ThreadState:
         self.borrower: Any = None
         # The iterator whose batches take next to no time, while nothing of them is due but their waits.
         self.quick: Any = None
-        # Of the step that goes on: its wait, when its backward began (0: not yet), and how long that took.
+        # Of the step that goes on: its wait, and begin and end of its backward. Of those that have ended: when they are to be written.
         self.held: Held | None = None
-        self.backward_ns = self.backward_took_ns = 0
+        self.backward: tuple[int, int] | None = None
         self.ended: list[Ended] = []
+        self.write_ns = 0
         # In a worker: which batch is being made.
         self.in_worker = self.fetching = False
         self.batch = -1
@@ -102,7 +107,7 @@ class ThreadState:
         self.sample_ns = self.samples = self.slow_samples = 0
         self.cpu_share, self.collated = 1.0, -1
         # Updates: how often bookkeeping was done, how long a step is, and the state of cpu_marks.
-        self.updates = self.step_ns = self.mark_due_ns = 0
+        self.updates = self.step_ns = self.mark_due_ns = self.sparse_since_ns = 0
         self.marking = 1
         # In a loop without a loader: in which update the first forward was marked.
         self.marked = -1

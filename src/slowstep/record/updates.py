@@ -13,7 +13,6 @@ from slowstep.record.capture import Capture
 from slowstep.record.compiled import has_compiled
 from slowstep.record.cpu_marks import SPARSE_NS, build_marks
 from slowstep.record.facts import torch_facts
-from slowstep.record.fastpath import MOST_ENDED, SHORT_NS
 from slowstep.record.format import SKIPPED, UPDATE
 from slowstep.record.inner_loops import loops_beside
 from slowstep.record.parameters import describe_parameters
@@ -75,7 +74,7 @@ class Updates:
     def build_hooks(self) -> tuple[StepHook, StepHook]:
         """The hooks to be called before and after any optimizer's `step`."""
         known, event, do_what_is_due, fault, clock = self.known, self._recorder.event, self._do_what_is_due, self._recorder.fault, now
-        local, write_ended, most_ended = self._recorder.local, self._recorder.write_ended, MOST_ENDED
+        local, write_ended = self._recorder.local, self._recorder.write_ended
         # The optimizer of the last call, which is nearly always that of the next.
         last = self._last
 
@@ -100,10 +99,9 @@ class Updates:
                 if held is None:
                     event(UPDATE, t0, t1, state.number, 0, 0, 0, 0, me.thread)
                 else:
-                    ended = me.ended
-                    ended.append((held, me.backward_ns, me.backward_took_ns, state.number, t0, t1))
-                    me.held, me.backward_ns = None, 0
-                    if len(ended) >= most_ended or t1 - held[0] > SHORT_NS:
+                    me.ended.append((held, me.backward, state.number, t0, t1))
+                    me.held = me.backward = None
+                    if t1 >= me.write_ns:
                         write_ended(me)
                 state.begun_ns = 0
                 state.count += 1

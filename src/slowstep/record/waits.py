@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.record.batches import samples_in
 from slowstep.record.cpu_marks import build_marks
-from slowstep.record.fastpath import MOST_NUMBER
-from slowstep.record.fetches import MEASURED_EVERY_NS, TINY_NS
+from slowstep.record.fastpath import MOST_NUMBER, NOT_TINY_NS, TINY_NS
+from slowstep.record.fetches import MEASURED_EVERY_NS
 from slowstep.record.format import END, FAILED, READY_UNKNOWN, WAIT
+from slowstep.record.iterators import Iterator
 from slowstep.record.known import Known
-from slowstep.record.loaders import describe_iterator, even_batches
+from slowstep.record.loaders import describe_iterator
 from slowstep.record.recorder import now
 from slowstep.record.threads import ThreadState
 from slowstep.record.tracebacks import hide_own_frames
@@ -21,28 +22,9 @@ if TYPE_CHECKING:
     from slowstep.record.recorder import Recorder
 
 KNOWN: Final = "_slowstep_iterator"
-# The hook of fetches passes over tiny ones unseen, until a wait is too long for one.
-_NOT_TINY_NS: Final = 2 * TINY_NS
 _UNKNOWN: Final = -1
 # An index below it cannot grow beyond MOST_NUMBER until marks are due again.
 _MOST_BATCHES: Final = MOST_NUMBER >> 1
-
-
-class Iterator:
-    """What is known of one iterator, kept on the iterator itself, which can be neither copied nor pickled.
-
-    All of its batches hold `samples` samples, but for the one with the index `last`; -1 where that is not known.
-    """
-
-    __slots__ = ("batches", "has_workers", "in_order", "last", "number", "samples")
-
-    def __init__(self, number: int, state: dict[str, Any]) -> None:
-        self.number = number
-        # Of an iterator that is met on its way, some batches have been asked for already.
-        self.batches = int(state.get("_num_yielded") or 0)
-        self.has_workers = state.get("_worker_result_queue") is not None
-        self.in_order = bool(state.get("_in_order", True))
-        self.samples, self.last = even_batches(state)
 
 
 class Numbering:
@@ -104,14 +86,8 @@ class Waits:
             finally:
                 me.making = None
             t1 = clock()
-            index = known.batches
-            known.batches = index + 1
             samples = known.samples
-            if samples < 0 or index == known.last:
-                samples = count(batch)
-            me.held = (t0, t1 - t0, known.number, index, samples)
-            if t1 - t0 > _NOT_TINY_NS:
-                me.quick, me.fetch_ns = None, TINY_NS
+            me.held = (t0, t1, known, samples if samples >= 0 else count(batch))
             return batch
 
         return __next__
@@ -166,7 +142,7 @@ class Waits:
         index = known.batches
         known.batches = index + 1
         self._end(me, known, index, batch, READY_UNKNOWN, t0, t1)
-        is_tiny = 0 < me.fetch_ns < TINY_NS and t1 - t0 <= _NOT_TINY_NS
+        is_tiny = 0 < me.fetch_ns < TINY_NS and t1 - t0 <= NOT_TINY_NS
         if is_tiny and known.number <= MOST_NUMBER and index < _MOST_BATCHES and not (me.marking or me.in_worker or me.borrower):
             # Until marks are due again; the first fetch then is measured.
             me.quick, me.unmeasured_ns = known, MEASURED_EVERY_NS

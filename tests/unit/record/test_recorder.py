@@ -17,6 +17,7 @@ import pytest
 
 from recorded import make_folder, only, processes
 from slowstep.record import format as contract
+from slowstep.record import iterators
 from slowstep.record.format import FORMAT_VERSION, UPDATE, WAIT
 from slowstep.record.recorder import Recorder
 
@@ -281,7 +282,7 @@ def test_steps_that_other_threads_have_not_written_yet_are_not_lost(make: Make) 
     def train(began: int) -> None:
         me = recorder.local.me
         recorder.trains(me)
-        me.ended.append(((began, 5, 1, 7, 16), began + 20, 30, 3, began + 60, began + 70))
+        me.ended.append(((began, began + 5, iterators.Iterator(1, {}), 16), (began + 20, began + 50), 3, began + 60, began + 70))
 
     for began in (100, 200):
         thread = threading.Thread(target=train, args=(began,))

@@ -122,6 +122,25 @@ def test_of_short_steps_whole_ones_are_marked_now_and_then() -> None:
     assert (wait - begin, update - wait, next_wait - update) == (50_000, 50_000, 50_000)
 
 
+def test_marked_steps_become_rarer_down_to_four_in_a_second() -> None:
+    recorder: Any = Marked()
+    mark_wait, mark_update = build_marks(recorder)
+    me = recorder.me
+    me.step_ns = 1_000_000
+
+    for step in range(40_000):
+        if me.marking:
+            mark_wait(me, step * 1_000_000)
+        mark_update(me, step * 1_000_000 + 500_000)
+
+    def steps_in(second: int) -> int:
+        return sum(second <= at / 1e9 < second + 1 for at in recorder.at) // 4
+
+    assert steps_in(1) in (18, 19, 20)
+    assert steps_in(12) in (7, 8)
+    assert steps_in(35) in (3, 4)
+
+
 def test_the_caller_outside_every_framework_is_the_training_frame() -> None:
     frame = training_frame(sys._getframe())
 

@@ -9,6 +9,8 @@ import pytest
 
 from recorded import make_folder, processes
 from slowstep.record import updates
+from slowstep.record.fastpath import HELD_NS
+from slowstep.record.iterators import Iterator
 from slowstep.record.recorder import Recorder
 from slowstep.record.storage import GRANULE_BYTES
 
@@ -27,10 +29,12 @@ def test_shortest_steps_are_counted_once_where_details_are_left_out(tmp_path: Pa
     monkeypatch.setattr(updates, "now", clock)
     recorder = Recorder(make_folder(tmp_path / "recording"), level=0, limit_bytes=16 * GRANULE_BYTES)
     before, after = updates.Updates(recorder).build_hooks()
-    me, optimizer = recorder.local.me, Optimizer()
-    for step in range(STEPS):
-        me.held = (clock(), 1, 1, step, 16)
-        me.backward_ns, me.backward_took_ns = clock(), 1
+    me, optimizer, iterator = recorder.local.me, Optimizer(), Iterator(1, {})
+    for _ in range(STEPS):
+        began_ns = clock()
+        me.held = (began_ns, began_ns + 1, iterator, 16)
+        backward_ns = clock()
+        me.backward = (backward_ns, backward_ns + 1)
         before(optimizer, (), {})
         after(optimizer, (), {})
     recorder.stop("exit")
@@ -42,3 +46,25 @@ def test_shortest_steps_are_counted_once_where_details_are_left_out(tmp_path: Pa
     # Only the steps after the last bookkeeping may be neither kept nor counted.
     assert STEPS - 2 * DUE_EVERY <= kept + sum(record.a for record in totals) <= STEPS
     assert len(process.of("WAIT")) == kept
+
+
+def test_short_steps_are_written_together_and_none_waits_for_longer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    at_ns = [10**9]
+    monkeypatch.setattr(updates, "now", lambda: at_ns[0])
+    recorder = Recorder(make_folder(tmp_path / "recording"), level=0)
+    before, after = updates.Updates(recorder).build_hooks()
+    me, optimizer, iterator = recorder.local.me, Optimizer(), Iterator(1, {})
+    monkeypatch.setattr(updates.Updates, "_do_what_is_due", lambda *_: None)
+    waiting = []
+    for step_ns in [HELD_NS // 10] * 50 + [2 * HELD_NS] * 3:
+        began_ns = at_ns[0]
+        me.held = (began_ns, began_ns + 1, iterator, 16)
+        before(optimizer, (), {})
+        at_ns[0] += step_ns
+        after(optimizer, (), {})
+        waiting.append(at_ns[0] - me.ended[0][0][0] if me.ended else 0)
+    recorder.stop("exit")
+
+    assert max(waiting) <= HELD_NS
+    assert len([ns for ns in waiting[:50] if ns]) >= 40
+    assert waiting[-2:] == [0, 0]

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from recorded import Record, read_records
+from slowstep.record.fastpath import NOT_TINY_NS
 from slowstep.record.format import BACKWARD, CLOCK, RECORD_BYTES, SAVE, UPDATE, WAIT
+from slowstep.record.iterators import Iterator
 from slowstep.record.storage import GRANULE_BYTES, SPARE_BYTES, AppendFile, MappedFile, is_mappable
 from slowstep.record.threads import PerThread
 from slowstep.record.writer import Writer
@@ -98,17 +100,18 @@ def hold(
 ) -> None:
     """What hooks of requests and of backward passes hold back of a step."""
     me = writer.local.me
-    me.held = (began, 5, 1, batch, samples)
+    known = Iterator(iterator, {"_num_yielded": batch})
+    me.held = (began, began + waited, known, samples)
     if backward:
-        me.backward_ns, me.backward_took_ns = began + 20, 30
+        me.backward = (began + 20, began + 50)
 
 
 def end_step(writer: Writer, optimizer: int, t0: int, t1: int) -> None:
     """What the hook of updates does of a step that was held back."""
     me = writer.local.me
     assert me.held is not None
-    me.ended.append((me.held, me.backward_ns, me.backward_took_ns, optimizer, t0, t1))
-    me.held, me.backward_ns = None, 0
+    me.ended.append((me.held, me.backward, optimizer, t0, t1))
+    me.held = me.backward = None
 
 
 def parts(
@@ -135,7 +138,7 @@ def test_a_step_whose_parts_were_held_back_is_read_back_whole(make, tmp_path: Pa
     assert read_records(tmp_path / "x.rec")[1:] == parts(writer, began=100, ended=170)
     # A file that is written through a buffer has a record for each of them.
     assert (tmp_path / "x.rec").stat().st_size == (2 if make is mapped else 4) * RECORD_BYTES
-    assert (writer.local.me.held, writer.local.me.backward_ns) == (None, 0)
+    assert (writer.local.me.held, writer.local.me.backward) == (None, None)
     assert faults.seen == []
 
 
@@ -178,6 +181,37 @@ def test_an_update_that_began_before_the_request_does_not_share_its_record(tmp_p
         ("UPDATE", 90),
     ]
     assert faults.seen == []
+
+
+def test_requests_that_are_held_back_are_counted_when_they_are_written(tmp_path: Path, faults: Faults) -> None:
+    writer = mapped(tmp_path / "x.rec", faults)
+    me, known = writer.local.me, Iterator(4, {"_num_yielded": 2})
+    known.last, known.left = 4, 3
+
+    for began in (100, 200, 300):
+        me.held, me.backward = (began, began + 5, known, 16), (began + 20, began + 50)
+        if began < 300:
+            end_step(writer, 3, began + 60, began + 70)
+    writer.release(me)
+    writer.close()
+
+    waits = [record for record in read_records(tmp_path / "x.rec") if record.kind == "WAIT"]
+    # The last batch of an epoch holds what is left.
+    assert [(record.t0, record.a, record.b, record.c) for record in waits] == [(100, 4, 2, 16), (200, 4, 3, 16), (300, 4, 4, 3)]
+    assert known.batches == 5
+
+
+@pytest.mark.parametrize(("waited", "goes_on"), [(NOT_TINY_NS, True), (NOT_TINY_NS + 1, False)])
+def test_after_a_long_wait_fetches_are_measured_again(waited: int, goes_on: bool, tmp_path: Path, faults: Faults) -> None:
+    writer = mapped(tmp_path / "x.rec", faults)
+    me = writer.local.me
+    hold(writer, began=100, waited=waited)
+    assert me.held is not None
+    me.quick, me.fetch_ns = me.held[2], 1
+    end_step(writer, 3, 100 + waited + 60, 100 + waited + 70)
+    writer.write_ended(me)
+
+    assert (me.quick is not None, me.fetch_ns == 1) == (goes_on, goes_on)
 
 
 def test_a_request_without_backward_and_update_is_not_lost(tmp_path: Path, faults: Faults) -> None:

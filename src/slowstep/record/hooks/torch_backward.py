@@ -41,7 +41,8 @@ def _timed_known(recorder: Recorder, original: Any) -> Any:
         grad_variables: Any = None,
         inputs: Any = None,
     ) -> Any:
-        if watch.on:
+        watched = watch.on
+        if watched:
             watch.begin(tensors)
         t0 = clock()
         try:
@@ -54,11 +55,11 @@ def _timed_known(recorder: Recorder, original: Any) -> Any:
         t1 = clock()
         me = local.me
         # To be written together with the update.
-        if me.held is not None and not me.backward_ns:
-            me.backward_ns, me.backward_took_ns = t0, t1 - t0
+        if me.held is not None and me.backward is None:
+            me.backward = (t0, t1)
         else:
             event(BACKWARD, t0, t1, 0, 0, 0, 0, 0, me.thread)
-        if watch.on:
+        if watched:
             watch.end()
         return result
 

@@ -9,7 +9,8 @@ import functools
 import sys
 from typing import TYPE_CHECKING, Any
 
-from slowstep.record.fetches import MEASURED_EVERY_NS, TINY_NS, Fetches
+from slowstep.record.fastpath import TINY_NS
+from slowstep.record.fetches import MEASURED_EVERY_NS, Fetches
 from slowstep.record.hook import Hook, Undo, Unfit, all_of, find, replace
 from slowstep.record.recorder import now
 from slowstep.record.threads import ThreadState
