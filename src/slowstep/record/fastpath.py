@@ -26,8 +26,9 @@ MOST_NUMBER: Final = (1 << 32) - 1
 _MOST_SAMPLES: Final = (1 << 16) - 1
 _MOST_OPTIMIZERS: Final = (1 << 8) - 1
 
-# Steps that are recorded as one wait for so long to be written together: to write each at once takes 6 us of an empty one, one in forty a
-# sixth of that. A process that is killed loses those of the last HELD_NS.
+# Steps up to SHORT_NS wait for HELD_NS to be written together: to write each at once takes 6 us of an empty one, one in forty a sixth of
+# that. A process that is killed loses those of the last HELD_NS; of longer steps none.
+SHORT_NS: Final = 500_000
 HELD_NS: Final = 8_000_000
 # Under this, recording a fetch is itself the cost: 15 to 30 us with its wait. Well above what the same fetch takes when it is not measured:
 # with 60 us here, fetches of 50 us were long ones whenever they were measured, which made steps of 290 us longer by a twentieth.
@@ -88,7 +89,7 @@ def build_fast_path(
             iterator.batches = index + 1
             if index == iterator.last:
                 samples = iterator.left
-            me.write_ns = t1 + HELD_NS
+            me.write_ns = t1 + HELD_NS if t1 - began <= SHORT_NS else 0
             if received - began > NOT_TINY_NS:
                 me.quick, me.fetch_ns = None, TINY_NS
             try:

@@ -49,16 +49,16 @@ def test_a_slow_function_after_the_update_is_stubbed_by_the_name_under_which_it_
     assert levers_of(findings(tmp_path / "r", after_ms=10)["slow-callback"]) == [("stub=__main__:save_mask_images", None), (None, None)]
 
 
-def test_a_slow_transform_is_stubbed_where_it_is_defined_and_bounded_by_a_mocked_input(tmp_path):
+def test_a_slow_transform_is_bounded_by_its_stub_where_it_is_defined(tmp_path):
     fixes = findings(tmp_path / "r", workers=4, getitem_ms=90, cores=4, transform=("darken", 0.9))["slow-transform"]
 
-    assert levers_of(fixes) == [("stub=data:darken", "mock-loader")] * 2
+    assert levers_of(fixes) == [(None, "stub=data:darken")] * 2
 
 
-def test_a_slow_collate_is_stubbed(tmp_path):
+def test_a_slow_collate_is_bounded_by_its_stub(tmp_path):
     (fix,) = findings(tmp_path / "r", collate_ms=26, collate="data.pad_slowly")["slow-collate"]
 
-    assert levers_of([fix]) == [("stub=data:pad_slowly", "mock-loader")]
+    assert levers_of([fix]) == [(None, "stub=data:pad_slowly")]
 
 
 def test_torchs_own_collate_function_is_neither_stubbed_nor_advised_against_itself(tmp_path):
@@ -68,7 +68,7 @@ def test_torchs_own_collate_function_is_neither_stubbed_nor_advised_against_itse
     assert "default collate" not in fix["text"]
 
 
-def test_a_collate_function_that_cannot_be_named_has_only_the_bound(tmp_path):
+def test_a_collate_function_that_cannot_be_named_is_bounded_by_a_mocked_input(tmp_path):
     (fix,) = findings(tmp_path / "r", collate_ms=26, collate="somewhere.else.pad_slowly")["slow-collate"]
 
     assert levers_of([fix]) == [(None, "mock-loader")]

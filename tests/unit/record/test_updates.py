@@ -9,7 +9,7 @@ import pytest
 
 from recorded import make_folder, processes
 from slowstep.record import updates
-from slowstep.record.fastpath import HELD_NS
+from slowstep.record.fastpath import HELD_NS, SHORT_NS
 from slowstep.record.iterators import Iterator
 from slowstep.record.recorder import Recorder
 from slowstep.record.storage import GRANULE_BYTES
@@ -48,7 +48,7 @@ def test_shortest_steps_are_counted_once_where_details_are_left_out(tmp_path: Pa
     assert len(process.of("WAIT")) == kept
 
 
-def test_short_steps_are_written_together_and_none_waits_for_longer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_short_steps_are_written_together_and_longer_ones_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     at_ns = [10**9]
     monkeypatch.setattr(updates, "now", lambda: at_ns[0])
     recorder = Recorder(make_folder(tmp_path / "recording"), level=0)
@@ -56,7 +56,7 @@ def test_short_steps_are_written_together_and_none_waits_for_longer(tmp_path: Pa
     me, optimizer, iterator = recorder.local.me, Optimizer(), Iterator(1, {})
     monkeypatch.setattr(updates.Updates, "_do_what_is_due", lambda *_: None)
     waiting = []
-    for step_ns in [HELD_NS // 10] * 50 + [2 * HELD_NS] * 3:
+    for step_ns in [HELD_NS // 20] * 50 + [SHORT_NS + 1] * 20:
         began_ns = at_ns[0]
         me.held = (began_ns, began_ns + 1, iterator, 16)
         before(optimizer, (), {})
@@ -67,4 +67,5 @@ def test_short_steps_are_written_together_and_none_waits_for_longer(tmp_path: Pa
 
     assert max(waiting) <= HELD_NS
     assert len([ns for ns in waiting[:50] if ns]) >= 40
-    assert waiting[-2:] == [0, 0]
+    # Where they have become longer, each is written at once after the next time that they are written.
+    assert waiting[-4:] == [0] * 4

@@ -64,7 +64,7 @@ def judge(m: Measurements) -> Answer:
     removed = (body * loop.share + of_backward) * (1 - LEFT)
     low_ns, high_ns = body * loop.low * (1 - LEFT_AT_WORSE), body * loop.high + at_most
     counterfactual = _counterfactual(m, loop, low_ns=low_ns, removed_ns=removed, high_ns=high_ns)
-    lever = stub(m, loop.name, loop.file)
+    bound = stub(m, loop.name, loop.file)
     where = f"{shown(loop.file, m.trainer.facts.script)}:{loop.line}"
     held, _, held_high = share_interval(m, body * loop.share + of_backward)
     what = "takes" if held < share * loop.share + CLAIM else "takes, with its backward,"
@@ -87,8 +87,8 @@ def judge(m: Measurements) -> Answer:
         ),
         gain=predict(m, counterfactual),
         fixes=(
-            Fix(text=f"write the loop in {_name(loop)} as operations on whole tensors (masks, shifts, scatter, einsum)", lever=lever),
-            Fix(text=_otherwise(m, loop), lever=lever),
+            Fix(text=f"write the loop in {_name(loop)} as operations on whole tensors (masks, shifts, scatter, einsum)", bounded_by=bound),
+            Fix(text=_otherwise(m, loop), bounded_by=bound),
         ),
         names_cause=True,
     )

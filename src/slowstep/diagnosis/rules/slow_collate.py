@@ -86,8 +86,7 @@ def judge(m: Measurements) -> Answer:
                 text=FEWER_PARTS
                 if m.loader.collate_is_default
                 else f"let {name} only stack tensors (torch.stack, or the default collate function)",
-                lever=stub_of_collate(m),
-                bounded_by=MOCK_LOADER,
+                bounded_by=stub_of_collate(m) or MOCK_LOADER,
             ),
         ),
         names_cause=True,

@@ -82,7 +82,7 @@ def judge(m: Measurements) -> Answer:
         return None
     where = f"{shown(function.file, m.trainer.facts.script)}:{function.line}"
     counterfactual = _counterfactual(m, side, function)
-    lever = stub(m, function.name, function.file)
+    bound = stub(m, function.name, function.file) or MOCK_LOADER
     finding = Finding(
         rule=NAME,
         stage="preprocess",
@@ -94,8 +94,8 @@ def judge(m: Measurements) -> Answer:
         evidence=_evidence(side, function, where, share),
         gain=predict(m, counterfactual),
         fixes=(
-            Fix(text=f"vectorise {function.name}, or do it on whole batches", lever=lever, bounded_by=MOCK_LOADER),
-            Fix(text=f"do {function.name} once before training and store its result", lever=lever, bounded_by=MOCK_LOADER),
+            Fix(text=f"vectorise {function.name}, or do it on whole batches", bounded_by=bound),
+            Fix(text=f"do {function.name} once before training and store its result", bounded_by=bound),
             *((HAND_OVER,) if m.held_delivery_share >= CAUSE_SHARE else ()),
         ),
         # Where it is known why the function takes its time, that is the cause, and this finding a part of it.
@@ -150,7 +150,7 @@ def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
         ),
         gain=predict(m, counterfactual),
         fixes=(
-            Fix(text=f"vectorise {slow}, or make several batches at once", lever=stub(m, name, maker.file)),
+            Fix(text=f"vectorise {slow}, or make several batches at once", bounded_by=stub(m, name, maker.file)),
             Fix(text="make the batches once, before the training, where they fit memory"),
         ),
         names_cause=True,
