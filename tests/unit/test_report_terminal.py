@@ -43,6 +43,18 @@ def test_no_number_is_parted_from_its_unit(sample_report, name, width):
     assert [line for line, after in itertools.pairwise(lines) if re.search(r"\d$", line) and re.match(r"\s+(ms|%|s|us)\b", after)] == []
 
 
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_what_was_proved_has_its_gain_however_long_its_lever_is(sample_report, width):
+    report = sample_report("proved")
+    row = next(row for row in report["experiments"] if row["verdict"] == "proved" and row["role"] == "fix")
+    row["lever"] = f"swap=data:{'darken' * 12}=data:faster"
+
+    lines = render(report, width=width, color=False).splitlines()
+
+    proof = next(number for number, line in enumerate(lines) if line.startswith("PROVED"))
+    assert re.search(r"x \(\d\.\d+-\d\.\d+\) +by swap=", " ".join(lines[proof : proof + 3]))
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_colour_adds_nothing_but_colour(sample_report, name):
     plain = render(sample_report(name), width=80, color=False)

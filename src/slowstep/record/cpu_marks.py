@@ -12,12 +12,13 @@ from slowstep.record.threads import ThreadState
 if TYPE_CHECKING:
     from slowstep.record.recorder import Recorder
 
-# Two marks a step are 4 us: a thousandth of a step of 4 ms. Shorter steps are marked now and then, four times each 50 ms at first; a marked
-# step of 0.2 ms, whose fetch is measured too, takes 0.3 ms longer. After a hundred such steps this becomes rarer, down to four in a second.
+# Two marks a step are 4 us: a thousandth of a step of 4 ms. Shorter steps are marked now and then, four times each 50 ms at first. With
+# the fetch that is then measured, and other bookkeeping, that was some 2 us of the 12 that an empty step was longer by: after a hundred
+# marked steps it becomes rarer, down to four of them in a second.
 _ALWAYS_FROM_NS: Final = 4_000_000
 SPARSE_NS: Final = 50_000_000
 _SPARSEST_NS: Final = 250_000_000
-_STEPS: Final = 100
+_DENSE_STEPS: Final = 100
 
 # `marking` of a thread: no mark now; every one, until the next update; the last one, at the next wait.
 OFF, ON, LAST = 0, 1, 2
@@ -47,7 +48,7 @@ def build_marks(recorder: Recorder) -> tuple[Callable[[ThreadState, int], None],
             return True
         if me.marking == ON:
             me.sparse_since_ns = me.sparse_since_ns or at_ns
-            spacing_ns = (at_ns - me.sparse_since_ns) // _STEPS
+            spacing_ns = (at_ns - me.sparse_since_ns) // _DENSE_STEPS
             me.marking, me.mark_due_ns = LAST, at_ns + min(max(spacing_ns, SPARSE_NS), _SPARSEST_NS)
             take(me, at_ns)
         elif at_ns >= me.mark_due_ns:

@@ -111,6 +111,14 @@ def build_fast_path(
             if optimizer:
                 event(UPDATE, t0, t1, optimizer, 0, 0, 0, 0, thread)
 
+    def bind(new: State) -> None:
+        nonlocal state
+        state = new
+
+    return FastPath(event, write_ended, _build_release(write_ended), bind)
+
+
+def _build_release(write_ended: Callable[[ThreadState], None]) -> Callable[[ThreadState], None]:
     def release(me: ThreadState) -> None:
         held, backward = me.held, me.backward
         me.held = me.backward = None
@@ -119,8 +127,4 @@ def build_fast_path(
         if me.ended:
             write_ended(me)
 
-    def bind(new: State) -> None:
-        nonlocal state
-        state = new
-
-    return FastPath(event, write_ended, release, bind)
+    return release

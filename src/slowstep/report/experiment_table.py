@@ -47,8 +47,10 @@ def draw_proofs(canvas: Canvas, report: Report) -> None:
     """Say below the verdict which of the findings were proved and refuted, a line each."""
     for row in report["experiments"]:
         if row["role"] == "fix" and row["verdict"] in ("proved", "refuted"):
-            text = f" {row['rule']}: {_interval(row['gain'])} by {row['lever']}"
-            canvas.line((row["verdict"].upper(), _VERDICT_STYLE[row["verdict"]]), canvas.cut(text, canvas.width - len(row["verdict"])))
+            # The gain is what this line is for: a long lever has a line of its own, and only it is cut.
+            lever = canvas.cut(f" by {row['lever']}", canvas.width - 2)
+            shown = f" {row['rule']}: {_interval(row['gain'])}"
+            canvas.flow((row["verdict"].upper(), _VERDICT_STYLE[row["verdict"]]), (shown, ""), (lever, ""))
 
 
 def _name_cells(canvas: Canvas) -> int:

@@ -69,10 +69,12 @@ def fill(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosis
         row["next_command"] = f"slowstep run {shlex.join(timeline.run.command)}"
     if open_at_its_end:
         trained_ns = float(m.trainer.update_end_ns[-1] - m.trainer.update_end_ns[0])
-        if m.steps.total < ENOUGH_STEPS or trained_ns < ENOUGH_NS:
-            enough = f"{ENOUGH_STEPS} steps and {ENOUGH_NS / 1e9:.0f} s or more"
+        steps = f"{ENOUGH_STEPS} steps" if m.steps.total < ENOUGH_STEPS else ""
+        time = f"{ENOUGH_NS / 1e9:.0f} s" if trained_ns < ENOUGH_NS else ""
+        if steps or time:
+            enough = " and ".join(filter(None, (steps, time)))
             made = f"{m.steps.total} steps in {format_duration(trained_ns)}"
-            row["before_next"] = f"let the script train for {enough}: it ended by itself after {made}"
+            row["before_next"] = f"let the script train for {enough} or more: it ended by itself after {made}"
     return {
         "schema": SCHEMA,
         "run": row,
@@ -89,9 +91,9 @@ def fill(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosis
 
 
 def can_be_proved(timeline: Timeline, m: Measurements, diagnosis: Diagnosis) -> bool:
-    """Whether a lever tries the fix of the bottleneck, in a training that can be run again by its command, alone."""
+    """Whether a lever tries the fix of the bottleneck or bounds it, in a training that can be run again by its command, alone."""
     named = next((finding for finding in diagnosis.findings if finding.rule == diagnosis.verdict.rule), None)
-    return named is not None and named.fixes[0].lever is not None and _can_run_again(timeline, m)
+    return named is not None and bool(named.fixes[0].lever or named.fixes[0].bounded_by) and _can_run_again(timeline, m)
 
 
 def _can_run_again(timeline: Timeline, m: Measurements) -> bool:

@@ -22,6 +22,9 @@ from slowstep.workflow.experiment_readings import Recorded, read_experiment
 from slowstep.workflow.lead_in import Limits
 
 Report = dict[str, Any]
+STUB = "stub="
+# What the next command calls the faster code that is still to be written.
+FASTER = "_faster"
 # A sandbox that writes at half the speed, or twice, changes what checkpoints and logs cost.
 USUAL_WRITES = (0.5, 2.0)
 _NOTHING: ExperimentRow = {
@@ -225,6 +228,8 @@ def next_command(report: Report, options: tuple[str, ...]) -> str:
     if any(row["verdict"] == "proved" for row in rows):
         rule = next((row["rule"] for row in rows if row["verdict"] == "proved" and row["rule"]), None)
         return f"slowstep explain {rule}" if rule else f"slowstep run {command}"
+    if (function := _to_make_faster(report)) is not None:
+        return f"slowstep prove --levers {shlex.quote(f'swap={function}={function}{FASTER}')} {command}"
     return f"slowstep run {command}" if options == ("--all",) else f"slowstep prove --all {command}"
 
 
@@ -244,8 +249,20 @@ def ended_untried(report: Report) -> bool:
     return report["run"]["experiment"]["ended_by"] == SCRIPT_ENDED and all(row["state"] == "unmeasured" for row in rows)
 
 
+def _to_make_faster(report: Report) -> str | None:
+    """The function (MODULE:FUNCTION) whose faster code is the fix, where nothing is proved and it is known what none of it would gain."""
+    rows = _lever_rows(report)
+    if ended_untried(report) or _needs_more(report) or any(row["verdict"] == "proved" for row in rows):
+        return None
+    bounds = (row["lever"] or "" for row in rows if row["verdict"] == "upper bound")
+    return next((lever.removeprefix(STUB) for lever in bounds if lever.startswith(STUB)), None)
+
+
 def _before_next(report: Report) -> str | None:
-    """What is to be done before the next command, where the script ended too soon: on that command alone it would end so again."""
+    """What is to be done before the next command, which on its own would come to the same end."""
+    if (function := _to_make_faster(report)) is not None:
+        name = function.partition(":")[2]
+        return f"write faster code as {name}{FASTER}, beside {name}; what it gains is then measured, in place of the bound"
     facts = report["run"]["experiment"]
     untried = ended_untried(report)
     if not untried and (facts["ended_by"] != SCRIPT_ENDED or not _needs_more(report)):

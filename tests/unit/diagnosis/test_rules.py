@@ -322,8 +322,8 @@ def test_a_script_that_ended_by_itself_too_soon_is_to_train_longer(tmp_path):
         assert "--steps" not in report["run"]["next_command"]
         told[steps] = report["run"].get("before_next", "")
 
-    assert "it ended by itself after 12 steps" in told[12]
-    assert "200 steps and 10 s or more: it ended by itself after 300 steps" in told[300]
+    assert "train for 200 steps and 10 s or more: it ended by itself after 12 steps" in told[12]
+    assert "train for 10 s or more: it ended by itself after 300 steps" in told[300]
     assert not told[700]
 
 

@@ -198,3 +198,15 @@ def test_where_findings_name_nothing_what_would_tell_is_tried():
 
     assert [choice.name for choice in alone.choices] == ["workers=8"]
     assert [choice.name for choice in beside.choices] == ["checkpoint-off"]
+
+
+def test_code_in_place_of_a_function_that_only_a_bound_was_known_of_is_the_fix():
+    found = report(finding("slow-transform", fix(bounded_by="stub=data:blur")), finding("slow-callback", fix("stub=train:plot")))
+
+    def chosen(text: str) -> list[tuple[str, str, str | None]]:
+        return names(choose_asked([parse_spec(text)], found, LEVERS | {"swap": lever("swap", takes="MODULE:F=MODULE:G")}))
+
+    assert chosen("swap=data:blur=data:fast") == [("swap=data:blur=data:fast", "fix", "slow-transform")]
+    # Another function's code, and that of one which is to be called more seldom.
+    for text in ("swap=data:crop=data:fast", "swap=train:plot=train:fast"):
+        assert chosen(text) == [(text, "other", None)]

@@ -91,50 +91,39 @@ class Marked:
         self.at.append(t0)
 
 
-def test_every_part_of_a_long_step_is_marked() -> None:
+def marks_of(*, steps: int, step_ns: int) -> list[int]:
+    """When so many steps are marked, whose wait ends at their begin and whose update is in their middle."""
     recorder: Any = Marked()
     mark_wait, mark_update = build_marks(recorder)
-    recorder.me.step_ns = 20_000_000
-
-    for step in range(3):
+    recorder.me.step_ns = step_ns
+    for step in range(steps):
         if recorder.me.marking:
-            mark_wait(recorder.me, 10 * step)
-        mark_update(recorder.me, 10 * step + 5)
+            mark_wait(recorder.me, step * step_ns)
+        mark_update(recorder.me, step * step_ns + step_ns // 2)
+    return recorder.at
 
-    assert recorder.at == [0, 5, 10, 15, 20, 25]
+
+def test_every_part_of_a_long_step_is_marked() -> None:
+    marks = marks_of(steps=3, step_ns=20_000_000)
+
+    assert [at // 10_000_000 for at in marks] == [0, 1, 2, 3, 4, 5]
 
 
 def test_of_short_steps_whole_ones_are_marked_now_and_then() -> None:
-    recorder: Any = Marked()
-    mark_wait, mark_update = build_marks(recorder)
-    me = recorder.me
-    me.step_ns = 100_000
-
-    for step in range(1200):
-        if me.marking:
-            mark_wait(me, step * 100_000)
-        mark_update(me, step * 100_000 + 50_000)
+    marks = marks_of(steps=1200, step_ns=100_000)
 
     # From the begin of a step (an update) to the wait after the update that ends it.
-    later = [at for at in recorder.at if at > 1_000_000]
+    later = [at for at in marks if at > 1_000_000]
     assert len(later) in (8, 12)
     begin, wait, update, next_wait = later[:4]
     assert (wait - begin, update - wait, next_wait - update) == (50_000, 50_000, 50_000)
 
 
 def test_marked_steps_become_rarer_down_to_four_in_a_second() -> None:
-    recorder: Any = Marked()
-    mark_wait, mark_update = build_marks(recorder)
-    me = recorder.me
-    me.step_ns = 1_000_000
-
-    for step in range(40_000):
-        if me.marking:
-            mark_wait(me, step * 1_000_000)
-        mark_update(me, step * 1_000_000 + 500_000)
+    marks = marks_of(steps=40_000, step_ns=1_000_000)
 
     def steps_in(second: int) -> int:
-        return sum(second <= at / 1e9 < second + 1 for at in recorder.at) // 4
+        return sum(second <= at / 1e9 < second + 1 for at in marks) // 4
 
     assert steps_in(1) in (18, 19, 20)
     assert steps_in(12) in (7, 8)

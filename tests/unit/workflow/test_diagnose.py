@@ -97,6 +97,8 @@ def test_a_recording_that_is_still_being_written_is_diagnosed(tmp_path):
     ("training", "command"),
     [
         ({"after_ms": 15, "workers": 2}, "slowstep prove train.py"),
+        # A function that does nothing bounds what faster code gains.
+        ({"collate_ms": 26, "collate": "data.pad_slowly"}, "slowstep prove train.py"),
         # Nobody knows how to take a bottleneck away from outside, or there is none.
         ({"stall": (10, 120), "workers": 2}, None),
         ({"workers": 2}, None),

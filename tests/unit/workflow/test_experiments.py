@@ -88,6 +88,19 @@ def test_a_bound_proves_no_fix_though_it_gains(tmp_path):
     assert report["findings"][0]["gain"]["measured"] is None
 
 
+def test_after_a_bound_by_leaving_a_function_out_its_faster_code_is_to_be_written_and_measured(tmp_path):
+    bound = choice("stub=data:pad", "bound", "slow-callback")
+    bounded = reported(tmp_path / "bounded", (bound,), {2: 2.0})
+    proved = reported(tmp_path / "proved", (bound, STUB), {2: 2.0, 3: 1.6})
+    by_input = reported(tmp_path / "input", (choice("mock-loader", "bound", "slow-callback"),), {2: 2.0})
+
+    assert bounded["run"]["next_command"] == "slowstep prove --levers swap=data:pad=data:pad_faster train.py"
+    assert "First write faster code as pad_faster, beside pad" in drawn(bounded)
+    for other in (proved, by_input):
+        assert "swap" not in other["run"]["next_command"]
+        assert "before_next" not in other["run"]
+
+
 def test_a_bound_below_the_prediction_refutes_it(tmp_path):
     report = reported(tmp_path / "r", (choice("mock-loader", "bound", "slow-callback"),), {2: 1.05})
 
