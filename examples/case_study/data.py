@@ -11,7 +11,7 @@ import torch
 from PIL import Image, ImageDraw
 from torch.utils.data import Dataset
 
-PAIRS = 277  # with batches of 3, 4, 8, 16 and 32 an epoch ends with a smaller one, as in most trainings
+PAIRS = 278  # with batches of 3, 4, 8, 16, 24 and 32 an epoch ends with a smaller one of several samples, as in most trainings
 FILE_SIZE = 320
 INPUT_SIZE = 56
 CLASSES = 4  # background, disc, square, triangle

@@ -59,7 +59,7 @@ VARIANTS = {
     "too-few-workers": replace(BASE, workers=2, read_latency_ms=4.0, steps=110),
     "slow-collate": replace(BASE, collate="slow", steps=125),
     "slow-transform": replace(BASE, augment="slow", steps=90),
-    "small-batch": replace(BASE, batch_size=3, steps=800),
+    "small-batch": replace(BASE, batch_size=3, steps=1100),
     "slow-callback": replace(BASE, post_process="on", steps=125),
     "blocking-checkpoint": replace(BASE, checkpoint_every=1, steps=150),
     "network-input": replace(BASE, workers=2, input="served", served_mb_per_s=4.0, steps=100),

@@ -1,8 +1,9 @@
 """The step's fixed cost: what a step takes however few samples it holds.
 
 Two sources. Where steps of different sizes were seen (the last batch of an epoch is usually smaller), a line is laid through each smaller
-one and the usual ones beside it. Else bounds: the optimizer's time does not depend on the batch, and the operations of forward and backward
-cost at least nothing and at most DISPATCH_NS each and WEIGHT_NS per weight.
+one and the usual ones beside it, through all but the optimizer's time, which is known to be fixed. Else bounds: the optimizer's time does
+not depend on the batch, and the operations of forward and backward cost at least nothing and at most DISPATCH_NS each and WEIGHT_NS per
+weight.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def find_fixed_cost(trainer: Trainer, steps: Steps, ledger: Ledger, *, busy: boo
     bounds = replace(bounds, high_ns=None) if busy else bounds
     if not usual.any() or small.sum() < FEWEST_SMALL:
         return bounds
-    line = _by_line(work, steps.samples, usual, small, typical)
+    line = _by_line(work, ledger.of("compute", "optimizer"), steps.samples, usual, small)
     if bounds.high_ns is None or line.high_ns is None:
         return line
     high = max(min(line.high_ns, bounds.high_ns), line.low_ns)
@@ -107,21 +108,24 @@ def _groups(steps: Steps) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     return steps.samples == size, (steps.samples > 0) & (steps.samples <= SMALL_SHARE * size)
 
 
-def _by_line(work: Floats, samples: Floats, usual: NDArray[np.bool_], small: NDArray[np.bool_], typical: float) -> FixedCost:
-    shares = _shares(work, samples, np.flatnonzero(usual), np.flatnonzero(small))
+def _by_line(work: Floats, optimizer: Floats, samples: Floats, usual: NDArray[np.bool_], small: NDArray[np.bool_]) -> FixedCost:
+    """The optimizer's time, and what the line leaves of the rest: what is known to be fixed adds no noise to the line."""
+    rest, update = work - optimizer, float(np.median(optimizer[usual]))
+    typical = float(np.median(rest[usual]))
+    shares = _shares(rest, samples, np.flatnonzero(usual), np.flatnonzero(small))
     draws = np.random.default_rng(SEED).choice(shares, (RESAMPLES, len(shares)))
     low, high = np.percentile(np.median(draws, axis=1), [5, 95])
 
-    def within(share: float) -> float:
-        return float(min(max(share, 0.0), 1.0)) * typical
+    def with_update(share: float) -> float:
+        return update + float(min(max(share, 0.0), 1.0)) * typical
 
-    value = within(float(np.median(shares)))
+    value = with_update(float(np.median(shares)))
     return FixedCost(
         value_ns=value,
         likely_ns=value,
-        low_ns=within(float(low)),
-        high_ns=within(float(high)),
-        step_ns=typical,
+        low_ns=with_update(float(low)),
+        high_ns=with_update(float(high)),
+        step_ns=float(np.median(work[usual])),
         samples=float(samples[usual][0]),
         source=f"from {len(shares)} smaller batches",
     )
