@@ -159,6 +159,16 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     return raw
 
 
+def with_newer(raw: dict[str, Any], newer: dict[str, Any]) -> dict[str, Any]:
+    """The results with those of the variants that were measured again in the place of the older ones; the healthy base of both."""
+    again = {row["variant"] for row in newer["problems"]}
+    return {
+        "sittings": [*raw["sittings"], *newer["sittings"]],
+        "problems": [row for row in raw["problems"] if row["variant"] not in again] + newer["problems"],
+        "fixed": [row for row in raw["fixed"] if row["of"] not in again] + newer["fixed"],
+    }
+
+
 def read_command_line() -> argparse.Namespace:
     today = datetime.now(UTC).date().isoformat()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -173,21 +183,27 @@ def read_command_line() -> argparse.Namespace:
     parser.add_argument("--onto", type=Path, help="results of earlier sittings, to which these rounds are added")
     parser.add_argument("--page", type=Path, help=f"default: {PAGE.name} in docs, for a complete run only")
     parser.add_argument("--draw", action="store_true", help="draw the page again from --results, without measuring")
+    parser.add_argument("--newer", type=Path, help="with --draw: results that stand in the place of older ones of the same variants")
     given = parser.parse_args()
     given.results = given.results or given.onto or HERE / "results" / f"accuracy-{today}.json"
     return given
 
 
+def read(arguments: argparse.Namespace) -> dict[str, Any]:
+    raw = json.loads(arguments.results.read_text())
+    return with_newer(raw, json.loads(arguments.newer.read_text())) if arguments.newer else raw
+
+
 def main() -> int:
     arguments = read_command_line()
     try:
-        raw = json.loads(arguments.results.read_text()) if arguments.draw else measure(arguments)
+        raw = read(arguments) if arguments.draw else measure(arguments)
     except ChildFailed as error:
         print(error, file=sys.stderr)
         return 2
     complete = arguments.draw or not (arguments.quick or arguments.variants)
     page = arguments.page or (PAGE if complete else None)
-    text = draw(raw, arguments.results.name)
+    text = draw(raw, [each.name for each in (arguments.results, arguments.newer) if each])
     print(text)
     if page:
         page.write_text(text)

@@ -21,10 +21,11 @@ pytest.importorskip("torch")
 KILLS = [pytest.param(seed, marks=[] if seed == 0 else pytest.mark.slow) for seed in range(20)]
 
 
-def wait_for_steps(work: Workplace, count: int, process: subprocess.Popen[str]) -> None:
-    """Until the script has counted that many steps."""
+def wait_for_steps(work: Workplace, count: int, process: subprocess.Popen[str], file: str = "steps") -> None:
+    """Until the script has counted that many steps, or has written that many characters into another file of its own."""
+    counted = work.folder / file
     deadline = time.monotonic() + 60
-    while not (work.folder / "steps").exists() or (work.folder / "steps").stat().st_size < count:
+    while not counted.exists() or counted.stat().st_size < count:
         assert process.poll() is None
         assert time.monotonic() < deadline
         time.sleep(0.005)
@@ -134,6 +135,30 @@ def test_ctrl_c_ends_as_without_slowstep(work: Workplace) -> None:
     assert recorded.out == plain.out == "clean-up ran\n"
     assert recorded.err.count("Traceback") == plain.err.count("Traceback") == 1
     assert "samples/s" in recorded.err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("hang", ["thread", "atexit"])
+def test_a_script_that_hangs_at_its_end_hangs_as_without_slowstep_and_is_reported_when_it_is_ended(work: Workplace, hang: str) -> None:
+    sleep = "(lambda: (pathlib.Path('at-end').write_text('.'), time.sleep(600)))"
+    start = {"thread": f"threading.Thread(target={sleep}).start()", "atexit": f"atexit.register({sleep})"}[hang]
+    work.write("train.py", TRAINING + f"import atexit, pathlib, threading, time\ntrain(40)\n{start}\n")
+    ended = []
+    for slowstep in (False, True):
+        process = work.start("train.py", slowstep=slowstep, start_new_session=True)
+        wait_for_steps(work, 40, process)
+        wait_for_steps(work, 1, process, "at-end")
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(1)
+        os.killpg(process.pid, signal.SIGINT)
+        ended.append(work.finish(process))
+        os.unlink(work.folder / "at-end")
+        os.unlink(work.folder / "steps")
+
+    plain, recorded = ended
+    assert recorded.code == plain.code
+    assert "samples/s" in recorded.err
+    assert work.updates() == 40
 
 
 @pytest.mark.slow

@@ -75,6 +75,11 @@ def find(paths: Iterable[Path]) -> tuple[list[Found], list[Skipped]]:
             found.append(whole) if whole is not None else skipped.append(Skipped(path=path, reason=_why_not(path)))
             continue
         inside, others = _inside(path)
+        only = _only_recording(path, inside)
+        if only is not None:
+            found.append(only)
+            skipped += [each for each in others if only.path not in each.path.parents]
+            continue
         # A log folder is read as its source knows it, unless other traces lie in it too.
         alone = whole is not None and all(each.source is whole.source for each in inside)
         found += [whole] if whole is not None and alone else inside
@@ -84,6 +89,14 @@ def find(paths: Iterable[Path]) -> tuple[list[Found], list[Skipped]]:
     if not found:
         raise UnreadableInput(_nothing(given, skipped))
     return list({each.path.resolve(): each for each in found}.values()), skipped
+
+
+def _only_recording(folder: Path, inside: list[Found]) -> Found | None:
+    """The one recording right below a folder, where it holds no trace but those of that recording: what `slowstep run` made first."""
+    below = _recordings_in(folder)
+    if len(below) != 1 or any(below[0] not in each.path.parents for each in inside):
+        return None
+    return known(below[0])
 
 
 def _require(path: Path) -> None:
@@ -177,7 +190,7 @@ def _nothing(given: list[Path], skipped: list[Skipped]) -> str:
     path = given[0]
     if len(given) == 1 and path.is_dir():
         inside = _recordings_in(path)
-        hint = f" It holds {len(inside)} recording{'s' * (len(inside) > 1)}: slowstep analyze {inside[-1]}" if inside else ""
+        hint = f" It holds {len(inside)} recordings, of which this is the last: slowstep analyze {inside[-1]}" if inside else ""
         others = [each for each in skipped if each.path != path]
         missed = "".join(f" {each.path.name} {each.reason}." for each in others if each.reason is not None)
         return (

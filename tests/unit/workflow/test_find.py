@@ -45,6 +45,24 @@ def test_the_folder_above_the_recordings_names_the_latest_one(tmp_path):
         load(runs)
 
 
+def test_the_folder_above_a_single_recording_stands_for_it(tmp_path):
+    recording = make_recording(tmp_path / "slowstep_runs" / "20261120-100000-train", Training(steps=3))
+    # A capture belongs to its recording, and an empty file in it is missed by nobody.
+    (recording / "capture.json").write_text(TRACE)
+    (recording / "empty.json").touch()
+
+    found, skipped = find([tmp_path / "slowstep_runs"])
+
+    assert ([each.path for each in found], skipped) == ([recording], [])
+
+
+def test_a_trace_beside_a_single_recording_is_what_was_meant(tmp_path):
+    make_recording(tmp_path / "20261120-100000-train", Training(steps=3))
+    (tmp_path / "trace.json").write_text(TRACE)
+
+    assert [each.path.name for each in find([tmp_path])[0]] == ["trace.json"]
+
+
 @pytest.mark.parametrize(("content", "said"), [(b"", "is empty"), (b"\0\1garbage", "no format that this version reads")])
 def test_a_file_that_is_no_recording_says_so(tmp_path, content, said):
     file = tmp_path / "trace"
