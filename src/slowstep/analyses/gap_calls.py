@@ -27,8 +27,9 @@ BUILT_IN = "<built-in"
 METHOD = re.compile(r"method '(?P<name>\w+)' of '(?P<owner>[\w.]+)' objects")
 # Where installed packages begin; what is before is the user's to name.
 PACKAGES = re.compile(r".*[/\\](?:(?:site|dist)-packages|lib(?:64)?[/\\]python\d+(?:\.\d+)?)[/\\]")
-# Who walks over a model's weights, and who changes tensors in place.
+# Who walks over a model's weights, who copies tensors, and who changes them in place.
 WALKS = re.compile(r"(^|\.)(parameters|named_parameters|buffers|named_buffers|state_dict|load_state_dict|update_parameters)$")
+COPIES = re.compile(r"^Tensor\.clone$|(^|\.)deepcopy$")
 CHANGES = re.compile(r"^Tensor\.(lerp|mul|add|copy)_$|_foreach_\w+[^_]_$|(^|\.)(load_state_dict|update_parameters)$")
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from slowstep.analyses.functions import TORCH
-from slowstep.analyses.gap_calls import CHANGES, LOGGING, WALKS, GapCalls, Node, Wanted, read_nodes
+from slowstep.analyses.gap_calls import CHANGES, COPIES, LOGGING, WALKS, GapCalls, Node, Wanted, read_nodes
 from slowstep.timeline.timeline import Place, Timeline
 
 # Fewer timed gaps than this say nothing of the others.
@@ -54,6 +54,7 @@ class GapFunction:
     told_per_gap: float  # calls of what tells or judges
     within: Within | None  # what holds most of it
     averages_weights: bool  # or changes them otherwise, in place
+    copies_weights: bool  # or averages them into new tensors, by operators
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -167,7 +168,8 @@ def _function(tree: GapCalls, number: int, ns: float, whole: float, gaps: int, u
         gradients=min(tree.held(number, uses_gradients) / own, 1.0),
         told_per_gap=max((n.calls for n in telling), default=0) / gaps,
         within=_within(tree, number, own),
-        averages_weights=_averages_weights(tree, number, own),
+        averages_weights=_walks(tree, number) and _called(tree, number, CHANGES) >= SMALLEST_SHARE * own,
+        copies_weights=_walks(tree, number) and _called(tree, number, COPIES) + node.own * tree.left(number) >= MOSTLY * own,
     )
 
 
@@ -181,11 +183,14 @@ def _within(tree: GapCalls, number: int, own: float) -> Within | None:
     return Within(name=node.shown, share=min(held[most] / own, 1.0))
 
 
-def _averages_weights(tree: GapCalls, number: int, own: float) -> bool:
-    """Whether a function, which takes `own` ns, walks over a model's weights and changes tensors in place, both by its own calls."""
-    called = {tree.nodes[callee].shown: ns for callee, ns in tree.in_libraries(number).items()}
-    changing = sum(ns for name, ns in called.items() if CHANGES.search(name))
-    return any(WALKS.search(name) for name in called) and changing >= SMALLEST_SHARE * own
+def _walks(tree: GapCalls, number: int) -> bool:
+    """Whether a function of the user's walks over a model's weights."""
+    return any(WALKS.search(tree.nodes[callee].shown) for callee in tree.in_libraries(number))
+
+
+def _called(tree: GapCalls, number: int, wanted: re.Pattern[str]) -> float:
+    """The untimed ns of a function of the user's in what it called of libraries by such names."""
+    return sum(ns for callee, ns in tree.in_libraries(number).items() if wanted.search(tree.nodes[callee].shown))
 
 
 def _direct(tree: GapCalls, roots: dict[int, float], gaps: int) -> Iterator[DirectCall]:

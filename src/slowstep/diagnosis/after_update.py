@@ -46,7 +46,7 @@ class Told:
     metrics: float
     calls: float | None
     within: Within | None
-    averages_weights: bool = False
+    on_weights: bool = False  # what it does, it does with the model's weights
     lever: str | None = None
 
     def says(self, verb: str) -> str:
@@ -102,7 +102,7 @@ def _of_function(m: Measurements, function: GapFunction, label: str, parts: tupl
         metrics=function.metrics,
         calls=function.told_per_gap,
         within=function.within,
-        averages_weights=function.averages_weights,
+        on_weights=function.averages_weights or function.copies_weights,
         lever=stub(m, function.name, function.file),
     )
 

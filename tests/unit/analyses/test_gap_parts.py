@@ -37,6 +37,7 @@ def _ledger(folder: Path, timed_ms: float, *, by_hand: bool = False, gradients: 
         told_per_gap=0.0,
         within=None,
         averages_weights=False,
+        copies_weights=False,
     )
     stacks = read_stacks(timeline, trainer.process, trainer.thread)
     steps = find_steps(trainer, timeline.table("totals"), NO_STOPS)

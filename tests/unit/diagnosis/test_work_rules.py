@@ -351,10 +351,12 @@ def method(name: str) -> Function:
     ("rows", "within", "aside"),
     [
         ([(AFTER, 30, 3, [[1, 3], [2, 24]]), (WALK, 3, 3, []), (method("lerp_"), 24, 24, [])], "Tensor.lerp_", False),
+        ([(AFTER, 30, 8, [[1, 3], [2, 19]]), (WALK, 3, 3, []), (method("clone"), 19, 19, [])], "Tensor.clone", False),
         ([(AFTER, 30, 3, [[1, 3], [2, 24]]), (WALK, 3, 3, []), (method("norm"), 24, 24, [])], "Tensor.norm", True),
+        ([(AFTER, 30, 8, [[1, 19], [2, 3]]), (method("clone"), 19, 19, []), (PICTURES, 3, 3, [])], "Tensor.clone", True),
         ([(AFTER, 30, 3, [[1, 27]]), (PICTURES, 27, 24, [[2, 3]]), (method("add_"), 3, 3, [])], "save_image", True),
     ],
-    ids=["an average of weights", "norms of weights", "pictures"],
+    ids=["an average of weights", "an average into new tensors", "norms of weights", "copies of other tensors", "pictures"],
 )
 def test_a_slow_callback_says_what_holds_it_and_an_average_of_weights_is_not_sent_aside(tmp_path, rows, within, aside):
     report = report_of(tmp_path, calls("gap", 30, *rows), after_ms=10, after="after_step")

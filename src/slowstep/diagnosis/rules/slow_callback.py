@@ -115,7 +115,7 @@ def _fixes(m: Measurements, part: Part, entry: Told | None) -> tuple[Fix, ...]:
     if kind := lines_named(part[1]):
         first = (Fix(text=f"write the loop in {name} as operations on whole tensors or arrays"),) if kind == "lines" else ()
         return (*first, Fix(text=f"run {name} {often}, or {aside}"))
-    if entry is not None and entry.averages_weights:
+    if entry is not None and entry.on_weights:
         # In a background thread it would do so while the next step uses them.
         all_at_once = "all tensors at once (torch._foreach_lerp_ where it averages weights) in place of one by one"
         return (Fix(text=f"do less in {name}: {all_at_once}", lever=lever), Fix(text=f"call {name} {often}", lever=lever))
