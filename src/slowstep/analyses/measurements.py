@@ -10,6 +10,7 @@ import polars as pl
 
 from slowstep.analyses.before_update import BeforeUpdate, find_before_update
 from slowstep.analyses.between_forwards import between_forwards_share
+from slowstep.analyses.blocked import Blocked, find_blocked
 from slowstep.analyses.calls import DOMINANT_SHARE, Function, dominant_of_fetch, read_calls
 from slowstep.analyses.captures import Capture, find_capture
 from slowstep.analyses.charging import build_ledger
@@ -89,6 +90,7 @@ class Measurements:
     device: str  # where the anchor optimizer's parameters are
     has_stacks: bool
     before_update: BeforeUpdate | None  # what the user's code does between backward and update
+    blocked: Blocked | None  # inside the steps' own work; None where that is not known
     loop_input: LoopInput | None  # where the loop makes its batches itself
     between_forwards_share: float  # of the steps' time, in steps of several forwards and no loader: not known to be the model's work
     own_cost: OwnCost | None
@@ -160,6 +162,7 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
         device=_device(trainer),
         has_stacks=len(stacks.time_ns) > 0,
         before_update=find_before_update(trainer, steps, stacks),
+        blocked=find_blocked(trainer, steps, ledger, stacks, demand, machine, own_ns=trainer_cpu_ns, tree_cores=load.tree_cores),
         loop_input=find_loop_input(timeline, trainer, ledger),
         between_forwards_share=between_forwards_share(trainer, steps, ledger),
         own_cost=find_own_cost(timeline, trainer, steps.total, capture),

@@ -43,7 +43,7 @@ class Doubt:
 
 def not_healthy(m: Measurements, answers: Answers) -> Doubt | None:
     """Why the training cannot be called healthy though no single finding is a bottleneck; None where it can."""
-    return _unseen(m) or _of_findings(m, answers) or _of_unjudged(m, answers)
+    return _unseen(m) or _of_findings(m, answers) or _of_blocking(m) or _of_unjudged(m, answers)
 
 
 def _unseen(m: Measurements) -> Doubt | None:
@@ -92,6 +92,16 @@ def _of_lines_by_stacks(m: Measurements) -> Doubt | None:
         return None
     what = f"{_share(m, names):.0%} of the time is calls of torch by {_largest(m, names)}, by stacks"
     return Doubt(f"{what}, which may stand for Python code that ran just before; {NAME_IT}")
+
+
+def _of_blocking(m: Measurements) -> Doubt | None:
+    """What is no computing: on an accelerator the thread waits for that, and for other ranks it waits in its backward."""
+    blocked = m.blocked
+    if m.device != "cpu" or m.sharing.ranks > 1 or blocked is None or blocked.share < HEALTHY_UNATTRIBUTED:
+        return None
+    where = "" if blocked.line is None else f", most of it in {blocked.line}"
+    what = f"for {blocked.share:.0%} of the time the training thread is blocked inside its steps{where}, and nobody computes for it"
+    return Doubt(f"{what}: look for a sleep, a lock, a server or a file there")
 
 
 def _share(m: Measurements, names: list[str]) -> float:

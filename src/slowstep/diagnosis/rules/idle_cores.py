@@ -30,11 +30,16 @@ IDLE_CORES = 1.0
 # PyTorch divides element-wise operations from 32,768 elements on (at::internal::GRAIN_SIZE), which take about 10 us; starting and joining
 # threads takes about as long. An operation ten times as long may gain.
 OPERATION_NS = 100_000.0
+# As much of the time as may not be unknown in a healthy training.
+BLOCKED = 0.10
 
 
 def judge(m: Measurements) -> Answer:
     """Whether more threads are worth a try. Where anything that this needs is unknown there is nothing to advise."""
     threads, nodes = m.machine.threads, m.trainer.facts.graph_nodes
+    if m.blocked is not None and m.blocked.share >= BLOCKED:
+        # Cores are idle because the training is blocked: more threads would be, too.
+        return None
     if m.device != "cpu" or m.cores is None or m.machine.tree_cores is None or not threads or not nodes:
         return None
     cores = m.cores if m.machine.quota_cores is None else min(m.cores, m.machine.quota_cores)

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from made_events import Events
+from slowstep.analyses.blocked import Blocked
+from slowstep.analyses.measurements import measure
+
+STEPS, LENGTH = 60, 10.0
+
+
+def _blocked(folder: Path, *, own: float, tree: float | None = None, delay: float = 0.0, workers: int = 0, **facts: Any) -> Blocked | None:
+    """Of a training whose step of 10 ms waits 1 ms for its batch: ms of CPU time per step, of its thread and of its process tree."""
+    events = Events(folder)
+    events.trainer.lines.append({"kind": "facts", "threads": 1, **facts})
+    events.loader(workers=workers)
+    for k in range(STEPS):
+        begin = k * LENGTH
+        events.step(begin, batch=k)
+        if workers:
+            events.fetch(begin, begin + 8, k, worker=0, cpu=6)
+        events.mark(begin + 1, own * k, delay * k)
+        events.mark(begin + LENGTH, own * (k + 1), delay * (k + 1))
+        if tree is not None:
+            events.reading(begin, tree * k, tree * k)
+    return measure(events.timeline()).blocked
+
+
+@pytest.mark.parametrize(
+    ("settings", "share"),
+    [
+        ({"own": 3.0}, 0.6),
+        ({"own": 9.5}, 0.0),
+        # The thread waits for a core, which others have.
+        ({"own": 3.0, "delay": 6.0}, 0.0),
+        # Other threads of the process compute what it waits for.
+        ({"own": 3.0, "tree": 14.0, "threads": 2}, 0.0),
+        # Its loader's workers make batches: that is not what it waits for in its steps.
+        ({"own": 3.0, "tree": 9.0, "workers": 1}, 0.6),
+    ],
+    ids=["blocked", "computing", "queued", "other threads", "workers"],
+)
+def test_what_neither_the_thread_nor_its_process_computes_is_blocked(tmp_path, settings, share):
+    blocked = _blocked(tmp_path, **settings)
+
+    assert blocked is not None
+    assert blocked.share == pytest.approx(share, abs=0.02)
+
+
+def test_who_computed_is_unknown_where_other_threads_may_and_nobody_counted(tmp_path):
+    assert _blocked(tmp_path, own=3.0, threads=2) is None
