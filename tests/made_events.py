@@ -69,8 +69,8 @@ class Events:
     def mark(self, when: float, cpu_ms: float, delay_ms: float) -> None:
         self._event(fmt.CPU, when, when, cpu_ms * MS, delay_ms * MS)
 
-    def reading(self, when: float, tree_ms: float, busy_ms: float) -> None:
-        self.launcher.event(fmt.READING_CPU, at(when), at(when), tree_ms * MS, busy_ms * MS, thread=1)
+    def reading(self, when: float, tree_ms: float, busy_ms: float, stolen_ms: float = 0.0) -> None:
+        self.launcher.event(fmt.READING_CPU, at(when), at(when), tree_ms * MS, busy_ms * MS, stolen_ms * MS, thread=1)
 
     def step(self, begin: float, *, batch: int = 0, iterator: int = 0, wait: float = 1.0, length: float = 10.0) -> float:
         """A plain step: a wait, then a body whose last tenth is the optimizer. Returns when it ended."""

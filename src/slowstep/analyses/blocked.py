@@ -13,6 +13,7 @@ import numpy as np
 
 from slowstep.analyses.functions import Stacks, inside, own_frames, shown
 from slowstep.analyses.ledger import CORE, Ledger
+from slowstep.analyses.load import Load
 from slowstep.analyses.machine import Machine
 from slowstep.analyses.producers import Demand
 from slowstep.analyses.steps import Steps
@@ -21,7 +22,7 @@ from slowstep.analyses.trainer import Trainer
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Blocked:
-    """At least so large a share of the window, and the user's line that most stacks stand in; None where no stack was taken."""
+    """At least so large a share of the steps' time, and the user's line that most stacks stand in; None where no stack was taken."""
 
     share: float
     line: str | None
@@ -34,31 +35,31 @@ def find_blocked(
     stacks: Stacks,
     demand: Demand,
     machine: Machine,
-    *,
+    load: Load,
     own_ns: float | None,
-    tree_cores: float | None,
 ) -> Blocked | None:
     """None where it is not known who computed.
 
-    `own_ns` is the training thread's CPU time per step, `tree_cores` what its process tree used: all of it counts for the steps' own work,
-    but for what the loader's workers are known to have used. What a quota held back would have computed.
+    `own_ns` is the training thread's CPU time per step. All that its process tree computed counts for the steps' own work, but for what the
+    loader's workers are known to have used. What a quota held back, or the hypervisor took, would have computed.
     """
-    if own_ns is None or (tree_cores is None and machine.threads != 1):
+    if own_ns is None or (load.tree_cores is None and machine.threads != 1):
         return None
     step_ns = float(steps.duration_ns.mean())
     made_ns = (demand.cpu_ns or 0.0) if demand.workers else 0.0
-    computed = max(own_ns / step_ns, (tree_cores or 0.0) - made_ns / step_ns)
-    held_back = 0.0 if machine.throttling is None else machine.throttling.cores
+    computed = max(own_ns / step_ns, (load.tree_cores or 0.0) - made_ns / step_ns)
+    held_back = (load.stolen_cores or 0.0) + (0.0 if machine.throttling is None else machine.throttling.cores)
     own_work = float((ledger.of("compute") - ledger.of("compute", CORE)).mean()) / step_ns
-    return Blocked(share=max(own_work - computed - held_back, 0.0), line=_line(trainer, stacks))
+    share = max(own_work - computed - held_back, 0.0)
+    return Blocked(share=share, line=_line(trainer, stacks) if share else None)
 
 
 def _line(trainer: Trainer, stacks: Stacks) -> str | None:
     """Outside of waits for batches. Where the thread is blocked, stacks are taken just then: it does not hold the interpreter's lock."""
     waits = trainer.waits.sort("start_ns")
-    waiting = set(inside(stacks, waits["start_ns"].to_numpy(), waits["end_ns"].to_numpy()).tolist()) if waits.height else set()
+    waiting = inside(stacks, waits["start_ns"].to_numpy(), waits["end_ns"].to_numpy()) if waits.height else []
     weights: Counter[str] = Counter()
-    for weight, path in stacks.paths(index for index in np.arange(len(stacks.time_ns)).tolist() if index not in waiting):
+    for weight, path in stacks.paths(np.setdiff1d(np.arange(len(stacks.time_ns)), waiting).tolist()):
         if path:
             frame = own_frames(path)[-1]
             weights[f"{shown(frame.file, trainer.facts.script)}:{frame.line}"] += round(weight)

@@ -162,7 +162,7 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
         device=_device(trainer),
         has_stacks=len(stacks.time_ns) > 0,
         before_update=find_before_update(trainer, steps, stacks),
-        blocked=find_blocked(trainer, steps, ledger, stacks, demand, machine, own_ns=trainer_cpu_ns, tree_cores=load.tree_cores),
+        blocked=find_blocked(trainer, steps, ledger, stacks, demand, machine, load, trainer_cpu_ns),
         loop_input=find_loop_input(timeline, trainer, ledger),
         between_forwards_share=between_forwards_share(trainer, steps, ledger),
         own_cost=find_own_cost(timeline, trainer, steps.total, capture),

@@ -12,7 +12,9 @@ from slowstep.analyses.measurements import measure
 STEPS, LENGTH = 60, 10.0
 
 
-def _blocked(folder: Path, *, own: float, tree: float | None = None, delay: float = 0.0, workers: int = 0, **facts: Any) -> Blocked | None:
+def _blocked(
+    folder: Path, *, own: float, tree: float | None = None, delay: float = 0.0, stolen: float = 0.0, workers: int = 0, **facts: Any
+) -> Blocked | None:
     """Of a training whose step of 10 ms waits 1 ms for its batch: ms of CPU time per step, of its thread and of its process tree."""
     events = Events(folder)
     events.trainer.lines.append({"kind": "facts", "threads": 1, **facts})
@@ -25,7 +27,7 @@ def _blocked(folder: Path, *, own: float, tree: float | None = None, delay: floa
         events.mark(begin + 1, own * k, delay * k)
         events.mark(begin + LENGTH, own * (k + 1), delay * (k + 1))
         if tree is not None:
-            events.reading(begin, tree * k, tree * k)
+            events.reading(begin, tree * k, tree * k, stolen * k)
     return measure(events.timeline()).blocked
 
 
@@ -36,12 +38,14 @@ def _blocked(folder: Path, *, own: float, tree: float | None = None, delay: floa
         ({"own": 9.5}, 0.0),
         # The thread waits for a core, which others have.
         ({"own": 3.0, "delay": 6.0}, 0.0),
+        # The hypervisor gives the core to others.
+        ({"own": 3.0, "tree": 3.0, "stolen": 6.5}, 0.0),
         # Other threads of the process compute what it waits for.
         ({"own": 3.0, "tree": 14.0, "threads": 2}, 0.0),
         # Its loader's workers make batches: that is not what it waits for in its steps.
         ({"own": 3.0, "tree": 9.0, "workers": 1}, 0.6),
     ],
-    ids=["blocked", "computing", "queued", "other threads", "workers"],
+    ids=["blocked", "computing", "queued", "stolen", "other threads", "workers"],
 )
 def test_what_neither_the_thread_nor_its_process_computes_is_blocked(tmp_path, settings, share):
     blocked = _blocked(tmp_path, **settings)
