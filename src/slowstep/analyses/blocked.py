@@ -18,6 +18,7 @@ from slowstep.analyses.machine import Machine
 from slowstep.analyses.producers import Demand
 from slowstep.analyses.steps import Steps
 from slowstep.analyses.trainer import Trainer
+from slowstep.timeline.intervals import Ints
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,7 +58,9 @@ def find_blocked(
 def _line(trainer: Trainer, stacks: Stacks) -> str | None:
     """Outside of waits for batches. Where the thread is blocked, stacks are taken just then: it does not hold the interpreter's lock."""
     waits = trainer.waits.sort("start_ns")
-    waiting = inside(stacks, waits["start_ns"].to_numpy(), waits["end_ns"].to_numpy()) if waits.height else []
+    waiting: Ints = np.array([], dtype=np.int64)
+    if waits.height:
+        waiting = inside(stacks, waits["start_ns"].to_numpy(), waits["end_ns"].to_numpy())
     weights: Counter[str] = Counter()
     for weight, path in stacks.paths(np.setdiff1d(np.arange(len(stacks.time_ns)), waiting).tolist()):
         if path:
