@@ -66,7 +66,7 @@ def judge(point: Point, *, cores: float | None, first: dict[str, Any] | None = N
     if shares.making is None or shares.computing is None or shares.blocked is None:
         return Bound(kind="undetermined", sentence="too few batches were read to say what binds the loader", rows=rows)
     # Workers that make batches all the time are what is waited for, whatever a receipt takes beside that.
-    if ready is not None and ready > max(HALF, shares.making.value):
+    if ready is not None and _carrying(point, ready) > max(HALF, shares.making.value):
         sentence = f"a batch lies ready in {ready:.0%} of the time: receiving it is what takes so long, not making it"
         return Bound(kind="transport", sentence=sentence, rows=rows)
     if point.workers and shares.making.high < HALF:
@@ -123,6 +123,13 @@ def _ready(point: Point) -> float | None:
     """The share of the time that went by in receiving batches that lay ready; None without workers."""
     period = sum(s["period_ns"] for s in point.slices)
     return point.ready_ns / period if point.workers and period else None
+
+
+def _carrying(point: Point, ready: float) -> float:
+    """The share of the time that carrying batches takes itself: receipts that wait for the interpreter of a busy worker compute nothing."""
+    period = sum(s["period_ns"] for s in point.slices)
+    used = sum(max(s["process_ns"] - s["cpu_ns"], 0) + s["trainer_cpu_ns"] for s in point.slices)
+    return min(ready, used / period)
 
 
 def _uneven(making: Figure) -> str:

@@ -196,9 +196,17 @@ def test_what_stands_still_is_told_by_calls_and_counters(slices, calls, kind):
 
 @pytest.mark.parametrize(("made_ms", "kind"), [(40, "transport"), (60, "transport"), (91, "cpu")])
 def test_batches_that_lie_ready_are_bound_by_their_transport_unless_workers_make_batches_all_the_time(made_ms, kind):
-    drain = a_drain(ready=30, ready_ns=600 * MS, slices={"wall_ns": made_ms * MS, "cpu_ns": made_ms * MS})
+    drain = a_drain(ready=30, ready_ns=600 * MS, slices={"wall_ns": made_ms * MS, "cpu_ns": made_ms * MS, "trainer_cpu_ns": 40 * MS})
 
     assert judge(make_point(1, [drain]), cores=2).kind == kind
+
+
+def test_receipts_that_wait_for_a_worker_that_computes_are_no_transport():
+    # A transform in Python holds its worker's interpreter, and the thread that sends its batches waits for it.
+    slices = {"wall_ns": 70 * MS, "cpu_ns": 70 * MS, "process_ns": 80 * MS, "trainer_cpu_ns": 10 * MS}
+    point = make_point(1, [a_drain(ready=30, ready_ns=600 * MS, slices=slices)])
+
+    assert judge(point, cores=2).kind == "cpu"
 
 
 def test_idle_workers_and_nothing_ready_is_undetermined():
