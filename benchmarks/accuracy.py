@@ -185,6 +185,8 @@ def read_command_line() -> argparse.Namespace:
     parser.add_argument("--draw", action="store_true", help="draw the page again from --results, without measuring")
     parser.add_argument("--newer", type=Path, help="with --draw: results that stand in the place of older ones of the same variants")
     given = parser.parse_args()
+    if given.newer and not given.draw:
+        parser.error("--newer is for --draw; rounds are added to earlier ones by --onto")
     given.results = given.results or given.onto or HERE / "results" / f"accuracy-{today}.json"
     return given
 

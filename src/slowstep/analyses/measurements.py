@@ -126,27 +126,26 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
     waits, drawing = _waits(timeline, trainer, fetches, stacks)
     work = find_work(timeline, trainer, steps, stacks)
     threads_beside = find_threads_beside(timeline, trainer, steps)
-    ledger = build_ledger(
-        timeline, trainer, steps, waits, stacks, work.gaps or work.gap_lines, device=_device(trainer), beside_cores=threads_beside.cores
-    )
+    gaps, device = work.gaps or work.gap_lines, _device(trainer)
+    ledger = build_ledger(timeline, trainer, steps, waits, stacks, gaps, device=device, beside_cores=threads_beside.cores)
     calls = read_calls(timeline.table("calls"), timeline.table("call_edges"), "fetch", np.unique(fetches.process).tolist())
-    low, high = steps.edges_ns[0], steps.edges_ns[-1]
+    low, high = int(steps.edges_ns[0]), int(steps.edges_ns[-1])
     asked = (waits.start_ns >= low) & (waits.start_ns < high)
+    asked_ns = (waits.end_ns - waits.start_ns)[asked].astype(np.float64)
     cores = _cores(trainer)
     filling = _filling(waits, steps)
     trainer_cpu_ns = _cpu_per_step(timeline, trainer, steps, stops)
     load = _load(timeline, steps, cores, trainer_cpu_ns)
-    machine = find_machine(timeline, trainer, steps, stops, _device(trainer))
+    machine = find_machine(timeline, trainer, steps, stops, device)
     demand = find_demand(timeline, trainer, fetches, steps)
-    beside = trainings_beside(timeline, trainer.process, int(low), int(high))
     return Measurements(
         steps=_confirmed(steps, fetches),
         ledger=ledger,
         loader=_loader(timeline, trainer),
         demand=demand,
         ready=waits.ready[asked],
-        wait_ns=(waits.end_ns - waits.start_ns)[asked].astype(np.float64),
-        unmatched_share=float((waits.end_ns - waits.start_ns)[asked & ~waits.matched].sum() / steps.length_ns),
+        wait_ns=asked_ns,
+        unmatched_share=float(asked_ns[~waits.matched[asked]].sum() / steps.length_ns),
         filling_ns=filling,
         fetch_function=dominant_of_fetch(calls, DOMINANT_SHARE),
         timed_fetches=calls.stretches,
@@ -155,11 +154,11 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
         saves=_saves(trainer, steps),
         fixed_cost=find_fixed_cost(trainer, steps, ledger, busy=load.busy),
         load=load,
-        stopped=stops.within(int(low), int(high)),
+        stopped=stops.within(low, high),
         trainer_cpu_ns=trainer_cpu_ns,
         delay_ns=sum((ledger.of(stage, CORE) for stage in STAGES), np.zeros(steps.count)),
-        cores=cores_of_one(timeline, trainer, cores, beside),
-        device=_device(trainer),
+        cores=cores_of_one(timeline, trainer, cores, trainings_beside(timeline, trainer.process, low, high)),
+        device=device,
         has_stacks=len(stacks.time_ns) > 0,
         before_update=find_before_update(trainer, steps, stacks),
         blocked=find_blocked(trainer, steps, ledger, stacks, demand, machine, load, trainer_cpu_ns),
@@ -173,7 +172,7 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
         input=find_input_facts(timeline, trainer, steps),
         work=work,
         files=timed_files(work.gaps, trainer) | files_of(stacks, trainer.facts.script),
-        sharing=find_sharing(timeline, trainer, steps, ledger.of(SHARING), device=_device(trainer)),
+        sharing=find_sharing(timeline, trainer, steps, ledger.of(SHARING), device=device),
         garbage=find_garbage(timeline, trainer, steps, demand.collecting_ns or 0.0),
         threads_beside=threads_beside,
         pace_spread=find_pace_spread(ledger),

@@ -22,6 +22,7 @@ from slowstep.diagnosis.law import (
 )
 from slowstep.diagnosis.lever_specs import MOCK_LOADER, threads
 from slowstep.diagnosis.rule import Judged
+from slowstep.diagnosis.trainer_side import blocked_inside
 from slowstep.findings import Finding, NotJudged
 from slowstep.stages import STAGES, UNATTRIBUTED
 
@@ -95,9 +96,9 @@ def _of_lines_by_stacks(m: Measurements) -> Doubt | None:
 
 
 def _of_blocking(m: Measurements) -> Doubt | None:
-    """What is no computing: on an accelerator the thread waits for that, and for other ranks it waits in its backward."""
-    blocked = m.blocked
-    if m.device != "cpu" or m.sharing.ranks > 1 or blocked is None or blocked.share < HEALTHY_UNATTRIBUTED:
+    """What is no computing."""
+    blocked = blocked_inside(m)
+    if blocked is None:
         return None
     where = "" if blocked.line is None else f", most of it in {blocked.line}"
     what = f"for {blocked.share:.0%} of the time the training thread is blocked inside its steps{where}, and nobody computes for it"

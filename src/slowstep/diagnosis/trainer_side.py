@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import math
 
+from slowstep.analyses.blocked import Blocked
 from slowstep.analyses.ledger import CORE, Part
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.producers import STARTUP
 from slowstep.analyses.steps import Floats
+from slowstep.diagnosis.law import HEALTHY_UNATTRIBUTED
 
 # Producers that nearly bind stall the training now and then (queues smooth, but not wholly): at worse B is a tenth larger.
 WORSE_BESIDE = 1.10
+
+
+def blocked_inside(m: Measurements) -> Blocked | None:
+    """Where the training thread is blocked inside its steps for more than may be unknown in a healthy training; None where it is not.
+
+    On an accelerator it waits for that, and for other ranks it waits in its backward: neither is looked at here.
+    """
+    if m.device != "cpu" or m.sharing.ranks > 1 or m.blocked is None or m.blocked.share < HEALTHY_UNATTRIBUTED:
+        return None
+    return m.blocked
 
 
 def with_core_delay(m: Measurements, part: Part) -> Floats:

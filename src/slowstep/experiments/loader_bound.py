@@ -129,7 +129,7 @@ def _carrying(point: Point, ready: float) -> float:
     """The share of the time that carrying batches takes itself: receipts that wait for the interpreter of a busy worker compute nothing."""
     period = sum(s["period_ns"] for s in point.slices)
     used = sum(max(s["process_ns"] - s["cpu_ns"], 0) + s["trainer_cpu_ns"] for s in point.slices)
-    return min(ready, used / period)
+    return min(ready, float(used / period))
 
 
 def _uneven(making: Figure) -> str:

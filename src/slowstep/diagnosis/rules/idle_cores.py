@@ -21,6 +21,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.advice import advice
 from slowstep.diagnosis.lever_specs import threads as threads_lever
 from slowstep.diagnosis.rule import Answer, Rule
+from slowstep.diagnosis.trainer_side import blocked_inside
 from slowstep.findings import Evidence, Fix
 
 NAME = "idle-cores"
@@ -30,14 +31,12 @@ IDLE_CORES = 1.0
 # PyTorch divides element-wise operations from 32,768 elements on (at::internal::GRAIN_SIZE), which take about 10 us; starting and joining
 # threads takes about as long. An operation ten times as long may gain.
 OPERATION_NS = 100_000.0
-# As much of the time as may not be unknown in a healthy training.
-BLOCKED = 0.10
 
 
 def judge(m: Measurements) -> Answer:
     """Whether more threads are worth a try. Where anything that this needs is unknown there is nothing to advise."""
     threads, nodes = m.machine.threads, m.trainer.facts.graph_nodes
-    if m.blocked is not None and m.blocked.share >= BLOCKED:
+    if blocked_inside(m) is not None:
         # Cores are idle because the training is blocked: more threads would be, too.
         return None
     if m.device != "cpu" or m.cores is None or m.machine.tree_cores is None or not threads or not nodes:
