@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import polars as pl
 
 from slowstep.analyses.ledger import FORWARD, Ledger
 from slowstep.analyses.steps import Steps
@@ -19,7 +18,7 @@ def between_forwards_share(trainer: Trainer, steps: Steps, ledger: Ledger) -> fl
     0 where a loader or a single forward shows where the input ends, and where forwards are not recorded. Forwards inside the optimizer's
     call are its closure's (LBFGS): what lies between them is the optimizer's own work.
     """
-    forwards = trainer.spans.filter(pl.col("kind") == "forward", pl.col("gradients").fill_null(True))
+    forwards = trainer.training_forwards
     start, end = forwards["start_ns"].to_numpy(), forwards["end_ns"].to_numpy()
     update = np.searchsorted(trainer.update_start_ns, start, side="right") - 1
     outside = (update < 0) | (end > trainer.update_end_ns[update])

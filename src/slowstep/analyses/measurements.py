@@ -17,6 +17,7 @@ from slowstep.analyses.charging import build_ledger
 from slowstep.analyses.delivery import with_held_deliveries
 from slowstep.analyses.drawing import Drawing, find_drawing, with_drawing
 from slowstep.analyses.fixed_cost import FixedCost, find_fixed_cost
+from slowstep.analyses.forward_counts import at_usual_counts
 from slowstep.analyses.functions import Stacks, files_of, read_stacks, shown
 from slowstep.analyses.gap_parts import timed_files
 from slowstep.analyses.garbage import Garbage, find_garbage
@@ -128,6 +129,7 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
     threads_beside = find_threads_beside(timeline, trainer, steps)
     gaps, device = work.gaps or work.gap_lines, _device(trainer)
     ledger = build_ledger(timeline, trainer, steps, waits, stacks, gaps, device=device, beside_cores=threads_beside.cores)
+    even = at_usual_counts(ledger, trainer, steps)
     calls = read_calls(timeline.table("calls"), timeline.table("call_edges"), "fetch", np.unique(fetches.process).tolist())
     low, high = int(steps.edges_ns[0]), int(steps.edges_ns[-1])
     asked = (waits.start_ns >= low) & (waits.start_ns < high)
@@ -166,7 +168,7 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
         between_forwards_share=between_forwards_share(trainer, steps, ledger),
         own_cost=find_own_cost(timeline, trainer, steps.total, capture),
         capture=capture,
-        over_time=find_over_time(timeline, trainer, steps, ledger, fetches, waits, stacks, filling),
+        over_time=find_over_time(timeline, trainer, steps, ledger, even, fetches, waits, stacks, filling),
         trainer=trainer,
         machine=replace(machine, tree_cores=None) if load.tree_cores is None else machine,
         input=find_input_facts(timeline, trainer, steps),
@@ -175,7 +177,7 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
         sharing=find_sharing(timeline, trainer, steps, ledger.of(SHARING), device=device),
         garbage=find_garbage(timeline, trainer, steps, demand.collecting_ns or 0.0),
         threads_beside=threads_beside,
-        pace_spread=find_pace_spread(ledger),
+        pace_spread=find_pace_spread(even),
     )
 
 

@@ -79,9 +79,17 @@ class OverTime:
 
 
 def find_over_time(
-    timeline: Timeline, trainer: Trainer, steps: Steps, ledger: Ledger, fetches: Fetches, waits: WaitParts, stacks: Stacks, filling: Floats
+    timeline: Timeline,
+    trainer: Trainer,
+    steps: Steps,
+    ledger: Ledger,
+    even: Ledger,
+    fetches: Fetches,
+    waits: WaitParts,
+    stacks: Stacks,
+    filling: Floats,
 ) -> OverTime:
-    """Measure all of it."""
+    """Measure all of it. `even` is the ledger of steps with the usual number of forwards (forward_counts.py)."""
     restarts = find_restarts(timeline, trainer, steps, ledger, fetches, waits)
     step_ns = steps.duration_ns.astype(np.float64)
     known = _known_events(ledger, steps, restarts, filling)
@@ -93,16 +101,17 @@ def find_over_time(
     quiet_ns = np.clip(step_ns - taken_ns, 0, None)
     # Where steps are missing between others, the number of a step says nothing of its phase.
     found = () if steps.excluded.any() else _found_events(ledger, quiet_ns, taken)
+    even_ns = quiet_ns * even.ns.sum(axis=0) / ledger.ns.sum(axis=0)
     return OverTime(
         events=(*known, *found),
-        trend=find_trend(quiet_ns),
-        growth=find_growth(ledger, steps, stacks, trainer, taken),
+        trend=find_trend(even_ns),
+        growth=find_growth(even, steps, stacks, trainer, taken),
         growing_saves=find_growing_saves(trainer, steps),
         startup=find_startup(timeline, trainer, float(np.median(step_ns))),
         trained_ns=int(trainer.update_end_ns[-1] - trainer.update_end_ns[0]),
         restarts=restarts,
         stragglers=find_stragglers(timeline, trainer, steps, fetches, waits),
-        unsteady=_unsteady(ledger, quiet_ns, (*known, *found)),
+        unsteady=_unsteady(even, even_ns, (*known, *found)),
     )
 
 

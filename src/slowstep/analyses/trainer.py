@@ -60,6 +60,11 @@ class Trainer:
         return self.facts.inner_loops.get(self.optimizer, {})
 
     @property
+    def training_forwards(self) -> pl.DataFrame:
+        """The forwards with gradients; all where that was not recorded."""
+        return self.spans.filter(pl.col("kind") == "forward", pl.col("gradients").fill_null(True))
+
+    @property
     def way_to_forward(self) -> tuple[Frame, ...]:
         """The frames that lead to the forward, as those to the update."""
         frame = self.facts.forward_frame

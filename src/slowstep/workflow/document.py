@@ -65,7 +65,8 @@ def fill(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosis
         row["next_command"] = f"slowstep prove {shlex.join(timeline.run.command)}"
     elif diagnosis.telling is not None and _can_run_again(timeline, m):
         row["next_command"] = f"slowstep prove --levers {shlex.quote(diagnosis.telling)} {shlex.join(timeline.run.command)}"
-    elif open_at_its_end:
+    elif open_at_its_end or (diagnosis.verdict.state == "undetermined" and m.steps.total >= ENOUGH_STEPS):
+        # A limit would record no more than this run did.
         row["next_command"] = f"slowstep run {shlex.join(timeline.run.command)}"
     if open_at_its_end:
         trained_ns = float(m.trainer.update_end_ns[-1] - m.trainer.update_end_ns[0])

@@ -7,7 +7,10 @@ from typing import Any
 import pytest
 
 from judged_recordings import report_of
+from made_recordings import Training, make_recording
 from slowstep.diagnosis.input_side import RELIEF_EXPECTED
+from slowstep.report.terminal import render
+from slowstep.workflow.diagnose import diagnose_recording
 
 Report = dict[str, Any]
 
@@ -325,6 +328,18 @@ def test_a_script_that_ended_by_itself_too_soon_is_to_train_longer(tmp_path):
     assert "train for 200 steps and 10 s or more: it ended by itself after 12 steps" in told[12]
     assert "train for 10 s or more: it ended by itself after 300 steps" in told[300]
     assert not told[700]
+
+
+@pytest.mark.parametrize(("steps", "limit"), [(24, " --steps 200 "), (400, " ")])
+def test_what_was_recorded_for_long_is_not_recorded_again_for_less(tmp_path, steps, limit):
+    folder = make_recording(tmp_path, Training(steps=steps, nodes=500, loader=False))
+    notes = folder / "100-1.jsonl"
+    # As where the recording ended before the training.
+    notes.write_text(re.sub(r'"reason": ?"exit"', '"reason":"steps"', notes.read_text()))
+
+    report = diagnose_recording(folder)
+    assert report["verdict"]["state"] == "undetermined"
+    assert render(report, width=140, color=False).splitlines()[-1].endswith(f" slowstep run{limit}train.py")
 
 
 def test_a_transform_cannot_be_judged_without_timed_calls(tmp_path):

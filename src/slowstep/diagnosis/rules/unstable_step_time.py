@@ -10,7 +10,7 @@ Why it costs:
 How the gain is predicted:
     It is not: what an even step would take is not known. It is advice.
 When it is wrong:
-    Batches of different sizes by design (buckets by length) vary, and are right to.
+    Batches of different sizes by design (buckets by length) vary, and are right to. Different numbers of forwards (episodes) do not count.
 What to try:
     Group samples by length, pad to few sizes, pin the process to cores of its own.
 """
