@@ -189,11 +189,19 @@ def _doubted(m: Measurements, unjudged: list[NotJudged], unclaimed: Part | None)
 
 
 def _unclaimed_input(m: Measurements, judged: list[Judged]) -> Part | None:
-    """The largest part of waiting for input that no finding claims, where its share is worth a verdict; None where there is none."""
-    claimed = {name for j in judged for name in j.finding.claims}
+    """The largest part of waiting for input that no finding explains, where its share is worth a verdict; None where there is none."""
+    claimed = {name for j in judged if _explains(m, j.finding) for name in j.finding.claims}
     parts = [part for part in m.ledger.parts if part[0] in INPUT and part[1] != CORE and part[1] not in claimed]
     largest = max(parts, key=lambda part: m.ledger.share(*part), default=None)
     return largest if largest is not None and m.ledger.share(*largest) >= HEALTHY_UNATTRIBUTED else None
+
+
+def _explains(m: Measurements, finding: Finding) -> bool:
+    """Whether what the finding's fix leaves of the waits that it claims is not worth a verdict; where the gain is unknown that is said."""
+    if finding.gain.predicted is None:
+        return True
+    waits = sum(m.ledger.share(stage, name) for stage, name in m.ledger.parts if stage in INPUT and name in finding.claims)
+    return waits - (1 - 1 / finding.gain.predicted) < HEALTHY_UNATTRIBUTED
 
 
 def _unclaimed_queue(m: Measurements, judged: list[Judged]) -> float:

@@ -32,6 +32,9 @@ QUEUED_AT_WORSE = 0.5
 # Workers that wait cost memory, and share what they wait for: no more than this many per core are proposed.
 WORKERS_PER_CORE = 4
 
+# What a producer uses beside its one thread up to this share of a core (reads ahead, the recorder's own readings) needs no core of its own.
+SPARE_THREADS = 0.10
+
 # Of the cores that workers would keep busy: with less than half of them left, most of their work displaces the training's own.
 ENOUGH_LEFT = 0.5
 
@@ -145,7 +148,9 @@ def workers_needed(side: Side, now: int) -> int:
     Never more than can compute at once on the cores, by the share of the workers' time that is CPU time, nor WORKERS_PER_CORE.
     """
     steady = max(side.rest_ns - float(side.filling_ns.mean()) - side.startup_ns, 1.0)
-    at_once = side.cores * min(side.wall_ns / max(side.cpu_ns, 1.0), WORKERS_PER_CORE)
+    used = side.cpu_ns / max(side.wall_ns, 1.0)
+    used = 1.0 if 1.0 < used <= 1 + SPARE_THREADS else used
+    at_once = side.cores * min(1 / max(used, 1e-9), WORKERS_PER_CORE)
     return max(min(math.ceil(side.wall_ns / (COMFORTABLE * steady)), math.floor(at_once)), now + 1)
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from judged_recordings import report_of
 from made_recordings import DATA
+from slowstep.diagnosis.input_side import Side, workers_needed
 
 Report = dict[str, Any]
 SAMPLES, WALL_MS = 32, 100
@@ -58,6 +60,7 @@ DECODES_LITTLE = timed(("__getitem__", DATA, 1, 0.9), (DECODE, None, 1, 0.2))
 
 # What two workers and the training get of two cores: the queueing makes their times add up.
 SLOW_BATCHES: dict[str, Any] = {"workers": 2, "getitem_ms": 70, "queue_ms": 19, "cores": 2, "transform": ("augment", 0.3)}
+ALONE: dict[str, Any] = {"workers": 0, "getitem_ms": 40}
 FILES: dict[str, Any] = {"getitem_ms": 40, "cores": 2}
 NET: dict[str, Any] = {"workers": 2, "getitem_ms": 10, "blocked_ms": 60, "cores": 4}
 STORED: dict[str, Any] = {"workers": 16, "getitem_ms": 10, "blocked_ms": 400, "storage": True, "cores": 4}
@@ -74,6 +77,7 @@ FIRING: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "reopened-files of a container": (FILES | {"producer_lines": (ZIPPED,)}, {"stage": "preprocess", "in title": "ZipFile"}),
     "network-input-capped": (NET | {"producer_lines": (BODY,)}, {"stage": "read", "in title": "fetch_bytes", "also": "too-few-workers"}),
     "preprocess-saturates-cpu": (SLOW_BATCHES, {"stage": "preprocess", "in title": "2 cores"}),
+    "preprocess-saturates-cpu on one core": (ALONE | {"cores": 1}, {"stage": "preprocess", "in title": "the only core is full"}),
     "repeated-preprocessing": (
         SLOW_BATCHES | {"producer_lines": (DECODES,), "epoch_steps": 25, "dataset_length": 400, "persistent": True},
         {"stage": "preprocess", "in title": "ImagingDecoder", "also": "preprocess-saturates-cpu"},
@@ -110,6 +114,7 @@ CLOSE: dict[str, dict[str, Any]] = {
     "network-input-capped where nothing was timed": NET,
     "preprocess-saturates-cpu with cores to spare": SLOW_BATCHES | {"queue_ms": 0, "cores": 16},
     "preprocess-saturates-cpu where workers sleep": SLOW_BATCHES | {"getitem_ms": 10, "blocked_ms": 90},
+    "preprocess-saturates-cpu of the training thread on two cores": ALONE | {"cores": 2},
     "preprocess-saturates-cpu with one worker on two cores": SLOW_BATCHES | {"workers": 1, "getitem_ms": 26},
     "repeated-preprocessing of random work": SLOW_BATCHES | {"producer_lines": (DECODES_LITTLE,), "epoch_steps": 25, "dataset_length": 400},
     "repeated-preprocessing in a first pass": SLOW_BATCHES | {"producer_lines": (DECODES,), "epoch_steps": None, "dataset_length": 4800},
@@ -212,6 +217,26 @@ def test_what_a_worker_gains_is_not_known_where_the_trainings_threads_leave_it_n
     finding = next(finding for finding in report["findings"] if finding["rule"] == "serial-loader")
     assert (finding["gain"]["predicted"] is not None) == known
     assert (report["verdict"]["state"], report["verdict"]["rule"]) == (("bottleneck", "serial-loader") if known else ("undetermined", None))
+
+
+@pytest.mark.parametrize(("cpu_ms", "workers"), [(10, 6), (30, 2), (30.3, 2), (45, 1)])
+def test_as_many_workers_are_proposed_as_compute_at_once(cpu_ms, workers):
+    # Blocked for most of their time; computing; the recorder's own readings beside that; and a library's threads.
+    nothing = np.zeros(10)
+    side = Side(
+        removable_ns=nothing,
+        filling_ns=nothing,
+        startup_ns=0,
+        rest_ns=2e6,
+        queued_ns=nothing,
+        others_cpu_ns=0,
+        wall_ns=30e6,
+        cpu_ns=cpu_ms * 1e6,
+        trainer_cpu_ns=2e6,
+        cores=2,
+    )
+
+    assert workers_needed(side, 0) == workers
 
 
 def test_full_cores_name_the_innermost_function_that_holds_most_of_the_making(tmp_path):

@@ -337,3 +337,13 @@ def test_time_that_is_not_the_models_and_that_no_rule_explains_is_not_called_hea
     assert report["verdict"]["state"] == state, report["verdict"]["summary"]
     assert ("is transport (preprocess)" in report["verdict"]["summary"]) == (state == "undetermined")
     assert ("--levers mock-loader" in (report["run"].get("next_command") or "")) == (state == "undetermined")
+
+
+@pytest.mark.parametrize(("getitem_ms", "predicted", "state"), [(40, 1.04, "undetermined"), (2.5, 1.04, "healthy")])
+def test_input_of_which_a_fix_leaves_most_is_not_called_healthy(monkeypatch, tmp_path, getitem_ms, predicted, state):
+    m = _measured(tmp_path, Training(workers=0, getitem_ms=getitem_ms))
+    finding = _judged(m, "a", predicted, 1.0, claims=("making samples", "collate"), stage="preprocess")
+
+    diagnosis = _diagnose(monkeypatch, m, finding)
+    assert diagnosis.verdict.state == state, diagnosis.verdict.summary
+    assert diagnosis.telling == ("mock-loader" if state == "undetermined" else None)

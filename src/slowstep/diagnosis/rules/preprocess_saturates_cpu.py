@@ -1,15 +1,16 @@
 """Preprocessing asks for more CPU time than the cores have, so more workers cannot help.
 
 What it sees:
-    A loader with workers feeds the training; the CPU time of training and workers per step, divided by the cores that the process may use,
-    is at least a tenth more than what the training thread needs alone; the workers compute rather than wait; and there are as many of them
-    as cores, or more would save under 5 % of the step. Waiting for batches and, where the workers take the training thread's cores away
-    from it, its waiting for a core together hold at least 5 % of the window.
+    A loader feeds the training; the CPU time of training and producers per step, divided by the cores that the process may use, is at least
+    a tenth more than what the training thread needs alone; the producers compute rather than wait; and there are as many workers as cores,
+    or more would save under 5 % of the step (of a loader without workers: any would, as on a single core). Waiting for batches and, where
+    the workers take the training thread's cores away from it, its waiting for a core together hold at least 5 % of the window.
 Why it costs:
     A core does one thing at a time. Once all are busy, another worker only takes time from the others and from the training itself.
 How the gain is predicted:
     r is the wait for batches and the workers' part of the training thread's wait for a core. B is the CPU time of training and workers
-    divided by the cores when preprocessing takes half of it; three quarters at worse, nothing at better.
+    divided by the cores when preprocessing takes half of it; three quarters at worse, nothing at better. Where the training thread makes
+    the batches itself, r is that share of making them.
 When it is wrong:
     Work of other processes on these cores is no fault of the preprocessing: what they take is left out of r in proportion, but only on
     average. Hyper-threads count as cores, and give less.
@@ -23,7 +24,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps import Floats
 from slowstep.diagnosis.core_demand import BINDS, core_bound_case, core_demand
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
-from slowstep.diagnosis.input_causes import more_workers_help, place
+from slowstep.diagnosis.input_causes import Spared, more_workers_help, place, sparing
 from slowstep.diagnosis.input_side import WAIT_SHARE, Side, claims, find_side
 from slowstep.diagnosis.lever_specs import MOCK_LOADER
 from slowstep.diagnosis.rule import Answer, Judged, Rule
@@ -41,7 +42,7 @@ SHOWN = 3
 def judge(m: Measurements) -> Answer:
     """Whether the cores are used up by preprocessing."""
     side = find_side(m)
-    if m.loader is None or not m.loader.num_workers or isinstance(side, str):
+    if m.loader is None or isinstance(side, str):
         return None
     cores = core_demand(m, side)
     if not cores.binds or (m.demand.blocked_share or 0.0) > BLOCKED_AT_MOST:
@@ -52,7 +53,7 @@ def judge(m: Measurements) -> Answer:
     share, low, high = share_interval(m, removed)
     if share < WAIT_SHARE:
         return None
-    counterfactual = _counterfactual(side, removed, m.loader.num_workers)
+    counterfactual = _counterfactual(m, side, removed, m.loader.num_workers)
     evidence = (
         Evidence(
             name="CPU time needed", value=cores.needed_ns / 1e6, unit="ms per step on all cores", threshold=BINDS * cores.alone_ns / 1e6
@@ -66,7 +67,7 @@ def judge(m: Measurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="preprocess",
-        title=f"preprocessing takes {side.cpu_ns / 1e6:.0f} ms of CPU time per step: {side.cores:.0f} cores are full, workers do not help",
+        title=f"preprocessing takes {side.cpu_ns / 1e6:.0f} ms of CPU time per step: {_full(side.cores)}, workers do not help",
         share=share,
         share_low=low,
         share_high=high,
@@ -84,13 +85,19 @@ def judge(m: Measurements) -> Answer:
     return Judged(finding=finding, counterfactual=counterfactual)
 
 
-def _counterfactual(side: Side, removed: Floats, workers: int) -> Counterfactual:
+def _full(cores: float) -> str:
+    return f"{cores:.0f} cores are full" if round(cores) > 1 else "the only core is full"
+
+
+def _counterfactual(m: Measurements, side: Side, removed: Floats, workers: int) -> Counterfactual:
+    words = "preprocessing takes half of its CPU time"
+    if not workers:
+        return sparing(m, side, Spared(expected=1 - LEFT, worse=1 - LEFT_AT_WORSE, better=1.0), words)
+
     def case(left: float) -> Case:
         return core_bound_case(side, removed, left * side.cpu_ns, workers)
 
-    return Counterfactual(
-        assumes="preprocessing takes half of its CPU time", expected=case(LEFT), worse=case(LEFT_AT_WORSE), better=case(0.0)
-    )
+    return Counterfactual(assumes=words, expected=case(LEFT), worse=case(LEFT_AT_WORSE), better=case(0.0))
 
 
 def _heaviest(m: Measurements) -> tuple[Evidence, ...]:

@@ -8,7 +8,8 @@ Why it costs:
 How the gain is predicted:
     r is the time in which the training thread makes batches, less the receipt of a batch from a worker (1 ms assumed, 0.3 to 2 ms).
     B is the producers' time divided by the workers proposed, not below the CPU time of training and producers divided by the cores that
-    the process may use. At worse the worker slows the training by an eighth: they share caches, memory, and often a physical core.
+    the process may use. At worse the worker slows the training by an eighth (they share caches, memory, and often a physical core), and
+    workers that bind take a tenth longer beside each other.
     Not at all where the training computes with several threads that leave less than half of the cores that workers would need: its
     operations then wait for the thread whose core was taken. Measured on two cores: 0.65 to 0.94 times as fast with a worker.
 When it is wrong:
@@ -44,6 +45,7 @@ from slowstep.diagnosis.input_side import (
 from slowstep.diagnosis.lever_specs import workers as workers_lever
 from slowstep.diagnosis.loop_side import known_by, spread_of_loop_input
 from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.diagnosis.trainer_side import WORSE_BESIDE
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.units import format_share
 
@@ -144,11 +146,12 @@ def _is_python(made: LoopInput) -> bool:
 def _counterfactual(side: Side, workers: int, spread: float = 0.0) -> Counterfactual:
     """`spread`: relative half width of the interval of what is removed, where stacks tell it."""
 
-    def case(receive_ns: float, slowed: float = 0.0, part: float = 1.0) -> Case:
-        return Case(removed_ns=part * side.removable_ns - receive_ns - slowed * side.rest_ns, beside_ns=beside_ns(side, workers))
+    def case(receive_ns: float, slowed: float = 0.0, part: float = 1.0, factor: float = 1.0) -> Case:
+        removed = part * side.removable_ns - receive_ns - slowed * side.rest_ns
+        return Case(removed_ns=removed, beside_ns=factor * beside_ns(side, workers))
 
     words = f"{workers} worker(s) make batches beside the training; receiving one takes 1 ms"
-    worse, better = case(RECEIVE_HIGH_NS, SIDE_BY_SIDE, 1 - spread), case(RECEIVE_LOW_NS, part=1 + spread)
+    worse, better = case(RECEIVE_HIGH_NS, SIDE_BY_SIDE, 1 - spread, WORSE_BESIDE), case(RECEIVE_LOW_NS, part=1 + spread)
     return Counterfactual(assumes=words, expected=case(RECEIVE_NS), worse=worse, better=better)
 
 

@@ -1,0 +1,60 @@
+"""Batches that take nothing but CPU time, made by the training thread: what is said depends on how many cores there are."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+from launching import Workplace
+
+pytest.importorskip("torch")
+pytestmark = pytest.mark.slow
+
+TRAIN = """
+import os, sys, time
+if sys.argv[1] == "one":
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+torch.set_num_threads(1)
+
+class Pictures(Dataset):
+    def __len__(self):
+        return 1600
+
+    def __getitem__(self, index):
+        until = time.thread_time() + 0.001
+        while time.thread_time() < until:
+            pass
+        return torch.zeros(64), index % 4
+
+model = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.ReLU(), torch.nn.Linear(256, 4))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+for _ in range(2):
+    for inputs, targets in DataLoader(Pictures(), batch_size=16):
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(model(inputs), targets).backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("cores", "rule", "words"), [("all", "serial-loader", "num_workers="), ("one", "preprocess-saturates-cpu", "halve the work")]
+)
+def test_making_batches_takes_most_of_the_time_and_that_is_no_healthy_training(work: Workplace, cores: str, rule: str, words: str) -> None:
+    if cores == "all" and len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("a worker gains nothing on one core")
+    work.write("train.py", TRAIN)
+    target = work.runs.parent / "report.json"
+
+    ended = work.run("train.py", cores, options=("--json", str(target)))
+
+    assert ended.code == 0, ended.err
+    report = json.loads(target.read_text())
+    assert (report["verdict"]["state"], report["verdict"]["rule"]) == ("bottleneck", rule), report["verdict"]["summary"]
+    fix = report["findings"][0]["fixes"][0]["text"]
+    assert words in fix
+    assert "num_workers=1," not in fix
