@@ -7,9 +7,9 @@ Why it costs:
     While a batch is made the model waits, and while the model computes no batch is made. A worker process makes the next batch meanwhile.
 How the gain is predicted:
     r is the time in which the training thread makes batches, less the receipt of a batch from a worker (1 ms assumed, 0.3 to 2 ms).
-    B is the producers' time divided by the workers proposed, not below the CPU time of training and producers divided by the cores that
-    the process may use. At worse the worker slows the training by an eighth (they share caches, memory, and often a physical core), and
-    workers that bind take a tenth longer beside each other.
+    B is the producers' time divided by the workers proposed, not below the CPU time of training, producers and receipt divided by the
+    cores that the process may use. At worse the worker slows the training by an eighth (they share caches, memory, and often a physical
+    core), and workers that bind take a tenth longer beside each other.
     Not at all where the training computes with several threads that leave less than half of the cores that workers would need: its
     operations then wait for the thread whose core was taken. Measured on two cores: 0.65 to 0.94 times as fast with a worker.
 When it is wrong:
@@ -148,7 +148,8 @@ def _counterfactual(side: Side, workers: int, spread: float = 0.0) -> Counterfac
 
     def case(receive_ns: float, slowed: float = 0.0, part: float = 1.0, factor: float = 1.0) -> Case:
         removed = part * side.removable_ns - receive_ns - slowed * side.rest_ns
-        return Case(removed_ns=removed, beside_ns=factor * beside_ns(side, workers))
+        # Receiving is work that was not there before.
+        return Case(removed_ns=removed, beside_ns=factor * beside_ns(side, workers, spared_cpu_ns=-receive_ns))
 
     words = f"{workers} worker(s) make batches beside the training; receiving one takes 1 ms"
     worse, better = case(RECEIVE_HIGH_NS, SIDE_BY_SIDE, 1 - spread, WORSE_BESIDE), case(RECEIVE_LOW_NS, part=1 + spread)
