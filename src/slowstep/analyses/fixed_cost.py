@@ -50,6 +50,7 @@ class FixedCost:
     step_ns: float  # the usual step, of which this is a part
     samples: float | None  # in the usual step
     source: str
+    smaller: int = 0  # steps of a smaller size that were seen
 
 
 def find_fixed_cost(trainer: Trainer, steps: Steps, ledger: Ledger, *, busy: bool) -> FixedCost:
@@ -63,7 +64,7 @@ def find_fixed_cost(trainer: Trainer, steps: Steps, ledger: Ledger, *, busy: boo
     bounds = _bounds(trainer, steps, ledger, typical)
     bounds = replace(bounds, high_ns=None) if busy else bounds
     if not usual.any() or small.sum() < FEWEST_SMALL:
-        return bounds
+        return replace(bounds, smaller=int(small.sum()))
     line = _by_line(work, ledger.of("compute", "optimizer"), steps.samples, usual, small)
     if bounds.high_ns is None or line.high_ns is None:
         return line
@@ -128,6 +129,7 @@ def _by_line(work: Floats, optimizer: Floats, samples: Floats, usual: NDArray[np
         step_ns=float(np.median(work[usual])),
         samples=float(samples[usual][0]),
         source=f"from {len(shares)} smaller batches",
+        smaller=len(shares),
     )
 
 

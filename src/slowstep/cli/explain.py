@@ -74,7 +74,7 @@ def chosen(name: str, texts: dict[str, str]) -> str:
     if wanted in texts:
         return wanted
     close = difflib.get_close_matches(wanted, texts, n=3, cutoff=0.5) or [known for known in texts if wanted and wanted in known]
-    hint = f"Did you mean {' or '.join(close)}?" if close else f"There are {', '.join(texts)}."
+    hint = f"Did you mean {' or '.join(close)}?" if close else "slowstep explain lists them all."
     raise BadUsage(f"No rule or lever is called {name!r}. {hint}")
 
 

@@ -316,6 +316,18 @@ def test_what_an_experiment_would_tell_is_the_next_command(tmp_path):
     assert not [row for row in without["not_judged"] if "lever" in row]
 
 
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [({}, "all steps had the same size"), ({"epoch_steps": 60, "last_batch": 4}, "smaller steps were seen, and 5 tell the fixed cost")],
+)
+def test_what_is_missing_for_the_fixed_cost_is_said(tmp_path, changes, words):
+    report = report_of(tmp_path, {"steps": 200, "nodes": 500, **changes})
+
+    (row,) = [row for row in report["not_judged"] if row["rule"] == "small-batch"]
+    assert words in row["reason"]
+    assert ("record longer" in row["reason"]) == bool(changes)
+
+
 def test_a_script_that_ended_by_itself_too_soon_is_to_train_longer(tmp_path):
     # Steps of 20 ms: too few of them, too short a time, and neither.
     told = {}

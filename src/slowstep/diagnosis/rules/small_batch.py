@@ -27,7 +27,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from slowstep.analyses.fixed_cost import FixedCost
+from slowstep.analyses.fixed_cost import FEWEST_SMALL, FixedCost
 from slowstep.analyses.ledger import CORE
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.trace.measured import TraceMeasurements
@@ -79,11 +79,17 @@ def judge(m: Measurements) -> Answer:
 def _reason(cost: FixedCost, step: float, *, busy: bool) -> str:
     if cost.high_ns is None:
         why = "the machine is busy" if busy else "they were not counted"
-        return f"all steps had the same size, and what its operations cost is unknown: {why}"
+        return f"{_sizes(cost)}, and what its operations cost is unknown: {why}"
     known = f"the fixed cost is only known to be {cost.low_ns / step:.0%} to {cost.high_ns / step:.0%} of the step"
     if cost.value_ns is None:
-        return f"all steps had the same size: {known}; try another batch size"
+        return f"{_sizes(cost)}: {known}; {'record longer, or ' if cost.smaller else ''}try another batch size"
     return f"{known} ({cost.source}); record longer, on a quieter machine"
+
+
+def _sizes(cost: FixedCost) -> str:
+    if not cost.smaller:
+        return "all steps had the same size"
+    return f"only {cost.smaller} smaller step{'s were' if cost.smaller > 1 else ' was'} seen, and {FEWEST_SMALL} tell the fixed cost"
 
 
 def _telling(m: Measurements, cost: FixedCost) -> str | None:
