@@ -149,7 +149,9 @@ def workers_needed(side: Side, now: int) -> int:
     """
     steady = max(side.rest_ns - float(side.filling_ns.mean()) - side.startup_ns, 1.0)
     used = side.cpu_ns / max(side.wall_ns, 1.0)
-    used = 1.0 if 1.0 < used <= 1 + SPARE_THREADS else used
+    if now == 0 or used <= 1 + SPARE_THREADS:
+        # Beside a training thread that makes its batches itself PyTorch's own threads still spin; in a worker it has none.
+        used = min(used, 1.0)
     at_once = side.cores * min(1 / max(used, 1e-9), WORKERS_PER_CORE)
     return max(min(math.ceil(side.wall_ns / (COMFORTABLE * steady)), math.floor(at_once)), now + 1)
 

@@ -219,9 +219,9 @@ def test_what_a_worker_gains_is_not_known_where_the_trainings_threads_leave_it_n
     assert (report["verdict"]["state"], report["verdict"]["rule"]) == (("bottleneck", "serial-loader") if known else ("undetermined", None))
 
 
-@pytest.mark.parametrize(("cpu_ms", "workers"), [(10, 6), (30, 2), (30.3, 2), (45, 1)])
-def test_as_many_workers_are_proposed_as_compute_at_once(cpu_ms, workers):
-    # Blocked for most of their time; computing; the recorder's own readings beside that; and a library's threads.
+@pytest.mark.parametrize(("now", "cpu_ms", "workers"), [(0, 10, 6), (0, 30, 2), (0, 45, 2), (1, 30, 4), (1, 30.3, 4), (1, 45, 2)])
+def test_as_many_workers_are_proposed_as_compute_at_once(now, cpu_ms, workers):
+    # Blocked for most of their time; computing; beside threads that spin; beside the recorder's own readings; and with a library's threads.
     nothing = np.zeros(10)
     side = Side(
         removable_ns=nothing,
@@ -233,10 +233,10 @@ def test_as_many_workers_are_proposed_as_compute_at_once(cpu_ms, workers):
         wall_ns=30e6,
         cpu_ns=cpu_ms * 1e6,
         trainer_cpu_ns=2e6,
-        cores=2,
+        cores=2 if now == 0 else 4,
     )
 
-    assert workers_needed(side, 0) == workers
+    assert workers_needed(side, now) == workers
 
 
 def test_full_cores_name_the_innermost_function_that_holds_most_of_the_making(tmp_path):
