@@ -40,3 +40,40 @@ def test_episodes_that_get_longer_are_no_steps_that_grow(work: Workplace) -> Non
     report = json.loads(target.read_text())
     assert report["verdict"]["state"] != "bottleneck"
     assert not {"growing-step-time", "unstable-step-time"} & {finding["rule"] for finding in report["findings"]}
+
+
+PLAYS = """
+import torch
+
+torch.manual_seed(0)
+torch.set_num_threads(1)
+policy = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.ReLU(), torch.nn.Linear(256, 4))
+optimizer = torch.optim.Adam(policy.parameters())
+
+def play(state, action):
+    # An environment in Python: no stack is taken in it, it holds the interpreter's lock.
+    return torch.tensor([(value * 3 + action) % 7 for value in state])
+
+state = [float(i) for i in range(64)]
+for update in range(700):
+    for _ in range(4):
+        with torch.no_grad():
+            action = int(policy(torch.tensor(state)[None]).argmax())
+        for _ in range(10):
+            state = play(state, action).tolist()
+    optimizer.zero_grad()
+    policy(torch.randn(64, 64)).log_softmax(1)[:, 0].mean().backward()
+    optimizer.step()
+"""
+
+
+def test_a_roll_out_whose_environment_is_not_told_apart_is_to_be_named(work: Workplace) -> None:
+    work.write("train.py", PLAYS)
+    target = work.runs.parent / "report.json"
+
+    ended = work.run("train.py", options=("--json", str(target)))
+
+    assert ended.code == 0, ended.err
+    verdict = json.loads(target.read_text())["verdict"]
+    assert verdict["state"] == "undetermined", verdict["summary"]
+    assert "name it: with slowstep.span('environment', stage='preprocess')" in verdict["summary"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from slowstep.analyses.gaps import BESIDE_BACKWARD
+from slowstep.analyses.gaps import BESIDE_BACKWARD, ROLL_OUT
 from slowstep.analyses.ledger import CORE, Part
 from slowstep.analyses.loop import lines_named
 from slowstep.analyses.measurements import Measurements
@@ -31,6 +31,7 @@ HEALTHY_SHARING = UNJUDGED_STAGE
 
 INPUT = ("read", "preprocess")
 MOST_OF_INPUT = f"slowstep prove --levers {MOCK_LOADER} tells the most that faster input can gain"
+NAME_ENVIRONMENT = "name it: with slowstep.span('environment', stage='preprocess')"
 NAME_IT = "wrap the loop's input in slowstep.steps(), or name stretches by slowstep.span()"
 
 
@@ -54,7 +55,11 @@ def _unseen(m: Measurements) -> Doubt | None:
         return Doubt(f"{unattributed:.0%} of the time could not be attributed; {NAME_IT}")
     if m.between_forwards_share >= HEALTHY_UNATTRIBUTED:
         what = f"{m.between_forwards_share:.0%} of the time lies between a step's forwards, and what runs there is not known"
-        return Doubt(f"{what} (an environment, sampling?); name it: with slowstep.span('environment', stage='preprocess')")
+        return Doubt(f"{what} (an environment, sampling?); {NAME_ENVIRONMENT}")
+    rolled_out = [name for stage, name in m.ledger.parts if stage == "compute" and name.startswith(ROLL_OUT)]
+    if _share(m, rolled_out) >= HEALTHY_UNATTRIBUTED:
+        what = f"{_share(m, rolled_out):.0%} of the time is {_largest(m, rolled_out)}"
+        return Doubt(f"{what}, where stacks do not tell its models from an environment in Python; {NAME_ENVIRONMENT}")
     if m.sharing.ranks > 1 and not m.sharing.seen:
         return Doubt("what this rank waits for the others was not measured (the kernel shows no run-queue delay)")
     shared = m.ledger.share("gradient_sharing")
