@@ -67,7 +67,7 @@ for update in range(700):
 """
 
 
-def test_a_roll_out_whose_environment_is_not_told_apart_is_to_be_named(work: Workplace) -> None:
+def test_the_environment_of_a_roll_out_is_named_or_is_to_be_named(work: Workplace) -> None:
     work.write("train.py", PLAYS)
     target = work.runs.parent / "report.json"
 
@@ -75,5 +75,9 @@ def test_a_roll_out_whose_environment_is_not_told_apart_is_to_be_named(work: Wor
 
     assert ended.code == 0, ended.err
     verdict = json.loads(target.read_text())["verdict"]
-    assert verdict["state"] == "undetermined", verdict["summary"]
-    assert "name it: with slowstep.span('environment', stage='preprocess')" in verdict["summary"]
+    # Stacks that are taken in it tell it, where there are enough of them: how fast the machine is decides that.
+    if verdict["state"] == "bottleneck":
+        assert "play (train.py:9)" in verdict["summary"]
+    else:
+        assert verdict["state"] == "undetermined"
+        assert "name it: with slowstep.span('environment', stage='preprocess')" in verdict["summary"]
