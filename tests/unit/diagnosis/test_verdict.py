@@ -347,3 +347,15 @@ def test_input_of_which_a_fix_leaves_most_is_not_called_healthy(monkeypatch, tmp
     diagnosis = _diagnose(monkeypatch, m, finding)
     assert diagnosis.verdict.state == state, diagnosis.verdict.summary
     assert diagnosis.telling == ("mock-loader" if state == "undetermined" else None)
+
+
+def test_a_roll_out_is_not_called_the_models_work(monkeypatch, healthy):
+    parts = tuple(
+        ("compute", "roll-out: lines 5-9 (train.py)") if name == "backward" else (stage, name) for stage, name in healthy.ledger.parts
+    )
+    m = replace(healthy, ledger=replace(healthy.ledger, parts=parts))
+
+    verdict = _diagnose(monkeypatch, m, None).verdict
+    assert verdict.state == "undetermined"
+    assert "roll-out: lines 5-9 (train.py), where stacks do not tell its models from an environment" in verdict.summary
+    assert "slowstep.span('environment', stage='preprocess')" in verdict.summary
