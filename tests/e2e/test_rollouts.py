@@ -11,13 +11,16 @@ from launching import Workplace
 pytest.importorskip("torch")
 pytestmark = pytest.mark.slow
 
-LEARNS = """
+AGENT = """
 import torch
 
 torch.manual_seed(0)
 torch.set_num_threads(1)
 policy = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.ReLU(), torch.nn.Linear(256, 4))
 optimizer = torch.optim.Adam(policy.parameters())
+"""
+
+LEARNS = """
 for episode in range(240):
     losses = []
     # Longer and longer, as an agent learns.
@@ -31,7 +34,7 @@ for episode in range(240):
 
 
 def test_episodes_that_get_longer_are_no_steps_that_grow(work: Workplace) -> None:
-    work.write("train.py", LEARNS)
+    work.write("train.py", AGENT + LEARNS)
     target = work.runs.parent / "report.json"
 
     ended = work.run("train.py", options=("--json", str(target)))
@@ -43,13 +46,6 @@ def test_episodes_that_get_longer_are_no_steps_that_grow(work: Workplace) -> Non
 
 
 PLAYS = """
-import torch
-
-torch.manual_seed(0)
-torch.set_num_threads(1)
-policy = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.ReLU(), torch.nn.Linear(256, 4))
-optimizer = torch.optim.Adam(policy.parameters())
-
 def play(state, action):
     # An environment in Python: no stack is taken in it, it holds the interpreter's lock.
     return torch.tensor([(value * 3 + action) % 7 for value in state])
@@ -68,7 +64,7 @@ for update in range(700):
 
 
 def test_the_environment_of_a_roll_out_is_named_or_is_to_be_named(work: Workplace) -> None:
-    work.write("train.py", PLAYS)
+    work.write("train.py", AGENT + PLAYS)
     target = work.runs.parent / "report.json"
 
     ended = work.run("train.py", options=("--json", str(target)))

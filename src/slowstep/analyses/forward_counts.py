@@ -13,10 +13,12 @@ from slowstep.analyses.ledger import Ledger
 from slowstep.analyses.steps import Floats, Steps
 from slowstep.analyses.trainer import Trainer
 
-# A line is laid through the medians of so many groups of steps, by their number of forwards, each of at least so many steps.
+# A line is laid through the medians of so many groups of steps, by their number of forwards, each of at least so many steps: as many as the
+# blocks by which pace.py looks at the same time.
 GROUPS = 8
 STEPS_PER_GROUP = 5
-# Where all but so many percent of the steps on each side have the same number, an end of an epoch or a validation made the others.
+# Where all but so many percent of the steps on each side (p05 and p95, as reports show of steps) have the same number, an end of an epoch
+# or a validation made the others.
 OUTERMOST = 5
 
 

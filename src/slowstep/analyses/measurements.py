@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from slowstep.analyses.before_update import BeforeUpdate, find_before_update
 from slowstep.analyses.between_forwards import between_forwards_share
@@ -114,10 +115,7 @@ class Measurements:
 
 
 def measure(timeline: Timeline, warmup: int | None = None, *, process: int | None = None) -> Measurements:
-    """Measure a timeline: the training of one process, of that with most updates where none is named.
-
-    Raises NothingRecorded where nothing trained.
-    """
+    """Measure the training of one process, of that with most updates where none is named. Raises NothingRecorded where nothing trained."""
     trainer = find_trainer(timeline, process)
     stops = find_stops(timeline, trainer)
     capture = find_capture(trainer)
@@ -131,13 +129,10 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
     ledger = build_ledger(timeline, trainer, steps, waits, stacks, gaps, device=device, beside_cores=threads_beside.cores)
     even = at_usual_counts(ledger, trainer, steps)
     calls = read_calls(timeline.table("calls"), timeline.table("call_edges"), "fetch", np.unique(fetches.process).tolist())
-    low, high = int(steps.edges_ns[0]), int(steps.edges_ns[-1])
-    asked = (waits.start_ns >= low) & (waits.start_ns < high)
-    asked_ns = (waits.end_ns - waits.start_ns)[asked].astype(np.float64)
-    cores = _cores(trainer)
+    asked, asked_ns = _asked(waits, steps)
     filling = _filling(waits, steps)
     trainer_cpu_ns = _cpu_per_step(timeline, trainer, steps, stops)
-    load = _load(timeline, steps, cores, trainer_cpu_ns)
+    load = _load(timeline, steps, _cores(trainer), trainer_cpu_ns)
     machine = find_machine(timeline, trainer, steps, stops, device)
     demand = find_demand(timeline, trainer, fetches, steps)
     return Measurements(
@@ -156,10 +151,10 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
         saves=_saves(trainer, steps),
         fixed_cost=find_fixed_cost(trainer, steps, ledger, busy=load.busy),
         load=load,
-        stopped=stops.within(low, high),
+        stopped=stops.within(*steps.bounds_ns),
         trainer_cpu_ns=trainer_cpu_ns,
         delay_ns=sum((ledger.of(stage, CORE) for stage in STAGES), np.zeros(steps.count)),
-        cores=cores_of_one(timeline, trainer, cores, trainings_beside(timeline, trainer.process, low, high)),
+        cores=cores_of_one(timeline, trainer, _cores(trainer), trainings_beside(timeline, trainer.process, *steps.bounds_ns)),
         device=device,
         has_stacks=len(stacks.time_ns) > 0,
         before_update=find_before_update(trainer, steps, stacks),
@@ -187,6 +182,13 @@ def _waits(timeline: Timeline, trainer: Trainer, fetches: Fetches, stacks: Stack
     drawing = find_drawing(waits, stacks)
     waits = waits if drawing is None else with_drawing(waits, drawing)
     return with_held_deliveries(timeline, trainer.process, fetches, waits), drawing
+
+
+def _asked(waits: WaitParts, steps: Steps) -> tuple[NDArray[np.bool_], Floats]:
+    """Which requests for input lie in the window, and the length of each of those."""
+    low, high = steps.bounds_ns
+    asked = (waits.start_ns >= low) & (waits.start_ns < high)
+    return asked, (waits.end_ns - waits.start_ns)[asked].astype(np.float64)
 
 
 def _load(timeline: Timeline, steps: Steps, cores: float | None, trainer_cpu_ns: float | None) -> Load:
@@ -243,7 +245,7 @@ def _loader(timeline: Timeline, trainer: Trainer) -> Loader | None:
 
 
 def _saves(trainer: Trainer, steps: Steps) -> Saves:
-    low, high = int(steps.edges_ns[0]), int(steps.edges_ns[-1])
+    low, high = steps.bounds_ns
     saves = trainer.spans.filter(pl.col("kind") == "save", pl.col("start_ns") >= low, pl.col("start_ns") < high)
     size = saves["bytes"].drop_nulls()
     return Saves(
@@ -258,7 +260,7 @@ def _cpu_per_step(timeline: Timeline, trainer: Trainer, steps: Steps, stops: Sto
     marks = timeline.table("cpu_marks").filter(
         pl.col("process") == trainer.process,
         pl.col("thread") == trainer.thread,
-        pl.col("time_ns").is_between(int(steps.edges_ns[0]), int(steps.edges_ns[-1])),
+        pl.col("time_ns").is_between(*steps.bounds_ns),
     )
     marks = marks.sort("time_ns")
     if marks.height < 2 or marks["time_ns"][0] == marks["time_ns"][-1]:

@@ -65,6 +65,11 @@ class Steps:
         return len(self.excluded)
 
     @property
+    def bounds_ns(self) -> tuple[int, int]:
+        """Begin and end of the window."""
+        return int(self.edges_ns[0]), int(self.edges_ns[-1])
+
+    @property
     def length_ns(self) -> int:
         """Length of all steps together."""
         return int(self.duration_ns.sum())
