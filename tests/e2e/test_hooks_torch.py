@@ -723,6 +723,37 @@ def test_the_training_process_notes_calls_and_looks_at_no_values(run: Run) -> No
     assert ran.trainer.noted("batch") == []
 
 
+PARSED = """
+class Parsed(Numbers):
+    def __getitem__(self, index):
+        values = []
+        for number in range(1000):
+            values.append(float(number))
+        return torch.tensor(values[:8]), index
+train(DataLoader(Parsed(), batch_size=2, num_workers={workers}))
+"""
+
+
+@pytest.mark.parametrize("workers", [0, 1, 2])
+def test_lines_are_counted_in_one_batch_of_one_producer(run: Run, workers: int) -> None:
+    ran = run(PARSED.format(workers=workers))
+
+    assert (ran.code, ran.err) == (0, "")
+    notes = [note for process in (ran.trainer, *ran.workers) for note in process.noted("lines") if note["of"] == "fetch"]
+    (note,) = notes
+    counts = {line["line"] - line["first_line"]: line["count"] for line in note["lines"] if line["function"] == "Parsed.__getitem__"}
+    assert (counts[1], counts[3]) == (2, 2000)
+    assert [(entry["function"], entry["calls"]) for entry in note["functions"]] == [("Parsed.__getitem__", 2)]
+    assert 0 < note["counting_ns"] < 20_000
+
+
+def test_the_users_own_tracer_is_left_alone_while_batches_are_made(run: Run) -> None:
+    ran = run("sys.settrace(lambda *_: None)\n" + PARSED.format(workers=0) + "print(sys.gettrace() is not None)")
+
+    assert ran.out == "True\n"
+    assert [note for note in ran.trainer.noted("lines") if note["of"] == "fetch"] == []
+
+
 def test_no_built_in_call_is_timed_at_level_0(run: Run) -> None:
     ran = run("train(DataLoader(Numbers(), batch_size=2, num_workers=1))", **{ENV_LEVEL: "0"})
 

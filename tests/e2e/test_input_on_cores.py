@@ -27,8 +27,11 @@ class Pictures(Dataset):
 
     def __getitem__(self, index):
         until = time.thread_time() + 0.001
+        if sys.argv[2] == "loop":
+            while time.thread_time() < until:
+                pass
         while time.thread_time() < until:
-            pass
+            sum(range(2000))
         return torch.zeros(64), index % 4
 
 model = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.ReLU(), torch.nn.Linear(256, 4))
@@ -42,15 +45,22 @@ for _ in range(2):
 
 
 @pytest.mark.parametrize(
-    ("cores", "rule", "words"), [("all", "serial-loader", "num_workers="), ("one", "preprocess-saturates-cpu", "halve the work")]
+    ("cores", "made_by", "rule", "words"),
+    [
+        ("all", "operations", "serial-loader", "num_workers="),
+        ("all", "loop", "slow-transform", "vectorise Pictures.__getitem__"),
+        ("one", "operations", "preprocess-saturates-cpu", "halve the work"),
+    ],
 )
-def test_making_batches_takes_most_of_the_time_and_that_is_no_healthy_training(work: Workplace, cores: str, rule: str, words: str) -> None:
+def test_making_batches_takes_most_of_the_time_and_that_is_no_healthy_training(
+    work: Workplace, cores: str, made_by: str, rule: str, words: str
+) -> None:
     if cores == "all" and len(os.sched_getaffinity(0)) < 2:
         pytest.skip("a worker gains nothing on one core")
     work.write("train.py", TRAIN)
     target = work.runs.parent / "report.json"
 
-    ended = work.run("train.py", cores, options=("--json", str(target)))
+    ended = work.run("train.py", cores, made_by, options=("--json", str(target)))
 
     assert ended.code == 0, ended.err
     report = json.loads(target.read_text())

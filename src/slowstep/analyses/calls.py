@@ -21,13 +21,22 @@ Key = tuple[str, str, int]  # file, function, first line
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Function:
-    """A function of the user's that holds a share of some time: where it is, and the path of user functions that leads to it."""
+    """A function of the user's that holds a share of some time: where it is, and the path of user functions that leads to it.
+
+    `python_share` is the share of it that is a loop in Python; None where that is not known.
+    """
 
     name: str
     file: str
     line: int
     share: float
     path: tuple[str, ...]
+    python_share: float | None = None
+
+    @property
+    def is_python(self) -> bool:
+        """Whether most of it is known to be a loop in Python."""
+        return (self.python_share or 0.0) >= DOMINANT_SHARE
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -31,6 +31,7 @@ from slowstep.analyses.over_time import OverTime, find_over_time
 from slowstep.analyses.own_cost import OwnCost, find_own_cost
 from slowstep.analyses.pace import find_pace_spread
 from slowstep.analyses.producers import ACCOUNT, Demand, Fetches, WaitParts, divide_waits, find_demand, find_fetches
+from slowstep.analyses.python_share import with_python_share
 from slowstep.analyses.sharing import STAGE as SHARING
 from slowstep.analyses.sharing import Sharing, cores_of_one, find_sharing, load_beside_launchers, trainings_beside
 from slowstep.analyses.steps import Floats, Steps, find_steps
@@ -128,7 +129,8 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
     gaps, device = work.gaps or work.gap_lines, _device(trainer)
     ledger = build_ledger(timeline, trainer, steps, waits, stacks, gaps, device=device, beside_cores=threads_beside.cores)
     even = at_usual_counts(ledger, trainer, steps)
-    calls = read_calls(timeline.table("calls"), timeline.table("call_edges"), "fetch", np.unique(fetches.process).tolist())
+    producers = np.unique(fetches.process).tolist()
+    calls = read_calls(timeline.table("calls"), timeline.table("call_edges"), "fetch", producers)
     asked, asked_ns = _asked(waits, steps)
     filling = _filling(waits, steps)
     trainer_cpu_ns = _cpu_per_step(timeline, trainer, steps, stops)
@@ -144,7 +146,7 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
         wait_ns=asked_ns,
         unmatched_share=float(asked_ns[~waits.matched[asked]].sum() / steps.length_ns),
         filling_ns=filling,
-        fetch_function=dominant_of_fetch(calls, DOMINANT_SHARE),
+        fetch_function=with_python_share(timeline, producers, calls, dominant_of_fetch(calls, DOMINANT_SHARE)),
         timed_fetches=calls.stretches,
         held_delivery_share=waits.held_ns / max(float(waits.parts.sum()), 1.0),
         drawing=drawing,

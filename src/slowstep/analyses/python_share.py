@@ -1,16 +1,18 @@
-"""How much of a function's time, in the gaps of a loop without a loader, goes into running Python again and again.
+"""How much of a function's time goes into running Python again and again: in the gaps of a loop without a loader, or in making batches.
 
 Timed calls cannot tell it: `x[index]` is no call to them, a gather of a millisecond and a loop of a thousand lines are both the function's
-own time. So its lines are counted in one gap (record/line_counts.py).
+own time. So its lines are counted in one gap and in one fetch (record/line_counts.py).
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from dataclasses import replace
 
 import polars as pl
 
-from slowstep.analyses.calls import CallTree, Key
+from slowstep.analyses.calls import CallTree, Function, Key
 from slowstep.analyses.gap_calls import BUILT_IN
 from slowstep.analyses.hot_loop import LONGEST_NS, OFTEN
 from slowstep.timeline.timeline import Timeline
@@ -19,20 +21,53 @@ PUTS_TOGETHER = re.compile(r"\b(tensor|as_tensor|stack|cat|array|asarray|concate
 
 
 def find_python_share(timeline: Timeline, process: int, tree: CallTree, root: Key) -> float | None:
-    """The share of a function, with all that it calls; None where its lines were not counted.
+    """The share of a function in gaps, with all that it calls; None where its lines were not counted.
 
     It is the share of lines that run often and briefly, but no more than long calls of built-in functions leave: where lines are many,
     counting ends before the function does. What puts together the results of a loop goes with it.
     """
     below = _reached(tree, root)
-    rows = timeline.table("lines").filter(pl.col("process") == process, pl.col("kind") == "gap")
-    mine = [row for row in rows.select("file", "function", "first_line", "count", "line_ns").iter_rows() if row[:3] in below]
-    whole = sum(line_ns for *_, line_ns in mine)
+    counted = _share_of_lines(timeline, "gap", [process], below, OFTEN)
+    if counted is None:
+        return None
+    left = 1 - _in_long_calls(timeline, process, tree, below) / max(tree.total_ns[root], 1.0)
+    return float(min(counted, left))
+
+
+def with_python_share(timeline: Timeline, processes: list[int], tree: CallTree, function: Function | None) -> Function | None:
+    """The same of a function that holds most of making batches in some processes: of lines that run often in each call of it.
+
+    Not known where counting ended before its first call did: what follows its loop was not seen.
+    """
+    if function is None:
+        return None
+    root = (function.file, function.name, function.line)
+    calls = sum(calls for key, calls in _calls(timeline, "fetch", processes) if key == root)
+    if not calls:
+        return function
+    return replace(function, python_share=_share_of_lines(timeline, "fetch", processes, _reached(tree, root), OFTEN * calls))
+
+
+def _calls(timeline: Timeline, kind: str, processes: list[int]) -> Iterator[tuple[Key, int]]:
+    """Functions whose lines were counted, each with its calls that ended meanwhile."""
+    rows = timeline.table("called").filter(pl.col("kind") == kind, pl.col("process").is_in(processes))
+    for *key, calls in rows.select("file", "function", "first_line", "calls").iter_rows():
+        yield (key[0], key[1], key[2]), calls
+
+
+def _share_of_lines(timeline: Timeline, kind: str, processes: list[int], below: set[Key], often: int) -> float | None:
+    """Of the time of lines in functions `below`, what lines take that ran at least so `often`, and briefly; None without any.
+
+    What counting adds to each line is left out.
+    """
+    rows = timeline.table("lines").filter(pl.col("kind") == kind, pl.col("process").is_in(processes))
+    plain_ns = (pl.col("line_ns") - pl.col("count") * pl.col("counting_ns").fill_null(0)).clip(lower_bound=0).alias("plain_ns")
+    lines = rows.group_by("file", "function", "first_line", "line", maintain_order=True).agg(pl.col("count").sum(), plain_ns.sum())
+    mine = [(count, float(ns)) for *key, _, count, ns in lines.iter_rows() if tuple(key) in below]
+    whole = sum(ns for _, ns in mine)
     if not whole:
         return None
-    often = sum(line_ns for *_, count, line_ns in mine if count >= OFTEN and line_ns <= LONGEST_NS * count)
-    left = 1 - _in_long_calls(timeline, process, tree, below) / max(tree.total_ns[root], 1.0)
-    return float(min(often / whole, left))
+    return sum(ns for count, ns in mine if count >= often and ns <= LONGEST_NS * count) / whole
 
 
 def _reached(tree: CallTree, root: Key) -> set[Key]:

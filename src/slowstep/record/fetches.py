@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
@@ -15,6 +16,7 @@ from slowstep.record.builtin_calls import builtin_rows
 from slowstep.record.call_times import CallTimes, others_profile
 from slowstep.record.fastpath import TINY_NS
 from slowstep.record.format import COLLATE, FAILED, FETCH, FETCH_DELAY, FETCH_IO, PROFILED
+from slowstep.record.line_counts import LineCounts
 from slowstep.record.recorder import now
 from slowstep.record.slow_samples import TimedIndices, record_slow, timed_indices
 from slowstep.record.threads import ThreadState
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 MEASURED_EVERY_NS: Final = 1_800_000
 # Looking at a batch's values takes a tenth of a millisecond, and a few batches of each worker are like all others.
 MOST_FORMS: Final = 8
+# Lines are counted in one fetch once so many timed ones have told which functions are worth it.
+_LINES_AFTER: Final = 2
 _UNKNOWN: Final = -1
 
 # Thread CPU, process CPU and run-queue delay in ns, then bytes read, bytes from storage, read calls; None where unknown.
@@ -74,7 +78,8 @@ class Fetches:
         self._io = _Io()
         self._calls = CallTimes("fetch", recorder.note)
         self._builtins = CallTimes("fetch", recorder.note, builtins=True, share=BUILTINS_SHARE, early=BUILTINS_EARLY, describe=builtin_rows)
-        recorder.forgetters += [self._calls.forget, self._builtins.forget, self._forget]
+        self._lines = LineCounts(recorder.note, lambda: False, of="fetch")
+        recorder.forgetters += [self._calls.forget, self._builtins.forget, self._lines.forget, self._forget]
         self._forget()
 
     def _forget(self) -> None:
@@ -91,7 +96,7 @@ class Fetches:
         """Call `make(fetcher, index)` and record it. Its exceptions pass."""
         reading: _Reading | None = None
         collate = None
-        calls: CallTimes | None = None
+        looks: CallTimes | LineCounts | None = None
         batch: Any = None
         slowed = False
         try:
@@ -106,9 +111,9 @@ class Fetches:
             self._recorder.fault(error)
         flags, t0 = 0, now()
         if self._recorder.level and collate is not None and me.fetch_ns >= TINY_NS:
-            calls = next((timer for timer in self._timers(me) if timer.begin(t0)), None)
+            looks = self._look_into(me, t0)
             # The gap in which this thread makes its batch may be timed, see step_calls.py.
-            slowed = calls is not None or others_profile()
+            slowed = looks is not None or others_profile()
         try:
             batch = make(fetcher, index)
             return batch
@@ -123,27 +128,42 @@ class Fetches:
             t1 = now()
             if collate is not None:
                 fetcher.collate_fn = collate
-            if calls is not None:
-                self._end_calls(calls, t1, max(me.collated, 0))
+            if looks is not None:
+                self._end_look(looks, t1, max(me.collated, 0))
             if flags != _UNKNOWN:
                 flags |= PROFILED * slowed
                 try:
                     self._record(me, t0, t1, samples_of(fetcher, index, me.collated), flags, reading)
-                    if calls is self._builtins and me.in_worker and batch is not None:
+                    if looks is self._builtins and me.in_worker and batch is not None:
                         self._note_form(batch)
                     if type(index) is TimedIndices and not slowed:
                         record_slow(me, self._event, index, me.batch if me.making is None else me.making.batches)
                 except Exception as error:  # the border: counted, and never raised into the training
                     self._recorder.fault(error)
 
-    def _timers(self, me: ThreadState) -> tuple[CallTimes, ...]:
+    def _look_into(self, me: ThreadState, at_ns: int) -> CallTimes | LineCounts | None:
+        """Begin to time the calls of this fetch, or to count its lines, if it is its turn; what does."""
         # One of many workers is enough for what slows a batch down most.
         is_first = not me.in_worker or not self._recorder.role.get("worker")
-        return (self._calls, self._builtins) if is_first else (self._calls,)
-
-    def _end_calls(self, calls: CallTimes, at_ns: int, samples: int) -> None:
         try:
-            calls.end(at_ns, samples=samples)
+            if is_first and self._wants_lines():
+                self._lines.begin(self._calls.entries(), self._calls.wall_s)
+                return self._lines
+        except Exception as error:  # the border: counted, and never raised into the training
+            self._recorder.fault(error)
+        timers = (self._calls, self._builtins) if is_first else (self._calls,)
+        return next((timer for timer in timers if timer.begin(at_ns)), None)
+
+    def _wants_lines(self) -> bool:
+        is_free = sys.gettrace() is None and not others_profile()
+        return is_free and not self._lines.stretches and self._calls.stretches >= _LINES_AFTER
+
+    def _end_look(self, looks: CallTimes | LineCounts, at_ns: int, samples: int) -> None:
+        try:
+            if isinstance(looks, CallTimes):
+                looks.end(at_ns, samples=samples)
+            else:
+                looks.end()
         except Exception as error:  # the border: counted, and never raised into the training
             self._recorder.fault(error)
 

@@ -1,7 +1,7 @@
-"""How often each line of a few functions runs in one body or gap: that tells a loop in Python from one long operation.
+"""How often each line of a few functions runs in one body, gap or fetch: that tells a loop in Python from one long operation.
 
 The time of a function says nothing of it: `a @ b` and a loop over pixels are both a line of Python. Counting costs a quarter of a
-microsecond a line, so it is done in one or two steps, for functions that hold time, and ends by itself after some thousand lines.
+microsecond a line, so it is done in one or two stretches, for functions that hold time, and ends by itself after some thousand lines.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ WORTH_SHARE: Final = 0.05
 # Some 3 ms.
 MOST_LINES: Final = 6_000
 MOST_WRITTEN: Final = 30
+_SHORT_LINES: Final = 100
 _TORCH: Final = f"-packages{os.sep}torch{os.sep}"
 _STDLIB: Final = os.path.dirname(os.__file__) + os.sep
 
@@ -61,7 +62,7 @@ class LineCounts:
         if counter is not None:
             counter.stop()
             if keep:
-                self._note({"kind": "lines", "of": self._of, **counter.result()})
+                self._note({"kind": "lines", "of": self._of, **counter.result(), "counting_ns": counting_ns()})
 
 
 class _Counter:
@@ -121,6 +122,10 @@ class _Counter:
         self._local = local
         return called
 
+    def each_ns(self) -> list[float]:
+        """How long each line took, on average."""
+        return [ns / n for n, ns in self._found.values()]
+
     def result(self) -> dict[str, Any]:
         """Lines by time: how often each ran and ns in it, the counting's own time of a line left in; `complete` where none was left out."""
         rows = sorted(self._found.items(), key=lambda row: -row[1][1])[:MOST_WRITTEN]
@@ -129,6 +134,20 @@ class _Counter:
             for (code, line), (n, ns) in rows
         ]
         return {"complete": self._left >= 0, "lines": lines, "functions": self._called.result()}
+
+
+def counting_ns() -> int:
+    """What counting adds to a line, in ns: what it finds of lines that do nothing."""
+    counter = _Counter({_do_nothing.__code__}, None, lambda: False)
+    counter.start()
+    _do_nothing()
+    counter.stop()
+    return int(min(counter.each_ns(), default=0))
+
+
+def _do_nothing() -> None:
+    for _ in range(_SHORT_LINES):
+        pass
 
 
 def worthwhile(entries: list[Any], rest_s: float) -> set[CodeType]:

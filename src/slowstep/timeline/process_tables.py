@@ -261,24 +261,33 @@ PROCESS_TABLES: tuple[Table, ...] = (
     ),
     Table(
         name="lines",
-        row="One row per line of a function whose lines were counted in a step.",
+        row="One row per line of a function whose lines were counted in a step or in the making of a batch.",
         columns=(
             PROCESS,
-            column("kind", pl.String, "where: body, from the receipt of input to the update, or gap, from there on"),
+            column(
+                "kind",
+                pl.String,
+                "where: body, from the receipt of input to the update, gap, from there on, or fetch, the making of a batch",
+            ),
             column("file", pl.String, "source file"),
             column("function", pl.String, "function name"),
             column("first_line", pl.Int64, "line where the function begins"),
             column("line", pl.Int64, "the line"),
             column("count", pl.Int64, "how often it ran before counting ended"),
             column("line_ns", pl.Int64, "time in it and in what it called"),
+            column("counting_ns", pl.Int64, "what of line_ns, each time, counting itself has added", nullable=True),
         ),
     ),
     Table(
         name="called",
-        row="One row per function whose calls were looked at in a step.",
+        row="One row per function whose calls were looked at in a step or in the making of a batch.",
         columns=(
             PROCESS,
-            column("kind", pl.String, "where: body, from the receipt of input to the update, or gap, from there on"),
+            column(
+                "kind",
+                pl.String,
+                "where: body, from the receipt of input to the update, gap, from there on, or fetch, the making of a batch",
+            ),
             column("file", pl.String, "source file"),
             column("function", pl.String, "function name"),
             column("first_line", pl.Int64, "line where the function begins"),

@@ -44,6 +44,7 @@ from slowstep.diagnosis.input_side import (
     Side,
     beside_ns,
     claims,
+    crowded,
     find_side,
     relieved_ns,
     side_of_loop,
@@ -70,7 +71,8 @@ def judge(m: Measurements) -> Answer:
     if isinstance(side, str):
         return NotJudged(rule=NAME, reason=side)
     share, low, high = share_interval(m, side.removable_ns)
-    if share < WAIT_SHARE or hidden_by_workers(side):
+    # Workers that find no cores hide nothing.
+    if share < WAIT_SHARE or (hidden_by_workers(side) and crowded(m, side) is None):
         return None
     if not m.timed_fetches:
         return NotJudged(rule=NAME, reason="no call was timed while batches were made; record longer, at --level 1 or more")
@@ -78,7 +80,8 @@ def judge(m: Measurements) -> Answer:
         # Few samples hold most of the time: what is slow is those, see straggler-samples, and not the function as such.
         return None
     function = m.fetch_function
-    if function is None or len(function.path) < 2:
+    # Below the data set's own method a function is a part of the making; that method itself is the making, which may be one operation.
+    if function is None or not (len(function.path) > 1 or function.is_python):
         return None
     where = f"{shown(function.file, m.trainer.facts.script)}:{function.line}"
     counterfactual = _counterfactual(m, side, function)
@@ -94,7 +97,7 @@ def judge(m: Measurements) -> Answer:
         evidence=_evidence(side, function, where, share),
         gain=predict(m, counterfactual),
         fixes=(
-            Fix(text=f"vectorise {function.name}, or do it on whole batches", bounded_by=bound),
+            Fix(text=_faster(function), bounded_by=bound),
             Fix(text=f"do {function.name} once before training and store its result", bounded_by=bound),
             *((HAND_OVER,) if m.held_delivery_share >= CAUSE_SHARE else ()),
         ),
@@ -102,6 +105,12 @@ def judge(m: Measurements) -> Answer:
         names_cause=not nearer_cause(m),
     )
     return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _faster(function: Function) -> str:
+    if function.python_share is None or function.is_python:
+        return f"vectorise {function.name}, or do it on whole batches"
+    return f"do less in {function.name}, or use faster libraries there"
 
 
 def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
@@ -143,7 +152,7 @@ def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
             Evidence(name="made in the loop", value=name, unit="", where=where),
             Evidence(name="making batches", value=share, unit="share of window", threshold=WAIT_SHARE),
             *(() if inner is None else (Evidence(name="most of it in", value=inner.name, unit="", where=format_share(inner.share)),)),
-            Evidence(name="a loop in Python", value=maker.python_share, unit="share of it", threshold=DOMINANT_SHARE),
+            _loop_in_python(maker.python_share),
             known_by(made),
             Evidence(name="receiving a batch instead", value=RECEIVE_NS / 1e6, unit="ms per step"),
             Evidence(name="removed per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
@@ -158,6 +167,10 @@ def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
     return Judged(finding=finding, counterfactual=counterfactual)
 
 
+def _loop_in_python(share: float) -> Evidence:
+    return Evidence(name="a loop in Python", value=share, unit="share of it", threshold=DOMINANT_SHARE)
+
+
 def _evidence(side: Side, function: Function, where: str, share: float) -> tuple[Evidence, ...]:
     return (
         Evidence(name="function", value=function.name, unit="", where=where),
@@ -168,6 +181,7 @@ def _evidence(side: Side, function: Function, where: str, share: float) -> tuple
             threshold=DOMINANT_SHARE,
             where=" > ".join(function.path),
         ),
+        *(() if function.python_share is None else (_loop_in_python(function.python_share),)),
         Evidence(name="waiting for batches", value=share, unit="share of window", threshold=WAIT_SHARE),
         Evidence(
             name="CPU time needed", value=beside_ns(side, 1_000_000) / 1e6, unit="ms per step on all cores", threshold=side.rest_ns / 1e6

@@ -132,7 +132,11 @@ def _batch_forms(process: int, notes: Notes) -> pl.DataFrame:
 
 def _lines(process: int, notes: Notes) -> pl.DataFrame:
     keys = ("file", "function", "first_line", "line", "count", "ns")
-    rows = [(process, _kind(note), *(line[key] for key in keys)) for note in notes.of("lines") for line in note["lines"]]
+    rows = [
+        (process, _kind(note), *(line[key] for key in keys), note.get("counting_ns"))
+        for note in notes.of("lines")
+        for line in note["lines"]
+    ]
     return pl.DataFrame(rows, schema=TABLE["lines"].schema, orient="row")
 
 

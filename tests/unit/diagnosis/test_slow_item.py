@@ -1,0 +1,73 @@
+"""A data set whose own method is a loop in Python: it is the making of samples, and no part of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from judged_recordings import named, report_of
+from made_recordings import DATA
+
+LINE = {"file": DATA, "function": "__getitem__", "first_line": 20}
+# Two threads of the training's own fill both cores.
+CROWDED = {"workers": 0, "getitem_ms": 12, "collate_ms": 1, "cores": 2, "helping_cores": 0.9}
+# Of the making, less than half is in one function below the data set's method.
+SPREAD = {"transform": ("augment", 0.3)}
+
+
+def counted(*lines: tuple[int, int, int], calls: int = 2):
+    """Lines of the data set's method in one fetch: number, how often it ran, us in it; and the calls that ended meanwhile."""
+    rows = [{**LINE, "line": line, "count": count, "ns": us * 1000} for line, count, us in lines]
+    function = {**LINE, "calls": calls, "hooks": 0, "inside": 0, "gradient": 0, "nothing": 0, "nodes": 0, "of_nodes": 0}
+    return {"kind": "lines", "of": "fetch", "complete": True, "lines": rows, "functions": [function] if calls else []}
+
+
+LOOP = counted((21, 2, 100), (22, 1000, 900))
+OPERATION = counted((21, 2, 900), (22, 1000, 100))
+
+
+def report(tmp_path, *notes, **changes):
+    return report_of(tmp_path, {**CROWDED, **SPREAD, "producer_lines": notes, **changes})
+
+
+def test_a_loop_is_named_with_what_faster_code_gains_where_workers_find_no_cores(tmp_path):
+    found = report(tmp_path, LOOP)
+
+    assert found["verdict"]["rule"] == "slow-transform", found["verdict"]
+    finding = found["findings"][0]
+    assert finding["title"].startswith("__getitem__ (data.py:20) takes 100% of the time in which samples are made")
+    assert finding["also"] == ["serial-loader"]
+    assert {row["name"]: row["value"] for row in finding["evidence"]}["a loop in Python"] == pytest.approx(0.9)
+    assert finding["fixes"][0]["text"].startswith("vectorise __getitem__")
+
+
+@pytest.mark.parametrize(
+    "notes", [(), (OPERATION,), (counted((22, 6000, 900), calls=0),)], ids=["not counted", "operation", "not to its end"]
+)
+def test_what_is_not_known_to_be_a_loop_is_not_blamed(tmp_path, notes):
+    found = report(tmp_path, *notes)
+
+    assert "slow-transform" not in named(found)
+    assert (found["verdict"]["state"], found["verdict"]["rule"]) == ("undetermined", None)
+
+
+def test_a_loop_that_workers_hide_is_left_to_these(tmp_path):
+    assert named(report(tmp_path, LOOP, helping_cores=0.1, cores=16))[:1] == ["serial-loader"]
+
+
+@pytest.mark.parametrize(
+    ("note", "advice"), [(LOOP, "vectorise __getitem__"), (OPERATION, "vectorise augment"), (None, "vectorise augment")]
+)
+def test_of_a_function_below_it_the_deepest_that_holds_half_is_named(tmp_path, note, advice):
+    found = report(tmp_path, *(() if note is None else (note,)), transform=("augment", 0.8))
+
+    assert found["findings"][0]["rule"] == "slow-transform"
+    assert "vectorise augment" in found["findings"][0]["fixes"][0]["text"]
+
+
+def test_a_function_that_is_an_operation_is_not_advised_to_be_vectorised(tmp_path):
+    place = {"function": "augment", "first_line": 40}
+    note = {**OPERATION, "lines": [{**row, **place} for row in OPERATION["lines"]], "functions": [{**OPERATION["functions"][0], **place}]}
+
+    found = report(tmp_path, note, transform=("augment", 0.8))
+
+    assert found["findings"][0]["fixes"][0]["text"] == "do less in augment, or use faster libraries there"
