@@ -32,6 +32,7 @@ FIXED_STEPS = {
     "frequent-validation": 170,
     "worker-restart": 190,
     "growing-history": 190,
+    "too-many-threads": 150,
 }
 SMALL_BATCH_SAMPLES = 3000
 # Fixed forms that have the number which the finding assumes: the lever of its fix, and what the very first fixed run takes.
@@ -183,7 +184,9 @@ def read_command_line() -> argparse.Namespace:
     parser.add_argument("--onto", type=Path, help="results of earlier sittings, to which these rounds are added")
     parser.add_argument("--page", type=Path, help=f"default: {PAGE.name} in docs, for a complete run only")
     parser.add_argument("--draw", action="store_true", help="draw the page again from --results, without measuring")
-    parser.add_argument("--newer", type=Path, help="with --draw: results that stand in the place of older ones of the same variants")
+    parser.add_argument(
+        "--newer", type=Path, nargs="*", default=[], help="with --draw: results in the place of older ones of the same variants"
+    )
     given = parser.parse_args()
     if given.newer and not given.draw:
         parser.error("--newer is for --draw; rounds are added to earlier ones by --onto")
@@ -193,7 +196,9 @@ def read_command_line() -> argparse.Namespace:
 
 def read(arguments: argparse.Namespace) -> dict[str, Any]:
     raw = json.loads(arguments.results.read_text())
-    return with_newer(raw, json.loads(arguments.newer.read_text())) if arguments.newer else raw
+    for newer in arguments.newer:
+        raw = with_newer(raw, json.loads(newer.read_text()))
+    return raw
 
 
 def main() -> int:
@@ -205,7 +210,7 @@ def main() -> int:
         return 2
     complete = arguments.draw or not (arguments.quick or arguments.variants)
     page = arguments.page or (PAGE if complete else None)
-    text = draw(raw, [each.name for each in (arguments.results, arguments.newer) if each])
+    text = draw(raw, [each.name for each in (arguments.results, *arguments.newer)])
     print(text)
     if page:
         page.write_text(text)

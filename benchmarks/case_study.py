@@ -23,7 +23,8 @@ KEPT_OF_RUN = ("steps", "recorded_steps", "batch_size", "warmup_steps", "period_
 class Variant:
     """A planted problem. `fix` is the flag that takes it out; `fixed_is_base` when that makes it the healthy base.
 
-    `rule` is the one that should name it, where it is not called as the variant is.
+    `rule` is the one that should name it, where it is not called as the variant is. Where no rule predicts its gain, that one is to be
+    among the findings, and no other the verdict.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Variant:
     function: str | None = None
     fix: tuple[str, ...]
     fixed_is_base: bool = True
+    is_predicted: bool = True
 
     @property
     def expected(self) -> str:
@@ -92,6 +94,9 @@ VARIANTS = (
     Variant(name="frequent-validation", stage="output", fix=("--validate-every", "10"), fixed_is_base=False),
     Variant(name="straggler-sample", rule="straggler-samples", stage="preprocess", fix=("--large-pictures", "off")),
     Variant(name="worker-restart", stage="preprocess", fix=("--persistent", "on"), fixed_is_base=False),
+    Variant(
+        name="too-many-threads", rule="thread-contention", stage="compute", fix=("--threads", "2"), fixed_is_base=False, is_predicted=False
+    ),
 )
 
 
@@ -145,6 +150,11 @@ def excerpt(report: dict[str, Any]) -> dict[str, Any]:
         "health": [row["name"] for row in report["health"]],
         "overhead": report["overhead"],
     }
+
+
+def finds(report: dict[str, Any], rule: str) -> bool:
+    """Whether a rule is among the findings, and no other one is the verdict."""
+    return report["verdict"]["state"] != "bottleneck" and any(finding["rule"] == rule for finding in report["findings"])
 
 
 def says(report: dict[str, Any]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +104,27 @@ def test_planted_problem_is_the_verdict(work: Workplace, pictures: Path, variant
     assert finding["gain"]["low"] <= finding["gain"]["predicted"] <= finding["gain"]["high"]
     assert finding["gain"]["predicted"] >= 1.10
     assert function is None or function in finding["title"]
+
+
+def test_more_threads_than_cores_are_found_and_what_would_tell_their_cost_is_proposed(work: Workplace, pictures: Path) -> None:
+    report = one_report(work, TRAIN, "--variant", "too-many-threads", "--data", str(pictures))
+
+    assert report["verdict"]["state"] == "undetermined", report["verdict"]["summary"]
+    finding = next(finding for finding in report["findings"] if finding["rule"] == "thread-contention")
+    assert "16 threads for one operation share" in finding["title"]
+    assert finding["gain"]["predicted"] is None
+    cores = len(os.sched_getaffinity(0))
+    assert finding["fixes"][0]["lever"] == f"threads={cores}"
+
+
+def test_fewer_threads_than_cores_are_no_bottleneck_and_whole_idle_cores_are_said(work: Workplace, pictures: Path) -> None:
+    report = one_report(work, TRAIN, "--variant", "too-few-threads", "--data", str(pictures))
+
+    busy = any("busy" in note for note in report["run"].get("notes", ()))
+    said = [finding["rule"] for finding in report["findings"]]
+    assert report["verdict"]["state"] != "bottleneck", report["verdict"]["summary"]
+    # One of two cores is not whole beside a worker.
+    assert busy or ("idle-cores" in said) == (len(os.sched_getaffinity(0)) > 2)
 
 
 def test_healthy_base_is_called_healthy(work: Workplace, pictures: Path) -> None:
