@@ -747,6 +747,15 @@ def test_lines_are_counted_in_one_batch_of_one_producer(run: Run, workers: int) 
     assert 0 < note["counting_ns"] < 20_000
 
 
+@pytest.mark.parametrize(("workers", "number"), [(0, 0), (1, 1)])
+def test_lines_are_not_counted_where_compiled_code_could_notice(run: Run, workers: int, number: int) -> None:
+    compiled = "import torch._dynamo.convert_frame\ntorch._dynamo.convert_frame.FRAME_COUNTER = 1\n"
+    ran = run(compiled + PARSED.format(workers=workers))
+
+    notes = [note for process in (ran.trainer, *ran.workers) for note in process.noted("lines") if note["of"] == "fetch"]
+    assert len(notes) == number
+
+
 def test_the_users_own_tracer_is_left_alone_while_batches_are_made(run: Run) -> None:
     ran = run("sys.settrace(lambda *_: None)\n" + PARSED.format(workers=0) + "print(sys.gettrace() is not None)")
 

@@ -14,6 +14,7 @@ from slowstep.record.builtin_calls import EARLY as BUILTINS_EARLY
 from slowstep.record.builtin_calls import SHARE as BUILTINS_SHARE
 from slowstep.record.builtin_calls import builtin_rows
 from slowstep.record.call_times import CallTimes, others_profile
+from slowstep.record.compiled import has_compiled
 from slowstep.record.fastpath import TINY_NS
 from slowstep.record.format import COLLATE, FAILED, FETCH, FETCH_DELAY, FETCH_IO, PROFILED
 from slowstep.record.line_counts import LineCounts
@@ -146,7 +147,7 @@ class Fetches:
         # One of many workers is enough for what slows a batch down most.
         is_first = not me.in_worker or not self._recorder.role.get("worker")
         try:
-            if is_first and self._wants_lines():
+            if is_first and self._wants_lines(me):
                 self._lines.begin(self._calls.entries(), self._calls.wall_s)
                 return self._lines
         except Exception as error:  # the border: counted, and never raised into the training
@@ -154,9 +155,12 @@ class Fetches:
         timers = (self._calls, self._builtins) if is_first else (self._calls,)
         return next((timer for timer in timers if timer.begin(at_ns)), None)
 
-    def _wants_lines(self) -> bool:
-        is_free = sys.gettrace() is None and not others_profile()
-        return is_free and not self._lines.stretches and self._calls.stretches >= _LINES_AFTER
+    def _wants_lines(self, me: ThreadState) -> bool:
+        if self._lines.stretches or self._calls.stretches < _LINES_AFTER:
+            return False
+        # What is compiled must not notice; workers inherit what tells of it from a training that is, and seldom run any of it.
+        is_compiled = not me.in_worker and has_compiled()
+        return not is_compiled and sys.gettrace() is None and not others_profile()
 
     def _end_look(self, looks: CallTimes | LineCounts, at_ns: int, samples: int) -> None:
         try:
