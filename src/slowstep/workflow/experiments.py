@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
@@ -229,7 +230,7 @@ def next_command(report: Report, options: tuple[str, ...]) -> str:
         rule = next((row["rule"] for row in rows if row["verdict"] == "proved" and row["rule"]), None)
         return f"slowstep explain {rule}" if rule else f"slowstep run {command}"
     if (function := _to_make_faster(report)) is not None:
-        return f"slowstep prove --levers {shlex.quote(f'swap={function}={function}{FASTER}')} {command}"
+        return f"slowstep prove --levers {shlex.quote(f'swap={function}={_faster(function)}')} {command}"
     return f"slowstep run {command}" if options == ("--all",) else f"slowstep prove --all {command}"
 
 
@@ -258,11 +259,16 @@ def _to_make_faster(report: Report) -> str | None:
     return next((lever.removeprefix(STUB) for lever in bounds if lever.startswith(STUB)), None)
 
 
+def _faster(function: str) -> str:
+    """The name of a function's faster form; that of a method of Python's own names (`__getitem__`) is an ordinary one."""
+    return re.sub(r"__(\w+)__$", r"\1", function) + FASTER
+
+
 def _before_next(report: Report) -> str | None:
     """What is to be done before the next command, which on its own would come to the same end."""
     if (function := _to_make_faster(report)) is not None:
         name = function.partition(":")[2]
-        return f"write faster code as {name}{FASTER}, beside {name}; what it gains is then measured, in place of the bound"
+        return f"write faster code as {_faster(name)}, beside {name}; what it gains is then measured, in place of the bound"
     facts = report["run"]["experiment"]
     untried = ended_untried(report)
     if not untried and (facts["ended_by"] != SCRIPT_ENDED or not _needs_more(report)):

@@ -101,6 +101,12 @@ def test_after_a_bound_by_leaving_a_function_out_its_faster_code_is_to_be_writte
         assert "before_next" not in other["run"]
 
 
+def test_the_faster_form_of_a_method_of_pythons_own_has_an_ordinary_name(tmp_path):
+    bounded = reported(tmp_path, (choice("stub=data:Rows.__getitem__", "bound", "slow-callback"),), {2: 2.0})
+
+    assert " swap=data:Rows.__getitem__=data:Rows.getitem_faster " in bounded["run"]["next_command"]
+
+
 def test_a_bound_below_the_prediction_refutes_it(tmp_path):
     report = reported(tmp_path / "r", (choice("mock-loader", "bound", "slow-callback"),), {2: 1.05})
 
