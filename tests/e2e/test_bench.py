@@ -178,7 +178,7 @@ def test_large_pickled_samples_are_transport_bound(work: Workplace) -> None:
 
 @pytest.mark.alone
 def test_the_compute_alone_is_faster_than_a_training_that_waits_for_its_input(work: Workplace) -> None:
-    ended = bench(work, "compute", SLEEPS, budget="20s")
+    ended = bench(work, "compute", SLEEPS)
 
     report = report_of(work)
     assert ended.code == 0, ended.err
@@ -194,7 +194,7 @@ def test_the_compute_alone_is_faster_than_a_training_that_waits_for_its_input(wo
 
 @pytest.mark.alone
 def test_without_workers_both_add_up(work: Workplace) -> None:
-    ended = bench(work, "data", SLEEPS.replace("num_workers=1", "num_workers=0"), budget="20s")
+    ended = bench(work, "data", SLEEPS.replace("num_workers=1", "num_workers=0"))
 
     report = report_of(work)
     assert ended.code == 0, ended.err
@@ -339,7 +339,7 @@ def test_ctrl_c_leaves_a_partial_report_and_nothing_else(work: Workplace) -> Non
 
 @pytest.mark.alone
 def test_the_case_study_names_its_slow_transform(work: Workplace, pictures: Path) -> None:
-    process = start(work, "data", str(TRAIN), "--variant", "slow-transform", "--steps", "400", "--data", str(pictures), budget="20s")
+    process = start(work, "data", str(TRAIN), "--variant", "slow-transform", "--steps", "400", "--data", str(pictures), budget="15s")
     ended = work.finish(process, TIME_LIMIT_S)
 
     report = report_of(work)
