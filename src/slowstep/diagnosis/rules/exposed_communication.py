@@ -32,6 +32,8 @@ from slowstep.findings import Evidence, Finding, Fix, NotJudged
 NAME = "exposed-communication"
 # The Kineto TensorBoard plugin's mark for communication.
 SHARE = 0.10
+NOT_SEEN = "no other rank is late (not seen)"
+COMPARE_RANKS = "compare the ranks: slowstep analyze on the folder of all ranks' traces; where one is late, its own cause comes first"
 # Exchanges that stand between the layers: accumulation and buckets of gradients do nothing for them.
 BETWEEN_LAYERS = {
     "all_to_all": "exchange the next batch's embeddings or experts' tokens while this batch is computed (a prefetching pipeline, as "
@@ -69,7 +71,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
         gain=replayed_gain(
             m,
             COMMUNICATION_OVERLAPPED,
-            "the collectives run beside the backward as far as it reaches, and no other rank is late (not seen)",
+            f"the collectives run beside the backward as far as it reaches, and {NOT_SEEN}",
         ),
         fixes=_fixes(m, collectives["operation"][0] if collectives.height else None),
     )
@@ -100,7 +102,7 @@ def _rows(m: TraceMeasurements, collectives: pl.DataFrame) -> tuple[Evidence, ..
 
 
 def _fixes(m: TraceMeasurements, operation: str | None) -> tuple[Fix, ...]:
-    ranks = Fix(text="compare the ranks: slowstep analyze on the folder of all ranks' traces; where one is late, its own cause comes first")
+    ranks = Fix(text=COMPARE_RANKS)
     if operation in BETWEEN_LAYERS:
         return Fix(text=BETWEEN_LAYERS[operation]), ranks
     overlap = for_framework(
