@@ -1,4 +1,4 @@
-"""What the other ranks' traces change in the diagnosis of one: what it waits for a later rank is that rank's doing, and nothing is blamed here.
+"""What other ranks' traces change in the diagnosis of one: what it waits for a later rank is that one's doing, and nothing is blamed here.
 
 A rank by itself cannot tell waiting from sending, so that its collectives look like a bottleneck where another rank is late, and the late
 one looks healthy: it waits for nobody.
@@ -6,23 +6,20 @@ one looks healthy: it waits for nobody.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 from slowstep.analyses.sharing import STAGE
-from slowstep.analyses.trace.ranks import Compared, Standing
-from slowstep.diagnosis.law import UNJUDGED_STAGE, Diagnosis, is_bottleneck, larger_unknown
-from slowstep.diagnosis.rules.exposed_communication import COMPARE_RANKS, NOT_SEEN
+from slowstep.analyses.trace.ranks import Compared
+from slowstep.diagnosis.law import Diagnosis, is_bottleneck, larger_unknown
 from slowstep.diagnosis.trace_engine import LATE_ONE_NOT_SEEN
-from slowstep.findings import Evidence, Finding, Gain, NotJudged, Verdict
+from slowstep.diagnosis.waited_collectives import not_judged, without_waiting
+from slowstep.findings import Finding, NotJudged, Verdict
 from slowstep.stages import STAGES, UNATTRIBUTED
 
 BECAUSE: Final = "undetermined, because "
 NONE_LATER: Final = "no other rank is clearly later: try fewer, larger exchanges, by gradient accumulation under no_sync()"
-# What the screen rounds to a percent.
-SAID_FROM: Final = 0.005
-OTHERS_IN_TIME: Final = "no other rank becomes late"
 
 
 def among_ranks(diagnosis: Diagnosis, compared: Compared, rank: int, *, shares: Mapping[str, float]) -> Diagnosis:
@@ -31,18 +28,22 @@ def among_ranks(diagnosis: Diagnosis, compared: Compared, rank: int, *, shares: 
     findings: list[Finding] = []
     unjudged: list[NotJudged] = []
     for finding in diagnosis.findings:
-        left = _left(finding, standing, compared) if finding.stage == STAGE else finding
+        left = without_waiting(finding, standing, compared) if finding.stage == STAGE else finding
         findings += [] if left is None else [left]
-        unjudged += _not_judged((finding.rule, *finding.also), standing, compared) if left is None else []
-    first = findings[0] if findings else None
-    kept = bool(diagnosis.findings) and first is diagnosis.findings[0]
+        unjudged += not_judged((finding.rule, *finding.also), standing, compared) if left is None else []
+    findings.sort(key=lambda finding: (finding.advisory, not is_bottleneck(finding), -(finding.gain.predicted or 0.0)))
     return replace(
         diagnosis,
         findings=tuple(findings),
         not_judged=(*diagnosis.not_judged, *unjudged),
         verdict=_verdict(diagnosis.verdict, findings, unjudged, compared, rank, shares),
-        next=diagnosis.next if kept else None,
+        next=diagnosis.next if _removed(findings) == _removed(diagnosis.findings) else None,
     )
+
+
+def _removed(findings: Sequence[Finding]) -> tuple[str, float | None] | None:
+    """Of what the stage that binds next was told: the first finding and its gain."""
+    return (findings[0].rule, findings[0].gain.predicted) if findings else None
 
 
 def pace(compared: Compared, rank: int | None = None) -> str | None:
@@ -119,50 +120,6 @@ def _without_bottleneck(findings: list[Finding], unjudged: list[NotJudged]) -> s
     return (
         f"what this rank waits for later ones leaves {most.rule} {most.share:.0%} of the time, whose gain may be nothing; trace more steps"
     )
-
-
-def _left(finding: Finding, standing: Standing, compared: Compared) -> Finding | None:
-    """A finding about collectives without what this rank waits in them for later ranks; None where that leaves too little to judge."""
-    waited = standing.waited_ns / standing.step_ns
-    share = finding.share - waited
-    if standing.waits or (waited and share < UNJUDGED_STAGE):
-        return None
-    row = Evidence(name="waiting for later ranks", value=standing.waited_ns / 1e6, unit="ms")
-    low, high = max(finding.share_low - waited, 0.0), max(finding.share_high - waited, share)
-    gain = _gain(finding.gain, low, share, high)
-    fixes = finding.fixes
-    if compared.is_whole:
-        gain = replace(gain, assumes=gain.assumes.replace(NOT_SEEN, OTHERS_IN_TIME))
-        fixes = tuple(fix for fix in fixes if fix.text != COMPARE_RANKS)
-    for_whom = f"; for {waited:.0%} of it this rank waits for later ones" if waited >= SAID_FROM else ""
-    return replace(
-        finding,
-        title=f"{finding.title}{for_whom}",
-        share=share,
-        share_low=low,
-        share_high=high,
-        evidence=(*finding.evidence, row),
-        gain=gain,
-        fixes=fixes or finding.fixes,
-    )
-
-
-def _gain(gain: Gain, low: float, share: float, high: float) -> Gain:
-    """Removing no more of the step than is left of the finding: what is beside the backward is either hidden or waited for anyway."""
-    if gain.predicted is None or gain.low is None or gain.high is None:
-        return gain
-    predicted = _at_most(gain.predicted, share)
-    return replace(gain, predicted=predicted, low=min(_at_most(gain.low, low), predicted), high=max(_at_most(gain.high, high), predicted))
-
-
-def _at_most(gain: float, share: float) -> float:
-    return min(gain, 1 / (1 - share))
-
-
-def _not_judged(rules: Iterable[str], standing: Standing, compared: Compared) -> list[NotJudged]:
-    whom = f"rank {compared.slowest}, whose own work takes longer" if standing.waits else "ranks that are later in the same step"
-    waited = f"of {_ms(standing.shared_ns)} per step in collectives this rank waits {_number(standing.waited_ns)} for {whom}"
-    return [NotJudged(rule=rule, reason=f"{waited}: that comes first") for rule in rules]
 
 
 def _ms(ns: float) -> str:

@@ -164,6 +164,7 @@ def test_of_a_whole_job_whose_ranks_are_even_the_collectives_are_the_bottleneck_
     assert found.gain.predicted == 1.40
     assert "not seen" not in found.gain.assumes
     assert [fix.text for fix in found.fixes] == ["mend it"]
+    assert judged(diagnosis(finding("exposed-communication", 0.30, 1.40)), even, 1).next is not None
     assert pace(even) is None
 
 

@@ -17,7 +17,10 @@ MATMUL = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroups
 def traces(
     folder: Path, *own_ms: float | Sequence[float], sent_ms: float = 2.0, size: int | None = None, first: Sequence[int] = ()
 ) -> Path:
-    """One trace per rank: in each step its kernel, then an all-reduce until the last rank has come and all have sent. `first` steps."""
+    """One trace per rank: in each step its kernel, then an all-reduce until the last rank has come and all have sent.
+
+    `first` are the numbers of the ranks' first steps.
+    """
     rows = [[own] * 6 if isinstance(own, int | float) else list(own) for own in own_ms]
     for rank, row in enumerate(rows):
         events: list[dict[str, Any]] = []

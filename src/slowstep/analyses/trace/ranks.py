@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import reduce
 from typing import Final
 
 import numpy as np
@@ -129,7 +128,7 @@ def _aligned(paces: Mapping[int, Pace]) -> tuple[Grid, Grid, int | None] | None:
     numbers = [pace.numbers for pace in every if pace.numbers is not None]
     if len(numbers) < len(every):
         return np.array([[p.own_ns.mean()] for p in every]), np.array([[p.shared_ns.mean()] for p in every]), None
-    common = sorted(reduce(set.intersection, map(set, numbers)))
+    common = sorted(set(numbers[0]).intersection(*numbers[1:]))
     if len(common) < STEPS_AT_LEAST:
         return None
     places = [[each.index(number) for number in common] for each in numbers]
