@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from slowstep.analyses.trace.ranks import Compared, compare
-from slowstep.diagnosis.among_ranks import among_ranks, look_at, pace
+from slowstep.diagnosis.among_ranks import among_ranks, look_at
+from slowstep.diagnosis.among_ranks import pace as pace_of_job
 from slowstep.workflow.rank_rows import JUDGED_SINGLY
 from slowstep.workflow.trace_document import fill_diagnosis
 from slowstep.workflow.trace_ranks import Rank, size_of
@@ -36,9 +37,10 @@ def first_shown(ranks: Mapping[int, Rank], compared: Compared | None) -> int:
 def judge_among_ranks(ranks: Mapping[int, Rank], compared: Compared | None, given: Sequence[Path]) -> None:
     """Judge each compared rank's report again, by what is known of the others. `given` are the paths at which the traces lie."""
     if compared is None:
-        _note(ranks, *([APART] if sum(rank.pace is not None for rank in ranks.values()) > 1 else []))
+        paces = [rank.pace for rank in ranks.values() if rank.pace is not None]
+        _note(ranks, *([APART] if len(paces) > 1 and any(pace.shared_ns.any() for pace in paces) else []))
         return
-    said = pace(compared)
+    said = pace_of_job(compared)
     place = shlex.join(map(str, given))
     for number in compared.standings:
         report = ranks[number].report

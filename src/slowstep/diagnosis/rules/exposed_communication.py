@@ -10,8 +10,9 @@ How the gain is predicted:
     device waits for the host meanwhile), there is no finding.
 When it is wrong:
     A collective waits for its slowest rank: one rank's trace cannot tell waiting from sending, and where another rank is late
-    overlapping gains nothing. Sampled or single steps after a checkpoint show waits that others do not have. Tensor-parallel and
-    pipeline-parallel collectives stand between the layers and cannot be moved.
+    overlapping gains nothing. With the traces of all ranks in one folder that waiting is left out. Sampled or single steps after a
+    checkpoint show waits that others do not have. Tensor-parallel and pipeline-parallel collectives stand between the layers and cannot be
+    moved.
 What to try:
     Overlap by DDP's or FSDP's own means, fewer exchanges by accumulation, gradients in 16 bit, a larger batch.
 """
