@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from slowstep.analyses.trace.ranks import Compared, compare
+from slowstep.analyses.trace.ranks import STEPS_AT_LEAST, Compared, compare
 from slowstep.diagnosis.among_ranks import among_ranks, look_at
 from slowstep.diagnosis.among_ranks import pace as pace_of_job
 from slowstep.workflow.rank_rows import JUDGED_SINGLY
@@ -37,8 +37,7 @@ def first_shown(ranks: Mapping[int, Rank], compared: Compared | None) -> int:
 def judge_among_ranks(ranks: Mapping[int, Rank], compared: Compared | None, given: Sequence[Path]) -> None:
     """Judge each compared rank's report again, by what is known of the others. `given` are the paths at which the traces lie."""
     if compared is None:
-        paces = [rank.pace for rank in ranks.values() if rank.pace is not None]
-        _note(ranks, *([APART] if len(paces) > 1 and any(pace.shared_ns.any() for pace in paces) else []))
+        _note(ranks, *([APART] if _are_apart(ranks) else []))
         return
     said = pace_of_job(compared)
     place = shlex.join(map(str, given))
@@ -50,6 +49,12 @@ def judge_among_ranks(ranks: Mapping[int, Rank], compared: Compared | None, give
         if other is not None and report["verdict"]["state"] == "undetermined":
             report["run"]["next_command"] = f"slowstep analyze {place} --rank {other}"
     _note(ranks, *([] if said is None else [said, JUDGED_SINGLY]))
+
+
+def _are_apart(ranks: Mapping[int, Rank]) -> bool:
+    """Whether ranks that share something were traced for long enough, but not in the same steps."""
+    paces = [rank.pace for rank in ranks.values() if rank.pace is not None and len(rank.pace.own_ns) >= STEPS_AT_LEAST]
+    return len(paces) > 1 and any(pace.shared_ns.any() for pace in paces)
 
 
 def _note(ranks: Mapping[int, Rank], *notes: str) -> None:

@@ -10,6 +10,7 @@ from kineto_files import event, kernel, launch, written
 from slowstep.report.document import validate
 from slowstep.report.terminal import render
 from slowstep.workflow.analyze import analyze
+from slowstep.workflow.traces import Asked
 
 MATMUL = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1_execute_segment_k_off_kernel__5x_cublas"
 
@@ -98,3 +99,18 @@ def test_ranks_traced_in_different_steps_are_not_held_against_each_other(tmp_pat
 
     assert verdict(report) == ("healthy", None)
     assert any("no two steps that all traces hold" in note for note in report["run"]["notes"])
+
+
+def test_of_one_chosen_step_nothing_is_said_of_the_steps_that_the_traces_hold(tmp_path: Path) -> None:
+    report = analyze([traces(tmp_path, 36.5, 58.1)], asked=Asked(step="slowest"))
+
+    assert not any("whether a rank is late" in note for note in report["run"]["notes"])
+
+
+def test_trainings_that_share_nothing_are_not_called_ranks_traced_apart(tmp_path: Path) -> None:
+    for rank, first in enumerate((5, 50)):
+        events = [event(f"ProfilerStep#{first + k}", 1000 * k, 900, "user_annotation") for k in range(3)]
+        updates = [event("Optimizer.step#SGD.step", 1000 * k + 10, 500) for k in range(3)]
+        written(tmp_path, [*events, *updates], f"rank{rank}.json")
+
+    assert not any("whether a rank is late" in note for note in analyze([tmp_path])["run"]["notes"])

@@ -38,7 +38,7 @@ class Pace:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Standing:
-    """One rank among the others, ns per step. `waits`: being as fast as the slowest rank would make its step a tenth longer, or more."""
+    """One rank among the others, ns per step. `waits`: were the slowest rank as fast as this one, steps would gain a tenth or more."""
 
     own_ns: float
     shared_ns: float
