@@ -32,6 +32,8 @@ MODEL, SHARED = "compute", "gradient_sharing"
 TORCH = "pytorch"
 # What a trace does not show must be less than what a verdict is about.
 COVERED_AT_LEAST = 0.90
+# What `among_ranks` puts the other ranks' part in the place of.
+LATE_ONE_NOT_SEEN = "whether this rank waits for a late one is not seen: analyze the folder of all ranks' traces"
 
 
 def diagnose_trace(m: TraceMeasurements) -> Diagnosis:
@@ -71,8 +73,7 @@ def _doubt(m: TraceMeasurements) -> str | None:
     """Why nothing can be said of the training as a whole, whatever the findings are."""
     steps = m.table("steps")
     if not m.training:
-        told = m.facts.framework == TORCH or m.facts.gradients is False
-        seen = "it is of an inference, or of a part of a training" if told else "whether it trains is not seen"
+        seen = "it is of an inference, or of a part of a training" if is_inference(m) else "whether it trains is not seen"
         return f"this trace shows no backward pass: {seen}; the findings below are about what ran"
     if steps.height and steps["mark"][0] == "window":
         mark = for_framework(
@@ -91,6 +92,11 @@ def _doubt(m: TraceMeasurements) -> str | None:
             "trace with activities=[CPU, CUDA]"
         )
     return None
+
+
+def is_inference(m: TraceMeasurements) -> bool:
+    """Whether the trace would show a backward pass, and shows none."""
+    return not m.training and (m.facts.framework == TORCH or m.facts.gradients is False)
 
 
 def _not_healthy(m: TraceMeasurements, answers: Answers) -> str | None:
@@ -141,7 +147,7 @@ def _beside_the_model(m: TraceMeasurements, stage: str, found: bool) -> str:
     """A stage that is no work of the model's, has much time, and of which no finding would take enough away."""
     share = f"{m.share(stage):.0%} of the time is {stage}"
     if stage == SHARED:
-        return f"{share}, and whether this rank waits for a late one is not seen: analyze the folder of all ranks' traces"
+        return f"{share}, and {LATE_ONE_NOT_SEEN}"
     if found:
         return f"{share}, and what is known to help (below) takes too little of it away"
     return f"{share}, and no rule knows how to take it away; record the training: slowstep run"

@@ -13,8 +13,9 @@ from typing import Any
 
 import polars as pl
 
-from slowstep.analyses.trace.parts import whole
+from slowstep.analyses.trace.stretches import find_stretches
 from slowstep.errors import UnwritableOutput
+from slowstep.exporters.finding_tracks import finding_track
 from slowstep.timeline.timeline import Timeline
 
 # Rows of our own, above all others: no system gives a process such a number.
@@ -27,14 +28,23 @@ MARK = b'{"slowstep"'
 # Lines that are written at once.
 SLICE = 200_000
 
+# By the number of their row: the rules of findings, and when what each is about happened.
+Tracks = Mapping[int, tuple[str, pl.DataFrame]]
+
 
 def write_chrome(target: Path, timeline: Timeline, tables: Mapping[str, pl.DataFrame], report: Mapping[str, Any]) -> None:
     """Write it, gzipped. Raises UnwritableOutput where the target exists or cannot be written."""
+    stretches = find_stretches(timeline, tables["steps"], tables["gaps"])
+    tracks = {
+        FIRST_FINDING_TID + number: (finding["rule"], finding_track(finding, stretches, timeline, tables))
+        for number, finding in enumerate(report["findings"])
+    }
+    shown = {tid: (rule, rows) for tid, (rule, rows) in tracks.items() if rows.height}
     try:
         with target.open("xb") as raw, gzip.GzipFile(fileobj=raw, mode="wb", compresslevel=3) as file:
             file.write(MARK + b': "what was found stands beside the events", "displayTimeUnit": "ms", "traceEvents": [\n')
-            file.write(",\n".join(json.dumps(row) for row in _names(timeline, report)).encode())
-            for line in _lines(timeline, tables, report):
+            file.write(",\n".join(json.dumps(row) for row in _names(timeline, shown)).encode())
+            for line in _lines(timeline, tables["steps"], stretches, shown):
                 file.write(b",\n" + line)
             file.write(b"\n]}\n")
     except FileExistsError:
@@ -44,7 +54,7 @@ def write_chrome(target: Path, timeline: Timeline, tables: Mapping[str, pl.DataF
         raise UnwritableOutput(f"{target} cannot be written: {error.strerror or error}.") from error
 
 
-def _names(timeline: Timeline, report: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _names(timeline: Timeline, tracks: Tracks) -> Iterator[dict[str, Any]]:
     """What rows are called, and their order."""
 
     def named(what: str, pid: int, tid: int, name: str) -> dict[str, Any]:
@@ -53,23 +63,23 @@ def _names(timeline: Timeline, report: Mapping[str, Any]) -> Iterator[dict[str, 
     yield named("process_name", OWN_PID, 0, "slowstep")
     yield {"ph": "M", "name": "process_sort_index", "pid": OWN_PID, "tid": 0, "args": {"sort_index": -1}}
     yield named("thread_name", OWN_PID, STEPS_TID, "steps")
-    yield named("thread_name", OWN_PID, STAGES_TID, "stages of idle time")
-    for number, finding in enumerate(report["findings"]):
-        yield named("thread_name", OWN_PID, FIRST_FINDING_TID + number, f"finding {number + 1}: {finding['rule']}")
+    yield named("thread_name", OWN_PID, STAGES_TID, "stages")
+    for tid, (rule, _) in tracks.items():
+        yield named("thread_name", OWN_PID, tid, f"finding {tid - FIRST_FINDING_TID + 1}: {rule}")
     for row in timeline.table("trace_threads").iter_rows(named=True):
         tid = row["thread"] if row["tid"] is None else row["tid"]
         yield named("thread_name", row["pid"] or 0, tid, row["name"] or f"thread {tid}")
     for row in timeline.table("trace_devices").iter_rows(named=True):
         yield named("process_name", FIRST_DEVICE_PID + row["device"], 0, f"device {row['device']}: {row['name'] or 'unknown'}")
+    for device, stream in timeline.rows("device_events", "device", "stream").unique().sort("device", "stream").iter_rows():
+        yield named("thread_name", FIRST_DEVICE_PID + device, stream, f"stream {stream}")
 
 
-def _lines(timeline: Timeline, tables: Mapping[str, pl.DataFrame], report: Mapping[str, Any]) -> Iterator[bytes]:
-    gaps = tables["gaps"]
-    yield from _written(_own(tables["steps"], pl.format("step {}", "number"), STEPS_TID, pl.lit("step")))
-    yield from _written(_own(gaps, pl.format("{}: {}", "stage", "part"), STAGES_TID, pl.col("stage")))
-    for number, finding in enumerate(report["findings"]):
-        claimed = gaps.filter(pl.col("part").is_in([whole(claim) for claim in finding["claims"]]), pl.col("stage") == finding["stage"])
-        yield from _written(_own(claimed, pl.lit(finding["rule"]), FIRST_FINDING_TID + number, pl.lit("finding")))
+def _lines(timeline: Timeline, steps: pl.DataFrame, stretches: pl.DataFrame, tracks: Tracks) -> Iterator[bytes]:
+    yield from _written(_own(steps, pl.format("step {}", "number"), STEPS_TID, pl.lit("step")))
+    yield from _written(_own(stretches, pl.format("{}: {}", "stage", "part"), STAGES_TID, pl.col("stage")))
+    for tid, (rule, rows) in tracks.items():
+        yield from _written(_own(rows, pl.lit(rule), tid, pl.lit("finding")))
     threads = timeline.table("trace_threads").select(
         "thread", pid=pl.col("pid").fill_null(0), tid=pl.coalesce("tid", pl.col("thread").cast(pl.Int64))
     )

@@ -192,6 +192,7 @@ def _next_command(report: Report) -> str | None:
     if given:
         return given
     state, rule = report["verdict"]["state"], report["verdict"]["rule"]
+    command = report["run"]["command"]
     if state == "undetermined":
-        return f"slowstep run --steps 200 {shlex.join(report['run']['command'])}"
+        return f"slowstep run --steps 200 {shlex.join(command)}" if command else None
     return f"slowstep explain {rule}" if rule else None

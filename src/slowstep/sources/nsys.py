@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +31,12 @@ MAGIC: Final = b"SQLite format 3\x00"
 REPORT_ENDINGS: Final = (".nsys-rep", ".qdrep")
 EVENT_TABLES: Final = (*_nsys_device.TABLES, *_nsys_host.CALLS, _nsys_host.RANGES)
 OWN_TABLES: Final = ("StringIds", "META_DATA_EXPORT", "META_DATA_CAPTURE", "ANALYSIS_DETAILS", *EVENT_TABLES)
+# Of processes with as many kernels as the one that is read, those that are named.
+PROCESSES_SHOWN: Final = 5
+EACH_APART: Final = (
+    "No option shows another one of the same export: give each rank a report of its own, with torchrun --no-python nsys profile "
+    "--output rank%q{RANK} python train.py, and analyze the folder of their exports"
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,7 +78,7 @@ def read_process(path: Path, pid: int | None, how: Reading = PLAIN) -> Timeline:
         if pid is not None and chosen is None:
             there = ", ".join(str(process.pid) for process in found) or "none"
             raise UnreadableInput(f"{path} holds no process {pid} that ran kernels; it holds {there}.")
-        return _timeline(path, database, chosen, len(found), how, stack)
+        return _timeline(path, database, chosen, found, how, stack)
 
 
 @contextmanager
@@ -149,7 +155,9 @@ def _pid(serialized: int) -> int:
     return serialized >> 24 & 0xFFFFFF
 
 
-def _timeline(path: Path, database: Database, process: Process | None, running: int, how: Reading, stack: ExitStack) -> Timeline:
+def _timeline(
+    path: Path, database: Database, process: Process | None, running: Sequence[Process], how: Reading, stack: ExitStack
+) -> Timeline:
     strings = database.read("StringIds", {"id": "id"}, {"value": "value"}).unique("id", keep="first")
     rows = gather(database, process.serialized if process else None, strings, Shelf(stack, how.memory_bytes))
     first_ns = rows.first_ns()
@@ -212,20 +220,27 @@ def _threads(database: Database, known: Ints, strings: pl.DataFrame) -> pl.DataF
     return filled("trace_threads", facts)
 
 
-def _losses(path: Path, database: Database, rows: Rows, running: int, process: Process | None) -> list[Health]:
+def _losses(path: Path, database: Database, rows: Rows, running: Sequence[Process], process: Process | None) -> list[Health]:
     health = time_doubts(rows.counts["no times"])
     if database.damaged or database.cut_off:
         where = f" in {', '.join(sorted(database.damaged))}" if database.damaged else ""
         remedy = f"the file is damaged or was cut off{where}; export the report again: {_command(path)}"
         health.append(Health(name="damaged-file", severity="data_loss", count=max(len(database.damaged), 1), remedy=remedy))
-    if running > 1 and process:
-        remedy = f"the export holds several processes with kernels; only {process.pid}, which has most of them, is looked at"
-        health.append(Health(name="other-processes", severity="notice", count=running - 1, remedy=remedy))
+    if len(running) > 1 and process:
+        health.append(Health(name="other-processes", severity="notice", count=len(running) - 1, remedy=_only(process, running)))
     absent = [table for table in (_nsys_device.KERNELS, _nsys_host.CALLS[0]) if table not in database.columns]
     if absent:
         remedy = f"the export has no {' and no '.join(absent)}; record with --trace=cuda,nvtx"
         health.append(Health(name="absent-tables", severity="notice", count=len(absent), remedy=remedy))
     return health
+
+
+def _only(process: Process, running: Sequence[Process]) -> str:
+    """Which of several processes is looked at and why, and how the others can be."""
+    as_many = [each.pid for each in running if each.kernels == process.kernels and each is not process]
+    tie = f", which has as many as {', '.join(map(str, as_many[:PROCESSES_SHOWN]))} ({process.kernels:,})"
+    why = tie if as_many else f", which has most ({process.kernels:,})"
+    return f"the export holds {len(running)} processes with kernels; only {process.pid}{why}, is looked at. {EACH_APART}"
 
 
 def _absent_names(path: Path, database: Database, strings: pl.DataFrame) -> list[Health]:

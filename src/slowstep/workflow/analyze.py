@@ -25,7 +25,7 @@ def analyze(
     if not any(each.source.name == RECORDING for each in found):
         if warmup is not None:
             raise BadUsage("--warmup is for recordings: of a trace, --step chooses what is looked at.")
-        return diagnose_traces(found, skipped, rank=rank, asked=asked or Asked(), how=how)
+        return diagnose_traces(found, skipped, given=paths, rank=rank, asked=asked or Asked(), how=how)
     if len(found) > 1:
         raise BadUsage(f"{len(found)} recordings or traces were given, of which {found[0].path} is a recording: give one recording alone.")
     if asked is not None and asked != Asked():

@@ -18,6 +18,7 @@ from slowstep.timeline.timeline import Timeline
 STAGES_SHOWN = 2
 # Smaller stages say nothing about what is different between ranks (the design's law on what may be claimed).
 STAGE_FROM = 0.03
+JUDGED_SINGLY = "each rank is judged by itself: gains assume that no other rank is slower than this one after the fix"
 # As `record/place.py` names them, in a folder of the job's own.
 LAUNCHER_FOLDER = re.compile(r"-rank(\d+)-\d+\Z")
 
@@ -107,7 +108,7 @@ def _notes(measured: Mapping[int, Measurements], roll: Roll) -> list[str]:
         others = f"its own work takes {own_ns / 1e6:.1f} ms per step, that of rank {fastest} {waiting[fastest] / 1e6:.1f} ms"
         notes.append(f"the job goes at the pace of rank {slowest}: {others}")
     if roll.world_size > 1:
-        notes.append("each rank is judged by itself: gains assume that no other rank is slower than this one after the fix")
+        notes.append(JUDGED_SINGLY)
     return notes
 
 

@@ -12,6 +12,7 @@ import polars as pl
 
 from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.diagnosis.law import Diagnosis
+from slowstep.diagnosis.trace_engine import is_inference
 from slowstep.health import Health
 from slowstep.report.document import SCHEMA, LedgerRow, Part, Report, Run, Throughput
 from slowstep.stages import STAGES, UNATTRIBUTED
@@ -22,21 +23,40 @@ from slowstep.workflow.document import SMALLEST_SHARE, finding_row, health_row, 
 PARTS_KEPT = 12
 
 
+# What a trace leaves open, a recording of the training itself answers, with a trace of a few of its steps.
+CAPTURE = "slowstep run --capture train.py"
+
+
 def fill_trace(path: Path, m: TraceMeasurements, diagnosis: Diagnosis, health: Iterable[Health]) -> Report:
     """The report of one rank's trace."""
-    return {
+    report: dict[str, Any] = {
         "schema": SCHEMA,
         "run": _run(path, m, diagnosis),
         "throughput": _throughput(m),
         "ledger": _ledger(m),
-        "verdict": cast(Any, asdict(diagnosis.verdict)),
-        "findings": [finding_row(finding) for finding in diagnosis.findings],
-        "next": {"stage": diagnosis.next.stage, "predicted": diagnosis.next.predicted} if diagnosis.next else None,
-        "not_judged": [not_judged_row(row) for row in diagnosis.not_judged],
+        **_judged(diagnosis),
         "health": [health_row(row) for row in health],
         # What the profiler cost is in the trace's times, and nobody knows how much.
         "overhead": {"us_per_step": None, "share": None},
         "experiments": [],
+    }
+    return cast(Report, report)
+
+
+def fill_diagnosis(report: dict[str, Any], diagnosis: Diagnosis) -> None:
+    """Put another diagnosis of a training into the report of its trace."""
+    report.update(_judged(diagnosis))
+    report["run"].pop("next_command", None)
+    if diagnosis.verdict.state == "undetermined":
+        report["run"]["next_command"] = CAPTURE
+
+
+def _judged(diagnosis: Diagnosis) -> dict[str, Any]:
+    return {
+        "verdict": asdict(diagnosis.verdict),
+        "findings": [finding_row(finding) for finding in diagnosis.findings],
+        "next": {"stage": diagnosis.next.stage, "predicted": diagnosis.next.predicted} if diagnosis.next else None,
+        "not_judged": [not_judged_row(row) for row in diagnosis.not_judged],
     }
 
 
@@ -61,10 +81,17 @@ def _run(path: Path, m: TraceMeasurements, diagnosis: Diagnosis) -> Run:
         "trace": {"format": m.facts.format, "events": m.facts.events, "bytes": m.facts.bytes, "coverage": asdict(m.coverage)},
         "notes": [_coverage(m), *m.notes],
     }
-    if diagnosis.verdict.state == "undetermined":
-        # What a trace leaves open, a recording of the training itself answers, with a trace of a few of its steps.
-        row["next_command"] = "slowstep run --capture train.py"
-    return cast(Run, row)
+    command = _next_command(m, diagnosis)
+    return cast(Run, row if command is None else row | {"next_command": command})
+
+
+def _next_command(m: TraceMeasurements, diagnosis: Diagnosis) -> str | None:
+    """What to type where the verdict names no rule. An inference is no training that could be recorded: what is known of it stands here."""
+    if diagnosis.verdict.state != "undetermined":
+        return None
+    if not is_inference(m):
+        return CAPTURE
+    return f"slowstep explain {diagnosis.findings[0].rule}" if diagnosis.findings else None
 
 
 def _device(m: TraceMeasurements) -> str:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from slowstep.analyses.trace.ranks import Pace
+from slowstep.diagnosis.law import Diagnosis
 from slowstep.report.document import HealthRow, RankRow
 from slowstep.timeline.trace import TraceFacts
 
@@ -15,9 +17,6 @@ STAGES_SHOWN = 2
 RANKS_SHOWN = 5
 # Smaller stages say nothing about what is different between ranks (the design's law on what may be claimed).
 STAGE_FROM = 0.03
-# The rank whose own work takes that much longer is the one that the others wait for: neighbouring identical runs differ by 4 to 8 %
-# (docs/accuracy.md).
-LATE_FROM = 1.10
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,6 +27,8 @@ class Rank:
     told: bool
     facts: TraceFacts
     report: dict[str, Any]
+    diagnosis: Diagnosis  # of this trace by itself
+    pace: Pace | None  # None where its steps cannot be held against other ranks'
     path: Path
     pid: int  # of the training process; 0 where the trace does not say
     marked: frozenset[int] = frozenset()  # the numbers of the steps that it marks
@@ -58,29 +59,23 @@ class Preferred:
     others: tuple[Rank, ...]
 
 
-def first_shown(ranks: Mapping[int, Rank]) -> int:
-    """The rank that the others wait for; the lowest where none stands out."""
-    lowest = min(ranks)
-    own = {number: rank.own_ms for number, rank in ranks.items() if rank.own_ms}
-    if len(own) < 2:
-        return lowest
-    slowest = max(own, key=lambda number: own[number] or 0.0)
-    others = [own[number] or 0.0 for number in own if number != slowest]
-    return slowest if (own[slowest] or 0.0) >= LATE_FROM * max(others) else lowest
+def size_of(ranks: Mapping[int, Rank]) -> int:
+    """How many ranks the job has, as far as the traces tell."""
+    return max(len(ranks), *(rank.facts.world_size or 0 for rank in ranks.values()))
 
 
 def add_trace_ranks(ranks: Mapping[int, Rank], left_out: Sequence[HealthRow]) -> None:
     """Complete every report by what is known of the other ranks, and of what was left out. A lone trace's stays as it is, but for what is
     missing."""
-    size = max((rank.facts.world_size or 0 for rank in ranks.values()), default=0)
+    size = size_of(ranks)
     health = [*_absences(ranks, size), *left_out]
     rows = [_row(rank) for _, rank in sorted(ranks.items())]
     losses = {number: _losses(rank) for number, rank in sorted(ranks.items())}
     for number, rank in ranks.items():
         report, run = rank.report, rank.report["run"]
         report["health"] += [*_losses_of_others(losses, number), *health]
-        run["ranks"] = max(size, len(ranks))
-        if size > 1 or len(ranks) > 1:
+        run["ranks"] = size
+        if size > 1:
             run["rank"], run["training"], run["trainings"], run["pid"] = number, number, len(ranks), rank.pid
             run["rank_rows"] = rows
             run["all_samples_per_s"] = None

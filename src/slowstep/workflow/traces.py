@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -12,6 +13,7 @@ import polars as pl
 from slowstep.analyses.trace.coverage import find_doubts
 from slowstep.analyses.trace.measure import Chosen, measure_trace
 from slowstep.analyses.trace.measured import TraceMeasurements
+from slowstep.analyses.trace.ranks import pace_of
 from slowstep.diagnosis.trace_engine import diagnose_trace
 from slowstep.errors import BadUsage, UnreadableInput
 from slowstep.health import Health
@@ -19,11 +21,12 @@ from slowstep.record.kernel_files import read_size
 from slowstep.sources._source import Reading
 from slowstep.timeline.timeline import Timeline
 from slowstep.workflow.find import Found, Skipped
+from slowstep.workflow.trace_among_ranks import compare_ranks, first_shown, judge_among_ranks
 from slowstep.workflow.trace_cache import read_cached
 from slowstep.workflow.trace_captures import one_of_each_process
 from slowstep.workflow.trace_document import fill_trace
 from slowstep.workflow.trace_jobs import jobs
-from slowstep.workflow.trace_ranks import Preferred, Rank, add_trace_ranks, first_shown
+from slowstep.workflow.trace_ranks import Preferred, Rank, add_trace_ranks
 from slowstep.workflow.traces_left_out import left_out
 
 
@@ -35,8 +38,13 @@ class Asked:
     batch_size: int | None = None
 
 
-def diagnose_traces(found: Sequence[Found], skipped: Sequence[Skipped], *, rank: int | None, asked: Asked, how: Reading) -> dict[str, Any]:
-    """The report of one rank's trace, the others in its table. Raises UnreadableInput where none can be read, BadUsage for a wrong rank."""
+def diagnose_traces(
+    found: Sequence[Found], skipped: Sequence[Skipped], *, given: Sequence[Path], rank: int | None, asked: Asked, how: Reading
+) -> dict[str, Any]:
+    """The report of one rank's trace, the others in its table; `given` are the paths at which the user said that they lie.
+
+    Raises UnreadableInput where none can be read, BadUsage for a wrong rank.
+    """
     read: list[Rank] = []
     refused: list[str] = []
     for index, each in enumerate(found):
@@ -52,9 +60,11 @@ def diagnose_traces(found: Sequence[Found], skipped: Sequence[Skipped], *, rank:
     processes, captures = one_of_each_process(read)
     job, *others = jobs(processes)
     ranks, doubles = _numbered(job)
-    number = first_shown(ranks) if rank is None else rank
+    compared = compare_ranks(ranks)
+    number = first_shown(ranks, compared) if rank is None else rank
     if number not in ranks:
         raise BadUsage(f"--rank {number}: these traces are of rank {', '.join(map(str, sorted(ranks)))}.")
+    judge_among_ranks(ranks, compared, given)
     unrelated = [rank for other in others for rank in other]
     add_trace_ranks(ranks, left_out(refused=refused, skipped=skipped, captures=captures, doubles=doubles, unrelated=unrelated))
     return ranks[number].report
@@ -82,12 +92,15 @@ def _diagnose(found: Found, asked: Asked, how: Reading) -> Rank:
     m = measure_trace(timeline, batch_size=asked.batch_size, step=asked.step)
     told = m.facts.rank if m.facts.rank is not None else found.rank_in_name
     doubts = (*timeline.health, *find_doubts(timeline), *_memory(how.memory_bytes))
-    report = fill_trace(found.path, m, diagnose_trace(m), _health(doubts, m))
+    diagnosis = diagnose_trace(m)
+    report = fill_trace(found.path, m, diagnosis, _health(doubts, m))
     return Rank(
         number=0 if told is None else told,
         told=told is not None,
         facts=m.facts,
         report=dict(report),
+        diagnosis=diagnosis,
+        pace=pace_of(m),
         path=found.path,
         pid=_pid(timeline, m),
         marked=frozenset(timeline.table("marked_steps")["number"].drop_nulls().to_list()),

@@ -45,10 +45,21 @@ def test_the_chrome_trace_holds_the_events_the_steps_the_stages_and_the_findings
         ("input-wait", 0.0, 6.5),
         ('aten::mm "quoted"', 0.0, 5.0),
         ("cudaLaunchKernel", 1.0, 1.0),
+        ("compute: kernels", 6.5, 2.5),
         ("gemm", 6.5, 2.5),
     }
     rows = {event["args"]["name"] for event in events if event["ph"] == "M" and event["pid"] == OWN_PID and "name" in event["args"]}
-    assert {"steps", "stages of idle time", "finding 1: input-wait"} <= rows
+    assert {"steps", "stages", "finding 1: input-wait"} <= rows
+
+
+def test_streams_have_names(tmp_path, made):
+    timeline, tables = made
+
+    write_chrome(tmp_path / "out.json.gz", timeline, tables, REPORT)
+
+    events = json.loads(gzip.decompress((tmp_path / "out.json.gz").read_bytes()))["traceEvents"]
+    names = {(event["pid"], event["tid"]): event["args"]["name"] for event in events if event["name"] == "thread_name"}
+    assert {names[event["pid"], event["tid"]] for event in events if event["name"] == "gemm"} == {"stream 7"}
 
 
 def test_every_table_is_a_parquet_file(tmp_path, made):

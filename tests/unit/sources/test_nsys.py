@@ -53,6 +53,14 @@ def test_one_of_its_two_processes_is_read_and_the_other_counted(real):
     assert health(real) == {"other-processes": 1}
 
 
+def test_a_tie_of_two_processes_is_said_as_one_with_how_to_reach_the_other(real):
+    said = next(row.remedy for row in real.health)
+
+    assert "2 processes with kernels; only 111, which has as many as 112 (515), is looked at" in said
+    assert "which has most" not in said
+    assert "rank%q{RANK}" in said
+
+
 def test_the_other_process_can_be_read_too():
     other = nsys.read_process(REAL, 112)
 

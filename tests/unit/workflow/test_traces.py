@@ -175,6 +175,19 @@ def test_without_a_clock_that_is_shared_other_numbers_of_steps_are_another_jobs(
     assert "c.json" in health(report)["unrelated-traces"][1]
 
 
+def test_after_an_inference_the_next_command_trains_nothing(tmp_path):
+    trace(tmp_path / "few.json", 1)
+    vit = next((Path(__file__).parents[2] / "data/kineto").glob("*inference*/*.gz"))
+
+    nothing, found = analyze([tmp_path / "few.json"]), analyze([vit])
+
+    assert "it is of an inference" in found["verdict"]["summary"]
+    assert found["run"]["next_command"] == f"slowstep explain {found['findings'][0]['rule']}"
+    assert "it is of an inference" in nothing["verdict"]["summary"]
+    assert nothing["findings"] == []
+    assert "Next" not in on_screen(nothing)
+
+
 XPLANES = Path(__file__).parents[2] / "data/xplane"
 
 

@@ -62,18 +62,30 @@ def summed(rows: pl.DataFrame) -> pl.DataFrame:
 
 def busy_time(work: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
     """Of each step the time in which the device worked, by what ran then: `step`, `stage`, `part`, `ns`."""
+    sums = _ranked(work, steps).group_by("step", "rank").agg((pl.col("end_ns") - pl.col("start_ns")).sum().alias("ns"))
+    return sums.join(_named_ranks(), on="rank").select(pl.col("step").cast(pl.Int32), "stage", "part", "ns")
+
+
+def busy_stretches(work: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
+    """The same, stretch by stretch: `start_ns`, `end_ns`, `stage`, `part`."""
+    return _ranked(work, steps).join(_named_ranks(), on="rank").select("start_ns", "end_ns", "stage", "part")
+
+
+def _ranked(work: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
+    """The stretches of the steps in which the device worked, with the highest of `RANKS` that ran then."""
     begins, ends = steps["start_ns"].to_numpy(), steps["end_ns"].to_numpy()
     unions = [merged(work.filter(pl.col("kind").is_in(kinds))) for kinds, _, _ in RANKS]
     edges = np.sort(np.concatenate([begins, ends, *(side for both in unions for side in both)]))
     edges = edges[np.append(True, np.diff(edges) > 0)]
-    at, lengths = edges[:-1], np.diff(edges)
+    at, until = edges[:-1], edges[1:]
     rank = np.full(len(at), -1, dtype=np.int64)
     for number in reversed(range(len(RANKS))):
         rank = np.where(containing(*unions[number], at) >= 0, number, rank)
     step = containing(begins, ends, at)
     kept = (rank >= 0) & (step >= 0)
-    names = pl.DataFrame(
-        {"rank": range(len(RANKS)), "stage": [r[1] for r in RANKS], "part": [r[2] for r in RANKS]}, schema_overrides={"rank": pl.Int64}
-    )
-    rows = pl.DataFrame({"step": step[kept], "rank": rank[kept], "ns": lengths[kept]}).group_by("step", "rank").agg(pl.col("ns").sum())
-    return rows.join(names, on="rank").select(pl.col("step").cast(pl.Int32), "stage", "part", "ns")
+    return pl.DataFrame({"step": step[kept], "rank": rank[kept], "start_ns": at[kept], "end_ns": until[kept]})
+
+
+def _named_ranks() -> pl.DataFrame:
+    columns = {"rank": range(len(RANKS)), "stage": [rank[1] for rank in RANKS], "part": [rank[2] for rank in RANKS]}
+    return pl.DataFrame(columns, schema_overrides={"rank": pl.Int64})

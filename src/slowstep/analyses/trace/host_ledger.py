@@ -37,6 +37,12 @@ Flags = NDArray[np.bool_]
 
 def build_host_ledger(timeline: Timeline, steps: pl.DataFrame) -> pl.DataFrame:
     """The table `ledger` of a trace without device events; a step's rows sum to its length exactly."""
+    rows = host_stretches(timeline, steps).group_by("step", "stage", "part").agg((pl.col("end_ns") - pl.col("start_ns")).sum().alias("ns"))
+    return rows.sort("step", "stage", "part").select(pl.col(column.name).cast(column.type) for column in LEDGER.columns)
+
+
+def host_stretches(timeline: Timeline, steps: pl.DataFrame) -> pl.DataFrame:
+    """The steps' stretches and what each is charged to: `step`, `start_ns`, `end_ns`, `stage`, `part`."""
     begins, ends = steps["start_ns"].to_numpy(), steps["end_ns"].to_numpy()
     thread = training_thread(timeline)
     host = timeline.table("host_events").filter((pl.col("kind") != "python") & (pl.col("end_ns") > pl.col("start_ns")))
@@ -65,9 +71,8 @@ def build_host_ledger(timeline: Timeline, steps: pl.DataFrame) -> pl.DataFrame:
         there = pl.Series(beside >= 0)
         stage = pl.Series(["output"]).new_from_index(0, len(beside)).zip_with(there, stage)
         part = names.gather(np.maximum(beside, 0)).zip_with(there, part)
-    frame = pl.DataFrame({"step": pl.Series(step, dtype=pl.Int32), "stage": stage, "part": part, "ns": pl.Series(lengths, dtype=pl.Int64)})
-    sums = frame.group_by("step", "stage", "part").agg(pl.col("ns").sum()).sort("step", "stage", "part")
-    return sums.select(pl.col(column.name).cast(column.type) for column in LEDGER.columns)
+    times = {"start_ns": pl.Series(at, dtype=pl.Int64), "end_ns": pl.Series(at + lengths, dtype=pl.Int64)}
+    return pl.DataFrame({"step": pl.Series(step, dtype=pl.Int32), **times, "stage": stage, "part": part})
 
 
 def _own_functions(timeline: Timeline, thread: int | None) -> pl.DataFrame:

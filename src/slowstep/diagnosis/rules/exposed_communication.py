@@ -10,8 +10,9 @@ How the gain is predicted:
     device waits for the host meanwhile), there is no finding.
 When it is wrong:
     A collective waits for its slowest rank: one rank's trace cannot tell waiting from sending, and where another rank is late
-    overlapping gains nothing. Sampled or single steps after a checkpoint show waits that others do not have. Tensor-parallel and
-    pipeline-parallel collectives stand between the layers and cannot be moved.
+    overlapping gains nothing. With the traces of all ranks in one folder that waiting is left out. Sampled or single steps after a
+    checkpoint show waits that others do not have. Tensor-parallel and pipeline-parallel collectives stand between the layers and cannot be
+    moved.
 What to try:
     Overlap by DDP's or FSDP's own means, fewer exchanges by accumulation, gradients in 16 bit, a larger batch.
 """
@@ -32,6 +33,8 @@ from slowstep.findings import Evidence, Finding, Fix, NotJudged
 NAME = "exposed-communication"
 # The Kineto TensorBoard plugin's mark for communication.
 SHARE = 0.10
+NOT_SEEN = "no other rank is late (not seen)"
+COMPARE_RANKS = "compare the ranks: slowstep analyze on the folder of all ranks' traces; where one is late, its own cause comes first"
 # Exchanges that stand between the layers: accumulation and buckets of gradients do nothing for them.
 BETWEEN_LAYERS = {
     "all_to_all": "exchange the next batch's embeddings or experts' tokens while this batch is computed (a prefetching pipeline, as "
@@ -69,7 +72,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
         gain=replayed_gain(
             m,
             COMMUNICATION_OVERLAPPED,
-            "the collectives run beside the backward as far as it reaches, and no other rank is late (not seen)",
+            f"the collectives run beside the backward as far as it reaches, and {NOT_SEEN}",
         ),
         fixes=_fixes(m, collectives["operation"][0] if collectives.height else None),
     )
@@ -100,7 +103,7 @@ def _rows(m: TraceMeasurements, collectives: pl.DataFrame) -> tuple[Evidence, ..
 
 
 def _fixes(m: TraceMeasurements, operation: str | None) -> tuple[Fix, ...]:
-    ranks = Fix(text="compare the ranks: slowstep analyze on the folder of all ranks' traces; where one is late, its own cause comes first")
+    ranks = Fix(text=COMPARE_RANKS)
     if operation in BETWEEN_LAYERS:
         return Fix(text=BETWEEN_LAYERS[operation]), ranks
     overlap = for_framework(

@@ -1,0 +1,62 @@
+"""What a rank's collectives cost beside its waiting in them for later ranks: that part of a finding about them is no fault of theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final
+
+from slowstep.analyses.trace.ranks import Compared, Standing
+from slowstep.diagnosis.law import UNJUDGED_STAGE
+from slowstep.diagnosis.rules.exposed_communication import COMPARE_RANKS, NOT_SEEN
+from slowstep.findings import Evidence, Finding, Gain, NotJudged
+
+# What the screen rounds to a percent.
+SAID_FROM: Final = 0.005
+OTHERS_IN_TIME: Final = "no other rank becomes late"
+
+
+def without_waiting(finding: Finding, standing: Standing, compared: Compared) -> Finding | None:
+    """A finding about collectives without what this rank waits in them for later ranks; None where that leaves too little to judge."""
+    waited = standing.waited_ns / standing.step_ns
+    share = finding.share - waited
+    if standing.waits or (waited and share < UNJUDGED_STAGE):
+        return None
+    row = Evidence(name="waiting for later ranks", value=standing.waited_ns / 1e6, unit="ms")
+    low, high = max(finding.share_low - waited, 0.0), max(finding.share_high - waited, share)
+    gain = _gain(finding.gain, low, share, high)
+    fixes = finding.fixes
+    if compared.is_whole:
+        gain = replace(gain, assumes=gain.assumes.replace(NOT_SEEN, OTHERS_IN_TIME))
+        fixes = tuple(fix for fix in fixes if fix.text != COMPARE_RANKS)
+    for_whom = f"; for {waited:.0%} of it this rank waits for later ones" if waited >= SAID_FROM else ""
+    return replace(
+        finding,
+        title=f"{finding.title}{for_whom}",
+        share=share,
+        share_low=low,
+        share_high=high,
+        evidence=(*finding.evidence, row),
+        gain=gain,
+        fixes=fixes or finding.fixes,
+    )
+
+
+def _gain(gain: Gain, low: float, share: float, high: float) -> Gain:
+    """Removing no more of the step than is left of the finding: what is beside the backward is either hidden or waited for anyway."""
+    if gain.predicted is None or gain.low is None or gain.high is None:
+        return gain
+    predicted = _at_most(gain.predicted, share)
+    return replace(gain, predicted=predicted, low=min(_at_most(gain.low, low), predicted), high=max(_at_most(gain.high, high), predicted))
+
+
+def _at_most(gain: float, share: float) -> float:
+    return min(gain, 1 / (1 - share))
+
+
+def not_judged(rules: Iterable[str], standing: Standing, compared: Compared) -> list[NotJudged]:
+    """Why these rules cannot judge a rank whose collectives are mostly waiting."""
+    whom = f"rank {compared.slowest}, whose own work takes longer" if standing.waits else "ranks that are later in the same step"
+    shared, waited = standing.shared_ns / 1e6, standing.waited_ns / 1e6
+    why = f"of {shared:.1f} ms per step in collectives this rank waits {waited:.1f} for {whom}"
+    return [NotJudged(rule=rule, reason=f"{why}: that comes first") for rule in rules]

@@ -1,0 +1,192 @@
+"""What other ranks' traces change in a rank's diagnosis."""
+
+from __future__ import annotations
+
+from slowstep.analyses.trace.parts import COLLECTIVES, KERNELS
+from slowstep.analyses.trace.ranks import Compared, Standing
+from slowstep.diagnosis.among_ranks import among_ranks, look_at, pace
+from slowstep.diagnosis.law import Diagnosis, Next
+from slowstep.diagnosis.rules.exposed_communication import COMPARE_RANKS, NOT_SEEN
+from slowstep.diagnosis.trace_engine import LATE_ONE_NOT_SEEN
+from slowstep.findings import Evidence, Finding, Fix, Gain, Verdict
+
+
+def standing(own: float, shared: float, waited: float = 0.0, *, waits: bool = False) -> Standing:
+    return Standing(own_ns=own * 1e6, shared_ns=shared * 1e6, waited_ns=waited * 1e6, waits=waits)
+
+
+def ranks(*standings: Standing, gain: float = 1.0, is_one: bool = True, size: int = 0, slowest: int = 1, last_in: int = 5) -> Compared:
+    return Compared(
+        standings=dict(enumerate(standings)),
+        size=size or len(standings),
+        slowest=slowest,
+        fastest=0,
+        gain_at_most=gain,
+        is_one=is_one,
+        steps=5,
+        last_in=last_in,
+    )
+
+
+SHARES = {"compute": 0.6, "gradient_sharing": 0.2, "preprocess": 0.2}
+LATE = ranks(standing(36.5, 23.6, 21.6, waits=True), standing(58.1, 2.0), gain=1.56)
+
+
+def finding(rule: str, share: float, predicted: float, *, stage: str = "gradient_sharing", also: tuple[str, ...] = ()) -> Finding:
+    return Finding(
+        rule=rule,
+        stage=stage,
+        title=f"{rule} is there",
+        share=share,
+        share_low=share,
+        share_high=share,
+        claims=(COLLECTIVES if stage == "gradient_sharing" else KERNELS,),
+        evidence=(Evidence(name="seen", value=1, unit=""),),
+        gain=Gain(predicted=predicted, low=predicted, high=predicted, assumes=f"it goes, and {NOT_SEEN}"),
+        fixes=(Fix(text="mend it"), Fix(text=COMPARE_RANKS)),
+        also=also,
+    )
+
+
+def diagnosis(*findings: Finding, state: str = "bottleneck", summary: str = "as it was") -> Diagnosis:
+    first = findings[0] if findings and state == "bottleneck" else None
+    verdict = Verdict(
+        state=state,  # type: ignore[arg-type]
+        stage=first.stage if first else "compute",
+        healthy=state == "healthy" or (None if state == "undetermined" else False),
+        rule=first.rule if first else None,
+        summary=first.title if first else summary,
+    )
+    return Diagnosis(
+        findings=findings, not_judged=(), verdict=verdict, next=Next(stage="compute", predicted="compute") if findings else None
+    )
+
+
+def judged(before: Diagnosis, compared: Compared, rank: int) -> Diagnosis:
+    return among_ranks(before, compared, rank, shares=SHARES)
+
+
+def test_nothing_is_blamed_in_a_rank_that_waits_for_a_late_one() -> None:
+    after = judged(diagnosis(finding("exposed-communication", 0.39, 1.32, also=("small-collectives",))), LATE, 0)
+
+    assert (after.verdict.state, after.verdict.rule) == ("undetermined", None)
+    assert "waits for rank 1, whose own work takes 58.1 ms per step against 36.5 here: look at the report" in after.verdict.summary
+    assert after.findings == ()
+    assert after.next is None
+    assert [row.rule for row in after.not_judged] == ["exposed-communication", "small-collectives"]
+    assert "of 23.6 ms per step in collectives this rank waits 21.6 for rank 1" in after.not_judged[0].reason
+    assert look_at(LATE, 0) == 1
+
+
+def test_a_late_rank_is_not_healthy_and_says_what_evening_out_would_gain() -> None:
+    after = judged(diagnosis(state="healthy"), LATE, 1)
+
+    assert (after.verdict.state, after.verdict.healthy) == ("undetermined", None)
+    assert "at the pace of this rank: its own work takes 58.1 ms per step, that of rank 0 36.5 ms" in after.verdict.summary
+    assert "would gain 1.56x at most" in after.verdict.summary
+    assert look_at(LATE, 1) is None
+
+
+def test_a_late_rank_of_which_something_else_is_not_known_says_both() -> None:
+    after = judged(diagnosis(state="undetermined", summary="undetermined, because 12% could not be attributed; name them"), LATE, 1)
+
+    assert "at the pace of this rank" in after.verdict.summary
+    assert after.verdict.summary.endswith("; and 12% could not be attributed; name them")
+
+
+def test_a_late_rank_keeps_the_bottleneck_that_makes_it_late() -> None:
+    before = diagnosis(finding("input-wait", 0.4, 1.5, stage="preprocess"))
+
+    assert judged(before, LATE, 1) == before
+
+
+def test_a_rank_beside_a_late_one_is_not_healthy_either() -> None:
+    three = ranks(standing(36, 24, 22, waits=True), standing(58, 2), standing(55, 5, 3), gain=1.5)
+
+    summary = judged(diagnosis(state="healthy"), three, 2).verdict.summary
+
+    assert "at the pace of rank 1" in summary
+    assert summary.endswith("look at the report of that one")
+
+
+def test_collectives_count_for_what_remains_beside_the_waiting() -> None:
+    uneven = ranks(standing(70, 30, 12), standing(74, 26))
+
+    after = judged(diagnosis(finding("exposed-communication", 0.30, 1.40)), uneven, 0)
+
+    assert after.verdict.rule == "exposed-communication"
+    found = after.findings[0]
+    assert round(found.share, 2) == 0.18
+    assert found.gain.predicted is not None
+    assert round(found.gain.predicted, 3) == round(1 / (1 - 0.18), 3)
+    assert "for 12% of it this rank waits" in after.verdict.summary
+    assert found.evidence[-1].value == 12.0
+
+
+def test_where_waiting_leaves_too_little_of_the_collectives_the_next_finding_is_the_bottleneck() -> None:
+    uneven = ranks(standing(80, 20, 12), standing(84, 16))
+    before = diagnosis(finding("exposed-communication", 0.20, 1.25), finding("launch-bound", 0.3, 1.2, stage="compute"))
+
+    assert judged(before, uneven, 0).verdict.rule == "launch-bound"
+    alone = judged(diagnosis(finding("exposed-communication", 0.20, 1.25)), uneven, 0)
+    doubtful = judged(
+        diagnosis(finding("exposed-communication", 0.20, 1.25), state="undetermined", summary="its gain may be nothing"), uneven, 0
+    )
+    assert alone.verdict == doubtful.verdict
+    assert alone.verdict.state == "undetermined"
+    assert "exposed-communication could not be judged: of 20.0 ms per step in collectives this rank waits 12.0" in alone.verdict.summary
+
+
+def test_a_finding_that_is_smaller_than_what_nothing_explains_does_not_take_the_place_of_the_collectives() -> None:
+    uneven = ranks(standing(80, 20, 12), standing(84, 16))
+    before = diagnosis(finding("exposed-communication", 0.20, 1.25), finding("input-wait", 0.12, 1.13, stage="preprocess"))
+
+    after = among_ranks(before, uneven, 0, shares={"compute": 0.4, "preprocess": 0.12, "unattributed": 0.28})
+
+    assert "28% of the time could not be attributed" in after.verdict.summary
+
+
+def test_ranks_that_are_late_in_turn_are_said_and_none_is_named() -> None:
+    turns = ranks(standing(50, 12, 10), standing(50, 12, 10), gain=1.19, is_one=False, last_in=3)
+
+    after = judged(diagnosis(finding("exposed-communication", 0.19, 1.2)), turns, 0)
+
+    assert "in each step another rank is the last" in after.verdict.summary
+    assert "batches of equal length" in after.verdict.summary
+    assert look_at(turns, 0) is None
+
+
+def test_of_a_whole_job_whose_ranks_are_even_the_collectives_are_the_bottleneck_and_no_late_rank_is_assumed_away() -> None:
+    even = ranks(standing(70, 30), standing(70, 30))
+
+    found = judged(diagnosis(finding("exposed-communication", 0.30, 1.40)), even, 1).findings[0]
+
+    assert found.gain.predicted == 1.40
+    assert "not seen" not in found.gain.assumes
+    assert [fix.text for fix in found.fixes] == ["mend it"]
+    assert judged(diagnosis(finding("exposed-communication", 0.30, 1.40)), even, 1).next is not None
+    assert pace(even) is None
+
+
+def test_two_of_many_ranks_prove_nothing_about_the_others() -> None:
+    few = ranks(standing(70, 30), standing(70, 30), size=128)
+    before = diagnosis(finding("exposed-communication", 0.30, 1.40))
+
+    assert judged(before, few, 1).findings[0].gain.assumes == before.findings[0].gain.assumes
+    late = ranks(standing(36.5, 23.6, 21.6, waits=True), standing(58.1, 2.0), gain=1.56, size=128)
+    assert "of the 2 of 128 ranks here this rank is the last: its own work" in judged(diagnosis(state="healthy"), late, 1).verdict.summary
+
+
+def test_where_all_ranks_were_looked_at_nobody_is_sent_to_look_at_all_ranks() -> None:
+    before = diagnosis(state="undetermined", summary=f"12% of the time is gradient_sharing, and {LATE_ONE_NOT_SEEN}")
+
+    even, few = ranks(standing(70, 10), standing(70, 10)), ranks(standing(70, 10), standing(70, 10), size=128)
+
+    assert "no other rank is clearly later" in judged(before, even, 0).verdict.summary
+    assert judged(before, few, 0) == before
+
+
+def test_a_rank_that_is_the_last_in_some_steps_only_is_said_to_be_so() -> None:
+    often = ranks(standing(36.5, 23.6, 21.6, waits=True), standing(58.1, 2.0), gain=1.56, last_in=3)
+
+    assert "rank 1 (the last in 3 of 5 steps): its own work" in (pace(often) or "")

@@ -1,0 +1,116 @@
+"""Reports of folders with the traces of several ranks, of which one may be late."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from kineto_files import event, kernel, launch, written
+from slowstep.report.document import validate
+from slowstep.report.terminal import render
+from slowstep.workflow.analyze import analyze
+from slowstep.workflow.traces import Asked
+
+MATMUL = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1_execute_segment_k_off_kernel__5x_cublas"
+
+
+def traces(
+    folder: Path, *own_ms: float | Sequence[float], sent_ms: float = 2.0, size: int | None = None, first: Sequence[int] = ()
+) -> Path:
+    """One trace per rank: in each step its kernel, then an all-reduce until the last rank has come and all have sent.
+
+    `first` are the numbers of the ranks' first steps.
+    """
+    rows = [[own] * 6 if isinstance(own, int | float) else list(own) for own in own_ms]
+    for rank, row in enumerate(rows):
+        events: list[dict[str, Any]] = []
+        at = 1000.0
+        for k, own in enumerate(row):
+            waited = max(other[k] for other in rows) - own + sent_ms
+            number = 2 * k + 1
+            events += [
+                event("autograd::engine::evaluate_function: MmBackward0", at, 20),
+                launch(at + 1, number),
+                kernel(at + 10, own * 1000, number, name=MATMUL),
+                launch(at + 25, number + 1),
+                kernel(at + 10 + own * 1000, waited * 1000, number + 1, name="ncclDevKernel_AllReduce_Sum_bf16_RING_LL", tid=20),
+            ]
+            length = 10 + (own + waited) * 1000
+            synchronized = {"name": "cudaDeviceSynchronize", "args": {}}
+            events.append(launch(at + 40, 0) | synchronized | {"dur": length - 40})
+            start = first[rank] if first else 5
+            events.append(event(f"ProfilerStep#{start + k}", at, length, "user_annotation"))
+            at += length
+        around = {"distributedInfo": {"rank": rank, "world_size": size or len(rows)}}
+        written(folder, sorted(events, key=lambda e: e["ts"]), f"rank{rank}.json", **around)
+    return folder
+
+
+def verdict(report: dict[str, Any]) -> tuple[str, str | None]:
+    return report["verdict"]["state"], report["verdict"]["rule"]
+
+
+def test_a_job_with_a_late_rank_is_shown_by_that_rank_and_is_not_healthy(tmp_path: Path) -> None:
+    report = analyze([traces(tmp_path, 36.5, 58.1)])
+
+    validate(report)
+    assert report["run"]["rank"] == 1
+    assert verdict(report) == ("undetermined", None)
+    assert "58.1 ms per step, that of rank 0 36.5 ms" in report["verdict"]["summary"]
+    assert "1.56x at most" in report["verdict"]["summary"]
+
+
+def test_a_rank_that_waits_for_a_late_one_is_not_blamed_for_its_collectives(tmp_path: Path) -> None:
+    report = analyze([traces(tmp_path, 36.5, 58.1)], rank=0)
+
+    validate(report)
+    assert verdict(report) == ("undetermined", None)
+    assert "waits for rank 1" in report["verdict"]["summary"]
+    assert "exposed-communication" not in {row["rule"] for row in report["findings"]}
+    assert report["run"]["next_command"] == f"slowstep analyze {tmp_path} --rank 1"
+    assert [row["state"] for row in report["run"]["rank_rows"]] == ["undetermined", "undetermined"]
+    assert "the job goes at the pace of rank 1" in " ".join(render(report, width=80, color=False).split())
+
+
+def test_equal_ranks_are_blamed_for_the_collectives_that_all_of_them_wait_for(tmp_path: Path) -> None:
+    report = analyze([traces(tmp_path, 40.0, 40.0, sent_ms=30.0)])
+    alone = analyze([tmp_path / "rank0.json"])
+
+    assert report["run"]["rank"] == 0
+    assert report["verdict"]["stage"] == alone["verdict"]["stage"]
+    assert report["findings"][0]["gain"]["predicted"] == alone["findings"][0]["gain"]["predicted"]
+    assert "waits for" not in report["verdict"]["summary"]
+
+
+def test_equal_ranks_that_send_little_are_healthy(tmp_path: Path) -> None:
+    assert verdict(analyze([traces(tmp_path, 40.0, 41.0, sent_ms=1.0)])) == ("healthy", None)
+
+
+def test_two_of_many_ranks_are_held_against_each_other_and_not_against_the_job(tmp_path: Path) -> None:
+    report = analyze([traces(tmp_path, 36.5, 58.1, size=128)])
+
+    assert "of the 2 of 128 ranks here this rank is the last" in report["verdict"]["summary"]
+    assert "missing-ranks" in {row["name"] for row in report["health"]}
+
+
+def test_ranks_traced_in_different_steps_are_not_held_against_each_other(tmp_path: Path) -> None:
+    report = analyze([traces(tmp_path, 36.5, 58.1, first=(5, 50))], rank=1)
+
+    assert verdict(report) == ("healthy", None)
+    assert any("no two steps that all traces hold" in note for note in report["run"]["notes"])
+
+
+def test_of_one_chosen_step_nothing_is_said_of_the_steps_that_the_traces_hold(tmp_path: Path) -> None:
+    report = analyze([traces(tmp_path, 36.5, 58.1)], asked=Asked(step="slowest"))
+
+    assert not any("whether a rank is late" in note for note in report["run"]["notes"])
+
+
+def test_trainings_that_share_nothing_are_not_called_ranks_traced_apart(tmp_path: Path) -> None:
+    for rank, first in enumerate((5, 50)):
+        events = [event(f"ProfilerStep#{first + k}", 1000 * k, 900, "user_annotation") for k in range(3)]
+        updates = [event("Optimizer.step#SGD.step", 1000 * k + 10, 500) for k in range(3)]
+        written(tmp_path, [*events, *updates], f"rank{rank}.json")
+
+    assert not any("whether a rank is late" in note for note in analyze([tmp_path])["run"]["notes"])
