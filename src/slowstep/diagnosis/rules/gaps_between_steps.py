@@ -21,6 +21,7 @@ What to try:
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import Any
 
 import numpy as np
@@ -68,7 +69,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     causes = gaps.group_by("part", "call", "operator", "where", maintain_order=True).agg(pl.col("ns").sum()).sort("ns", descending=True)
     worst = causes.row(0, named=True)
     what = _named(worst)
-    each_ms = float(np.median(gaps.group_by("step", "gap").agg(pl.col("ns").sum())["ns"].to_numpy())) / 1e6
+    each_ms = float(np.median(gaps.group_by("gap").agg(pl.col("ns").sum())["ns"].to_numpy())) / 1e6
     finding = Finding(
         rule=NAME,
         stage=parts["stage"][0],
@@ -86,7 +87,8 @@ def judge_trace(m: TraceMeasurements) -> Answer:
         ),
         gain=replayed_gain(m, NO_WORK_BETWEEN_STEPS, "the host does nothing between steps but ask for input and wait"),
         fixes=_fixes(m, what),
-        names_cause=what is not None,
+        # What an operator, compiling or an allocation takes, a rule of its own says better.
+        names_cause=worst["part"] != LAUNCH,
     )
     return Judged(finding=finding, counterfactual=None)
 
@@ -101,7 +103,10 @@ def _claims(m: TraceMeasurements, gaps: pl.DataFrame) -> tuple[str, ...]:
 
 def _named(cause: dict[str, Any]) -> str | None:
     """The callback, range, operator or line that holds most of the gaps; None where the trace names none."""
-    return place(cause["part"], cause["where"]) if cause["part"] != LAUNCH else host_work(cause)
+    if cause["part"] == LAUNCH:
+        return host_work(cause)
+    where = cause["where"]
+    return place(cause["part"], None if where is None or f"({PurePath(where).name})" in cause["part"] else where)
 
 
 def _row(m: TraceMeasurements, cause: dict[str, Any]) -> Evidence:

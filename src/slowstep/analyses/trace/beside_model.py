@@ -1,0 +1,95 @@
+"""Host work beside the model that tells no stage by its name: ranges that somebody has named, and functions of the script.
+
+Its place tells the stage, as in a trace without a device: what runs where the model does nothing is done with results. Most ranges of a
+trace lie around the step's own work (steps, forward, layers, backward, optimizer), and an idle device inside those is launches that come
+late. So a range counts only where it hardly launches anything itself, and lies as a whole where the model pauses (`model_pauses.py`); or,
+amid the model's launches, where it works for long by itself and no part of the model is around it. Functions have names anyway: they count
+after an update only, as before the next one they may make input.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import polars as pl
+
+from slowstep.analyses.trace.model_pauses import ModelPauses, calls_that_launch, within
+from slowstep.analyses.trace.names import host_named, host_names
+from slowstep.analyses.trace.synchronizing import synchronizing_calls
+from slowstep.analyses.trace.training_thread import OPTIMIZER_RANGE, training_thread
+from slowstep.analyses.trace.unions import merged
+from slowstep.analyses.trace.user_lines import user_function
+from slowstep.timeline.intervals import Ints, covered_ns
+from slowstep.timeline.timeline import Timeline
+
+# Traces in other formats do not tell what somebody has named from what the framework names for itself.
+TELL_USERS_NAMES: Final = ("Kineto trace", "Nsight Systems export")
+# The framework's operator around a launch takes 10 to 50 us, and a profiler makes that up to 1.7 times as long (seed 002).
+EACH_LAUNCH_NS: Final = 100_000
+# A hundred launches' time at 10 us each: what lasts as long without them is not made of launching.
+OWN_WORK_NS: Final = 1_000_000
+# Checkpointing of activations is a way of computing, and names of modules and kernels say "checkpoint" for it.
+COMPUTES: Final = r"(?i:activation|recompute|CheckpointFunction|checkpoint_wrapper|checkpointed|backward|forward)"
+# What else is written around a model's own work: modules and Python's frames of them, optimizers, compiled parts, wrappers of models.
+MODEL: Final = r"nn\.Module|torch/(nn|optim|autograd|_dynamo)/|^Optimizer\.|^Torch-Compiled|DistributedDataParallel|FSDP"
+# Of a range launching may explain this much; where it explains more, the range is there for what it launches.
+LAUNCHING_AT_MOST: Final = 0.1
+Flags = np.ndarray[tuple[int], np.dtype[np.bool_]]
+
+
+def beside_model(timeline: Timeline, candidates: pl.Expr) -> pl.DataFrame:
+    """Named ranges and functions of the training thread beside the model: `thread`, `start_ns`, `end_ns`, `name`, of those inside each other
+    the outermost. Empty without a device.
+
+    `candidates`: which rows of `host_names` tell nothing else by their name.
+    """
+    thread, facts = training_thread(timeline), timeline.trace
+    names = host_names(timeline, ["annotation", "python"])
+    label = pl.Series("label", [_label(kind, text) for kind, text in names.select("kind", "text").iter_rows()], dtype=pl.String)
+    names = names.with_columns(label).filter(pl.col("label").is_not_null() & candidates)
+    if facts is None or facts.format not in TELL_USERS_NAMES or not timeline.count("device_events"):
+        names = names.clear()
+    rows = host_named(timeline, names).filter(pl.col("thread") == thread).with_columns(pl.col("label").alias("name")).drop("label")
+    rows = rows.sort("start_ns", "end_ns", "name", descending=[False, True, False])
+    if rows.height:
+        rows = rows.filter(_apart(timeline, rows))
+    reach = pl.col("end_ns").cum_max().shift(1)
+    return rows.filter(reach.is_null() | (pl.col("start_ns") >= reach)).select("thread", "start_ns", "end_ns", "name")
+
+
+def _label(kind: str, text: str) -> str | None:
+    return user_function(text) if kind == "python" else text
+
+
+def _apart(timeline: Timeline, rows: pl.DataFrame) -> pl.Series:
+    """Which rows are beside the model."""
+    pauses, start, end = ModelPauses(timeline), rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy()
+    function = (rows["kind"] == "python").to_numpy()
+    apart = np.where(function, pauses.after_update(start, end), pauses.anywhere(start, end) | _works_alone(timeline, rows))
+    return pl.Series(apart & _hardly_launches(timeline, start, end), dtype=pl.Boolean)
+
+
+def _works_alone(timeline: Timeline, rows: pl.DataFrame) -> Flags:
+    """Whether the host works in each row for so long that launching has no part in it: it launches no kernel, and no part of the model is
+    around it."""
+    thread, start, end = rows["thread"][0], rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy()
+    waits = merged(synchronizing_calls(timeline).filter(pl.col("thread") == thread))
+    working = end - start - (covered_ns(*waits, end) - covered_ns(*waits, start))
+    names = host_names(timeline, ["operator", "annotation", "python"])
+    names = names.filter((pl.col("kind") == "operator") | pl.col("text").str.contains(f"{COMPUTES}|{OPTIMIZER_RANGE}|{MODEL}"))
+    model = merged(host_named(timeline, names).filter(pl.col("thread") == thread))
+    launches = _count(calls_that_launch(timeline, "kernel")["start_ns"], start, end)
+    return np.asarray((working >= OWN_WORK_NS) & (launches == 0) & ~within(model, start, end))
+
+
+def _hardly_launches(timeline: Timeline, start: Ints, end: Ints) -> Flags:
+    """Whether launching explains next to nothing of each stretch, and no input is copied to the device in it."""
+    kernels, inputs = calls_that_launch(timeline, "kernel")["start_ns"], calls_that_launch(timeline, "h2d")["start_ns"]
+    launching = _count(kernels, start, end) * EACH_LAUNCH_NS
+    return np.asarray((launching <= LAUNCHING_AT_MOST * (end - start)) & (_count(inputs, start, end) == 0))
+
+
+def _count(instants: pl.Series, start: Ints, end: Ints) -> Ints:
+    at = instants.to_numpy()
+    return np.asarray(np.searchsorted(at, end) - np.searchsorted(at, start))
