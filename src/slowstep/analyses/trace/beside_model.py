@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from slowstep.analyses.trace.model_pauses import ModelPauses, calls_that_launch, within
-from slowstep.analyses.trace.names import host_named, host_names
+from slowstep.analyses.trace.names import host_named, host_names, matches
 from slowstep.analyses.trace.synchronizing import synchronizing_calls
 from slowstep.analyses.trace.training_thread import OPTIMIZER_RANGE, training_thread
 from slowstep.analyses.trace.unions import merged
@@ -39,10 +39,9 @@ Flags = np.ndarray[tuple[int], np.dtype[np.bool_]]
 
 
 def beside_model(timeline: Timeline, candidates: pl.Expr) -> pl.DataFrame:
-    """Named ranges and functions of the training thread beside the model: `thread`, `start_ns`, `end_ns`, `name`, of those inside each other
-    the outermost. Empty without a device.
+    """Named ranges and functions of the training thread beside the model: `thread`, `start_ns`, `end_ns`, `name`. Empty without a device.
 
-    `candidates`: which rows of `host_names` tell nothing else by their name.
+    Of those inside each other the outermost. `candidates`: which rows of `host_names` tell nothing else by their name.
     """
     thread, facts = training_thread(timeline), timeline.trace
     names = host_names(timeline, ["annotation", "python"])
@@ -50,7 +49,12 @@ def beside_model(timeline: Timeline, candidates: pl.Expr) -> pl.DataFrame:
     names = names.with_columns(label).filter(pl.col("label").is_not_null() & candidates)
     if facts is None or facts.format not in TELL_USERS_NAMES or not timeline.count("device_events"):
         names = names.clear()
-    rows = host_named(timeline, names).filter(pl.col("thread") == thread).with_columns(pl.col("label").alias("name")).drop("label")
+    rows = (
+        host_named(timeline, names)
+        .filter(pl.col("thread") == pl.lit(thread, dtype=pl.Int32))
+        .with_columns(pl.col("label").alias("name"))
+        .drop("label")
+    )
     rows = rows.sort("start_ns", "end_ns", "name", descending=[False, True, False])
     if rows.height:
         rows = rows.filter(_apart(timeline, rows))
@@ -63,33 +67,30 @@ def _label(kind: str, text: str) -> str | None:
 
 
 def _apart(timeline: Timeline, rows: pl.DataFrame) -> pl.Series:
-    """Which rows are beside the model."""
-    pauses, start, end = ModelPauses(timeline), rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy()
-    function = (rows["kind"] == "python").to_numpy()
-    apart = np.where(function, pauses.after_update(start, end), pauses.anywhere(start, end) | _works_alone(timeline, rows))
-    return pl.Series(apart & _hardly_launches(timeline, start, end), dtype=pl.Boolean)
+    """Which rows are beside the model, and not there for what they launch or for the input that they copy to the device."""
+    kernels, inputs = calls_that_launch(timeline, "kernel", "h2d")
+    start, end = rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy()
+    launches, function = _count(kernels, start, end), (rows["kind"] == "python").to_numpy()
+    pauses = ModelPauses(timeline, kernels)
+    anywhere = pauses.anywhere(start, end) | ((launches == 0) & _works_alone(timeline, rows))
+    apart = np.where(function, pauses.after_update(start, end), anywhere)
+    hardly = launches * EACH_LAUNCH_NS <= LAUNCHING_AT_MOST * (end - start)
+    return pl.Series(apart & hardly & (_count(inputs, start, end) == 0), dtype=pl.Boolean)
 
 
 def _works_alone(timeline: Timeline, rows: pl.DataFrame) -> Flags:
-    """Whether the host works in each row for so long that launching has no part in it: it launches no kernel, and no part of the model is
-    around it."""
+    """Whether the host works in each row for so long that no launching explains it, with no part of the model around it."""
     thread, start, end = rows["thread"][0], rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy()
     waits = merged(synchronizing_calls(timeline).filter(pl.col("thread") == thread))
     working = end - start - (covered_ns(*waits, end) - covered_ns(*waits, start))
-    names = host_names(timeline, ["operator", "annotation", "python"])
-    names = names.filter((pl.col("kind") == "operator") | pl.col("text").str.contains(f"{COMPUTES}|{OPTIMIZER_RANGE}|{MODEL}"))
-    model = merged(host_named(timeline, names).filter(pl.col("thread") == thread))
-    launches = _count(calls_that_launch(timeline, "kernel")["start_ns"], start, end)
-    return np.asarray((working >= OWN_WORK_NS) & (launches == 0) & ~within(model, start, end))
+    hosts = timeline.rows("host_events", "thread", "start_ns", "end_ns", "kind", "name", kinds=["operator", "annotation", "python"])
+    hosts = hosts.filter((pl.col("thread") == thread) & (pl.col("end_ns") - pl.col("start_ns") >= OWN_WORK_NS))
+    of_model = matches(hosts["name"], f"{COMPUTES}|{OPTIMIZER_RANGE}|{MODEL}")
+    model = merged(hosts.filter((pl.col("kind") == "operator") | of_model))
+    return np.asarray((working >= OWN_WORK_NS) & ~within(model, start, end))
 
 
-def _hardly_launches(timeline: Timeline, start: Ints, end: Ints) -> Flags:
-    """Whether launching explains next to nothing of each stretch, and no input is copied to the device in it."""
-    kernels, inputs = calls_that_launch(timeline, "kernel")["start_ns"], calls_that_launch(timeline, "h2d")["start_ns"]
-    launching = _count(kernels, start, end) * EACH_LAUNCH_NS
-    return np.asarray((launching <= LAUNCHING_AT_MOST * (end - start)) & (_count(inputs, start, end) == 0))
-
-
-def _count(instants: pl.Series, start: Ints, end: Ints) -> Ints:
-    at = instants.to_numpy()
+def _count(calls: pl.DataFrame, start: Ints, end: Ints) -> Ints:
+    """How many of the calls begin in each stretch."""
+    at = calls["start_ns"].to_numpy()
     return np.asarray(np.searchsorted(at, end) - np.searchsorted(at, start))

@@ -21,23 +21,24 @@ NEVER: Final = np.iinfo(np.int64).max
 LONG_AGO: Final = np.iinfo(np.int64).min
 
 
-def calls_that_launch(timeline: Timeline, kind: str) -> pl.DataFrame:
-    """The host calls that launched device events of a kind: `start_ns`, `end_ns`, in order."""
-    events = timeline.rows("device_events", "correlation", "kind", kinds=[kind]).select("correlation").drop_nulls().unique()
-    calls = launching_calls(timeline).join(events, on="correlation", how="semi")
-    return calls.select(start_ns="launch_start_ns", end_ns="launch_end_ns").sort("start_ns")
+def calls_that_launch(timeline: Timeline, *kinds: str) -> list[pl.DataFrame]:
+    """For each kind of device event the host calls that launched some: `start_ns`, `end_ns`, in order."""
+    calls = launching_calls(timeline).select("correlation", start_ns="launch_start_ns", end_ns="launch_end_ns").sort("start_ns")
+    events = timeline.rows("device_events", "correlation", "kind", kinds=kinds)
+    launched = [events.filter(pl.col("kind") == kind)["correlation"].drop_nulls().unique() for kind in kinds]
+    return [calls.filter(pl.col("correlation").is_in(numbers.implode())).drop("correlation") for numbers in launched]
 
 
 class ModelPauses:
     """Where the model of a trace pauses.
 
-    After an update: in a marked step from the end of its last update (where none is seen, of its last launch of a kernel) to its end. Kernels
-    may be launched there: metrics are computed on the device too. Anywhere: also from a step's begin, and from the end of any update or of
-    any backward that no backward follows, to the next kernel. A step without a kernel tells nothing.
+    After an update: in a marked step from the end of its last update (where none is seen, of its last launch of a kernel) to its end.
+    Kernels may be launched there: metrics are computed on the device too. Anywhere: also from a step's begin, and from the end of any
+    update or of any backward that no backward follows, to the next kernel. A step without a kernel tells nothing. `kernels`: the calls
+    that launch them, of `calls_that_launch`.
     """
 
-    def __init__(self, timeline: Timeline) -> None:
-        kernels = calls_that_launch(timeline, "kernel")
+    def __init__(self, timeline: Timeline, kernels: pl.DataFrame) -> None:
         self._launches = kernels["start_ns"].to_numpy()
         self._launched = np.maximum.accumulate(kernels["end_ns"].to_numpy()) if kernels.height else self._launches
         self._updates = self._launching(*_stretches(timeline, ["annotation", "operator"], OPTIMIZER_RANGE))

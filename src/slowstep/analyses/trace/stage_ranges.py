@@ -16,7 +16,7 @@ from slowstep.analyses.trace import parts
 from slowstep.analyses.trace.beside_model import COMPUTES, beside_model
 from slowstep.analyses.trace.compilations import RANGES as COMPILES
 from slowstep.analyses.trace.names import host_named, host_names
-from slowstep.analyses.trace.training_thread import training_thread
+from slowstep.analyses.trace.training_thread import OPTIMIZER_RANGE, training_thread
 from slowstep.timeline.timeline import Timeline
 
 # The part of a stage is the name of the range, shortened, where it stands for more than one thing.
@@ -62,10 +62,12 @@ FUNCTIONS: Final = (
     ("output", parts.LOGGING, r"(tensorboard|tensorboardX)/\w*writer\.py\(\d+\): add_\w+$|wandb/sdk/wandb_run\.py\(\d+\): log$"),
     ("output", parts.LOGGING, r"matplotlib/figure\.py\(\d+\): savefig$|mlflow/tracking/fluent\.py\(\d+\): log_\w+$"),
 )
-# Written by frameworks and profilers around the step's own work (by TorchRec as `## forward ##`), and by libraries around their calls.
+# Written by frameworks and profilers around the step's own work (the first: by TorchRec around its exchange of inputs), and by libraries
+# around their calls.
 FRAMEWORKS: Final = (
-    r"^(## .* ##$|ProfilerStep|PyTorch Profiler|Iteration Start|Optimizer\.|nn\.Module|Torch-Compiled|TorchDynamo|DistributedDataParallel"
-    r"|record_param_comms|(nccl|rccl|gloo|mpi|ucc|cu(blas|dnn|sparse|fft|solver))[A-Z_:]|[A-Za-z_]\w*::)|(?i:zero_?grad|clip_?grad)"
+    r"^(## \w*(all_?(2|to)_?all|_dist|permute|copy_batch|prefetch)|ProfilerStep|PyTorch Profiler|Iteration Start|Optimizer\.|nn\.Module"
+    r"|Torch-Compiled|TorchDynamo|DistributedDataParallel|record_param_comms|(nccl|rccl|gloo|mpi|ucc|cu(blas|dnn|sparse|fft|solver))[A-Z_:]"
+    r"|[A-Za-z_]\w*::)|(?i:zero_?grad|clip_?grad)"
 )
 
 # TensorFlow's executor takes the next element on a thread of its own, in the name of the step that waits for it.
@@ -103,7 +105,7 @@ def told_ranges(timeline: Timeline) -> pl.DataFrame:
 def _tells_by_place() -> pl.Expr:
     """Which rows of `host_names` could be what somebody has named, and do not tell a stage by that name."""
     text = pl.col("text").str
-    named = "|".join([*(pattern for _, _, pattern in RANGES), COMPUTES, FRAMEWORKS, COMPILES])
+    named = "|".join([*(pattern for _, _, pattern in RANGES), COMPUTES, OPTIMIZER_RANGE, FRAMEWORKS, COMPILES])
     functions = "|".join([*(pattern for _, _, pattern in FUNCTIONS), LOAD_BATCH])
     return ~pl.when(pl.col("kind") == "python").then(text.contains(functions)).otherwise(text.contains(named))
 

@@ -145,7 +145,7 @@ def _us(values_ns: pl.Series) -> float | None:
 def _fixes(m: TraceMeasurements, own_work: bool, worst: str | None) -> tuple[Fix, ...]:
     """What is advised: no graph takes away what the host does for long between two launches."""
     if own_work:
-        return (_look(m, worst),)
+        return _look(m, worst), Fix(text="a larger batch: what the host does in each step it does less often", changes_numerics=True)
     graph = for_framework(
         m,
         torch="capture the step as a CUDA graph: torch.cuda.make_graphed_callables, or torch.compile(backend='cudagraphs')",

@@ -28,7 +28,17 @@ from slowstep.analyses.trace.scenarios import NO_COMPILATION
 from slowstep.diagnosis.kernel_side import gaps_share
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
-from slowstep.diagnosis.trace_side import by_step, claim_of, for_framework, largest_stage, no_device, place, share_interval, steps_seen, with_stacks
+from slowstep.diagnosis.trace_side import (
+    by_step,
+    claim_of,
+    for_framework,
+    largest_stage,
+    no_device,
+    place,
+    share_interval,
+    steps_seen,
+    with_stacks,
+)
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 
 NAME = "recompilation"
