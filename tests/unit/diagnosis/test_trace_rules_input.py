@@ -229,7 +229,8 @@ def test_long_host_work_without_a_name_is_to_be_named():
 
     fixes = finding("launch-bound", made_measured(tables={"gaps": gaps}, facts={"framework": "pytorch"})).fixes
 
-    assert [("record_function" in fix.text, "graph" in fix.text) for fix in fixes] == [(True, False)]
+    assert "record_function" in fixes[0].text
+    assert not any("graph" in fix.text for fix in fixes)
 
 
 def test_host_work_is_named_by_the_costliest_of_its_long_stretches():

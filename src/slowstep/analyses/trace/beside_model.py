@@ -16,6 +16,7 @@ import polars as pl
 
 from slowstep.analyses.trace.model_pauses import ModelPauses, calls_that_launch, within
 from slowstep.analyses.trace.names import host_named, host_names, matches
+from slowstep.analyses.trace.own_work import LONG_NS
 from slowstep.analyses.trace.synchronizing import synchronizing_calls
 from slowstep.analyses.trace.training_thread import OPTIMIZER_RANGE, training_thread
 from slowstep.analyses.trace.unions import merged
@@ -27,10 +28,8 @@ from slowstep.timeline.timeline import Timeline
 TELL_USERS_NAMES: Final = ("Kineto trace", "Nsight Systems export")
 # The framework's operator around a launch takes 10 to 50 us, and a profiler makes that up to 1.7 times as long (seed 002).
 EACH_LAUNCH_NS: Final = 100_000
-# A hundred launches' time at 10 us each: what lasts as long without them is not made of launching.
-OWN_WORK_NS: Final = 1_000_000
 # Checkpointing of activations is a way of computing, and names of modules and kernels say "checkpoint" for it.
-COMPUTES: Final = r"(?i:activation|recompute|CheckpointFunction|checkpoint_wrapper|checkpointed|backward|forward)"
+COMPUTES: Final = r"(?i:activation|recompute|CheckpointFunction|checkpoint_?wrapper|checkpointed|backward|forward)"
 # What else is written around a model's own work: modules and Python's frames of them, optimizers, compiled parts, wrappers of models.
 MODEL: Final = r"nn\.Module|torch/(nn|optim|autograd|_dynamo)/|^Optimizer\.|^Torch-Compiled|DistributedDataParallel|FSDP"
 # Of a range launching may explain this much; where it explains more, the range is there for what it launches.
@@ -84,10 +83,10 @@ def _works_alone(timeline: Timeline, rows: pl.DataFrame) -> Flags:
     waits = merged(synchronizing_calls(timeline).filter(pl.col("thread") == thread))
     working = end - start - (covered_ns(*waits, end) - covered_ns(*waits, start))
     hosts = timeline.rows("host_events", "thread", "start_ns", "end_ns", "kind", "name", kinds=["operator", "annotation", "python"])
-    hosts = hosts.filter((pl.col("thread") == thread) & (pl.col("end_ns") - pl.col("start_ns") >= OWN_WORK_NS))
+    hosts = hosts.filter((pl.col("thread") == thread) & (pl.col("end_ns") - pl.col("start_ns") >= LONG_NS))
     of_model = matches(hosts["name"], f"{COMPUTES}|{OPTIMIZER_RANGE}|{MODEL}")
     model = merged(hosts.filter((pl.col("kind") == "operator") | of_model))
-    return np.asarray((working >= OWN_WORK_NS) & ~within(model, start, end))
+    return np.asarray((working >= LONG_NS) & ~within(model, start, end))
 
 
 def _count(calls: pl.DataFrame, start: Ints, end: Ints) -> Ints:

@@ -17,7 +17,7 @@ from slowstep.analyses.trace.operators import computes
 from slowstep.analyses.trace.runtime_calls import CALL_KINDS, LAUNCHES_WORK, WAITS
 from slowstep.timeline.timeline import Timeline
 
-# A hundred launches' time at 10 us each: an operator that lasts as long and launches nothing computes on the host.
+# A hundred launches' time at 10 us each: what lasts as long and launches nothing is work of the host's own.
 LONG_NS: Final = 1_000_000
 COLUMNS: Final = ("thread", "start_ns", "end_ns")
 
