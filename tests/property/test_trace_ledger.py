@@ -24,6 +24,9 @@ NAMES = (
     "[Callback]Metrics",
     "Optimizer.step#SGD.step",
     "gloo:all_reduce",
+    "save_images",
+    "train.py(30): draw",
+    "aten::sort",
 )
 CALLS = ("cudaLaunchKernel", "cudaStreamSynchronize", "cudaMemcpy", "cudaMemcpyAsync")
 
@@ -53,7 +56,7 @@ def _trace(hosts: list[Any], devices: list[Any], steps: list[Any]) -> Timeline:
     for number, (length, hole) in enumerate(steps):
         step_rows.append(step(number + hole // 7, at, at + length))
         at += length + hole
-    return made_trace(hosts=host_rows, devices=device_rows, steps=step_rows)
+    return made_trace(hosts=host_rows, devices=device_rows, steps=step_rows, format="Kineto trace")
 
 
 def check_sums(trace: Timeline) -> None:

@@ -80,6 +80,11 @@ def claims_of(m: TraceMeasurements, rows: pl.DataFrame, what: str, ns: str = "ns
     )
 
 
+def largest_stage(rows: pl.DataFrame, ns: str = "ns") -> str:
+    """The stage to which most time of rows with `stage` and, in a column named `ns`, their time was charged."""
+    return str(rows.group_by("stage").agg(pl.col(ns).sum()).sort(ns, "stage", descending=[True, False])["stage"][0])
+
+
 def no_device(m: TraceMeasurements) -> str | None:
     """Why a rule about the device cannot judge a trace that shows none of its work; None where there is no sign of a device either."""
     if m.has_device or (m.facts.vendor is None and m.device_name is None and not m.table("launches")["launches"].sum()):

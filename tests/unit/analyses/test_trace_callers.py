@@ -53,6 +53,12 @@ def test_instants_are_led_back_to_operator_and_line():
     assert around["backward"].to_list() == [False, False, False, False, None, None]
 
 
+def test_an_operator_that_goes_on_long_after_another_is_not_called_by_it():
+    callers = Callers(made_trace(hosts=[host("aten::item", 0, 20), host("aten::sort", 15, 90), host("aten::sum", 100, 110)]))
+
+    assert callers.around(pl.Series([0, 0]), pl.Series([50_000, 105_000]))["operator"].to_list() == ["aten::sort", "aten::sum"]
+
+
 def test_nulls_are_around_nothing_and_an_empty_trace_is_no_error():
     callers = Callers(made_trace(hosts=[host("aten::mm", 0, 10)]))
     rows = callers.around(pl.Series([0, None], dtype=pl.Int32), pl.Series([5000, 5000]))

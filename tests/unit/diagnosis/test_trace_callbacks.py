@@ -1,10 +1,9 @@
-"""A named range beside the model, in a trace without a device."""
-
 from __future__ import annotations
 
 import pytest
 
-from made_measured_traces import made_measured
+from made_measured_traces import gaps_of, made_measured
+from slowstep.analyses.trace.scenarios import NO_CALLBACKS
 from slowstep.diagnosis.rule import Judged
 from slowstep.diagnosis.rules.slow_callback import judge_trace
 
@@ -38,3 +37,24 @@ def test_a_gain_that_differs_from_step_to_step_has_a_wide_interval() -> None:
 )
 def test_what_is_short_or_said_by_others_is_not_blamed(ledger, has_device) -> None:
     assert judge_trace(made_measured(has_device=has_device, ledger=ledger, rest=("compute", "forward"))) is None
+
+
+def saving(ms: float, *, between_steps: bool = False) -> list[dict[str, object]]:
+    return gaps_of(ms, stage="output", part="save_images", call="save_images", between_steps=between_steps)
+
+
+def test_with_a_device_a_range_inside_the_steps_is_judged_by_the_time_that_the_device_lacks() -> None:
+    m = made_measured(tables={"gaps": [*saving(20.0), *gaps_of(4.0, gap=1, stage="output", part="log")]}, replay={NO_CALLBACKS: 80.0})
+
+    answer = judge_trace(m)
+
+    assert isinstance(answer, Judged)
+    assert answer.finding.claims == ("save_images", "log")
+    assert answer.finding.share == pytest.approx(0.24)
+    assert answer.finding.title.startswith("save_images holds")
+    assert answer.finding.gain.predicted == pytest.approx(1.25)
+
+
+@pytest.mark.parametrize("gaps", [saving(20.0, between_steps=True), saving(4.9)], ids=["between steps", "too short"])
+def test_with_a_device_gaps_between_steps_and_short_ones_are_no_callbacks(gaps: list[dict[str, object]]) -> None:
+    assert judge_trace(made_measured(tables={"gaps": gaps})) is None

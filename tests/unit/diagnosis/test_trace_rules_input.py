@@ -140,6 +140,31 @@ def test_a_range_around_host_work_names_it():
     assert "## publish ## at train.py:7" in found.title
 
 
+def test_a_function_is_named_with_its_line_once():
+    found = finding("gaps-between-steps", between(12.0, "save_masks (train.py:143)", "output", where="/home/me/train.py:143"))
+
+    assert found.title.endswith(": save_masks (train.py:143)")
+
+
+@pytest.mark.parametrize("cause", [{"operator": "aten::sort"}, {"call": "dynamo"}], ids=["operator", "compiling"])
+def test_what_has_a_rule_of_its_own_leaves_the_lead_to_it(cause):
+    compiled = {"step": 0, "name": "dynamo", "start_ns": 0, "end_ns": 1, "exposed_ns": 1, "thread": 0}
+    tables = {"gaps": gaps_of(12.0, part=LAUNCH, between_steps=True, **cause), "compilations": [compiled]}
+
+    found = finding("gaps-between-steps", made_measured(tables=tables))
+
+    assert next(iter(cause.values())) in found.title
+    assert not found.names_cause
+
+
+def test_a_gap_across_two_steps_is_one_gap():
+    halves = [row | {"gap": 7 + (row["step"] + 1) // 2, "end_ms": row["end_ms"] + row["step"]} for row in gaps_of(6.0)]
+
+    found = finding("gaps-between-steps", made_measured(tables={"gaps": [row | {"part": LAUNCH, "between_steps": True} for row in halves]}))
+
+    assert evidence(found, "such a gap").value == pytest.approx(17.0)
+
+
 @pytest.mark.parametrize(("ms", "fires"), [(4.9, False), (5.1, True)])
 def test_a_gap_below_five_percent_is_no_finding(ms, fires):
     assert isinstance(judged("gaps-between-steps", between(ms)), Judged) is fires
@@ -194,8 +219,18 @@ def test_long_host_work_between_launches_is_no_matter_of_launching_and_its_gain_
 
     assert "host's own work" in found.title
     assert "aten::add at model.py:9" in found.fixes[0].text
+    assert not any("graph" in fix.text for fix in found.fixes)
     assert found.gain.predicted is None
     assert evidence(found, "removed per step").value is None
+
+
+def test_long_host_work_without_a_name_is_to_be_named():
+    gaps = gaps_of(20.0, part=LAUNCH)
+
+    fixes = finding("launch-bound", made_measured(tables={"gaps": gaps}, facts={"framework": "pytorch"})).fixes
+
+    assert "record_function" in fixes[0].text
+    assert not any("graph" in fix.text for fix in fixes)
 
 
 def test_host_work_is_named_by_the_costliest_of_its_long_stretches():

@@ -175,6 +175,14 @@ def test_compiling_in_the_steps_is_found():
     assert any("mark_dynamic" in fix.text for fix in found.fixes)
 
 
+def test_compiling_stands_in_the_stage_that_was_charged():
+    m = made_measured(
+        ledger={("d2h", "run dry after cudaFree"): 45.0}, tables={"compilations": compiled(40.0, part="run dry after cudaFree")}
+    )
+
+    assert finding("recompilation", m).stage == "d2h"
+
+
 def test_compiling_in_one_step_of_ten_is_uncertain_and_not_hidden():
     m = made_measured(ledger={("compute", LAUNCH): 45.0}, tables={"compilations": compiled(40.0, steps=1)})
 
@@ -287,6 +295,7 @@ def test_allocating_inside_the_steps_is_found():
     found = finding("allocator-churn", churned(6.0, replay={NO_ALLOCATOR_CALLS: 94.0}, facts=TORCH))
 
     assert found.share == pytest.approx(0.07)
+    assert found.stage == "d2h"
     assert found.claims == (piece(LAUNCH, "allocator calls"), FREE)
     assert found.gain.predicted == pytest.approx(100 / 94)
     assert value(found, "allocator calls") == 6.0

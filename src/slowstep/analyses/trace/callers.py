@@ -14,13 +14,16 @@ from typing import Final
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from slowstep.analyses.trace.names import as_text, matches
-from slowstep.analyses.trace.nesting import Nesting, Rows
+from slowstep.analyses.trace.nesting import Nesting, Rows, pieces_of
 from slowstep.analyses.trace.runtime_calls import calls_of_runtime
 from slowstep.analyses.trace.user_lines import user_lines
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Timeline
+
+Flags = NDArray[np.bool_]
 
 # Operators of a framework are named as `aten::mm`; autograd's engine wraps them in nodes that are named in the same way.
 NAMED: Final = r"^[A-Za-z_]\w*::"
@@ -144,8 +147,18 @@ class Callers:
         nodes = operator & matches(name, BACKWARD)
         self._backward = self.nesting.inherit(np.where(nodes, row, -1)) if bool(nodes.any()) else None
         named = self.nesting.inherit(np.where(named_so, row, -1), outermost=True)
-        self._outermost = np.where(named >= 0, named, self._operators)
+        self._outermost = np.where((named >= 0) & self._most_inside(host, named), named, self._operators)
         return self._where(host)
+
+    @staticmethod
+    def _most_inside(host: pl.DataFrame, around: Rows) -> Flags:
+        """Whether half of each row or more lies in the row that is said to be around it: in a damaged trace what began inside may go on
+        after."""
+        start, end, found = host["start_ns"].to_numpy(), host["end_ns"].to_numpy(), np.zeros(len(around), dtype=np.bool_)
+        for rows in pieces_of(len(around)):
+            inside = end[around[rows]] - start[rows]
+            found[rows] = 2 * inside >= end[rows] - start[rows]
+        return found
 
     def _where(self, host: pl.DataFrame) -> pl.Series:
         functions = host["name"].set(host["kind"] != "python", None)

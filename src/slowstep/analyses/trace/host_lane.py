@@ -8,9 +8,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from slowstep.analyses.trace.own_work import own_work
 from slowstep.analyses.trace.stage_ranges import stage_ranges
 from slowstep.analyses.trace.synchronizing import synchronizing_calls
 from slowstep.analyses.trace.training_thread import training_thread
+from slowstep.analyses.trace.unions import merged
 from slowstep.timeline.intervals import Ints, containing, flattened, union
 from slowstep.timeline.timeline import Timeline
 from slowstep.timeline.trace_tables import NOT_PYTHON
@@ -35,17 +37,18 @@ class Calls:
 class Lane:
     """One thread. Rows are those of the tables `Lanes.ranges` and `Calls.rows`; -1 is none."""
 
-    def __init__(self, thread: int, timeline: Timeline, ranges: pl.DataFrame, calls: Calls) -> None:
+    def __init__(self, thread: int, timeline: Timeline, ranges: pl.DataFrame, calls: Calls, own: pl.DataFrame) -> None:
         self.thread = thread
         self.calls = calls
+        self._own = merged(own.filter(pl.col("thread") == thread))
         self._timeline = timeline
         self._named = _flat(ranges, thread)
         self._waiting = _flat(calls.rows, thread)
 
     @property
     def edges(self) -> Ints:
-        """The instants at which the answer of `named_at` changes."""
-        return np.concatenate(self._named[:2])
+        """The instants at which the answer of `named_at` or `works_at` changes."""
+        return np.concatenate((*self._named[:2], *self._own))
 
     def named_at(self, at_ns: Ints) -> Ints:
         """The innermost named range that is open at each instant."""
@@ -54,6 +57,10 @@ class Lane:
     def waiting_at(self, at_ns: Ints) -> Ints:
         """The waiting call that is open at each instant."""
         return _row(self._waiting, at_ns)
+
+    def works_at(self, at_ns: Ints) -> NDArray[np.bool_]:
+        """Whether the thread does something of its own at each instant, as `own_work.py` has it."""
+        return np.asarray(containing(*self._own, at_ns) >= 0)
 
     @cached_property
     def _busy(self) -> tuple[Ints, Ints]:
@@ -78,13 +85,14 @@ class Lanes:
         self._timeline = timeline
         self.ranges = stage_ranges(timeline)
         self.calls = Calls(synchronizing_calls(timeline))
+        self.own = own_work(timeline)
         self.training = training_thread(timeline)
         self._lanes: dict[int, Lane] = {}
 
     def lane(self, thread: int) -> Lane:
         """One thread by its index."""
         if thread not in self._lanes:
-            self._lanes[thread] = Lane(thread, self._timeline, self.ranges, self.calls)
+            self._lanes[thread] = Lane(thread, self._timeline, self.ranges, self.calls, self.own)
         return self._lanes[thread]
 
 

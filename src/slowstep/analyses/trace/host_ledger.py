@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from slowstep.analyses.trace import parts
 from slowstep.analyses.trace.names import host_named, host_names
-from slowstep.analyses.trace.stage_ranges import LOAD_BATCH, stage_ranges
+from slowstep.analyses.trace.stage_ranges import LOAD_BATCH, told_ranges
 from slowstep.analyses.trace.tables import LEDGER
 from slowstep.analyses.trace.training_thread import BACKWARD, OPTIMIZER_RANGE, training_thread
 from slowstep.analyses.trace.unions import merged
@@ -46,7 +46,7 @@ def host_stretches(timeline: Timeline, steps: pl.DataFrame) -> pl.DataFrame:
     begins, ends = steps["start_ns"].to_numpy(), steps["end_ns"].to_numpy()
     thread = training_thread(timeline)
     host = timeline.table("host_events").filter((pl.col("kind") != "python") & (pl.col("end_ns") > pl.col("start_ns")))
-    ranges = stage_ranges(timeline).filter(pl.col("thread") == thread)
+    ranges = told_ranges(timeline).filter(pl.col("thread") == thread)
     spans = _Spans(host, _own_functions(timeline, thread), thread)
     named = flattened(ranges["start_ns"].to_numpy(), ranges["end_ns"].to_numpy())
     bodies = spans.bodies(begins, ends, ranges)

@@ -2,7 +2,8 @@
 
 Of the walk's instants, in this order: those in a named range that tells a stage (`stage_ranges.py`) go to that stage; where the gap began
 while the host stood in a call that waits for the device, the rest of that call and what follows its return go to `d2h`, run dry after that
-call; others go to `compute`, `launch`. Four cases that the law leaves open are decided here:
+call, but for what has a name and no stage (`own_work.py`: an operator that computes on the host, compiling, allocating); others go to
+`compute`, `launch`. Four cases that the law leaves open are decided here:
 
 - A waiting call that began when the device had already run dry waited for nothing, and nothing runs dry after it: a training that is bound
   by its launches has a thousand of them, and without them its device would be idle as before.
@@ -94,11 +95,15 @@ def _walk(gaps: Gaps, rows: Ints, lane: Lane, trainer: Lane) -> pl.DataFrame:
     of, begin, end = pieces(starts, ends, np.concatenate(edges))
     named, by_lane = lane.named_at(begin), np.ones(len(of), dtype=np.bool_)
     dry = _ran_dry(lane, trainer, starts, launched)[of]
+    works = lane.works_at(begin)
     if not alone:
         by_lane = lane.busy_at(begin) | (named >= 0)
         named = np.where(by_lane, named, trainer.named_at(begin))
+        works = np.where(by_lane, works, trainer.works_at(begin))
     cause = np.where(gaps.followed[rows][of], LAUNCH, UNNAMED)
-    cause = np.where(dry >= 0, dry + CALLS, cause)
+    # A call that waits and allocates too, as cudaFree, is what the device ran dry in.
+    own = works & (begin < launched[of]) & (begin >= lane.calls.ends(dry))
+    cause = np.where(dry >= 0, np.where(own, LAUNCH, dry + CALLS), cause)
     cause = np.where((begin < launched[of]) & (named >= 0), named, cause)
     return _frame(rows[of], begin, end, cause, np.where(by_lane, lane.thread, trainer.thread))
 

@@ -2,7 +2,8 @@
 
 Names come from the frameworks that make them: PyTorch's loader (`enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__`),
 Lightning's profiler actions (`[Callback]...`, `train_dataloader_next`), tf.data (`Iterator::Prefetch`, `IteratorGetNext`) and what people
-call their own ranges. Of Python functions only those of known libraries count. A range with any other name tells no stage.
+call their own ranges. Of Python functions only those of known libraries count. A range with any other name tells its stage by its place,
+where that is beside the model (`beside_model.py`): `output`, by its name.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from typing import Final
 import polars as pl
 
 from slowstep.analyses.trace import parts
+from slowstep.analyses.trace.beside_model import COMPUTES, beside_model
+from slowstep.analyses.trace.compilations import RANGES as COMPILES
 from slowstep.analyses.trace.names import host_named, host_names
-from slowstep.analyses.trace.training_thread import training_thread
+from slowstep.analyses.trace.training_thread import OPTIMIZER_RANGE, training_thread
 from slowstep.timeline.timeline import Timeline
 
 # The part of a stage is the name of the range, shortened, where it stands for more than one thing.
@@ -59,8 +62,13 @@ FUNCTIONS: Final = (
     ("output", parts.LOGGING, r"(tensorboard|tensorboardX)/\w*writer\.py\(\d+\): add_\w+$|wandb/sdk/wandb_run\.py\(\d+\): log$"),
     ("output", parts.LOGGING, r"matplotlib/figure\.py\(\d+\): savefig$|mlflow/tracking/fluent\.py\(\d+\): log_\w+$"),
 )
-# Checkpointing of activations is a way of computing, and names of modules and kernels say "checkpoint" for it.
-COMPUTES: Final = r"(?i)activation|recompute|CheckpointFunction|checkpoint_wrapper|CheckpointWrapper|checkpointed|Backward|forward"
+# Written by frameworks and profilers around the step's own work (the first: by TorchRec around its exchange of inputs), and by libraries
+# around their calls.
+FRAMEWORKS: Final = (
+    r"^(## \w*(all_?(2|to)_?all|_dist|permute|copy_batch|prefetch)|ProfilerStep|PyTorch Profiler|Iteration Start|Optimizer\.|nn\.Module"
+    r"|Torch-Compiled|TorchDynamo|DistributedDataParallel|record_param_comms|(nccl|rccl|gloo|mpi|ucc|cu(blas|dnn|sparse|fft|solver))[A-Z_:]"
+    r"|[A-Za-z_]\w*::)|(?i:zero_?grad|clip_?grad)"
+)
 
 # TensorFlow's executor takes the next element on a thread of its own, in the name of the step that waits for it.
 OF_THE_STEP: Final = r"^IteratorGetNext"
@@ -70,6 +78,14 @@ WRAPPED: Final = r"^[#\s]+|[#\s]+$"
 
 def stage_ranges(timeline: Timeline) -> pl.DataFrame:
     """The named ranges that tell a stage: `thread`, `start_ns`, `end_ns`, `name`, `stage`, `part`; empty ones are left out."""
+    told, beside = told_ranges(timeline), beside_model(timeline, _tells_by_place())
+    name = pl.col("name").cast(told.schema["name"])
+    beside = beside.select("thread", "start_ns", "end_ns", name, pl.lit("output").alias("stage"), pl.col("name").alias("part"))
+    return _sorted(pl.concat([told, beside.select(pl.col(n).cast(t) for n, t in told.schema.items())]))
+
+
+def told_ranges(timeline: Timeline) -> pl.DataFrame:
+    """Of them those that tell it by their name."""
     names = host_names(timeline, ["annotation", "operator", "python"])
     told = pl.concat(
         [
@@ -83,6 +99,18 @@ def stage_ranges(timeline: Timeline) -> pl.DataFrame:
     training = pl.lit(training_thread(timeline), dtype=pl.Int32)
     thread = pl.when(pl.col("text").str.contains(OF_THE_STEP)).then(training).otherwise(pl.col("thread"))
     rows = rows.select(thread.alias("thread"), "start_ns", "end_ns", pl.col("text").alias("name"), "stage", "part")
+    return _sorted(rows)
+
+
+def _tells_by_place() -> pl.Expr:
+    """Which rows of `host_names` could be what somebody has named, and do not tell a stage by that name."""
+    text = pl.col("text").str
+    named = "|".join([*(pattern for _, _, pattern in RANGES), COMPUTES, OPTIMIZER_RANGE, FRAMEWORKS, COMPILES])
+    functions = "|".join([*(pattern for _, _, pattern in FUNCTIONS), LOAD_BATCH])
+    return ~pl.when(pl.col("kind") == "python").then(text.contains(functions)).otherwise(text.contains(named))
+
+
+def _sorted(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.sort("thread", "start_ns", "end_ns", "name", descending=[False, False, True, False])
 
 

@@ -27,6 +27,7 @@ from slowstep.diagnosis.trace_side import (
     by_step,
     claims_of,
     for_framework,
+    largest_stage,
     no_device,
     no_launches,
     place,
@@ -62,7 +63,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     calls = int(memory["allocator_calls"].sum()) / steps if memory.height else None
     finding = Finding(
         rule=NAME,
-        stage="compute",
+        stage=largest_stage(gaps),
         title=f"device memory is allocated and freed inside the steps ({worst}), and the device waits: {share:.0%} of the time",
         share=share,
         share_low=low,

@@ -2,7 +2,8 @@
 
 What it sees:
     Gaps of the device that span the boundary of two steps, less what of them is a wait for input or follows a synchronizing call (those are
-    findings of their own): host work that the trace names (callbacks, metrics, writes) or does not name. At least 5 % of the window.
+    findings of their own): host work that the trace names (callbacks, metrics, writes, ranges and functions of the script beside the
+    model) or does not name. At least 5 % of the window.
     XProf draws lines at 3 and 15 % for time of this kind; a profiler makes host time up to 1.7 times as long, so 5 % in a
     trace is what 3 % is without one.
 Why it costs:
@@ -21,6 +22,7 @@ What to try:
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import Any
 
 import numpy as np
@@ -68,7 +70,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     causes = gaps.group_by("part", "call", "operator", "where", maintain_order=True).agg(pl.col("ns").sum()).sort("ns", descending=True)
     worst = causes.row(0, named=True)
     what = _named(worst)
-    each_ms = float(np.median(gaps.group_by("step", "gap").agg(pl.col("ns").sum())["ns"].to_numpy())) / 1e6
+    each_ms = float(np.median(gaps.group_by("gap").agg(pl.col("ns").sum())["ns"].to_numpy())) / 1e6
     finding = Finding(
         rule=NAME,
         stage=parts["stage"][0],
@@ -86,7 +88,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
         ),
         gain=replayed_gain(m, NO_WORK_BETWEEN_STEPS, "the host does nothing between steps but ask for input and wait"),
         fixes=_fixes(m, what),
-        names_cause=what is not None,
+        names_cause=what is not None and not _said_better(m, worst),
     )
     return Judged(finding=finding, counterfactual=None)
 
@@ -101,7 +103,15 @@ def _claims(m: TraceMeasurements, gaps: pl.DataFrame) -> tuple[str, ...]:
 
 def _named(cause: dict[str, Any]) -> str | None:
     """The callback, range, operator or line that holds most of the gaps; None where the trace names none."""
-    return place(cause["part"], cause["where"]) if cause["part"] != LAUNCH else host_work(cause)
+    if cause["part"] == LAUNCH:
+        return host_work(cause)
+    where = cause["where"]
+    return place(cause["part"], None if where is None or f"({PurePath(where).name})" in cause["part"] else where)
+
+
+def _said_better(m: TraceMeasurements, cause: dict[str, Any]) -> bool:
+    """Whether a rule of its own is about it: operators on the host, compiling."""
+    return cause["part"] == LAUNCH and (cause["operator"] is not None or cause["call"] in m.table("compilations")["name"].to_list())
 
 
 def _row(m: TraceMeasurements, cause: dict[str, Any]) -> Evidence:

@@ -46,6 +46,8 @@ NAME = "launch-bound"
 LAUNCH_US = 40.0
 # A hundred launches' time at 10 us each: a stretch without any launch that lasts as long is not made of launching.
 LONG_NS = 1_000_000
+# Where such stretches hold most of the gaps, the host's own work is the problem, and not its launches.
+OWN_WORK = 0.5
 
 
 def judge_trace(m: TraceMeasurements) -> Answer:
@@ -62,7 +64,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
         return NotJudged(rule=NAME, reason=missing) if missing is not None else None
     long = gaps.filter(pl.col("ns") >= LONG_NS)
     long_share = float(long["ns"].sum()) / max(float(gaps["ns"].sum()), 1.0)
-    worst = _worst(long if long_share >= 0.5 else gaps)
+    worst = _worst(long if long_share >= OWN_WORK else gaps)
     finding = Finding(
         rule=NAME,
         stage="compute",
@@ -74,20 +76,20 @@ def judge_trace(m: TraceMeasurements) -> Answer:
         evidence=(
             Evidence(name="idle before a launch", value=share, unit="share of window", threshold=HOST_SHARE),
             Evidence(name="most of it before", value=worst, unit=""),
-            Evidence(name="of it in stretches of 1 ms and more", value=long_share, unit="share", threshold=0.5),
+            Evidence(name="of it in stretches of 1 ms and more", value=long_share, unit="share", threshold=OWN_WORK),
             *_launches(m),
             steps_seen(m),
-            Evidence(name="removed per step", value=removed_ms(m, LAUNCHES_FREE) if long_share < 0.5 else None, unit="ms"),
+            Evidence(name="removed per step", value=removed_ms(m, LAUNCHES_FREE) if long_share < OWN_WORK else None, unit="ms"),
         ),
         gain=_gain(m, long_share),
-        fixes=_fixes(m, worst if long_share >= 0.5 else None),
+        fixes=_fixes(m, long_share >= OWN_WORK, worst),
     )
     return Judged(finding=finding, counterfactual=None)
 
 
 def _gain(m: TraceMeasurements, long_share: float) -> Gain:
     assumes = "all kernels of a step are launched at once"
-    if long_share < 0.5:
+    if long_share < OWN_WORK:
         return replayed_gain(m, LAUNCHES_FREE, assumes)
     why = "gain not judged: most of the gaps are host work of 1 ms and more, which a graph does not take away"
     return Gain(predicted=None, low=None, high=None, assumes=f"{assumes} ({why})")
@@ -104,7 +106,7 @@ def _worst(gaps: pl.DataFrame) -> str | None:
 
 
 def _title(m: TraceMeasurements, share: float, long_share: float, worst: str | None) -> str:
-    if long_share >= 0.5:
+    if long_share >= OWN_WORK:
         return f"the device waits in {share:.0%} of the time for the host's own work between launches ({worst or 'not named'})"
     kernels = m.table("launches")["kernels"].median()
     many = f" of {kernels:,.0f} kernels a step" if isinstance(kernels, int | float) else ""
@@ -140,12 +142,10 @@ def _us(values_ns: pl.Series) -> float | None:
     return None if mean is None else mean / 1e3
 
 
-def _fixes(m: TraceMeasurements, worst: str | None) -> tuple[Fix, ...]:
-    look = (
-        (Fix(text=f"find out what the host does around {worst} (Python, locks, other threads), and take it out of the step"),)
-        if worst is not None
-        else ()
-    )
+def _fixes(m: TraceMeasurements, own_work: bool, worst: str | None) -> tuple[Fix, ...]:
+    """What is advised: no graph takes away what the host does for long between two launches."""
+    if own_work:
+        return _look(m, worst), Fix(text="a larger batch: what the host does in each step it does less often", changes_numerics=True)
     graph = for_framework(
         m,
         torch="capture the step as a CUDA graph: torch.cuda.make_graphed_callables, or torch.compile(backend='cudagraphs')",
@@ -159,11 +159,22 @@ def _fixes(m: TraceMeasurements, worst: str | None) -> tuple[Fix, ...]:
         jax="put the whole step, optimizer included, into one jax.jit, so that its kernels are fused",
     )
     return (
-        *look,
         Fix(text=graph),
         Fix(text=fuse, changes_numerics=True),
         Fix(text="a larger batch: each kernel does more work for the same launch", changes_numerics=True),
     )
+
+
+def _look(m: TraceMeasurements, worst: str | None) -> Fix:
+    if worst is not None:
+        return Fix(text=f"find out what the host does around {worst} (Python, locks, other threads), and take it out of the step")
+    name = for_framework(
+        m,
+        torch='with record_function("augment"), or record with with_stack=True',
+        tensorflow='with tf.profiler.experimental.Trace("augment")',
+        jax='with jax.profiler.TraceAnnotation("augment")',
+    )
+    return Fix(text=f"find out what the host does there, and take it out of the step: name what you suspect, {name}")
 
 
 RULE = Rule(name=NAME, stages=("compute",), judge_trace=judge_trace)

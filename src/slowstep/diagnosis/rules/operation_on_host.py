@@ -33,6 +33,7 @@ from slowstep.diagnosis.trace_side import (
     by_step,
     claims_of,
     for_framework,
+    largest_stage,
     no_device,
     no_launches,
     place,
@@ -60,7 +61,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     worst = place(sites["operator"][0], sites["where"][0])
     finding = Finding(
         rule=NAME,
-        stage="compute",
+        stage=largest_stage(gaps),
         title=f"{worst} computes on the host, and the device waits for it: {share:.0%} of the time",
         share=share,
         share_low=low,

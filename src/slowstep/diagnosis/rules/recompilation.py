@@ -28,7 +28,17 @@ from slowstep.analyses.trace.scenarios import NO_COMPILATION
 from slowstep.diagnosis.kernel_side import gaps_share
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
-from slowstep.diagnosis.trace_side import by_step, claim_of, for_framework, no_device, place, share_interval, steps_seen, with_stacks
+from slowstep.diagnosis.trace_side import (
+    by_step,
+    claim_of,
+    for_framework,
+    largest_stage,
+    no_device,
+    place,
+    share_interval,
+    steps_seen,
+    with_stacks,
+)
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 
 NAME = "recompilation"
@@ -53,7 +63,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     steps = found["step"].n_unique()
     finding = Finding(
         rule=NAME,
-        stage="compute",
+        stage=_stage(m, found),
         title=f"{share:.0%} of the time is compiling, in {steps} of {m.table('steps').height} steps ({worst})",
         share=share,
         share_low=low,
@@ -97,6 +107,13 @@ def _claims(m: TraceMeasurements, found: pl.DataFrame) -> tuple[str, ...]:
         for stage, part in charged.iter_rows()
         for rows in (found.filter(pl.col("part") == part),)
     )
+
+
+def _stage(m: TraceMeasurements, found: pl.DataFrame) -> str:
+    """The stage of the part that most of it was charged to; where no device waited, the forward's."""
+    by_part = found.drop_nulls("part").group_by("part").agg(pl.col("exposed_ns").sum()).sort("exposed_ns", "part", descending=[True, False])
+    of_part = m.table("ledger").join(by_part.head(1), on="part", how="semi")
+    return largest_stage(of_part) if of_part.height else "compute"
 
 
 def _row(m: TraceMeasurements, site: dict[str, Any]) -> Evidence:

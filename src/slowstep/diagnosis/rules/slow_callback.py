@@ -3,12 +3,14 @@
 What it sees:
     Stacks of the training thread between the end of an update and the next request for input name a function of the user's (or a line
     of the training loop) that holds at least 3 % of the window. Callbacks, loggers and metrics that Lightning or Hugging Face's Trainer
-    call are timed exactly, wherever in the step they run. In a trace without a device: a range that somebody has named, beside the model.
+    call are timed exactly, wherever in the step they run. In a trace: a range that somebody has named, beside the model; with a device
+    those inside steps in which it had nothing to do, at least 5 % of the window (between steps they are gaps-between-steps').
 Why it costs:
     Whatever is done with results on the training thread - plots, images, metrics, logging - is done instead of training.
 How the gain is predicted:
     r is the time of that function on the training thread. B is what the loader's workers need per step, not below the CPU time of what is
-    left divided by the cores. In a trace the step is shorter by r: one thread does all, and what workers need is not in it.
+    left divided by the cores. In a trace the step is shorter by r: one thread does all, and what workers need is not in it. With a device
+    the steps are replayed without what is charged to output.
 When it is wrong:
     The gap's length is exact, what ran in it is sampled: a share of few stacks is uncertain, and the interval says so. If the function
     only waits for something that would be waited for anyway, removing it moves the wait.

@@ -1,0 +1,95 @@
+"""Host work beside the model that tells no stage by its name: ranges that somebody has named, and functions of the script.
+
+Its place tells the stage, as in a trace without a device: what runs where the model does nothing is done with results. Most ranges of a
+trace lie around the step's own work (steps, forward, layers, backward, optimizer), and an idle device inside those is launches that come
+late. So a range counts only where it hardly launches anything itself, and lies as a whole where the model pauses (`model_pauses.py`); or,
+amid the model's launches, where it works for long by itself and no part of the model is around it. Functions have names anyway: they count
+after an update only, as before the next one they may make input.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import polars as pl
+
+from slowstep.analyses.trace.model_pauses import ModelPauses, calls_that_launch, within
+from slowstep.analyses.trace.names import host_named, host_names, matches
+from slowstep.analyses.trace.own_work import LONG_NS
+from slowstep.analyses.trace.synchronizing import synchronizing_calls
+from slowstep.analyses.trace.training_thread import OPTIMIZER_RANGE, training_thread
+from slowstep.analyses.trace.unions import merged
+from slowstep.analyses.trace.user_lines import user_function
+from slowstep.timeline.intervals import Ints, covered_ns
+from slowstep.timeline.timeline import Timeline
+
+# Traces in other formats do not tell what somebody has named from what the framework names for itself.
+TELL_USERS_NAMES: Final = ("Kineto trace", "Nsight Systems export")
+# The framework's operator around a launch takes 10 to 50 us, and a profiler makes that up to 1.7 times as long (seed 002).
+EACH_LAUNCH_NS: Final = 100_000
+# Checkpointing of activations is a way of computing, and names of modules and kernels say "checkpoint" for it.
+COMPUTES: Final = r"(?i:activation|recompute|CheckpointFunction|checkpoint_?wrapper|checkpointed|backward|forward)"
+# What else is written around a model's own work: modules and Python's frames of them, optimizers, compiled parts, wrappers of models.
+MODEL: Final = r"nn\.Module|torch/(nn|optim|autograd|_dynamo)/|^Optimizer\.|^Torch-Compiled|DistributedDataParallel|FSDP"
+# Of a range launching may explain this much; where it explains more, the range is there for what it launches.
+LAUNCHING_AT_MOST: Final = 0.1
+Flags = np.ndarray[tuple[int], np.dtype[np.bool_]]
+
+
+def beside_model(timeline: Timeline, candidates: pl.Expr) -> pl.DataFrame:
+    """Named ranges and functions of the training thread beside the model: `thread`, `start_ns`, `end_ns`, `name`. Empty without a device.
+
+    Of those inside each other the outermost. `candidates`: which rows of `host_names` tell nothing else by their name.
+    """
+    thread, facts = training_thread(timeline), timeline.trace
+    names = host_names(timeline, ["annotation", "python"])
+    label = pl.Series("label", [_label(kind, text) for kind, text in names.select("kind", "text").iter_rows()], dtype=pl.String)
+    names = names.with_columns(label).filter(pl.col("label").is_not_null() & candidates)
+    if facts is None or facts.format not in TELL_USERS_NAMES or not timeline.count("device_events"):
+        names = names.clear()
+    rows = (
+        host_named(timeline, names)
+        .filter(pl.col("thread") == pl.lit(thread, dtype=pl.Int32))
+        .with_columns(pl.col("label").alias("name"))
+        .drop("label")
+    )
+    rows = rows.sort("start_ns", "end_ns", "name", descending=[False, True, False])
+    if rows.height:
+        rows = rows.filter(_apart(timeline, rows))
+    reach = pl.col("end_ns").cum_max().shift(1)
+    return rows.filter(reach.is_null() | (pl.col("start_ns") >= reach)).select("thread", "start_ns", "end_ns", "name")
+
+
+def _label(kind: str, text: str) -> str | None:
+    return user_function(text) if kind == "python" else text
+
+
+def _apart(timeline: Timeline, rows: pl.DataFrame) -> pl.Series:
+    """Which rows are beside the model, and not there for what they launch or for the input that they copy to the device."""
+    kernels, inputs = calls_that_launch(timeline, "kernel", "h2d")
+    start, end = rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy()
+    launches, function = _count(kernels, start, end), (rows["kind"] == "python").to_numpy()
+    pauses = ModelPauses(timeline, kernels)
+    anywhere = pauses.anywhere(start, end) | ((launches == 0) & _works_alone(timeline, rows))
+    apart = np.where(function, pauses.after_update(start, end), anywhere)
+    hardly = launches * EACH_LAUNCH_NS <= LAUNCHING_AT_MOST * (end - start)
+    return pl.Series(apart & hardly & (_count(inputs, start, end) == 0), dtype=pl.Boolean)
+
+
+def _works_alone(timeline: Timeline, rows: pl.DataFrame) -> Flags:
+    """Whether the host works in each row for so long that no launching explains it, with no part of the model around it."""
+    thread, start, end = rows["thread"][0], rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy()
+    waits = merged(synchronizing_calls(timeline).filter(pl.col("thread") == thread))
+    working = end - start - (covered_ns(*waits, end) - covered_ns(*waits, start))
+    hosts = timeline.rows("host_events", "thread", "start_ns", "end_ns", "kind", "name", kinds=["operator", "annotation", "python"])
+    hosts = hosts.filter((pl.col("thread") == thread) & (pl.col("end_ns") - pl.col("start_ns") >= LONG_NS))
+    of_model = matches(hosts["name"], f"{COMPUTES}|{OPTIMIZER_RANGE}|{MODEL}")
+    model = merged(hosts.filter((pl.col("kind") == "operator") | of_model))
+    return np.asarray((working >= LONG_NS) & ~within(model, start, end))
+
+
+def _count(calls: pl.DataFrame, start: Ints, end: Ints) -> Ints:
+    """How many of the calls begin in each stretch."""
+    at = calls["start_ns"].to_numpy()
+    return np.asarray(np.searchsorted(at, end) - np.searchsorted(at, start))
