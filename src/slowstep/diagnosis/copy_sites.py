@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -16,6 +17,12 @@ from slowstep.findings import Evidence
 
 # Both directions have a part of this name in the ledger, in stages of their own: no finding about one may fold into one about the other.
 DIRECTION: Final = {"h2d": "to the device", "d2h": "to the host"}
+# What brings parameters or an optimizer's states that are kept on the host: the hooks of PyTorch's FSDP (`FSDP::pre_forward`,
+# `FSDP::unshard`) and of DeepSpeed (`_pre_forward_module_hook`, `fetch_sub_module`), PyTorch's optimizers, or what is named so.
+PARAMETERS: Final = (
+    r"(?i)fsdp|fully_?shard|deepspeed|zero_?offload|cpu_?offload|offload(ed|ing)?([^a-z]|$)|unshard|pre_(forward|backward)|fetch_sub_module"
+    r"|(^|[^a-z])param(eter)?s?([^a-z]|$)|Optimizer\.step|torch/optim/"
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -80,11 +87,22 @@ def traffic(m: TraceMeasurements, copies: pl.DataFrame) -> tuple[Evidence, ...]:
 
 def site_name(found: Held) -> str:
     """The costliest place that has a name, in words, and how many places there are beside it."""
-    named = found.sites.filter(pl.col("operator").is_not_null() | pl.col("where").is_not_null())
+    named = _named(found)
     if not named.height:
         return "the trace does not name where"
     others = f" and {found.sites.height - 1} more" if found.sites.height > 1 else ""
     return place(named["operator"][0], named["where"][0]) + others
+
+
+def brings_parameters(found: Held) -> bool:
+    """Whether the costliest place that has a name copies parameters rather than a batch."""
+    named = _named(found)
+    text = " ".join(word for word in (named["operator"][0], named["where"][0]) if word) if named.height else ""
+    return re.search(PARAMETERS, text) is not None
+
+
+def _named(found: Held) -> pl.DataFrame:
+    return found.sites.filter(pl.col("operator").is_not_null() | pl.col("where").is_not_null())
 
 
 def _among(one: RunDry, sites: pl.DataFrame) -> bool:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
+from slowstep.analyses.trace.clocks import REMEDY as CLOCKS_REMEDY
 from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.analyses.trace.parts import whole
 from slowstep.diagnosis.law import (
@@ -21,7 +23,7 @@ from slowstep.diagnosis.law import (
 )
 from slowstep.diagnosis.rule import Judged
 from slowstep.diagnosis.trace_side import for_framework
-from slowstep.findings import Finding, Verdict
+from slowstep.findings import Finding, NotJudged, Verdict
 from slowstep.stages import STAGES, UNATTRIBUTED
 
 # A run needs 30 steps for its verdict; profilers are told to keep three to ten. Of two, one confirms the other.
@@ -39,14 +41,29 @@ LATE_ONE_NOT_SEEN = "whether this rank waits for a late one is not seen: analyze
 def diagnose_trace(m: TraceMeasurements) -> Diagnosis:
     """Judge one rank's trace by every rule that judges traces."""
     answers = sort_answers((rule, rule.judge_trace(m)) for rule in rules().values() if rule.judge_trace is not None)
-    # A replay knows what stands behind a part: where nothing comes of taking it away, there is nothing to advise.
-    answers.leading[:] = [judged for judged in answers.leading if round(judged.finding.gain.predicted or math.inf, 2) > 1.0]
+    answers.leading[:] = [judged for judged in answers.leading if _gains(judged.finding)]
     return Diagnosis(
         findings=answers.findings,
-        not_judged=tuple(answers.unjudged),
+        not_judged=(*answers.unjudged, *_uneven(answers)),
         verdict=_verdict(m, answers),
         next=_next(m, answers.leading[0].finding) if answers.leading else None,
     )
+
+
+def _uneven(answers: Answers) -> Iterator[NotJudged]:
+    """Findings of a large share that differs so much from step to step that it may be nothing: they are not claimed, but said."""
+    for finding in (judged.finding for judged in answers.uncertain):
+        if finding.share >= HEALTHY_SHARE_OF_UNKNOWN_GAIN and _gains(finding):
+            spread = f"{finding.share_low:.0%} to {finding.share_high:.0%} of the time, {finding.share:.0%} in these steps"
+            yield NotJudged(rule=finding.rule, reason=f"it may concern {spread} ({finding.title}): trace more steps")
+
+
+def _gains(finding: Finding) -> bool:
+    """Whether anything comes of its fix, to two digits, as far as that is known.
+
+    A replay knows what stands behind a part: where nothing comes of taking it away, there is nothing to advise.
+    """
+    return round(finding.gain.predicted or math.inf, 2) > 1.0
 
 
 def _verdict(m: TraceMeasurements, answers: Answers) -> Verdict:
@@ -85,6 +102,8 @@ def _doubt(m: TraceMeasurements) -> str | None:
         return f"the trace marks no steps and none could be made out: {mark}, and trace it again"
     if steps.height < STEPS_AT_LEAST:
         return f"the trace holds {steps.height} whole step(s): trace at least {STEPS_AT_LEAST + 1} (active=5 in torch.profiler.schedule)"
+    if m.coverage.clocks_differ is not None:
+        return f"{m.coverage.clocks_differ}; {CLOCKS_REMEDY}"
     launched = m.coverage.kernels_with_launch
     if m.has_device and launched is not None and launched < COVERED_AT_LEAST and m.share(UNATTRIBUTED) >= HEALTHY_UNATTRIBUTED:
         return (

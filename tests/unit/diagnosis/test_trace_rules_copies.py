@@ -79,6 +79,28 @@ def test_copies_that_take_longer_than_the_kernels_must_get_fewer():
     assert "longer than the kernels" not in hidden.fixes[-1].text
 
 
+@pytest.mark.parametrize(
+    "place",
+    [
+        {"operator": "FSDP::pre_forward (shared)"},
+        {"operator": "FullyShardedDataParallel.forward"},
+        {"where": "deepspeed/runtime/zero/partitioned_param_coordinator.py:310"},
+        {"operator": "Optimizer.step#AdamW.step"},
+    ],
+)
+def test_copies_of_offloaded_parameters_are_advised_for_parameters(place):
+    fixes = finding("exposed-copy", copying(30.0, {"total_ms": 710.0} | place)).fixes
+
+    assert "next layer's parameters" in fixes[0].text
+    assert "keep parameters and states on the device" in fixes[1].text
+    assert not any("batch" in fix.text or "uint8" in fix.text for fix in fixes)
+
+
+@pytest.mark.parametrize("place", [{"operator": "aten::to", "where": "train.py:30"}, {"operator": None, "where": "parametric.py:3"}])
+def test_copies_of_anything_else_are_advised_for_the_next_batch(place):
+    assert "next batch" in finding("exposed-copy", copying(9.0, place)).fixes[0].text
+
+
 def test_places_stand_in_the_order_of_what_they_hold():
     found = finding("exposed-copy", copying(9.0, {"exposed_ms": 1.0}, {"exposed_ms": 89.0}))
 

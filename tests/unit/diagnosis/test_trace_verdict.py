@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from made_measured_traces import made_measured
@@ -93,6 +95,39 @@ def test_a_rule_that_could_not_judge_a_large_stage_is_not_healthy(answering):
     summary = diagnose_trace(made_measured(rest=("compute", KERNELS))).verdict.summary
 
     assert "the trace has no shapes" in summary
+
+
+def test_clocks_that_differ_leave_the_verdict_open_whatever_was_found(answering):
+    answering(finding("large", 1.4, part="a"))
+
+    verdict = diagnose_trace(made_measured(coverage={"clocks_differ": "the device's clock is behind by 3 ms"})).verdict
+
+    assert (verdict.state, verdict.healthy) == ("undetermined", None)
+    assert "the device's clock is behind by 3 ms; trace again" in verdict.summary
+
+
+def uneven(predicted: float | None, share: float) -> Judged:
+    judged = finding("now-and-then", predicted, share=share)
+    return replace(judged, finding=replace(judged.finding, share_low=0.0))
+
+
+@pytest.mark.parametrize("predicted", [1.05, None])
+def test_what_takes_much_time_in_some_steps_only_is_not_judged_and_says_so(answering, predicted):
+    answering(uneven(predicted, 0.9))
+
+    diagnosis = diagnose_trace(made_measured())
+
+    assert diagnosis.findings == ()
+    assert [skipped.rule for skipped in diagnosis.not_judged] == ["now-and-then"]
+    assert "0% to 99% of the time" in diagnosis.not_judged[0].reason
+    assert "trace more steps" in diagnosis.not_judged[0].reason
+
+
+@pytest.mark.parametrize(("predicted", "share"), [(1.0, 0.9), (1.05, 0.09)])
+def test_what_gains_nothing_or_takes_little_in_some_steps_goes_without_a_word(answering, predicted, share):
+    answering(uneven(predicted, share))
+
+    assert diagnose_trace(made_measured()).not_judged == ()
 
 
 def test_small_gains_that_are_large_together_are_not_healthy(answering):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from slowstep.analyses.trace.clocks import REMEDY, Clocks, compare_clocks
 from slowstep.analyses.trace.device_work import busiest_device, device_work, launching_calls
 from slowstep.analyses.trace.measured import Coverage
 from slowstep.analyses.trace.names import matches
@@ -12,7 +13,7 @@ from slowstep.health import Health
 from slowstep.timeline.timeline import Timeline
 
 
-def find_coverage(timeline: Timeline, steps: pl.DataFrame) -> Coverage:
+def find_coverage(timeline: Timeline, steps: pl.DataFrame, clocks: Clocks | None = None) -> Coverage:
     """Coverage of the trace's kernels, launches and time; shares are None where nothing is there that could be covered."""
     events = timeline.rows("device_events", "device", "stream", "kind", "correlation")
     kernels = events.filter(pl.col("kind") == "kernel").select("correlation")
@@ -24,6 +25,7 @@ def find_coverage(timeline: Timeline, steps: pl.DataFrame) -> Coverage:
         inside_steps=_inside(timeline, steps),
         devices=events["device"].n_unique(),
         streams=events.select("device", "stream").n_unique() if len(events) else 0,
+        clocks_differ=None if clocks is None else clocks.differ,
     )
 
 
@@ -33,16 +35,15 @@ def find_doubts(timeline: Timeline) -> tuple[Health, ...]:
     if device is None:
         return ()
     work = device_work(timeline, device)
-    early = len(work.filter(pl.col("start_ns") < pl.col("launch_start_ns")))
+    clocks = compare_clocks(timeline, work)
+    wrong = f"{clocks.differ or 'the clocks of host and device differ'}; gaps shorter than the difference may be charged wrongly: {REMEDY}"
+    ahead = int(clocks.differ is not None and not clocks.early)
     kernels = work.filter((pl.col("kind") == "kernel") & ~pl.col("from_graph")).sort("stream", "start_ns")
     overlapping = len(kernels.filter(pl.col("start_ns") < pl.col("end_ns").cum_max().shift(1).over("stream")))
     others = timeline.rows("device_events", "device")["device"].n_unique() - 1
     found = (
-        (
-            "device-work-before-its-launch",
-            early,
-            "The clocks of host and device differ; gaps shorter than the difference may be charged wrongly.",
-        ),
+        ("device-work-before-its-launch", clocks.early, wrong),
+        ("clocks-differ", ahead, wrong),
         ("kernels-overlap-on-a-stream", overlapping, "A stream runs one kernel after the other; the trace's device times are doubtful."),
         (
             "other-devices-left-out",

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import polars as pl
 
 from slowstep.analyses.trace.callers import Callers
+from slowstep.analyses.trace.clocks import find_clocks
 from slowstep.analyses.trace.collectives import find_collectives
 from slowstep.analyses.trace.compilations import find_compilations
 from slowstep.analyses.trace.copies import find_copies
@@ -60,13 +61,14 @@ def measure_trace(timeline: Timeline, *, batch_size: int | None = None, step: Ch
         "compilations": find_compilations(timeline, steps, gaps, callers),
         "loss_scaling": find_loss_scaling(timeline, steps, gaps, callers),
     }
-    tables["replay"] = find_replay(timeline, steps, tables, callers)
+    clocks = find_clocks(timeline, callers)
+    tables["replay"] = find_replay(timeline, steps, tables, callers, clocks)
     found_size = None if batch_size else batch_size_of(timeline, steps)
     device = _judged_device(timeline)
     window_ns = int((steps["end_ns"] - steps["start_ns"]).sum())
     return TraceMeasurements(
         facts=timeline.trace,
-        coverage=find_coverage(timeline, steps),
+        coverage=find_coverage(timeline, steps, clocks),
         tables=tables,
         training=is_training(timeline),
         batch_size=batch_size or found_size,

@@ -20,6 +20,7 @@ class Coverage:
     inside_steps: float | None  # share of the trace's whole time that lies inside the window's steps
     devices: int
     streams: int
+    clocks_differ: str | None = None  # how the clocks of host and device differ, in words; None where nothing shows that they do
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

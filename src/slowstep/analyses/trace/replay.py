@@ -3,8 +3,9 @@
 At most five steps are replayed: the median one, the slowest, and three at random (with a fixed seed); of very large ones fewer. Each is
 rebuilt as its dependency graph (`replay_graph`), and replayed unchanged and as each scenario has it (`replay_scenarios`,
 `replay_lengths`, `replay_clock`). A step is not judged where more than 10 % of it are delays that no dependency explains, or where the
-replay of the unchanged graph misses its length by more than 2 %, as what it took then depends on the steps before it. What other ranks do
-is as observed.
+replay of the unchanged graph misses its length by more than 2 %, as what it took then depends on the steps before it; nor a scenario whose
+step consists of such delays to more than 10 %. Where the clocks of host and device differ (`clocks`) nothing is. Waits that no call tells
+of are looked for first (`replay_hidden_waits`). What other ranks do is as observed.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ import polars as pl
 
 from slowstep.analyses.chance import SEED
 from slowstep.analyses.trace.callers import Callers
+from slowstep.analyses.trace.clocks import Clocks, find_clocks
 from slowstep.analyses.trace.replay_graph import build_graph, residual_ns
-from slowstep.analyses.trace.replay_lengths import Answer, scenario_lengths
+from slowstep.analyses.trace.replay_hidden_waits import with_hidden_waits
+from slowstep.analyses.trace.replay_lengths import RESIDUAL_AT_MOST, Answer, scenario_lengths
 from slowstep.analyses.trace.replay_scene import Scene, Trace
 from slowstep.analyses.trace.replay_waits import Launched
 from slowstep.analyses.trace.replay_work import Material, find_material
@@ -34,11 +37,14 @@ EVENTS_AT_MOST: Final = 1 << 18
 MISSES_AT_MOST: Final = 0.02
 # The mark of a trace that shows no steps, and is taken as one.
 WINDOW: Final = "window"
-RESIDUAL_AT_MOST: Final = 0.10
 
 
 def find_replay(
-    timeline: Timeline, steps: pl.DataFrame, measured_tables: Mapping[str, pl.DataFrame], callers: Callers | None = None
+    timeline: Timeline,
+    steps: pl.DataFrame,
+    measured_tables: Mapping[str, pl.DataFrame],
+    callers: Callers | None = None,
+    clocks: Clocks | None = None,
 ) -> pl.DataFrame:
     """The table `replay`: one row per scenario and replayed step.
 
@@ -51,16 +57,20 @@ def find_replay(
     if steps["mark"][0] == WINDOW and timeline.count("device_events") > EVENTS_AT_MOST:
         # Known before anything is made of it.
         return _none_judged(steps, chosen, _too_large(timeline.count("device_events"), whole_trace=True))
+    callers = callers or Callers(timeline)
+    differ = (clocks or find_clocks(timeline, callers)).differ
+    if differ is not None:
+        return _none_judged(steps, chosen, differ)
     material = find_material(timeline, steps)
     if isinstance(material, str):
         return _none_judged(steps, chosen, material)
+    ranges = stage_ranges(timeline).filter(pl.col("thread").is_in(list(material.turns)))
+    material = with_hidden_waits(timeline, material, ranges, int(steps["host_end_ns"].to_numpy().max()))
     reach = np.cumsum([_events(material, *host_bounds(steps, step)) for step in chosen])
     fitting = int(np.searchsorted(reach, EVENTS_AT_MOST, side="right"))
     if not fitting:
         return _none_judged(steps, chosen[:1], _too_large(int(reach[0]), whole_trace=steps["mark"][0] == WINDOW))
-    callers = callers or Callers(timeline)
     devices = timeline.table("trace_devices")["name"].drop_nulls()
-    ranges = stage_ranges(timeline).filter(pl.col("thread").is_in(list(material.turns)))
     trace = Trace(timeline, material, callers, measured_tables, devices[0] if len(devices) else None, ranges)
     launched = Launched(material)
     return _table([row for step in sorted(chosen[:fitting]) for row in _replayed(trace, launched, steps, step)])

@@ -7,13 +7,14 @@ to the end of its own.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from slowstep.analyses.steps import Floats
-from slowstep.analyses.trace.replay_graph import Graph
+from slowstep.analyses.trace.replay_graph import CHAIN, MAYBE_RETURN, Graph, unexplained_delay, unexplained_residual
 
 Matrix = NDArray[np.float64]
 # The first begins with what was observed; by the third, what a host that runs ahead can hide is hidden.
@@ -38,6 +39,25 @@ class Variant:
 def unchanged(graph: Graph) -> Variant:
     """The step as it was."""
     return Variant(graph.delay, graph.duration, graph.residual)
+
+
+def explaining(graph: Graph) -> Callable[[Variant], Variant]:
+    """What takes the delays that no dependency explains out of a variant, and takes what may be waits for waits."""
+    residual, delay = unexplained_residual(graph), unexplained_delay(graph)
+    maybe = graph.kind == MAYBE_RETURN
+    waits = np.zeros(graph.nodes, dtype=np.bool_)
+    waits[graph.target[maybe]] = True
+    at_most = np.where(delay > 0, graph.delay - delay, np.inf)
+    at_most[waits[graph.target] & (graph.kind == CHAIN)] = graph.own_call
+    lag = (graph.observed[graph.target] - graph.observed[graph.source])[maybe]
+
+    def without(variant: Variant) -> Variant:
+        own = np.where(residual > 0, np.minimum(variant.residual, graph.residual - residual), variant.residual)
+        left = np.minimum(variant.delay, at_most)
+        left[maybe] = lag
+        return Variant(left, variant.duration, own, variant.at_least)
+
+    return without
 
 
 def node_times(graph: Graph, variants: list[Variant]) -> Matrix:

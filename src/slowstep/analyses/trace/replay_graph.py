@@ -16,20 +16,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slowstep.analyses.steps import Floats
+from slowstep.analyses.trace.clocks import CLOCKS_NS, LAUNCH_AT_MOST_NS
 from slowstep.analyses.trace.replay_waits import LONG_CALL_NS, Launched, Waits, find_waits
-from slowstep.analyses.trace.replay_work import Flags, Material
+from slowstep.analyses.trace.replay_work import MAYBE, Flags, Material
 from slowstep.timeline.intervals import Ints
 
 # Kinds of edges: what a host thread does in between; a launch; work of a stream in order; a stream waiting for another; a call's return
-# when what it awaits is done; what has no known cause, at its observed distance from the step's begin.
-CHAIN, LAUNCH, FOLLOWS, ACROSS, RETURN, ANCHOR = range(6)
+# when what it awaits is done; what has no known cause, at its observed distance from the step's begin; what may be a wait, and is not taken
+# for one (its delay is -inf).
+CHAIN, LAUNCH, FOLLOWS, ACROSS, RETURN, ANCHOR, MAYBE_RETURN = range(7)
 # Usual delays where a step shows none of the kind: a launch takes some 5 us to reach an idle device, a queued kernel follows within 1.5.
 LAUNCH_NS: Final = 5_000.0
 FOLLOWS_NS: Final = 1_500.0
 RETURN_NS: Final = 10_000.0
 CALL_NS: Final = 5_000.0
-# What is longer than this is not usual, however often a step has it: a launch under a profiler takes up to some 20 us to reach the device.
-LAUNCH_AT_MOST_NS: Final = 30_000.0
+# What is longer than this, or than LAUNCH_AT_MOST_NS of a launch, is not usual, however often a step has it.
 FOLLOWS_AT_MOST_NS: Final = 10_000.0
 # Residuals up to this length are the scatter of the usual delays, not unknown causes.
 SCATTER_NS: Final = 10_000
@@ -62,6 +63,7 @@ class Graph:
     begin: float  # of the step: host and device are done with the one before
     own_call: float  # what a waiting call takes that need not wait
     unexplained: Ints  # nodes at which calls return that waited for what is not known
+    early: Ints  # nodes of work that begins before its launch: nothing says what it waited for
 
     @property
     def nodes(self) -> int:
@@ -103,7 +105,7 @@ class _Builder:
         chains = self._chains()
         times = np.concatenate([chain.time for chain in chains])
         work = self.material.work
-        key = np.concatenate((times, work.start[self.own_work]))
+        key = np.concatenate((times, self._in_time()))
         # A stable sort: instants come before work.
         order = np.argsort(key, kind="stable")
         number = np.empty(len(key), dtype=np.int32)
@@ -115,6 +117,16 @@ class _Builder:
         self.nodes = before + len(key)
         self.node_of_work = np.full(len(work.start), -1, dtype=np.int32)
         self.node_of_work[self.own_work] = self.work_nodes
+
+    def _in_time(self) -> Ints:
+        """When each work began, but not before a launch that it precedes by no more than clocks err, nor before its stream's last work."""
+        work, own = self.material.work, self.own_work
+        sent = np.where(work.call[own] >= 0, self.material.calls.start[work.call[own]], work.start[own])
+        start = np.where(sent - work.start[own] <= CLOCKS_NS, np.maximum(sent, work.start[own]), work.start[own])
+        order = np.lexsort((work.start[own], work.stream[own]))
+        for stretch in np.split(order, np.flatnonzero(np.diff(work.stream[own][order])) + 1):
+            start[stretch] = np.maximum.accumulate(start[stretch])
+        return start
 
     def _chains(self) -> list[_Points]:
         """The main logical thread, which ends where the step's host time does, and each thread that goes on beside it."""
@@ -190,11 +202,12 @@ class _Builder:
         alone = ~np.isin(own, self.waits.streams_target)
         queued = known & (sent + self.launch_ns < free) & (start >= free) & alone
         self.follows_ns = min(_median((start - free)[queued], FOLLOWS_NS), FOLLOWS_AT_MOST_NS)
-        calls, waits = self.material.calls, self.waits
-        lag = (calls.end[waits.returns_call] - work.end[waits.returns_work]).astype(np.float64)
-        waited = work.end[waits.returns_work] > calls.start[waits.returns_call]
+        calls, surely = self.material.calls, ~self._maybe()
+        awaited, returning = self.waits.returns_work[surely], self.waits.returns_call[surely]
+        lag = (calls.end[returning] - work.end[awaited]).astype(np.float64)
+        waited = work.end[awaited] > calls.start[returning]
         self.return_ns = _median(lag[waited & (lag <= LONG_CALL_NS)], RETURN_NS)
-        took = (calls.end - calls.start)[waits.returns_call[~waited]].astype(np.float64)
+        took = (calls.end - calls.start)[returning[~waited]].astype(np.float64)
         self.own_call_ns = _median(took, CALL_NS)
 
     def _chain_edges(self, chain: _Points, nodes: Indices) -> None:
@@ -210,15 +223,22 @@ class _Builder:
     def _waited(self) -> Ints:
         """Calls that began before what they awaited had ended."""
         calls, work, waits = self.material.calls, self.material.work, self.waits
-        return waits.returns_call[work.end[waits.returns_work] > calls.start[waits.returns_call]]
+        return waits.returns_call[(work.end[waits.returns_work] > calls.start[waits.returns_call]) & ~self._maybe()]
+
+    def _maybe(self) -> Flags:
+        """Of the calls that return, which only may have waited."""
+        return np.asarray(self.material.calls.waits_for[self.waits.returns_call] == MAYBE)
 
     def _launch_edges(self) -> None:
         call_nodes = np.flatnonzero((self.call >= 0) & ~self.returns)
         # The last place is for work whose call is not known, -1.
         node_of = np.full(len(self.material.calls.start) + 1, -1, dtype=np.int32)
         node_of[self.call[call_nodes]] = call_nodes
-        source = node_of[self.material.work.call[self.own_work]]
+        call = self.material.work.call[self.own_work]
+        source = node_of[call]
         self._add(source[source >= 0], self.work_nodes[source >= 0], LAUNCH, self.launch_ns)
+        # A launch that a later step makes is none of this step's nodes.
+        self.early = self.work_nodes[(call >= 0) & ((source < 0) | (source >= self.work_nodes))].astype(np.int64)
 
     def _across_edges(self) -> None:
         self._add(self._nodes_of(self.waits.streams_work), self.node_of_work[self.waits.streams_target], ACROSS, self.follows_ns)
@@ -227,7 +247,9 @@ class _Builder:
         back = np.flatnonzero(self.returns)
         node_of = dict(zip(self.call[back].tolist(), back.tolist(), strict=True))
         target = np.array([node_of.get(n, -1) for n in self.waits.returns_call.tolist()], dtype=np.int64)
-        self._add(self._nodes_of(self.waits.returns_work)[target >= 0], target[target >= 0], RETURN, self.return_ns)
+        for kind, own, delay_ns in ((RETURN, ~self._maybe(), self.return_ns), (MAYBE_RETURN, self._maybe(), -np.inf)):
+            found = own & (target >= 0)
+            self._add(self._nodes_of(self.waits.returns_work)[found], target[found], kind, delay_ns)
         self.unexplained = np.array([node_of[n] for n in self.waits.unexplained.tolist() if n in node_of], dtype=np.int64)
 
     def _nodes_of(self, work: Ints) -> Ints:
@@ -298,13 +320,14 @@ class _Builder:
             begin=max(0.0, done),
             own_call=self.own_call_ns,
             unexplained=self.unexplained,
+            early=self.early,
         )
 
 
 def residual_ns(graph: Graph) -> float:
     """Delays along the step's critical path that no dependency explains: what stands in none of the usual delays' scatter."""
-    reached = graph.observed[graph.source] + graph.delay
-    total, unexplained = 0.0, set(graph.unexplained.tolist())
+    reached, residual, waits = graph.observed[graph.source] + graph.delay, unexplained_residual(graph), unexplained_delay(graph)
+    total = 0.0
     done = np.append(graph.last_of_stream, graph.host_exit)
     node = int(done[np.argmax(graph.observed[done])])
     while graph.first[node] < graph.first[node + 1]:
@@ -312,11 +335,25 @@ def residual_ns(graph: Graph) -> float:
         edge = edges.start + int(np.argmax(reached[edges]))
         if graph.observed[node] <= graph.begin:
             break
-        total += float(graph.residual[node]) if graph.residual[node] > SCATTER_NS else 0.0
-        total += max(float(graph.delay[edge]) - graph.own_call, 0.0) if node in unexplained else 0.0
-        total += max(float(graph.delay[edge]), 0.0) if graph.kind[edge] == ANCHOR and graph.work[node] >= 0 else 0.0
+        total += float(residual[node] + waits[edge])
         node = int(graph.source[edge])
     return total
+
+
+def unexplained_residual(graph: Graph) -> Floats:
+    """By node, what of its residual is no scatter of the usual delays; all of it where the launch is contradicted. Shape (nodes,)."""
+    counts = graph.residual > SCATTER_NS
+    counts[graph.early] = True
+    return np.where(counts, np.maximum(graph.residual, 0.0), 0.0)
+
+
+def unexplained_delay(graph: Graph) -> Floats:
+    """By edge, what nothing explains of its delay: of waits for unknown things, and of work that is held at its time. Shape (edges,)."""
+    waits = np.zeros(graph.nodes, dtype=np.bool_)
+    waits[graph.unexplained] = True
+    waiting = np.where(waits[graph.target], np.maximum(graph.delay - graph.own_call, 0.0), 0.0)
+    held = (graph.kind == ANCHOR) & (graph.work[graph.target] >= 0)
+    return waiting + np.where(held, np.maximum(graph.delay, 0.0), 0.0)
 
 
 def _median(values: NDArray[np.float64] | Ints, otherwise: float) -> float:

@@ -11,7 +11,7 @@ from slowstep.analyses.steps import Floats
 from slowstep.analyses.trace import replay_assumed as assumed
 from slowstep.analyses.trace.operators import mostly_on_host
 from slowstep.analyses.trace.replay_scene import Changed, Intervals, Scene
-from slowstep.analyses.trace.replay_work import DEVICE, EVENT, NOTHING, OWN_COPY, STREAM, Flags
+from slowstep.analyses.trace.replay_work import DEVICE, EVENT, MAYBE, NOTHING, OWN_COPY, STREAM, Flags
 from slowstep.timeline.schema import TABLE
 
 # A hundred launches' time: a stretch without any launch that lasts as long holds work of the script's own, that no graph takes away.
@@ -99,7 +99,7 @@ def no_synchronization(scene: Scene) -> Changed | str | None:
 def no_loss_scaling(scene: Scene) -> Changed | str | None:
     """GradScaler's flag is not read back."""
     calls = scene.trace.material.calls
-    gone = _calls_of(scene) & (calls.waits_for > NOTHING) & _inside(scene, _scaling(scene))
+    gone = _calls_of(scene) & (calls.waits_for > NOTHING) & (calls.waits_for != MAYBE) & _inside(scene, _scaling(scene))
     return _unwaiting(scene, gone, gone)
 
 

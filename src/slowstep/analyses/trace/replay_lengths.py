@@ -3,6 +3,9 @@
 One pass over a graph takes about as long for sixty variants as for one, so that a step of usual size takes one pass. Of a window of a
 million calls that is one step (nothing marks its steps) sixty variants would be many times as large as the trace: they are replayed a few
 at a time and, where the unchanged step already says that none will be judged, not at all.
+
+Once something is changed, delays may bind that did not before. So each scenario is also replayed without the delays that no dependency
+explains: where its step is then more than a tenth shorter, the answer is about them, and is none.
 """
 
 from __future__ import annotations
@@ -11,13 +14,20 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from slowstep.analyses.trace.replay_clock import Variant, step_lengths, unchanged
+import numpy as np
+
+from slowstep.analyses.trace.replay_clock import Variant, explaining, step_lengths, unchanged
+from slowstep.analyses.trace.replay_graph import MAYBE_RETURN
 from slowstep.analyses.trace.replay_scenarios import change
 from slowstep.analyses.trace.replay_scene import Changed, Scene
 
 # Nodes times variants; each takes some 60 bytes in a variant's own arrays and in those of the pass.
 VALUES_AT_ONCE: Final = 1 << 20
 
+# Of a replayed step, as of an observed one.
+RESIDUAL_AT_MOST: Final = 0.10
+DELAYS: Final = "delays that no dependency in the trace explains"
+HOST_TIME: Final = f"{DELAYS}, or host time without any call, of which it is not seen whether the host works or waits for the device"
 Waiting = dict[str, str | float | None]  # scenarios: why not, None where nothing changes, else how many times as many samples a step has
 
 
@@ -38,41 +48,49 @@ def scenario_lengths(
     is not. `judge` says it of the unchanged step's length.
     """
     room = max(VALUES_AT_ONCE // scene.graph.nodes, 1)
-    names = iter(scenarios)
-    variants, waiting = _filled(scene, names, [unchanged(scene.graph)], room)
+    names, explained = iter(scenarios), explaining(scene.graph)
+    variants, waiting = _filled(scene, names, explained, [unchanged(scene.graph)], room)
     unchanged_ns, *lengths = step_lengths(scene.graph, variants).tolist()
     reason = judge(unchanged_ns)
     if reason is not None:
         return unchanged_ns, reason, {}
-    answers = _answers(waiting, lengths, unchanged_ns)
+    why = HOST_TIME if bool(np.any(scene.graph.kind == MAYBE_RETURN)) else DELAYS
+    answers = _answers(waiting, lengths, unchanged_ns, why)
     while True:
-        variants, waiting = _filled(scene, names, [], room)
+        variants, waiting = _filled(scene, names, explained, [], room)
         if not waiting:
             return unchanged_ns, None, answers
-        answers |= _answers(waiting, step_lengths(scene.graph, variants).tolist() if variants else [], unchanged_ns)
+        answers |= _answers(waiting, step_lengths(scene.graph, variants).tolist() if variants else [], unchanged_ns, why)
 
 
-def _filled(scene: Scene, names: Iterator[str], variants: list[Variant], room: int) -> tuple[list[Variant], Waiting]:
+def _filled(
+    scene: Scene, names: Iterator[str], explained: Callable[[Variant], Variant], variants: list[Variant], room: int
+) -> tuple[list[Variant], Waiting]:
     """`variants` and those of the next scenarios, as long as there is room for one more; at least one scenario's where there are none."""
     waiting: Waiting = {}
-    while not variants or len(variants) + 3 <= room:
+    while not variants or len(variants) + 4 <= room:
         name = next(names, None)
         if name is None:
             break
         answer = change(name, scene)
         if isinstance(answer, Changed):
-            variants += [answer.expected, answer.better, answer.worse]
+            variants += [answer.expected, answer.better, answer.worse, explained(answer.expected)]
         waiting[name] = answer.samples if isinstance(answer, Changed) else answer
     return variants, waiting
 
 
-def _answers(waiting: Waiting, lengths: list[float], unchanged_ns: float) -> dict[str, Answer]:
+def _answers(waiting: Waiting, lengths: list[float], unchanged_ns: float, why: str) -> dict[str, Answer]:
     following = iter(lengths)
     found = {}
     for name, answer in waiting.items():
         if isinstance(answer, float):
-            expected, better, worse = (next(following) / answer for _ in range(3))
-            found[name] = Answer(expected, min(better, expected), max(worse, expected))
+            expected, better, worse, explained = (next(following) / answer for _ in range(4))
+            unknown = (expected - explained) / max(expected, 1.0)
+            found[name] = Answer(expected, min(better, expected), max(worse, expected), _reason(unknown, why))
         else:
             found[name] = Answer(unchanged_ns, unchanged_ns, unchanged_ns, answer)
     return found
+
+
+def _reason(unknown: float, why: str) -> str | None:
+    return f"{unknown:.0%} of what the step would then take are {why}" if unknown > RESIDUAL_AT_MOST else None

@@ -15,12 +15,11 @@ from typing import Final
 
 import numpy as np
 
+from slowstep.analyses.trace.clocks import CLOCKS_NS
 from slowstep.analyses.trace.nesting import Rows, pieces_of
 from slowstep.analyses.trace.replay_work import DEVICE, EVENT, NOTHING, OWN_COPY, STREAM, Flags, Material, Work
 from slowstep.timeline.intervals import Ints
 
-# The profiler puts device times on the host's clock; what is this little early is taken to be in time.
-CLOCKS_NS: Final = 5_000
 # A kernel that waited for another stream begins one to a few microseconds after its end; unrelated ends lie anywhere.
 AT_ONCE_NS: Final = 5_000
 # A call that takes this long did not only launch: launches take 2 to 20 microseconds.
@@ -112,6 +111,7 @@ def _awaited(material: Material, launched: Launched, call: int, own: int, last_o
         of_stream = launched.last(stream, begin) if stream is not None else -1
         if of_stream in in_time:
             return [of_stream]
+    # For an event, as in host time that may be a wait.
     latest = max(in_time, key=lambda n: int(work.end[n]), default=-1)
     return [latest] if latest >= 0 and (work.end[latest] >= end - LONG_CALL_NS or end - begin <= LONG_CALL_NS) else []
 

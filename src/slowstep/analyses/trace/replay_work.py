@@ -22,7 +22,8 @@ Flags = NDArray[np.bool_]
 
 # What a call waits for, by its name; 0 is nothing. NVIDIA's reference of the runtime ("API synchronization behavior") and AMD's of HIP say
 # the same of their calls: a free waits for the device; a copy may wait for itself; an allocation may wait for the device.
-NOTHING, STREAM, EVENT, DEVICE, OWN_COPY = range(5)
+# MAYBE is no call: host time that may be a wait for the device (`replay_hidden_waits`).
+NOTHING, STREAM, EVENT, DEVICE, OWN_COPY, MAYBE = range(6)
 STREAM_CALLS: Final = r"^(cuda|hip|cu)StreamSynchronize"
 EVENT_CALLS: Final = r"^(cuda|hip|cu)EventSynchronize"
 COPIES: Final = r"^(cuda|hip|cu)Memcpy"

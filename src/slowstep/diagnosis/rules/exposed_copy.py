@@ -13,7 +13,8 @@ When it is wrong:
     window has nothing before it.
 What to try:
     Copy the next batch while the device works on this one: pinned memory, non_blocking=True and a stream of its own; tf.data:
-    prefetch_to_device; JAX: device_put one batch ahead. Copy uint8 and widen on the device.
+    prefetch_to_device; JAX: device_put one batch ahead. Copy uint8 and widen on the device. Where the copies bring parameters that are
+    kept on the host (FSDP, DeepSpeed): those of the next layer ahead, or fewer of them offloaded.
 """
 
 from __future__ import annotations
@@ -23,13 +24,14 @@ import polars as pl
 from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.analyses.trace.parts import KERNELS
 from slowstep.analyses.trace.scenarios import COPIES_OVERLAPPED
-from slowstep.diagnosis.copy_sites import Held, held, site_name, site_rows, traffic
+from slowstep.diagnosis.copy_sites import Held, brings_parameters, held, site_name, site_rows, traffic
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import for_framework, no_device, share_interval, steps_seen
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 
 NAME = "exposed-copy"
+PARAMETERS_STAY = "copy less: keep parameters and states on the device instead of offloading them, or offload a part of them only"
 
 
 def judge_trace(m: TraceMeasurements) -> Answer:
@@ -77,6 +79,8 @@ def _times_kernels(m: TraceMeasurements, found: Held) -> float | None:
 
 
 def _fixes(m: TraceMeasurements, found: Held) -> tuple[Fix, ...]:
+    if brings_parameters(found):
+        return (Fix(text=_parameters_ahead(m)), Fix(text=PARAMETERS_STAY))
     ahead = for_framework(
         m,
         torch="copy the next batch on a stream of its own while this step runs: pin_memory=True, .to(device, non_blocking=True)",
@@ -91,7 +95,17 @@ def _fixes(m: TraceMeasurements, found: Held) -> tuple[Fix, ...]:
     )
     less = "copy less: the copies take longer than the kernels, so overlap hides a part only; keep on the device what steps need again"
     bound = (_times_kernels(m, found) or 0.0) >= 1.0
-    return (Fix(text=ahead), Fix(text=narrow), *((Fix(text=f"{less} (offloaded parameters, states)"),) if bound else ()))
+    return (Fix(text=ahead), Fix(text=narrow), *((Fix(text=less),) if bound else ()))
+
+
+def _parameters_ahead(m: TraceMeasurements) -> str:
+    return for_framework(
+        m,
+        torch="copy the next layer's parameters while this one computes: FSDP's forward_prefetch=True and BackwardPrefetch.BACKWARD_PRE, "
+        "pinned memory (CPUOffloadPolicy(pin_memory=True)); DeepSpeed's stage3_prefetch_bucket_size",
+        tensorflow="copy the next layer's variables while this one computes",
+        jax="call jax.device_put for the next layer's parameters before this one's result is waited for",
+    )
 
 
 RULE = Rule(name=NAME, stages=("h2d",), judge_trace=judge_trace)

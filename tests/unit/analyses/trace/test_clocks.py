@@ -1,0 +1,110 @@
+"""Clocks of host and device that differ: told from what comes before its cause, and never the ground of a gain."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+import pytest
+
+from simulated_device import Simulated, steps_of
+from slowstep.analyses.trace.callers import Callers
+from slowstep.analyses.trace.clocks import find_clocks
+from slowstep.analyses.trace.coverage import find_doubts
+from slowstep.analyses.trace.measure import measure_trace
+from slowstep.analyses.trace.replay import find_replay
+from slowstep.analyses.trace.scenarios import LAUNCHES_FREE
+from slowstep.diagnosis.trace_engine import diagnose_trace
+from slowstep.timeline.timeline import Timeline
+
+
+def launching(*, launches: int = 50, kernel_us: float = 4.0, python_us: float = 100.0, steps: int = 3, wait: bool = False) -> Simulated:
+    simulated = Simulated()
+    for _ in range(steps):
+        for _ in range(launches):
+            simulated.work(python_us)
+            simulated.launch(kernel_us)
+        if wait:
+            simulated.wait()
+        simulated.step()
+    return simulated
+
+
+def shifted(simulated: Simulated, us: float) -> Timeline:
+    """The trace with a device whose clock is so much ahead of the host's."""
+    simulated.devices = [row | {"start": row["start"] + us, "end": row["end"] + us} for row in simulated.devices]
+    return simulated.trace()
+
+
+def told(timeline: Timeline) -> str | None:
+    return find_clocks(timeline, Callers(timeline)).differ
+
+
+def launches_free(timeline: Timeline) -> dict[str, Any]:
+    rows = find_replay(timeline, steps_of(timeline), {})
+    return rows.filter(pl.col("scenario") == LAUNCHES_FREE).row(-1, named=True)
+
+
+def test_one_clock_is_told_from_none_and_nothing_from_no_device() -> None:
+    assert told(launching().trace()) is None
+    assert told(Simulated().trace()) is None
+
+
+@pytest.mark.parametrize(("us", "by"), [(-50, "0.044 ms"), (-5000, "5 ms")])
+def test_work_before_its_launch_says_that_the_devices_clock_is_behind(us: float, by: str) -> None:
+    timeline = shifted(launching(), us)
+
+    differ = told(timeline)
+
+    assert differ is not None
+    assert f"behind the host's by {by} or more" in differ
+    assert launches_free(timeline)["not_judged"] == differ
+
+
+def test_a_few_events_before_their_launch_are_counted_and_no_more() -> None:
+    simulated = launching(launches=100)
+    simulated.devices[::20] = [row | {"start": row["start"] - 50, "end": row["end"] - 50} for row in simulated.devices[::20]]
+    timeline = simulated.trace()
+
+    assert told(timeline) is None
+    assert {row.name: row.count for row in find_doubts(timeline)} == {"device-work-before-its-launch": 15}
+
+
+def test_launches_that_all_come_as_late_to_an_idle_device_say_that_its_clock_is_ahead() -> None:
+    differ = told(shifted(launching(), 3000))
+
+    assert differ is not None
+    assert "nothing reaches the idle device sooner than 3 ms" in differ
+    assert "ahead of the host's by 3 ms" in differ
+
+
+def test_launches_that_come_late_by_differing_times_wait_for_something_else() -> None:
+    simulated = launching(python_us=5000.0)
+    late = ((300.0 + 37 * n % 4000, row) for n, row in enumerate(simulated.devices))
+    simulated.devices = [row | {"start": row["start"] + us, "end": row["end"] + us} for us, row in late]
+
+    assert told(simulated.trace()) is None
+
+
+def test_waiting_calls_that_return_before_the_work_begins_say_that_its_clock_is_ahead() -> None:
+    busy = launching(kernel_us=300.0, wait=True)
+    assert told(busy.trace()) is None
+
+    differ = told(shifted(busy, 700))
+
+    assert differ is not None
+    assert "work begins after the calls that waited for it have returned" in differ
+
+
+@pytest.mark.parametrize("us", [-50, -2000, 3000])
+def test_clocks_that_differ_leave_the_verdict_undetermined_and_say_what_to_do(us: float) -> None:
+    simulated = launching()
+    simulated.work(5.0, "autograd::engine::evaluate_function: MmBackward0", "operator")
+    timeline = shifted(simulated, us)
+
+    verdict = diagnose_trace(measure_trace(timeline)).verdict
+
+    assert verdict.state == "undetermined"
+    assert "clock" in verdict.summary
+    assert "trace again with newer releases" in verdict.summary
+    assert any("clock" in row.remedy for row in find_doubts(timeline))
