@@ -29,7 +29,8 @@ def fill_trace(path: Path, m: TraceMeasurements, diagnosis: Diagnosis, health: I
         "run": _run(path, m, diagnosis),
         "throughput": _throughput(m),
         "ledger": _ledger(m),
-        "verdict": cast(Any, asdict(diagnosis.verdict)),
+        # Without a step no stage is the largest.
+        "verdict": cast(Any, asdict(diagnosis.verdict) | ({} if m.window_ns else {"stage": None})),
         "findings": [finding_row(finding) for finding in diagnosis.findings],
         "next": {"stage": diagnosis.next.stage, "predicted": diagnosis.next.predicted} if diagnosis.next else None,
         "not_judged": [not_judged_row(row) for row in diagnosis.not_judged],
@@ -102,8 +103,10 @@ def _throughput(m: TraceMeasurements) -> Throughput:
 
 
 def _ledger(m: TraceMeasurements) -> list[LedgerRow]:
+    if not m.window_ns:
+        return [{"stage": stage, "share": None, "ms_per_step": None, "parts": []} for stage in (*STAGES, UNATTRIBUTED)]
     steps = max(len(m.step_ns), 1)
-    whole = max(m.window_ns, 1)
+    whole = m.window_ns
     spent = m.table("ledger").group_by("stage", "part").agg(pl.col("ns").sum()).sort("ns", "part", descending=[True, False])
     rows: list[LedgerRow] = []
     for stage in (*STAGES, UNATTRIBUTED):

@@ -10,6 +10,7 @@ from typing import Any, Final
 import polars as pl
 
 from slowstep.analyses.trace.coverage import find_doubts
+from slowstep.analyses.trace.marks import find_mark_doubts
 from slowstep.analyses.trace.measure import Chosen, measure_trace
 from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.diagnosis.trace_engine import diagnose_trace
@@ -84,7 +85,7 @@ def _diagnose(found: Found, asked: Asked, how: Reading) -> Rank:
     timeline = read_cached(found.path, found.source, how)
     m = measure_trace(timeline, batch_size=asked.batch_size, step=asked.step)
     told = m.facts.rank if m.facts.rank is not None else found.rank_in_name
-    doubts = (*timeline.health, *find_doubts(timeline), *_memory(how.memory_bytes))
+    doubts = (*timeline.health, *find_mark_doubts(timeline.table("marked_steps")), *find_doubts(timeline), *_memory(how.memory_bytes))
     report = fill_trace(found.path, m, diagnose_trace(m), _health(doubts, m))
     return Rank(
         number=0 if told is None else told,
