@@ -18,9 +18,11 @@ from slowstep.timeline.timeline import Timeline
 # ends where the next begins, against what it says itself.
 CUT_OFF_BELOW: Final = 0.5
 NAMED: Final = 5
+COPY_AGAIN: Final = "copy the file again"
+FEWER_STEPS: Final = "trace fewer steps at a time"
 NOTHING_LEFT: Final = (
-    "no step is left whose device work is known to be all in the trace, so nothing is said of the device: copy the file again, or trace "
-    "fewer steps at a time and let the profiler finish writing"
+    "no step is left whose device work is known to be all in the trace, so nothing is said of the device: "
+    f"{COPY_AGAIN}, or {FEWER_STEPS} and let the profiler finish writing"
 )
 
 Marks = tuple[pl.DataFrame, tuple[str, ...]]
@@ -103,14 +105,14 @@ def _of_cut_file(marks: pl.DataFrame, work: pl.DataFrame | None) -> Marks:
 
 def _with_their_work(timeline: Timeline, marks: pl.DataFrame, left: pl.DataFrame) -> Marks:
     """Without steps that lack the device's work, of those that are left; all marks are what they are held against."""
-    launched = find_launched(timeline, marks, at_least=1.0 if is_cut_off(timeline) else WHOLE_FROM)
+    cut = is_cut_off(timeline)
+    launched, remedy = find_launched(timeline, marks, at_least=1.0 if cut else WHOLE_FROM), COPY_AGAIN if cut else FEWER_STEPS
     here = marks["start_ns"].is_in(left["start_ns"].implode()).to_numpy()
-    unseen = launched.unseen & here
-    count, seen = int(launched.launches[unseen].sum()), int(launched.shown[unseen].sum())
-    why = f"of {count:,} launches {count - seen:,} have no kernel in the trace; trace fewer steps at a time"
-    left, notes = _without(left, launched.unseen[here], why)
-    silent = (launched.silent & ~launched.unseen)[here & ~launched.unseen]
-    left, more = _without(left, silent, "operators launch less there than in other steps, so records are lost; trace fewer steps at a time")
+    unseen, silent = launched.unseen[here], launched.silent[here]
+    count, shown = int(launched.launches[here][unseen].sum()), int(launched.shown[here][unseen].sum())
+    left, notes = _without(left, unseen, f"of {count:,} launches {count - shown:,} have no kernel in the trace; {remedy}")
+    why = f"operators launch less there than in other steps, so records are lost; {remedy}"
+    left, more = _without(left, silent[~unseen], why)
     return left, notes + more
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import islice
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -62,4 +63,5 @@ class Lacking:
 
     def count_places(self, events: list[Any]) -> None:
         """Events of devices: their places are not in the tables."""
-        self._counts["no-place"] += sum(event.pid is None or event.tid is None for event in events)
+        if None in map(attrgetter("pid"), events) or None in map(attrgetter("tid"), events):
+            self._counts["no-place"] += sum(event.pid is None or event.tid is None for event in events)
