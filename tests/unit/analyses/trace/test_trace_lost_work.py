@@ -100,6 +100,8 @@ def test_functions_of_the_host_that_are_launched_need_no_kernels() -> None:
 @pytest.mark.parametrize(("shown", "left"), [([1, 0, 7], []), ([0, 0, 4], []), ([10, 10, 5], [3, 4]), ([10, 1, 10, 4], [3, 5])])
 def test_of_a_cut_file_steps_that_hold_less_than_the_fullest_are_left_out(shown: list[int], left: list[int]) -> None:
     assert numbers(trace_of(shown, complete=False)) == left
+    # Where no operators are in the trace either.
+    assert numbers(trace_of(shown, operators=[0] * len(shown), complete=False)) == left
 
 
 def test_in_a_cut_file_the_same_operators_launch_all_of_the_same_work() -> None:
