@@ -16,7 +16,7 @@ from slowstep.timeline.trace import TraceFacts
 
 TABLE = {declared.name: declared for declared in TRACE_MEASUREMENT_TABLES}
 EVERYTHING = frozenset({"operators", "runtime", "device", "shapes", "stacks", "python", "memory", "annotations"})
-COVERED = Coverage(kernels=1000, kernels_with_launch=1.0, launches_with_kernel=1.0, inside_steps=0.9, devices=1, streams=2)
+COVERED = Coverage(kernels=1000, kernels_with_launch=1.0, launches=1000, launches_with_kernel=1.0, inside_steps=0.9, devices=1, streams=2)
 # What a row of a table is where a test does not say it.
 DEFAULTS: dict[str, dict[str, Any]] = {
     "steps": {"mark": "ProfilerStep", "thread": 0},

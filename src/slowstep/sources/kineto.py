@@ -93,7 +93,6 @@ def _timeline(path: Path, unpacked: Unpacked, reader: EventReader, columns: Colu
         raise UnreadableInput(_nothing(path, reader, unpacked, counts))
     if unpacked.damage or not reader.complete:
         counts["truncated"] = 1
-    counts["foreign"] = len(columns.groups.foreign)
     counts["no-length"] += columns.pairs.begins_alone
     counts["ends-alone"] = columns.pairs.ends_alone
     about = metadata(reader.around, counts)
@@ -103,6 +102,9 @@ def _timeline(path: Path, unpacked: Unpacked, reader: EventReader, columns: Colu
     recorded = recorded_kinds(about, tables)
     is_kineto = bool(recorded & {"operators", "runtime", "device"}) or "schemaVersion" in about
     counts["not-kineto"] = int(not is_kineto)
+    if not is_kineto:
+        # Only PyTorch's profiler gives each event a category.
+        counts["no-category"] = 0
     if len(tables["marked_steps"]):
         last_ns = tables["marked_steps"]["end_ns"].max()
         counts["after-last-step"] = int((tables["device_events"]["start_ns"] > last_ns).sum())
@@ -123,7 +125,7 @@ def _timeline(path: Path, unpacked: Unpacked, reader: EventReader, columns: Colu
         clock_ns=clock_of(tables, first_ns + base_of(about)),
     )
     run = RunFacts(name=path.name, command=(), started=None, started_ns=None, ended_ns=None, exit_code=None, stop_signals=(), warmup=None)
-    health = tuple(health_rows(counts, unpacked.damage))
+    health = tuple(health_rows(counts, unpacked.damage, sorted(columns.groups.foreign)))
     return Timeline(source="kineto", tables=tables, processes=(), run=run, health=health, trace=facts)
 
 

@@ -71,17 +71,25 @@ def _timeline(found: Found, mapped: mmap.mmap, how: Reading, stack: ExitStack) -
         how.progress(raw.end / len(data))
     if not read.counts["planes"]:
         raise UnreadableInput(f"{found.file} is no XPlane file, or damaged from its begin: no plane can be read in it. Profile again.")
-    if not read.counts["events"]:
-        raise UnreadableInput(
-            f"{found.file} holds {read.counts['planes']} planes, but no event of a host thread or a device. Profile again."
-        )
     complete = not read.counts["broken"] and is_whole(data)
+    if not read.counts["events"]:
+        raise UnreadableInput(_nothing(found, read.counts["planes"], complete=complete))
     tables, health = _tables(read)
     health += _doubts(read, found, complete=complete)
     facts = _facts(found, tables, read, hostnames(data), len(data), complete=complete)
     name = found.file.name
     run = RunFacts(name=name, command=(), started=None, started_ns=None, ended_ns=None, exit_code=None, stop_signals=(), warmup=None)
     return Timeline(source="xplane", tables=tables, processes=(), run=run, health=tuple(health), trace=facts)
+
+
+def _nothing(found: Found, count: int, *, complete: bool) -> str:
+    """Why there is nothing to look at in some planes, and what to do."""
+    if not complete:
+        return (
+            f"{found.file} is damaged or was cut off before the first event of a host thread or a device. Copy it again, or profile again "
+            "and let the profiler stop before the process ends."
+        )
+    return f"{found.file} holds {count} plane(s), but no event of a host thread or a device. Profile again."
 
 
 def _give_back(mapped: mmap.mmap) -> None:

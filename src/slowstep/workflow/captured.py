@@ -41,7 +41,7 @@ def add_capture(report: dict[str, Any], folder: Path, capture: Capture) -> None:
     report["run"]["capture"] = {"file": str(path), "steps": steps, "extra_ms": None if capture.extra_ns is None else capture.extra_ns / 1e6}
     report["run"]["notes"] = [*report["run"].get("notes", []), _note(path, steps, m)]
     _add_findings(report, diagnosis, steps)
-    if m.has_device:
+    if m.has_device and m.window_ns:
         _fill_ledger(report, m)
         _take_verdict(report, diagnosis, steps)
     if capture.lasts:

@@ -29,12 +29,16 @@ CAPTURE = "slowstep run --capture train.py"
 
 def fill_trace(path: Path, m: TraceMeasurements, diagnosis: Diagnosis, health: Iterable[Health]) -> Report:
     """The report of one rank's trace."""
+    judged = _judged(diagnosis)
+    if not m.window_ns:
+        # Without a step no stage is the largest.
+        judged["verdict"]["stage"] = None
     report: dict[str, Any] = {
         "schema": SCHEMA,
         "run": _run(path, m, diagnosis),
         "throughput": _throughput(m),
         "ledger": _ledger(m),
-        **_judged(diagnosis),
+        **judged,
         "health": [health_row(row) for row in health],
         # What the profiler cost is in the trace's times, and nobody knows how much.
         "overhead": {"us_per_step": None, "share": None},
@@ -129,8 +133,10 @@ def _throughput(m: TraceMeasurements) -> Throughput:
 
 
 def _ledger(m: TraceMeasurements) -> list[LedgerRow]:
+    if not m.window_ns:
+        return [{"stage": stage, "share": None, "ms_per_step": None, "parts": []} for stage in (*STAGES, UNATTRIBUTED)]
     steps = max(len(m.step_ns), 1)
-    whole = max(m.window_ns, 1)
+    whole = m.window_ns
     spent = m.table("ledger").group_by("stage", "part").agg(pl.col("ns").sum()).sort("ns", "part", descending=[True, False])
     rows: list[LedgerRow] = []
     for stage in (*STAGES, UNATTRIBUTED):

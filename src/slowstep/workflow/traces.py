@@ -6,11 +6,12 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import polars as pl
 
 from slowstep.analyses.trace.coverage import find_doubts
+from slowstep.analyses.trace.marks import find_mark_doubts
 from slowstep.analyses.trace.measure import Chosen, measure_trace
 from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.analyses.trace.ranks import pace_of
@@ -28,6 +29,9 @@ from slowstep.workflow.trace_document import fill_trace
 from slowstep.workflow.trace_jobs import jobs
 from slowstep.workflow.trace_ranks import Preferred, Rank, add_trace_ranks
 from slowstep.workflow.traces_left_out import left_out
+
+# Records at the ends of a trace always lack the other half: of fewer than half a percent that share is rounded off.
+SHOWN_AT_LEAST: Final = 0.995
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -91,7 +95,7 @@ def _diagnose(found: Found, asked: Asked, how: Reading) -> Rank:
     timeline = read_cached(found.path, found.source, how)
     m = measure_trace(timeline, batch_size=asked.batch_size, step=asked.step)
     told = m.facts.rank if m.facts.rank is not None else found.rank_in_name
-    doubts = (*timeline.health, *find_doubts(timeline), *_memory(how.memory_bytes))
+    doubts = (*timeline.health, *find_mark_doubts(timeline.table("marked_steps")), *find_doubts(timeline), *_memory(how.memory_bytes))
     diagnosis = diagnose_trace(m)
     report = fill_trace(found.path, m, diagnosis, _health(doubts, m))
     return Rank(
@@ -126,18 +130,14 @@ def _memory(limit_bytes: int | None) -> list[Health]:
 
 def _health(read: tuple[Health, ...], m: TraceMeasurements) -> tuple[Health, ...]:
     """What is doubtful about the trace, and how much of what happened it shows."""
-    rows = list(read)
-    for name, share, remedy in (
-        (
-            "kernels-without-launch",
-            m.coverage.kernels_with_launch,
-            "their launches are not in the trace: trace the host too",
-        ),
-        ("launches-without-kernel", m.coverage.launches_with_kernel, "their kernels were dropped, or ran after the trace ended"),
+    rows, seen = list(read), m.coverage
+    for name, known, share, remedy in (
+        ("kernels-without-launch", seen.kernels, seen.kernels_with_launch, "their launches are not in the trace: trace the host too"),
+        ("launches-without-kernel", seen.launches, seen.launches_with_kernel, "their kernels were dropped, or ran after the trace ended"),
     ):
-        if share is not None and share < 0.995:
+        if share is not None and share < SHOWN_AT_LEAST:
             percent = max(round((1 - share) * 100), 1)
-            rows.append(Health(name=name, severity="notice", count=percent, remedy=f"{percent} % of them: {remedy}"))
+            rows.append(Health(name=name, severity="notice", count=round((1 - share) * known), remedy=f"{percent} % of them: {remedy}"))
     return tuple(rows)
 
 

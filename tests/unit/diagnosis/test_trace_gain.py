@@ -26,7 +26,7 @@ def measured(lengths_ms: list[float], rows: list[dict[str, Any]]) -> TraceMeasur
     replay = [full | {"scenario": NO_INPUT_WAIT, "residual_ns": 0} | row for row in rows]
     tables = {"steps": pl.DataFrame(steps, schema=STEPS.schema), "replay": pl.DataFrame(replay, schema=REPLAY.schema)}
     facts = TraceFacts(format="made", files=(), bytes=0, events=0, recorded=frozenset())
-    coverage = Coverage(kernels=0, kernels_with_launch=None, launches_with_kernel=None, inside_steps=None, devices=0, streams=0)
+    coverage = Coverage(kernels=0, kernels_with_launch=None, launches=0, launches_with_kernel=None, inside_steps=None, devices=0, streams=0)
     return TraceMeasurements(
         facts=facts,
         coverage=coverage,

@@ -7,6 +7,7 @@ import json
 import random
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -149,7 +150,62 @@ def test_an_event_whose_time_or_arguments_are_odd_is_counted_for_what_it_lacks(t
     odd = [event("no arguments", 3, 1, args=[1]), event("no length", 4, {"a": 1}), event("no time", [5], 1), event({"name": 1}, 6, 1)]
     timeline = read(written(tmp_path, [event("good", 1, 1), *odd]))
     assert [name for (name,) in rows(timeline, "host_events", "name")] == ["good", "no arguments", "{'name': 1}"]
-    assert lost(timeline) == {"events-without-time": 1, "events-without-duration": 1}
+    assert lost(timeline) == {
+        "events-without-time": 1,
+        "events-without-duration": 1,
+        "args-that-are-no-object": 1,
+        "names-that-are-no-text": 1,
+    }
+
+
+def without(row: dict[str, Any], *fields: str) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name not in fields}
+
+
+@pytest.mark.parametrize(
+    ("name", "odd", "kept"),
+    [
+        ("events-without-name", [without(event("", 3, 1), "name"), without(kernel(4, 1, 2), "name"), event("", 5, 1)], 3),
+        ("names-that-are-no-text", [event(12, 3, 1), event(["a"], 4, 1)], 2),
+        ("args-that-are-no-object", [event("a", 3, 1, args="zz"), kernel(4, 1, 2) | {"args": [1]}], 2),
+        ("launch-numbers-that-are-no-number", [launch(3, "x"), kernel(4, 1, [1]), kernel(5, 1, True), kernel(6, 1, 1.5)], 4),  # type: ignore[arg-type]
+        ("events-without-place", [without(event("a", 3, 1), "tid"), event("a", 4, 1, pid=None), without(kernel(5, 1, 2), "pid", "tid")], 3),
+        ("events-without-category", [without(event("a", 3, 1), "cat"), event("b", 4, 1, cat=None), event("c", 5, 1, cat="")], 3),
+        ("events-of-unknown-category", [event("a", 3, 1, "foo_bar"), event("b", 4, 1, "foo_bar"), event("c", 5, 1, "other")], 3),
+    ],
+)
+@pytest.mark.parametrize("exact", [False, True])
+def test_what_an_event_lacks_is_counted_and_the_event_kept(tmp_path: Path, name: str, odd: list[Any], kept: int, *, exact: bool) -> None:
+    late_us = 1_700_000_000_000_000.5 if exact else 0
+    rows_of = [row | {"ts": row["ts"] + late_us} for row in [event("good", 1, 1), *odd, launch(8, 900)]]
+    timeline = read(written(tmp_path, rows_of))
+
+    assert lost(timeline) == {name: kept}
+    assert len(timeline.table("host_events")) + len(timeline.table("device_events")) == kept + 2
+    assert {row.name: row.severity for row in timeline.health}[name] in ("notice", "data_loss")
+
+
+def test_unknown_categories_are_named(tmp_path: Path) -> None:
+    odd = [event("a", at, 1, f"foo_{at}") for at in range(2, 6)]
+    timeline = read(written(tmp_path, [event("good", 1, 1), *odd]))
+
+    assert lost(timeline) == {"events-of-unknown-category": 4}
+    assert "(foo_2, foo_3, foo_4, ...)" in timeline.health[0].remedy
+
+
+def test_what_has_no_category_name_or_place_by_its_nature_is_not_counted(tmp_path: Path) -> None:
+    others = [
+        {"ph": "M", "name": "process_name", "pid": 100, "args": {"name": "python"}},
+        {"ph": "M", "name": "thread_name", "pid": 100, "tid": 100, "ts": 1, "args": {"name": "main"}},
+        {"ph": "s", "id": 3, "pid": 100, "tid": 100, "ts": 1, "name": "fwdbwd"},
+        {"ph": "f", "id": 3, "pid": 100, "tid": 100, "ts": 2, "cat": "fwdbwd", "name": "fwdbwd", "bp": "e"},
+        {"ph": "i", "s": "g", "pid": "", "tid": "", "ts": 1, "name": "Record Window End"},
+        without(event("no arguments", 3, 1), "args"),
+        event("null arguments", 5, 1) | {"args": None},
+        launch(7, "8"),  # type: ignore[arg-type]
+        launch(9, None),  # type: ignore[arg-type]
+    ]
+    assert lost(read(written(tmp_path, [event("good", 1, 1), *others]))) == {}
 
 
 def test_an_event_in_no_place_is_said_to_be_so(tmp_path: Path) -> None:

@@ -257,7 +257,7 @@ def test_a_trace_of_another_tool_is_read_and_said_to_lack_things(tmp_path: Path)
     assert timeline.trace.format == "Chrome trace"
     assert timeline.trace.framework is None
     assert set(rows(timeline, "host_events", "kind", "name")) == {("annotation", "step"), ("annotation", "load")}
-    assert lost(timeline) == {"trace-of-another-tool": 1, "events-without-duration": 1, "unused-events": 1, "unknown-categories": 1}
+    assert lost(timeline) == {"trace-of-another-tool": 1, "events-without-duration": 1, "unused-events": 1, "events-of-unknown-category": 1}
     assert rows(timeline, "trace_threads", "pid", "tid", "name") == [(None, 3, "worker 3")]
 
 
@@ -275,7 +275,7 @@ def test_begins_and_ends_of_other_tools_are_paired_by_thread(tmp_path: Path, mon
         ("other", 10_000, 35_000),
         ("inner", 20_000, 30_500),
     ]
-    expected = {"unknown-categories": 1, "ends-without-begin": 1, "events-without-duration": 2}
+    expected = {"events-of-unknown-category": 3, "ends-without-begin": 1, "events-without-duration": 2}
     assert lost(timeline) == expected
 
 

@@ -295,6 +295,17 @@ def test_a_file_cut_anywhere_is_read_in_part_or_refused(tmp_path, path, least):
     assert read_in_part > least
 
 
+def test_a_file_cut_off_before_its_first_event_is_said_to_be_cut_off(tmp_path):
+    cut, whole = tmp_path / "cut.xplane.pb", MI300.read_bytes()
+    cut.write_bytes(whole[: len(whole) // 5])
+    empty = made_xplane(tmp_path / "empty.xplane.pb", MadePlane("/host:CPU"))
+
+    with pytest.raises(UnreadableInput, match=r"cut off before the first event .* Copy it again"):
+        xplane.read(cut)
+    with pytest.raises(UnreadableInput, match=r"but no event of a host thread or a device\. Profile again"):
+        xplane.read(empty)
+
+
 def test_a_line_that_was_cut_keeps_the_events_before_the_cut(tmp_path):
     path = made_xplane(tmp_path / "a.xplane.pb", host([("a", 10 * n, 10 * n + 5) for n in range(1000)]))
     path.write_bytes(path.read_bytes()[:5000])

@@ -207,3 +207,49 @@ def test_a_trace_of_jax_tells_training_from_inference(trace, said):
 
     assert said in summary
     assert "whether it trains" not in summary
+
+
+def test_kernels_without_launches_and_launches_without_kernels_are_counted_and_not_their_share(tmp_path):
+    events = []
+    for at in range(40):
+        about = {"ts": 100.0 * at, "dur": 20.0, "ph": "X", "args": {"correlation": at + 1, "device": 0, "stream": 7}}
+        if at < 30:
+            events.append(about | {"cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1})
+        if at >= 12:
+            events.append(about | {"cat": "kernel", "name": "gemm", "pid": 0, "tid": 7})
+    (tmp_path / "a.json").write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+
+    said = health(analyze([tmp_path / "a.json"]))
+
+    assert said["kernels-without-launch"] == (10, "36 % of them: their launches are not in the trace: trace the host too")
+    assert said["launches-without-kernel"] == (12, "40 % of them: their kernels were dropped, or ran after the trace ended")
+
+
+def test_without_a_whole_step_no_stage_has_a_share_and_none_is_the_largest(tmp_path):
+    about = {"ph": "X", "pid": 1, "tid": 1, "args": {"correlation": 3}}
+    events = [
+        about | {"cat": "cuda_runtime", "name": "cudaLaunchKernel", "ts": 100.0, "dur": 5.0},
+        about | {"cat": "kernel", "name": "gemm", "ts": 110.0, "dur": 50.0},
+        about | {"cat": "user_annotation", "name": "ProfilerStep#3", "ts": 90.0, "dur": 100.0},
+    ]
+    text = json.dumps({"schemaVersion": 1, "traceEvents": events})
+    (tmp_path / "cut.json").write_text(text[:-2])
+
+    report = analyze([tmp_path / "cut.json"])
+
+    assert {row["share"] for row in report["ledger"]} == {None}
+    assert (report["verdict"]["state"], report["verdict"]["stage"]) == ("undetermined", None)
+    assert "no step is left" in " ".join(report["run"]["notes"])
+    assert "most time" not in render(report, width=80, color=False)
+
+
+def test_a_step_whose_mark_is_missing_is_said_in_health(tmp_path):
+    events = [
+        {"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{n}", "pid": 1, "tid": 1, "ts": 100.0 * n, "dur": 99.0, "args": {}}
+        for n in (3, 5, 6)
+    ]
+    (tmp_path / "a.json").write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+
+    report = analyze([tmp_path / "a.json"])
+
+    assert health(report)["missing-step-marks"][0] == 1

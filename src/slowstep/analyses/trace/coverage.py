@@ -18,10 +18,12 @@ def find_coverage(timeline: Timeline, steps: pl.DataFrame, clocks: Clocks | None
     events = timeline.rows("device_events", "device", "stream", "kind", "correlation")
     kernels = events.filter(pl.col("kind") == "kernel").select("correlation")
     calls = launching_calls(timeline).select("correlation")
+    launches = _launches(timeline)
     return Coverage(
         kernels=len(kernels),
         kernels_with_launch=_share(len(kernels.join(calls, on="correlation", how="semi")), len(kernels)),
-        launches_with_kernel=_launches_with_kernel(timeline, kernels),
+        launches=len(launches),
+        launches_with_kernel=_share(len(launches.join(kernels, on="correlation", how="semi")), len(launches)),
         inside_steps=_inside(timeline, steps),
         devices=events["device"].n_unique(),
         streams=events.select("device", "stream").n_unique() if len(events) else 0,
@@ -54,11 +56,10 @@ def find_doubts(timeline: Timeline) -> tuple[Health, ...]:
     return tuple(Health(name=name, severity="notice", count=count, remedy=remedy) for name, count, remedy in found if count)
 
 
-def _launches_with_kernel(timeline: Timeline, kernels: pl.DataFrame) -> float | None:
+def _launches(timeline: Timeline) -> pl.DataFrame:
     calls = calls_of_runtime(timeline).filter(pl.col("correlation").is_not_null())
     launches = calls.filter(matches(calls["name"], f"{LAUNCHES_KERNEL}|{LAUNCHES_GRAPH}"))
-    launches = launches.select("correlation").unique()
-    return _share(len(launches.join(kernels, on="correlation", how="semi")), len(launches))
+    return launches.select("correlation").unique()
 
 
 def _inside(timeline: Timeline, steps: pl.DataFrame) -> float | None:

@@ -6,42 +6,131 @@ from typing import Final
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
+
+from slowstep.health import Health
 
 # Whose marks count where there are several kinds: the profiler's own come from the training loop, the others may mark anything.
 KINDS: Final = ("ProfilerStep", "step_num", "Profiled batch", "NVTX")
+# So many equal distances between numbers are a way of counting (every tenth step is marked), no loss.
+FEWEST_DISTANCES: Final = 2
 
 
 def choose_marks(marks: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]]:
     """Of all marked steps (table `marked_steps`) those of one kind and one thread, in order, none inside another; and what was left out.
 
     Of several kinds the first of `KINDS` counts, of several threads the one with most steps. A mark around two or more others is no step
-    (an epoch); of marks that otherwise overlap the one that began first counts. Marks without length are kept out.
+    (an epoch). A mark that reaches into the one of the next number ends where that begins: `over_ns` is by how much it reached over. Of
+    others that overlap an outer one counts, and none of two that cross. Marks without length are kept out.
     """
-    usable = marks.filter(pl.col("end_ns") > pl.col("start_ns"))
-    notes = [_said(len(marks) - len(usable), "without length was left out", "without length were left out")]
-    if usable.is_empty():
-        return usable, tuple(filter(None, notes))
+    usable = _with_length(marks)
+    chosen = _of_one_series(usable)
+    kept = _apart(chosen)
+    others = len(usable) - len(chosen)
+    notes = (
+        _said(len(marks) - len(usable), "without length was left out", "without length were left out"),
+        _said(others, "of another kind or thread was left out", "of other kinds or threads were left out"),
+        _said(len(chosen) - len(kept), "that overlaps others was left out", "that overlap others were left out"),
+        _said(
+            _reaching(kept),
+            "ends where the next begins, not after it",
+            "end where the next begins, not after it",
+        ),
+        _said_missing(kept["number"]),
+    )
+    return kept, tuple(filter(None, notes))
+
+
+def find_mark_doubts(marks: pl.DataFrame) -> tuple[Health, ...]:
+    """Marks of steps (table `marked_steps`) that are lost or doubtful: what they stand for is in no step, or its bounds are another's."""
+    usable = _with_length(marks)
+    chosen = _of_one_series(usable)
+    kept = _apart(chosen)
+    left_out = len(chosen) - len(kept) - int(_around(chosen).sum())
+    found = (
+        (
+            "marks-without-length",
+            len(marks) - len(usable),
+            "such a step cannot be told from its neighbours, and its time is in no step; trace again if there are many",
+        ),
+        (
+            "missing-step-marks",
+            # A mark without length was counted above.
+            len(_missing_after(_apart(_of_one_series(marks))["number"])),
+            "places where the numbers of the marked steps do not follow each other: what lies there is in no step; trace again if many",
+        ),
+        (
+            "overlapping-step-marks",
+            left_out + _reaching(kept),
+            "such a mark ends where that of the next number begins, others were left out; mark each step once, and nothing but it",
+        ),
+    )
+    return tuple(Health(name=name, severity="notice", count=count, remedy=remedy) for name, count, remedy in found if count)
+
+
+def _with_length(marks: pl.DataFrame) -> pl.DataFrame:
+    return marks.filter(pl.col("end_ns") > pl.col("start_ns"))
+
+
+def _of_one_series(marks: pl.DataFrame) -> pl.DataFrame:
+    """The marks of the best kind and thread, in order of time."""
+    if marks.is_empty():
+        return marks
     rank = pl.col("mark").replace_strict({kind: at for at, kind in enumerate(KINDS)}, default=len(KINDS), return_dtype=pl.Int32)
-    groups = usable.with_columns(rank.alias("rank")).group_by("rank", "mark", "thread").agg(pl.len(), pl.col("start_ns").min())
+    groups = marks.with_columns(rank.alias("rank")).group_by("rank", "mark", "thread").agg(pl.len(), pl.col("start_ns").min())
     best = groups.sort(["rank", "len", "start_ns", "thread"], descending=[False, True, False, False]).row(0, named=True)
     of_best = (pl.col("mark") == best["mark"]) & pl.col("thread").eq_missing(pl.lit(best["thread"], dtype=pl.Int32))
-    chosen = usable.filter(of_best).sort("start_ns", "end_ns", descending=[False, True])
-    kept = chosen.filter(pl.Series(_apart(chosen["start_ns"].to_numpy(), chosen["end_ns"].to_numpy()), dtype=pl.Boolean))
-    notes.append(_said(len(usable) - len(chosen), "of another kind or thread was left out", "of other kinds or threads were left out"))
-    notes.append(_said(len(chosen) - len(kept), "that overlaps others was left out", "that overlap others were left out"))
-    return kept, tuple(filter(None, notes))
+    return marks.filter(of_best).sort("start_ns", "end_ns", descending=[False, True])
+
+
+def _apart(marks: pl.DataFrame) -> pl.DataFrame:
+    """The marks that do not overlap, in order, with `over_ns`: how much later than the begin of the next one was said to end."""
+    start_ns, ends_ns, number = marks["start_ns"].to_list(), marks["end_ns"].to_list(), marks["number"].to_list()
+    kept, over_ns = [False] * len(marks), [0] * len(marks)
+    last = -1
+    for at in np.flatnonzero(~_around(marks)).tolist():
+        overlaps = last >= 0 and start_ns[at] < ends_ns[last]
+        follows = overlaps and number[at] == number[last] + 1 and start_ns[at] > start_ns[last]
+        if follows:
+            over_ns[last] = ends_ns[last] - start_ns[at]
+            ends_ns[last] = start_ns[at]
+        elif overlaps and ends_ns[at] <= ends_ns[last]:
+            continue
+        elif overlaps:
+            kept[last] = False
+        kept[at], last = follows or not overlaps, at
+    columns = (pl.Series("end_ns", ends_ns, dtype=pl.Int64), pl.Series("over_ns", over_ns, dtype=pl.Int64))
+    return marks.with_columns(columns).filter(pl.Series(kept, dtype=pl.Boolean))
+
+
+def _reaching(marks: pl.DataFrame) -> int:
+    return int((marks["over_ns"] > 0).sum())
+
+
+def _around(marks: pl.DataFrame) -> NDArray[np.bool_]:
+    """Which marks, in order of their begins, are around two or more others."""
+    start_ns, end_ns = marks["start_ns"].to_numpy(), marks["end_ns"].to_numpy()
+    inside = np.searchsorted(start_ns, end_ns, side="left") - np.arange(len(start_ns)) - 1
+    ends = np.sort(end_ns)
+    ends_inside = np.searchsorted(ends, end_ns, side="right") - np.searchsorted(ends, start_ns, side="right") - 1
+    return np.asarray((inside >= 2) & (ends_inside >= 2))
+
+
+def _missing_after(numbers: pl.Series) -> list[int]:
+    """The numbers after which some are left out, of the marks in order of time. A series that always counts by as much lacks none."""
+    distances = numbers.diff().drop_nulls()
+    if len(distances) >= FEWEST_DISTANCES and distances.n_unique() == 1:
+        return []
+    return numbers.head(len(distances)).filter(distances > 1).to_list()
 
 
 def _said(count: int, one: str, several: str) -> str | None:
     return None if count == 0 else f"1 marked step {one}" if count == 1 else f"{count} marked steps {several}"
 
 
-def _apart(start_ns: np.ndarray, end_ns: np.ndarray) -> list[bool]:
-    inside = np.searchsorted(start_ns, end_ns, side="left") - np.arange(len(start_ns)) - 1
-    ends_inside = np.searchsorted(np.sort(end_ns), end_ns, side="right") - np.searchsorted(np.sort(end_ns), start_ns, side="right") - 1
-    around = (inside >= 2) & (ends_inside >= 2)
-    kept, reach = [], -1
-    for start, end, outer in zip(start_ns.tolist(), end_ns.tolist(), around.tolist(), strict=True):
-        kept.append(not outer and start >= reach)
-        reach = end if kept[-1] else reach
-    return kept
+def _said_missing(numbers: pl.Series) -> str | None:
+    after = _missing_after(numbers)
+    if not after:
+        return None
+    places = f" and in {len(after) - 1} more places" if len(after) > 1 else ""
+    return f"after step {after[0]}{places} the numbers of the marked steps do not follow each other: what lies there is in no step"

@@ -75,7 +75,7 @@ def measure_trace(timeline: Timeline, *, batch_size: int | None = None, step: Ch
         batch_size_from="given by --batch-size" if batch_size else "the input's shapes" if found_size else None,
         device_name=device.get("name"),
         compute_capability=device.get("compute_capability"),
-        device_busy_share=1 - int((gaps["end_ns"] - gaps["start_ns"]).sum()) / max(window_ns, 1) if device else None,
+        device_busy_share=1 - int((gaps["end_ns"] - gaps["start_ns"]).sum()) / window_ns if device and window_ns else None,
         has_device=bool(device),
         notes=notes,
     )

@@ -16,6 +16,7 @@ class Coverage:
 
     kernels: int
     kernels_with_launch: float | None  # share of the device's kernels whose launch is in the trace (graph launches count for all theirs)
+    launches: int
     launches_with_kernel: float | None  # share of launches whose kernel is in the trace
     inside_steps: float | None  # share of the trace's whole time that lies inside the window's steps
     devices: int

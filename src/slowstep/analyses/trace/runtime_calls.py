@@ -13,6 +13,10 @@ LAUNCHES_KERNEL: Final = (
     r"^(cuda|cu|hip)(Ext|Module|ExtModule)?(Launch(Cooperative)?Kernel|LaunchDevice|LaunchHostFunc|HccModuleLaunchKernel)"
 )
 LAUNCHES_GRAPH: Final = r"^(cuda|cu|hip)GraphLaunch"
+# Of those that launch, the one that launches a function of the host.
+RUNS_ON_HOST: Final = r"^(cuda|cu|hip)LaunchHostFunc"
+BEGINS_CAPTURE: Final = r"^(cuda|cu|hip)StreamBeginCapture"
+ENDS_CAPTURE: Final = r"^(cuda|cu|hip)StreamEndCapture"
 COPIES_OR_FILLS: Final = r"^(cuda|cu|hip)Mem(cpy|set)"
 LAUNCHES_WORK: Final = f"{LAUNCHES_KERNEL}|{LAUNCHES_GRAPH}|{COPIES_OR_FILLS}"
 

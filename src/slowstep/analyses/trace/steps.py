@@ -8,8 +8,6 @@ mark's begin; where the host waits for the device it is the device's. `host_star
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 import polars as pl
 
@@ -18,14 +16,10 @@ from slowstep.analyses.trace.marks import choose_marks
 from slowstep.analyses.trace.repetition import infer_marks
 from slowstep.analyses.trace.tables import STEPS
 from slowstep.analyses.trace.training import is_training
-from slowstep.analyses.trace.training_thread import BACKWARD, training_thread
+from slowstep.analyses.trace.training_thread import training_thread
+from slowstep.analyses.trace.whole_steps import NOTHING_LEFT, is_cut_off, whole_steps
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Timeline
-
-# A first or last mark with fewer launches (operators, where there is no device) than this part of a usual one was cut off.
-CUT_OFF_BELOW: Final = 0.5
-# Of a file that was cut off, a step that holds less than this part of the usual one lacks something.
-WHOLE_FROM: Final = 0.9
 
 
 def find_steps(timeline: Timeline) -> tuple[pl.DataFrame, tuple[str, ...]]:
@@ -37,68 +31,33 @@ def find_steps(timeline: Timeline) -> tuple[pl.DataFrame, tuple[str, ...]]:
         # What repeats in an inference may be a layer or a request: nothing tells which of them a step is.
         inferred = infer_marks(timeline) if is_training(timeline) else None
         if inferred is None:
-            return _whole(timeline, notes)
-        marks = inferred[0].with_columns(pl.lit("inferred").alias("mark"))
+            return _whole(timeline, notes, work)
+        marks = inferred[0].with_columns(pl.lit("inferred").alias("mark"), pl.lit(0).alias("over_ns"))
         notes += (f"the trace marks no steps: they were inferred from {inferred[1]}",)
-    cut_file = timeline.trace is not None and not timeline.trace.complete
-    marks, cut = _complete(marks, _amounts(timeline, marks, work), cut_file=cut_file)
+    marks, left_out = whole_steps(timeline, marks, work)
     steps = _bounded(marks, work)
     steps, started = _without_start(steps, work)
-    return _table(steps), (*notes, *cut, *started)
+    return _table(steps), (*notes, *left_out, *started)
 
 
-def _whole(timeline: Timeline, notes: tuple[str, ...]) -> tuple[pl.DataFrame, tuple[str, ...]]:
+def _whole(timeline: Timeline, notes: tuple[str, ...], work: pl.DataFrame | None) -> tuple[pl.DataFrame, tuple[str, ...]]:
     events = pl.concat([timeline.rows(name, "start_ns", "end_ns") for name in ("host_events", "device_events")])
     if events.is_empty() or events["end_ns"].max() == events["start_ns"].min():
         return STEPS.empty(), (*notes, "the trace holds no time that could be divided")
+    if work is not None and is_cut_off(timeline):
+        return STEPS.empty(), (*notes, f"the trace marks no steps and none could be inferred; {NOTHING_LEFT}")
     bounds = {"start_ns": [events["start_ns"].min()], "end_ns": [events["end_ns"].max()]}
     row = pl.DataFrame({"number": [0], "mark": ["window"], "thread": [training_thread(timeline)]} | bounds)
     row = row.with_columns(host_start_ns=pl.col("start_ns"), host_end_ns=pl.col("end_ns"))
     return _table(row), (*notes, "the trace marks no steps and none could be inferred: it is taken as one step")
 
 
-def _amounts(timeline: Timeline, marks: pl.DataFrame, work: pl.DataFrame | None) -> Ints:
-    """How much each mark holds: device events launched in it, else operators of the backward, else of any kind."""
-    known = None if work is None else work["launch_start_ns"].drop_nulls()
-    if known is None or known.is_empty():
-        operators = timeline.rows("host_events", "name", "start_ns", kinds=["operator"])
-        names = operators.select("name").unique().filter(pl.col("name").cast(pl.String).str.contains(BACKWARD))
-        backward = operators.join(names, on="name", how="semi")
-        # A step that was cut off may have made its whole batch, of many operators, and nothing of it.
-        known = (backward if backward.height else operators)["start_ns"]
-    times = np.sort(known.to_numpy())
-    starts, ends = marks["start_ns"].to_numpy(), marks["end_ns"].to_numpy()
-    return np.asarray(np.searchsorted(times, ends) - np.searchsorted(times, starts))
-
-
-def _complete(marks: pl.DataFrame, amounts: Ints, *, cut_file: bool) -> tuple[pl.DataFrame, tuple[str, ...]]:
-    notes = []
-    if cut_file and len(marks) > 1:
-        notes.append(f"step {marks['number'][-1]} is left out: the file was cut off")
-        marks, amounts = marks.slice(0, len(marks) - 1), amounts[:-1]
-        # Events are not written in order of time: any step may lack some. Like ones are whole, and of one alone nobody can tell.
-        whole = amounts >= WHOLE_FROM * np.median(amounts)
-        notes += [f"step {number} is left out: the file was cut off before all of it" for number in marks["number"].filter(~whole)]
-        marks, amounts = marks.filter(whole), amounts[whole]
-        if len(marks) == 1:
-            notes.append(f"step {marks['number'][0]} is the only one left: it may lack a part too, since the file was cut off")
-    first, last = 0, len(marks)
-    for at, end in ((last - 1, "last"), (0, "first")):
-        others = np.delete(amounts[first:last], at - first)
-        if len(others) and amounts[at] < CUT_OFF_BELOW * np.median(others):
-            first, last = (first, last - 1) if end == "last" else (first + 1, last)
-            notes.append(f"step {marks['number'][at]}, the {end} one, is left out: the profiler recorded only a part of it")
-    return marks.slice(first, last - first), tuple(notes)
-
-
 def _bounded(marks: pl.DataFrame, work: pl.DataFrame | None) -> pl.DataFrame:
     """The steps with their begins and ends on the device's clock; without known launches those of the marks."""
     starts, ends = marks["start_ns"].to_numpy(), marks["end_ns"].to_numpy()
-    done = _done(starts, ends, work)
-    begins = np.maximum(starts, done[:-1])
-    own_ends = np.maximum(ends, done[1:])
+    begins, own_ends = np.maximum(starts, _done(starts, marks, work)), np.maximum(ends, _done(ends, marks, work))
     numbers = marks["number"].to_numpy()
-    # Numbers that follow each other leave nothing between two steps; else something was not recorded there.
+    # Numbers that follow each other leave nothing between two steps; else what lies there is neither's.
     follows = np.diff(numbers) == 1 if len(numbers) > 1 else np.zeros(0, dtype=bool)
     closes = np.append(np.where(follows, begins[1:], np.minimum(own_ends[:-1], begins[1:])), own_ends[-1:])
     return marks.with_columns(
@@ -106,20 +65,18 @@ def _bounded(marks: pl.DataFrame, work: pl.DataFrame | None) -> pl.DataFrame:
     )
 
 
-def _done(starts_ns: Ints, ends_ns: Ints, work: pl.DataFrame | None) -> Ints:
-    """When the device had finished what was launched before each step's start, and before the last one's end, shape (n + 1,)."""
-    never = np.full(len(starts_ns) + 1, np.iinfo(np.int64).min)
-    if work is None or not len(starts_ns):
+def _done(times_ns: Ints, marks: pl.DataFrame, work: pl.DataFrame | None) -> Ints:
+    """When the device had finished what was launched before each of some moments on the host, shape (n,)."""
+    never = np.full(len(times_ns), np.iinfo(np.int64).min)
+    if work is None or marks.is_empty():
         return never
     known = work.filter(pl.col("launch_start_ns").is_not_null()).sort("launch_start_ns")
     if known.is_empty():
         return never
-    edges = np.append(starts_ns, ends_ns[-1])
     launched, ended = known["launch_start_ns"].to_numpy(), np.maximum.accumulate(known["end_ns"].to_numpy())
-    before = np.searchsorted(launched, edges)
+    before = np.searchsorted(launched, times_ns)
     done = np.where(before > 0, ended[np.maximum(before - 1, 0)], never)
-    done[0] = max(done[0], _left_over(work, int(starts_ns[0]), int(ends_ns[0])))
-    return np.asarray(np.maximum.accumulate(done))
+    return np.asarray(np.maximum(done, _left_over(work, marks["start_ns"][0], marks["end_ns"][0])))
 
 
 def _left_over(work: pl.DataFrame, start_ns: int, end_ns: int) -> int:

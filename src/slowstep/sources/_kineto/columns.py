@@ -10,8 +10,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from slowstep.sources._kineto.events import NULL, WIDE, WIDE_ARGS, Events
+from slowstep.sources._kineto.events import NULL, WIDE, Events
 from slowstep.sources._kineto.groups import Codes, Groups, texts_of
+from slowstep.sources._kineto.malformed import Lacking, narrow
 from slowstep.sources._kineto.numbers import args_of, lengths_of, numbers, place_numbers, reals, times_of
 from slowstep.sources._kineto.pairs import Pairs
 from slowstep.sources._kineto.store import Grown
@@ -62,6 +63,7 @@ class Columns:
         self.groups = Groups()
         self.pairs = Pairs()
         self._counts = counts
+        self._lacking = Lacking(self.names, self.threads, counts)
         self._step_codes: dict[int, int] = {}
         self._names_seen = 0
         self._copies = Codes()
@@ -74,13 +76,15 @@ class Columns:
     def add(self, events: Events) -> None:
         """Take a chunk."""
         if events and isinstance(events[0], WIDE):
-            _narrow(events)
+            narrow(events, self._counts)
         groups = self.groups
         for event in events:
             groups[event.cat](event)
         for group in HOST_GROUPS:
             self._hosts(group, groups.lists[group])
+        before = self.hosts.rows
         self._hosts("annotation", self.pairs.complete(groups.lists["foreign"]))
+        self._counts["foreign"] += self.hosts.rows - before
         self._others(self.pairs.complete(groups.lists["other"]))
         for group, add in (("kernel", self._kernels), ("copy", self._copies_of), ("memset", self._memsets)):
             add(*self._timed(groups.lists[group]))
@@ -111,6 +115,8 @@ class Columns:
         count = len(events)
         names = self.names.of(map(attrgetter("name"), events), count)
         threads = self.threads.of([(event.pid, event.tid) for event in events], count)
+        self._lacking.count_names(names)
+        self._lacking.count_threads(threads)
         columns = _NO_HOST | {"thread": threads, "start_ns": start_ns, "end_ns": end_ns, "kind": HOST_KINDS.index(group), "name": names}
         if group in ("operator", "annotation"):
             columns |= self._operator_columns(events, names)
@@ -168,13 +174,16 @@ class Columns:
     def _device(self, kind: Any, events: list[Any], start_ns: Ints, end_ns: Ints) -> tuple[list[Any], dict[str, Any]]:
         args, count = args_of(events), len(events)
         device, stream = numbers(args, "device"), numbers(args, "stream")
+        names = self.names.of(map(attrgetter("name"), events), count)
+        self._lacking.count_names(names)
+        self._lacking.count_places(events)
         return args, _NO_DEVICE | {
             "device": np.where(device == NULL, place_numbers(events, "pid", device), device).clip(-(2**31), 2**31 - 1),
             "stream": np.where(stream == NULL, place_numbers(events, "tid", stream), stream),
             "start_ns": start_ns,
             "end_ns": end_ns,
             "kind": kind,
-            "name": self.names.of(map(attrgetter("name"), events), count),
+            "name": names,
             "correlation": numbers(args, "correlation"),
             "external": numbers(args, "external", "external_old"),
             "bytes": numbers(args, "bytes"),
@@ -258,6 +267,7 @@ class Columns:
                 foreign.append(event)
             elif event.ph not in ("i", "I", "s", "t", "f"):
                 self._counts["other"] += 1
+        self._counts["no-category"] += sum(event.ph == "X" for event in foreign)
         self._hosts("annotation", foreign)
 
 
@@ -265,14 +275,3 @@ _NO_HOST: Final[dict[str, Any]] = {"correlation": NULL, "external": NULL, "seque
 _NO_DEVICE: Final[dict[str, Any]] = {
     "pageable": -1, "grid": -1, "block": -1, "registers": NULL, "occupancy": math.nan, "group_size": NULL, "from_graph": False,
 }  # fmt: skip
-
-
-def _narrow(events: Events) -> None:
-    """Give loosely decoded events the types that the columns expect."""
-    for event in events:
-        event.name = str(event.name) if event.name is not None else ""
-        event.args = event.args if isinstance(event.args, WIDE_ARGS) else None
-        if event.args is not None:
-            for field in ("stack", "collective", "element_type"):
-                value = getattr(event.args, field)
-                setattr(event.args, field, value if isinstance(value, str) else "")

@@ -41,7 +41,7 @@ class Groups(dict[Any, Callable[[Any], None]]):
         super().__init__()
         self.lists: dict[str, list[Any]] = {group: [] for group in (*GROUPS.values(), "other", "foreign")}
         self.foreign: set[str] = set()
-        self[None] = self.lists["other"].append
+        self[None] = self[""] = self.lists["other"].append
 
     def __missing__(self, category: str) -> Callable[[Any], None]:
         group = GROUPS.get(category.lower())

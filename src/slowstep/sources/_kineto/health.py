@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from slowstep.health import Health, Severity
 
+_RANGES = "taken for named ranges on the host, so that launches and kernels among them are not seen"
+_AGAIN = "export the trace again, and leave out what rewrote it"
+# Categories that are named.
+_NAMED = 3
 # Name of the counter -> name in reports, severity, what it means and what to do.
 _ROWS: dict[str, tuple[str, Severity, str]] = {
     "truncated": (
@@ -45,9 +49,27 @@ _ROWS: dict[str, tuple[str, Severity, str]] = {
     "ends-alone": ("ends-without-begin", "data_loss", "their begin lies before the trace, or is on another thread; they were left out"),
     "other": ("unused-events", "info", "counters and asynchronous events have no part in the analysis"),
     "foreign": (
-        "unknown-categories",
+        "events-of-unknown-category",
         "notice",
-        "categories that PyTorch does not write; their events are taken for named ranges on the host",
+        f"their category ({{categories}}) is none of PyTorch's: {_RANGES}",
+    ),
+    "no-category": (
+        "events-without-category",
+        "data_loss",
+        f"they have no `cat`: {_RANGES}; {_AGAIN}",
+    ),
+    "no-name": ("events-without-name", "data_loss", f"steps, operators, calls and kernels among them are not recognised; {_AGAIN}"),
+    "name-type": ("names-that-are-no-text", "data_loss", f"what stands for `name` was taken as it is written; {_AGAIN}"),
+    "args-type": ("args-that-are-no-object", "data_loss", f"launch numbers, streams and shapes of these events are unknown; {_AGAIN}"),
+    "correlation-type": (
+        "launch-numbers-that-are-no-number",
+        "data_loss",
+        f"what has such a `correlation` cannot be joined with its launch or its kernel; {_AGAIN}",
+    ),
+    "no-place": (
+        "events-without-place",
+        "data_loss",
+        f"they lack `pid` or `tid`: on the host they are on a thread of their own, on a device where `args` say, else at 0; {_AGAIN}",
     ),
     "registers": ("garbage-registers", "notice", "register counts that no device has (AMD profilers write such); they are unknown here"),
     "occupancy": ("garbage-occupancy", "notice", "occupancies outside of 0 to 100 %; they are unknown here"),
@@ -80,10 +102,11 @@ _ROWS: dict[str, tuple[str, Severity, str]] = {
 }
 
 
-def health_rows(counts: Counter[str], damage: str | None) -> Iterator[Health]:
-    """One row per counter that is not 0, worst first. `damage` says in words what ended the unpacking early."""
+def health_rows(counts: Counter[str], damage: str | None, categories: Sequence[str] = ()) -> Iterator[Health]:
+    """One row per counter that is not 0, worst first. `damage` says in words what ended the unpacking early; `categories` are unknown."""
+    named = ", ".join(categories[:_NAMED]) + (", ..." if len(categories) > _NAMED else "")
     severities = ("error", "data_loss", "notice", "info")
     for counter, (name, severity, remedy) in sorted(_ROWS.items(), key=lambda row: severities.index(row[1][1])):
         if counts[counter] > 0:
-            text = f"{damage}; {remedy}" if counter == "truncated" and damage else remedy
+            text = f"{damage}; {remedy}" if counter == "truncated" and damage else remedy.replace("{categories}", named)
             yield Health(name=name, severity=severity, count=counts[counter], remedy=text)

@@ -35,7 +35,7 @@ def numbers(args: Sequence[Any], field: str, instead: str | None = None) -> Ints
 
 
 def _whole(values: list[Any]) -> Ints:
-    return _array(values, np.int64, _integer)
+    return _array(values, np.int64, integer)
 
 
 def _array(values: list[Any], kind: Any, one: Callable[[Any], Any]) -> NDArray[Any]:
@@ -47,7 +47,8 @@ def _array(values: list[Any], kind: Any, one: Callable[[Any], Any]) -> NDArray[A
     return array if array is not None and array.ndim == 1 else np.array([one(value) for value in values], dtype=kind)
 
 
-def _integer(value: Any) -> int:
+def integer(value: Any) -> int:
+    """A whole number, also one that stands as text; NULL for anything else."""
     try:
         number = int(value)
     except (TypeError, ValueError, OverflowError):
@@ -77,7 +78,7 @@ def number_in(place: Any) -> int | None:
     """The number that a process or thread id is, or ends with; None where there is none."""
     if isinstance(place, str):
         place = place.rpartition(" ")[2]
-    number = _integer(place)
+    number = integer(place)
     return None if number == NULL else number
 
 
