@@ -54,8 +54,8 @@ def _uneven(answers: Answers) -> Iterator[NotJudged]:
     """Findings of a large share that differs so much from step to step that it may be nothing: they are not claimed, but said."""
     for finding in (judged.finding for judged in answers.uncertain):
         if finding.share >= HEALTHY_SHARE_OF_UNKNOWN_GAIN and _gains(finding):
-            spread = f"{finding.share_low:.0%} to {finding.share_high:.0%} of the time, {finding.share:.0%} in these steps"
-            yield NotJudged(rule=finding.rule, reason=f"it may concern {spread} ({finding.title}): trace more steps")
+            spread = f"{finding.share_low:.0%} to {finding.share_high:.0%} of the time"
+            yield NotJudged(rule=finding.rule, reason=f"{finding.title}, but steps differ: it may be {spread}; trace more steps")
 
 
 def _gains(finding: Finding) -> bool:
