@@ -79,7 +79,7 @@ class Fetches:
         self._io = _Io()
         self._calls = CallTimes("fetch", recorder.note)
         self._builtins = CallTimes("fetch", recorder.note, builtins=True, share=BUILTINS_SHARE, early=BUILTINS_EARLY, describe=builtin_rows)
-        self._lines = LineCounts(recorder.note, lambda: False, of="fetch")
+        self._lines = LineCounts(recorder.note, lambda: False, of="fetch", is_call=True)
         recorder.forgetters += [self._calls.forget, self._builtins.forget, self._lines.forget, self._forget]
         self._forget()
 

@@ -27,10 +27,15 @@ _STDLIB: Final = os.path.dirname(os.__file__) + os.sep
 
 
 class LineCounts:
-    """Counts lines of one kind of stretch, between `begin` and `end`, but for what runs while this thread makes a batch (`is_making`)."""
+    """Counts lines of one kind of stretch, between `begin` and `end`, but for what runs while this thread makes a batch (`is_making`).
 
-    def __init__(self, note: Callable[[dict[str, Any]], None], is_making: Callable[[], bool], *, of: str = "body") -> None:
-        self._note, self._is_making, self._of = note, is_making, of
+    A stretch that `is_call` is one call of a function, with all that it calls: what had begun before does not go on in it.
+    """
+
+    def __init__(
+        self, note: Callable[[dict[str, Any]], None], is_making: Callable[[], bool], *, of: str = "body", is_call: bool = False
+    ) -> None:
+        self._note, self._is_making, self._of, self._is_call = note, is_making, of, is_call
         self.running = False
         self.forget()
 
@@ -47,7 +52,7 @@ class LineCounts:
         self.stretches += 1
         rest_s = wall_s - _backward_s(entries)
         codes, frame = worthwhile(entries, rest_s), None
-        if wall_s - sum(entry.inlinetime for entry in entries) >= WORTH_SHARE * rest_s:
+        if not self._is_call and wall_s - sum(entry.inlinetime for entry in entries) >= WORTH_SHARE * rest_s:
             # The rest was spent in functions that had begun before: the training loop itself.
             frame = users_frame(sys._getframe(1))
         self._counter = None
