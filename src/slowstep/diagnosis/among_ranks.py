@@ -19,7 +19,7 @@ from slowstep.findings import Finding, NotJudged, Verdict
 from slowstep.stages import STAGES, UNATTRIBUTED
 
 BECAUSE: Final = "undetermined, because "
-NONE_LATER: Final = "no other rank is clearly later: try fewer, larger exchanges, by gradient accumulation under no_sync()"
+NONE_LATER: Final = "no other rank is clearly later: try fewer, larger exchanges"
 
 
 def among_ranks(diagnosis: Diagnosis, compared: Compared, rank: int, *, shares: Mapping[str, float]) -> Diagnosis:

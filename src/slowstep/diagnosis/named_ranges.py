@@ -7,11 +7,16 @@ import polars as pl
 from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.analyses.trace.parts import VALIDATION
 from slowstep.analyses.trace.scenarios import NO_CALLBACKS
+from slowstep.diagnosis.gain import unknown_gain
 from slowstep.diagnosis.host_side import shortened
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import HOST_SHARE, by_step, per_step, share_interval, steps_seen
 from slowstep.findings import Evidence, Finding, Fix, Gain
+
+MOST = 0.5
+# What the replay takes away besides is under a tenth of it.
+NEARLY_ALL = 0.9
 
 
 def judge_ranges(m: TraceMeasurements, name: str) -> Answer:
@@ -37,15 +42,20 @@ def _without_device(m: TraceMeasurements, name: str) -> Answer:
 
 
 def _inside_steps(m: TraceMeasurements, name: str) -> Answer:
-    """All of output is claimed: the replay takes all of it away."""
-    gaps = m.table("gaps").filter(pl.col("stage") == "output").with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
-    inside = gaps.filter(~pl.col("between_steps"))
-    if share_interval(m, by_step(m, inside["step"], inside["ns"]))[0] < HOST_SHARE:
-        return None
-    part, parts = _largest(inside), tuple(gaps["part"].unique(maintain_order=True).to_list())
+    """Those ranges are claimed that lie inside steps for the most part. The replay takes all of output away: where that is more, the gain
+    of these alone is not known.
+    """
+    output = m.table("gaps").filter(pl.col("stage") == "output").with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
+    within = pl.when(pl.col("between_steps")).then(0).otherwise(pl.col("ns")).sum().over("part")
+    gaps = output.filter(within >= MOST * pl.col("ns").sum().over("part"))
     share = share_interval(m, by_step(m, gaps["step"], gaps["ns"]))
+    if share[0] < HOST_SHARE:
+        return None
+    part, parts = _largest(gaps), tuple(gaps["part"].unique(maintain_order=True).to_list())
     title = f"{part} holds the training thread inside the steps, and the device has nothing to do: {share[0]:.0%} of the time"
-    gain = replayed_gain(m, NO_CALLBACKS, "what somebody has named beside the model takes no time on the training thread")
+    assumes = "what somebody has named beside the model takes no time on the training thread"
+    is_all = float(gaps["ns"].sum()) >= NEARLY_ALL * float(output["ns"].sum())
+    gain = replayed_gain(m, NO_CALLBACKS, assumes) if is_all else unknown_gain(assumes)
     evidence = (*_held(part, share[0], HOST_SHARE, removed_ms(m, NO_CALLBACKS)), steps_seen(m))
     return _judged(name, part, parts, share, evidence, title, gain)
 

@@ -66,6 +66,13 @@ def _gains(finding: Finding) -> bool:
     return round(finding.gain.predicted or math.inf, 2) > 1.0
 
 
+def _may_gain(finding: Finding) -> bool:
+    """Whether a finding that may be nothing may also be a bottleneck."""
+    if finding.gain.predicted is None:
+        return finding.share >= HEALTHY_SHARE_OF_UNKNOWN_GAIN
+    return finding.gain.predicted >= BOTTLENECK_PREDICTED
+
+
 def _verdict(m: TraceMeasurements, answers: Answers) -> Verdict:
     largest = max(STAGES, key=m.share)
     doubt = _doubt(m)
@@ -101,7 +108,9 @@ def _doubt(m: TraceMeasurements) -> str | None:
         )
         return f"the trace marks no steps and none could be made out: {mark}, and trace it again"
     if steps.height < STEPS_AT_LEAST:
-        return f"the trace holds {steps.height} whole step(s): trace at least {STEPS_AT_LEAST + 1} (active=5 in torch.profiler.schedule)"
+        more = f"trace at least {STEPS_AT_LEAST + 1} (active=5 in torch.profiler.schedule)"
+        left_out = any(" left out" in note for note in m.notes)
+        return f"the trace holds {steps.height} whole step(s): {'see what was left out, and why' if left_out else more}"
     if m.coverage.clocks_differ is not None:
         return f"{m.coverage.clocks_differ}; {CLOCKS_REMEDY}"
     launched = m.coverage.kernels_with_launch
@@ -132,7 +141,7 @@ def _not_healthy(m: TraceMeasurements, answers: Answers) -> str | None:
         if (findings[0].gain.predicted or 0.0) >= BOTTLENECK_PREDICTED:
             return f"the first finding's gain ({findings[0].gain.predicted:.2f}x) may be nothing; trace more steps"
         return f"no finding alone reaches 10 %, but all together predict {together:.2f}x; see the findings"
-    for doubtful in (j.finding for j in answers.uncertain if (j.finding.gain.predicted or 0.0) >= BOTTLENECK_PREDICTED):
+    for doubtful in (j.finding for j in answers.uncertain if _may_gain(j.finding)):
         return f"{doubtful.rule} may concern {doubtful.share_low:.0%} to {doubtful.share_high:.0%} of the time; trace more steps"
     for stage in STAGES:
         if stage != MODEL and m.share(stage) >= UNJUDGED_STAGE:

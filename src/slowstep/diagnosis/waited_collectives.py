@@ -8,21 +8,28 @@ from typing import Final
 
 from slowstep.analyses.trace.ranks import Compared, Standing
 from slowstep.diagnosis.law import UNJUDGED_STAGE
+from slowstep.diagnosis.rule import CLAIM
 from slowstep.diagnosis.rules.exposed_communication import COMPARE_RANKS, NOT_SEEN
 from slowstep.findings import Evidence, Finding, Gain, NotJudged
 
 # What the screen rounds to a percent.
 SAID_FROM: Final = 0.005
+# A finding of which waiting is less than this part is about the collectives themselves, however small it is.
+MOSTLY: Final = 0.5
 OTHERS_IN_TIME: Final = "no other rank becomes late"
 
 
 def without_waiting(finding: Finding, standing: Standing, compared: Compared) -> Finding | None:
-    """A finding about collectives without what this rank waits in them for later ranks; None where that leaves too little to judge."""
-    waited = standing.waited_ns / standing.step_ns
+    """A finding about collectives without what this rank waits in them for later ranks; None where that leaves too little to judge.
+
+    Of the waiting it has the part that it has of the collectives.
+    """
+    part = min(finding.share * standing.step_ns / max(standing.shared_ns, 1.0), 1.0)
+    waited = part * standing.waited_ns / standing.step_ns
     share = finding.share - waited
-    if standing.waits or (waited and share < UNJUDGED_STAGE):
+    if standing.waits or share < CLAIM or (waited >= MOSTLY * finding.share and share < UNJUDGED_STAGE):
         return None
-    row = Evidence(name="waiting for later ranks", value=standing.waited_ns / 1e6, unit="ms")
+    row = Evidence(name="waiting for later ranks", value=part * standing.waited_ns / 1e6, unit="ms")
     low, high = max(finding.share_low - waited, 0.0), max(finding.share_high - waited, share)
     gain = _gain(finding.gain, low, share, high)
     fixes = finding.fixes

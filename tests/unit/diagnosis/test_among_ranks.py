@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from slowstep.analyses.trace.parts import COLLECTIVES, KERNELS
 from slowstep.analyses.trace.ranks import Compared, Standing
 from slowstep.diagnosis.among_ranks import among_ranks, look_at, pace
@@ -190,3 +192,23 @@ def test_a_rank_that_is_the_last_in_some_steps_only_is_said_to_be_so() -> None:
     often = ranks(standing(36.5, 23.6, 21.6, waits=True), standing(58.1, 2.0), gain=1.56, last_in=3)
 
     assert "rank 1 (the last in 3 of 5 steps): its own work" in (pace(often) or "")
+
+
+def test_a_little_waiting_takes_little_off_a_finding_and_leaves_it_where_it_is() -> None:
+    even = ranks(standing(50.0, 5.0, 0.1), standing(50.1, 4.9))
+
+    after = judged(diagnosis(finding("small-collectives", 0.045, 1.04), state="healthy"), even, 0)
+
+    (left,) = after.findings
+    assert left.rule == "small-collectives"
+    # Half of the collectives' time is its own, and half of the waiting.
+    assert 0.045 - left.share == pytest.approx(0.045 / (5 / 55) * 0.1 / 55)
+
+
+def test_a_small_finding_that_is_waiting_for_the_most_part_is_not_judged() -> None:
+    uneven = ranks(standing(50.0, 5.0, 4.0), standing(54.0, 1.0))
+
+    after = judged(diagnosis(finding("small-collectives", 0.09, 1.08), state="healthy"), uneven, 0)
+
+    assert after.findings == ()
+    assert [row.rule for row in after.not_judged] == ["small-collectives"]

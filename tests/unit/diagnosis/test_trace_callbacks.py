@@ -58,3 +58,23 @@ def test_with_a_device_a_range_inside_the_steps_is_judged_by_the_time_that_the_d
 @pytest.mark.parametrize("gaps", [saving(20.0, between_steps=True), saving(4.9)], ids=["between steps", "too short"])
 def test_with_a_device_gaps_between_steps_and_short_ones_are_no_callbacks(gaps: list[dict[str, object]]) -> None:
     assert judge_trace(made_measured(tables={"gaps": gaps})) is None
+
+
+def test_ranges_that_lie_between_steps_are_left_to_the_rule_on_these() -> None:
+    between = gaps_of(1.0, gap=1, stage="output", part="log", between_steps=True)
+
+    answer = judge_trace(made_measured(tables={"gaps": [*saving(20.0), *between]}, replay={NO_CALLBACKS: 79.0}))
+
+    assert isinstance(answer, Judged)
+    assert answer.finding.claims == ("save_images",)
+    assert answer.finding.share == pytest.approx(0.20)
+    assert answer.finding.gain.predicted is not None
+
+
+def test_the_gain_is_not_that_of_taking_away_what_is_between_steps_too() -> None:
+    between = gaps_of(10.0, gap=1, stage="output", part="log", between_steps=True)
+
+    answer = judge_trace(made_measured(tables={"gaps": [*saving(20.0), *between]}, replay={NO_CALLBACKS: 70.0}))
+
+    assert isinstance(answer, Judged)
+    assert answer.finding.gain.predicted is None

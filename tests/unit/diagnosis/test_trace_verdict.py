@@ -118,6 +118,8 @@ def test_what_takes_much_time_in_some_steps_only_is_not_judged_and_says_so(answe
     diagnosis = diagnose_trace(made_measured())
 
     assert diagnosis.findings == ()
+    # Of what gains little at most nothing is left open; of what nobody knows, all.
+    assert (diagnosis.verdict.state == "undetermined") == (predicted is None)
     assert [skipped.rule for skipped in diagnosis.not_judged] == ["now-and-then"]
     assert "0% to 99% of the time" in diagnosis.not_judged[0].reason
     assert "trace more steps" in diagnosis.not_judged[0].reason
@@ -159,3 +161,14 @@ def test_findings_of_an_inference_are_still_listed(answering):
     answering(finding("large", 1.4))
 
     assert [f.rule for f in diagnose_trace(made_measured(training=False)).findings] == ["large"]
+
+
+@pytest.mark.parametrize(
+    ("notes", "advice"), [((), "trace at least 3"), (("step 4 is left out: it was cut off",), "see what was left out, and why")]
+)
+def test_too_few_steps_are_to_be_traced_again_or_what_was_left_out_is_to_be_looked_at(answering, notes, advice):
+    answering()
+
+    verdict = diagnose_trace(replace(made_measured(steps=1), notes=notes)).verdict
+
+    assert advice in verdict.summary

@@ -393,3 +393,19 @@ def test_lines_are_not_counted_while_a_debugger_traces() -> None:
         sys.settrace(None)
 
     assert notes == []
+
+
+def test_a_debugger_that_is_set_while_lines_are_counted_stays() -> None:
+    notes: Notes = []
+    counts = LineCounts(notes.append, lambda: False)
+    mine = lambda *_: None  # noqa: E731
+
+    counts.begin([], 1.0)
+    try:
+        sys.settrace(mine)
+        counts.end()
+        assert sys.gettrace() is mine
+    finally:
+        sys.settrace(None)
+
+    assert notes[0]["counting_ns"] is None

@@ -38,7 +38,8 @@ Flags = np.ndarray[tuple[int], np.dtype[np.bool_]]
 
 
 def beside_model(timeline: Timeline, candidates: pl.Expr) -> pl.DataFrame:
-    """Named ranges and functions of the training thread beside the model: `thread`, `start_ns`, `end_ns`, `name`. Empty without a device.
+    """Named ranges and functions of the training thread beside the model: `thread`, `start_ns`, `end_ns`, `name`, and whether `after` the
+    update of a marked step. Empty without a device.
 
     Of those inside each other the outermost. `candidates`: which rows of `host_names` tell nothing else by their name.
     """
@@ -55,26 +56,27 @@ def beside_model(timeline: Timeline, candidates: pl.Expr) -> pl.DataFrame:
         .drop("label")
     )
     rows = rows.sort("start_ns", "end_ns", "name", descending=[False, True, False])
-    if rows.height:
-        rows = rows.filter(_apart(timeline, rows))
+    rows = _apart(timeline, rows) if rows.height else rows.with_columns(pl.lit(value=False).alias("after"))
     reach = pl.col("end_ns").cum_max().shift(1)
-    return rows.filter(reach.is_null() | (pl.col("start_ns") >= reach)).select("thread", "start_ns", "end_ns", "name")
+    return rows.filter(reach.is_null() | (pl.col("start_ns") >= reach)).select("thread", "start_ns", "end_ns", "name", "after")
 
 
 def _label(kind: str, text: str) -> str | None:
     return user_function(text) if kind == "python" else text
 
 
-def _apart(timeline: Timeline, rows: pl.DataFrame) -> pl.Series:
-    """Which rows are beside the model, and not there for what they launch or for the input that they copy to the device."""
+def _apart(timeline: Timeline, rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows that are beside the model, and not there for what they launch or for the input that they copy to the device."""
     kernels, inputs = calls_that_launch(timeline, "kernel", "h2d")
     start, end = rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy()
     launches, function = _count(kernels, start, end), (rows["kind"] == "python").to_numpy()
     pauses = ModelPauses(timeline, kernels)
     anywhere = pauses.anywhere(start, end) | ((launches == 0) & _works_alone(timeline, rows))
-    apart = np.where(function, pauses.after_update(start, end), anywhere)
+    after = pauses.after_update(start, end)
+    apart = np.where(function, after, anywhere)
     hardly = launches * EACH_LAUNCH_NS <= LAUNCHING_AT_MOST * (end - start)
-    return pl.Series(apart & hardly & (_count(inputs, start, end) == 0), dtype=pl.Boolean)
+    found = apart & hardly & (_count(inputs, start, end) == 0)
+    return rows.with_columns(pl.Series("after", after, dtype=pl.Boolean)).filter(pl.Series(found, dtype=pl.Boolean))
 
 
 def _works_alone(timeline: Timeline, rows: pl.DataFrame) -> Flags:

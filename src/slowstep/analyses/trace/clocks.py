@@ -35,6 +35,7 @@ AHEAD_FROM_NS: Final = 200_000
 IDLE_AT_LEAST: Final = 20
 IDLE_SHARE: Final = 0.10
 SAME_DELAY: Final = 0.5
+WAITS_AT_LEAST: Final = 2
 WHOLE_DEVICE: Final = r"^(cuda|hip)(Device|Thread)Synchronize|^(cu|hip)CtxSynchronize"
 REMEDY: Final = "trace again with newer releases of profiler and driver, or record the training: slowstep run"
 
@@ -89,16 +90,21 @@ def _ahead(by_ns: float, what: str) -> str:
 
 
 def _awaited(timeline: Timeline, start: Ints, sent: Ints) -> str | None:
-    """Says it where work begins after most calls that waited for the whole device had returned; one event's wrong length says nothing."""
+    """Says it where work begins after most calls that waited for the whole device had returned; one event's wrong times say nothing."""
     if not len(start) or timeline.rows("device_events", "device")["device"].n_unique() > 1:
         return None  # such a call waits for one device, and which is not told
     calls = calls_of_runtime(timeline)
     calls = calls.filter(matches(calls["name"], WHOLE_DEVICE))
-    order = np.argsort(sent, kind="stable")
+    calls, order = calls.sort("start_ns"), np.argsort(sent, kind="stable")
     before = np.searchsorted(sent[order], calls["start_ns"].to_numpy())
-    late = (np.maximum.accumulate(start[order])[np.maximum(before - 1, 0)] - calls["end_ns"].to_numpy())[before > 0]
+    # Each call is held against what was launched since the one before it.
+    first = np.append(0, before[:-1])
+    told = before > first
+    if not told.any():
+        return None
+    late = np.maximum.reduceat(start[order][: before[-1]], first[told]) - calls["end_ns"].to_numpy()[told]
     broken = late[late > LAUNCH_AT_MOST_NS]
-    if 2 * len(broken) <= len(late):
+    if len(broken) < WAITS_AT_LEAST or 2 * len(broken) <= len(late):
         return None
     return _ahead(float(np.median(broken)), "work begins after the calls that waited for it have returned")
 

@@ -9,6 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from slowstep.analyses.trace.device_work import launching_calls
+from slowstep.analyses.trace.marks import choose_marks
 from slowstep.analyses.trace.names import host_named, host_names
 from slowstep.analyses.trace.training_thread import BACKWARD, OPTIMIZER_RANGE, training_thread
 from slowstep.analyses.trace.unions import merged
@@ -43,7 +44,7 @@ class ModelPauses:
         self._launched = np.maximum.accumulate(kernels["end_ns"].to_numpy()) if kernels.height else self._launches
         self._updates = self._launching(*_stretches(timeline, ["annotation", "operator"], OPTIMIZER_RANGE))
         self._backward = _stretches(timeline, ["operator"], BACKWARD)
-        marks = timeline.table("marked_steps").filter(pl.col("thread") == training_thread(timeline))
+        marks = choose_marks(timeline.table("marked_steps"))[0].filter(pl.col("thread") == training_thread(timeline))
         begin, end = marks["start_ns"].to_numpy(), marks["end_ns"].to_numpy()
         works = self._next_launch(begin) < end
         self._after = self._after_updates(begin[works], end[works])

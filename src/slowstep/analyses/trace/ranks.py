@@ -125,6 +125,8 @@ def compare(paces: Mapping[int, Pace], size: int) -> Compared | None:
 def _aligned(paces: Mapping[int, Pace]) -> tuple[Grid, Grid, int | None] | None:
     """Own work and exposed collectives, shape (ranks, steps), and the number of steps; means in one column where steps have no numbers."""
     every = list(paces.values())
+    if min(len(pace.own_ns) for pace in every) < STEPS_AT_LEAST:
+        return None
     numbers = [pace.numbers for pace in every if pace.numbers is not None]
     if len(numbers) < len(every):
         return np.array([[p.own_ns.mean()] for p in every]), np.array([[p.shared_ns.mean()] for p in every]), None

@@ -1,11 +1,11 @@
 """Waits for the device that no call of the runtime in the trace tells of: of calls that were not recorded, or of ones that have none.
 
-A host thread that makes no call for a millisecond or more either works on its own or waits. It is taken to have waited for the device where
-it goes on just after a stream has done all that was launched on it: another call follows, or something ends that had been open for so long,
-as the `aten::item` around the wait. By chance that happens too, in one of twenty such stretches; so it counts only where most of those in
-which a stream ran dry look like that, and more than one. The others may be waits, with work of the host's after them: they are taken for
-work, and a gain that hangs on it is not judged. Named input waits, callbacks and writes, and operators of the host, are no waits for the
-device.
+A host thread that makes no call for a millisecond or more (less is part of launching) either works on its own or waits. It is taken to have
+waited for the device where it goes on just after a stream has done all that was launched on it: another call follows, or something ends
+that had been open for so long, as the `aten::item` around the wait. By chance that happens too, in one of twenty such stretches; so it
+counts only where most of those in which a stream ran dry look like that, and more than one. The others may be waits, with work of the
+host's after them: they are taken for work, and a gain that hangs on it is not judged. Named input waits, callbacks and writes, operators of
+the host, compiling and allocating are no waits for the device.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import polars as pl
 
 from slowstep.analyses.trace.clocks import CLOCKS_NS
 from slowstep.analyses.trace.nesting import Rows
+from slowstep.analyses.trace.own_work import LONG_NS, own_work
 from slowstep.analyses.trace.replay_graph import RETURN_NS
 from slowstep.analyses.trace.replay_scene import Intervals
 from slowstep.analyses.trace.replay_waits import LONG_CALL_NS, Launched
@@ -26,8 +27,6 @@ from slowstep.analyses.trace.replay_work import EVENT, MAYBE, Calls, Material
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Timeline
 
-# A hundred launches' time: shorter stretches without any call are part of launching.
-LONG_NS: Final = 1_000_000
 # Of so many stretches most must end right after the device: each does by chance in one of twenty (LONG_CALL_NS of LONG_NS) at the most.
 AT_LEAST: Final = 2
 MOST: Final = 0.5
@@ -68,7 +67,9 @@ def with_hidden_waits(timeline: Timeline, material: Material, ranges: pl.DataFra
     events = timeline.rows("host_events", "thread", "kind", "name", "start_ns", "end_ns").filter(
         (pl.col("end_ns") - pl.col("start_ns") >= LONG_NS) & pl.col("thread").is_in(list(material.turns))
     )
-    own = Intervals.union(pl.concat([ranges.select("start_ns", "end_ns"), _on_host(events, material.calls)]))
+    named = own_work(timeline).filter(pl.col("thread").is_in(list(material.turns)))
+    parts = [ranges, named, _on_host(events, material.calls)]
+    own = Intervals.union(pl.concat([rows.select("start_ns", "end_ns") for rows in parts]))
     ended = events.sort("end_ns")
     spans = _Spans(ended["start_ns"].to_numpy(), ended["end_ns"].to_numpy(), ended["thread"].to_numpy())
     launched, waits = Launched(material), list[_Wait]()

@@ -10,12 +10,11 @@ import polars as pl
 from slowstep.analyses.steps import Floats
 from slowstep.analyses.trace import replay_assumed as assumed
 from slowstep.analyses.trace.operators import mostly_on_host
+from slowstep.analyses.trace.own_work import LONG_NS
 from slowstep.analyses.trace.replay_scene import Changed, Intervals, Scene
 from slowstep.analyses.trace.replay_work import DEVICE, EVENT, MAYBE, NOTHING, OWN_COPY, STREAM, Flags
 from slowstep.timeline.schema import TABLE
 
-# A hundred launches' time: a stretch without any launch that lasts as long holds work of the script's own, that no graph takes away.
-OWN_WORK_NS: Final = 1_000_000
 # Operators whose result has a size, or that go on with a value, that only the device knows: a step cannot do without their waits.
 NEEDED: Final = r"^aten::(nonzero|_unique|unique|masked_select|repeat_interleave|index|bincount|is_nonzero|allclose|equal)"
 # GradScaler asks between these two whether gradients overflowed.
@@ -63,7 +62,7 @@ def launches_free(scene: Scene) -> Changed | str | None:
     called = scene.covered(Intervals.union(scene.host(["operator", "runtime", "driver"])))
     free = np.where(between, np.maximum(graph.delay - named, 0.0), 0.0)
     in_calls = np.minimum(free, called)
-    removed = np.where(graph.delay > OWN_WORK_NS, in_calls, free)
+    removed = np.where(graph.delay > LONG_NS, in_calls, free)
     return _removals(scene, removed, free, in_calls)
 
 

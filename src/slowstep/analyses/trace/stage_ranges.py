@@ -3,7 +3,8 @@
 Names come from the frameworks that make them: PyTorch's loader (`enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__`),
 Lightning's profiler actions (`[Callback]...`, `train_dataloader_next`), tf.data (`Iterator::Prefetch`, `IteratorGetNext`) and what people
 call their own ranges. Of Python functions only those of known libraries count. A range with any other name tells its stage by its place,
-where that is beside the model (`beside_model.py`): `output`, by its name.
+where that is beside the model (`beside_model.py`): `output`, by its name; where it is not after an update and is called as the making of
+input is, input.
 """
 
 from __future__ import annotations
@@ -26,6 +27,12 @@ NAME: Final = "name"
 LOAD_BATCH: Final = (
     r"(?i)(^|[^a-z])(load|get|next|fetch|wait|read|prepare)(_|-| )?(for(_|-| ))?(next(_|-| ))?(the(_|-| ))?"
     r"(batch|data|input|sample)(es|s)?([^a-z_]|$)"
+)
+# What people call the making of a batch and an agent's environment: between an update and the next step's first kernel either may be
+# input or a result, by its place.
+MAKES_INPUT: Final = (
+    r"(?i)(^|[^a-z])(mak|build|creat|augment|tokeni[sz]|collat|transform|decod|pre_?process|crop|resiz|normali[sz]|shuffl|pack|pad)[a-z]*"
+    r"([^a-z]|$)|(^|[^a-z])(batch(es)?|datasets?|inputs?|env(ironment)?_?steps?|roll_?outs?)([^a-z]|$)"
 )
 RANGES: Final = (
     ("preprocess", parts.INPUT_WAIT, r"^enumerate\(DataLoader\)"),
@@ -80,7 +87,10 @@ def stage_ranges(timeline: Timeline) -> pl.DataFrame:
     """The named ranges that tell a stage: `thread`, `start_ns`, `end_ns`, `name`, `stage`, `part`; empty ones are left out."""
     told, beside = told_ranges(timeline), beside_model(timeline, _tells_by_place())
     name = pl.col("name").cast(told.schema["name"])
-    beside = beside.select("thread", "start_ns", "end_ns", name, pl.lit("output").alias("stage"), pl.col("name").alias("part"))
+    makes = ~pl.col("after") & pl.col("name").str.contains(MAKES_INPUT)
+    stage = pl.when(makes).then(pl.lit("preprocess")).otherwise(pl.lit("output")).alias("stage")
+    part = pl.when(makes).then(pl.lit(parts.INPUT_WAIT)).otherwise(pl.col("name")).alias("part")
+    beside = beside.select("thread", "start_ns", "end_ns", name, stage, part)
     return _sorted(pl.concat([told, beside.select(pl.col(n).cast(t) for n, t in told.schema.items())]))
 
 

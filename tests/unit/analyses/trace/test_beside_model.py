@@ -151,3 +151,23 @@ def test_amid_the_models_launches_a_range_must_work_for_a_millisecond_and_launch
 
 def test_formats_that_mix_the_users_names_with_the_frameworks_tell_none() -> None:
     assert named(training(host("save_images", 2100, 9000, "annotation"), format="XPlane")) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "stage"),
+    [
+        ("make_batch", "preprocess"),
+        ("tokenize", "preprocess"),
+        ("env_step", "preprocess"),
+        ("save_images", "output"),
+        ("write_report", "output"),
+    ],
+)
+def test_between_an_update_and_the_next_steps_kernels_names_tell_input_from_output(name: str, stage: str) -> None:
+    ranges = stage_ranges(training(host(name, 3000, 6000, "annotation"), marked=False))
+
+    assert ranges["stage"].unique().to_list() == [stage]
+
+
+def test_after_the_update_of_a_marked_step_no_input_is_made() -> None:
+    assert named(training(host("decode_predictions", 3000, 6000, "annotation"))) == ["decode_predictions"]

@@ -108,3 +108,10 @@ def test_clocks_that_differ_leave_the_verdict_undetermined_and_say_what_to_do(us
     assert "clock" in verdict.summary
     assert "trace again with newer releases" in verdict.summary
     assert any("clock" in row.remedy for row in find_doubts(timeline))
+
+
+def test_one_wrong_time_breaks_no_more_than_one_wait_and_says_nothing() -> None:
+    busy = launching(kernel_us=300.0, wait=True, steps=4)
+    busy.devices[3] |= {"start": busy.devices[3]["start"] + 1e6, "end": busy.devices[3]["end"] + 1e6}
+
+    assert told(busy.trace()) is None

@@ -102,3 +102,8 @@ def test_own_work_is_a_step_without_its_exposed_collectives() -> None:
     assert pace.numbers == (5, 6)
     assert list(pace.own_ns / 1e6) == [70.0, 80.0]
     assert pace_of(made_measured(training=False)) is None
+
+
+@pytest.mark.parametrize("numbered", [True, False])
+def test_one_step_alone_compares_nobody(numbered: bool) -> None:
+    assert job([36.5], [58.1], numbered=numbered) is None
