@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from slowstep.analyses.trace.clocks import REMEDY as CLOCKS_REMEDY
 from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.analyses.trace.parts import whole
+from slowstep.analyses.trace.whole_steps import COPY_AGAIN, FEWER_STEPS
 from slowstep.diagnosis.law import (
     BOTTLENECK_PREDICTED,
     HEALTHY_SHARE_OF_UNKNOWN_GAIN,
@@ -109,8 +110,9 @@ def _doubt(m: TraceMeasurements) -> str | None:
         return f"the trace marks no steps and none could be made out: {mark}, and trace it again"
     if steps.height < STEPS_AT_LEAST:
         more = f"trace at least {STEPS_AT_LEAST + 1} (active=5 in torch.profiler.schedule)"
-        left_out = any(" left out" in note for note in m.notes)
-        return f"the trace holds {steps.height} whole step(s): {'see what was left out, and why' if left_out else more}"
+        # A first or last step that was traced in part is usual; where records are lost, more steps would lose more.
+        is_lost = any(remedy in note for note in m.notes for remedy in (COPY_AGAIN, FEWER_STEPS))
+        return f"the trace holds {steps.height} whole step(s): {'see what was left out, and why' if is_lost else more}"
     if m.coverage.clocks_differ is not None:
         return f"{m.coverage.clocks_differ}; {CLOCKS_REMEDY}"
     launched = m.coverage.kernels_with_launch

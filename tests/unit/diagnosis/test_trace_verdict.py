@@ -164,7 +164,12 @@ def test_findings_of_an_inference_are_still_listed(answering):
 
 
 @pytest.mark.parametrize(
-    ("notes", "advice"), [((), "trace at least 3"), (("step 4 is left out: it was cut off",), "see what was left out, and why")]
+    ("notes", "advice"),
+    [
+        ((), "trace at least 3"),
+        (("step 4 is left out: copy the file again",), "see what was left out, and why"),
+        (("step 4, the last one, is left out: the profiler recorded only a part of it",), "trace at least 3"),
+    ],
 )
 def test_too_few_steps_are_to_be_traced_again_or_what_was_left_out_is_to_be_looked_at(answering, notes, advice):
     answering()
