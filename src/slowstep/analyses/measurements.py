@@ -129,8 +129,7 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
     gaps, device = work.gaps or work.gap_lines, _device(trainer)
     ledger = build_ledger(timeline, trainer, steps, waits, stacks, gaps, device=device, beside_cores=threads_beside.cores)
     even = at_usual_counts(ledger, trainer, steps)
-    producers = np.unique(fetches.process).tolist()
-    calls = read_calls(timeline.table("calls"), timeline.table("call_edges"), "fetch", producers)
+    fetch_function, timed_fetches = _fetch_function(timeline, fetches)
     asked, asked_ns = _asked(waits, steps)
     filling = _filling(waits, steps)
     trainer_cpu_ns = _cpu_per_step(timeline, trainer, steps, stops)
@@ -146,8 +145,8 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
         wait_ns=asked_ns,
         unmatched_share=float(asked_ns[~waits.matched[asked]].sum() / steps.length_ns),
         filling_ns=filling,
-        fetch_function=with_python_share(timeline, producers, calls, dominant_of_fetch(calls, DOMINANT_SHARE)),
-        timed_fetches=calls.stretches,
+        fetch_function=fetch_function,
+        timed_fetches=timed_fetches,
         held_delivery_share=waits.held_ns / max(float(waits.parts.sum()), 1.0),
         drawing=drawing,
         saves=_saves(trainer, steps),
@@ -176,6 +175,13 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
         threads_beside=threads_beside,
         pace_spread=find_pace_spread(even),
     )
+
+
+def _fetch_function(timeline: Timeline, fetches: Fetches) -> tuple[Function | None, int]:
+    """The function that holds most of making batches, and of how many of them that is known."""
+    producers = np.unique(fetches.process).tolist()
+    calls = read_calls(timeline.table("calls"), timeline.table("call_edges"), "fetch", producers)
+    return with_python_share(timeline, producers, calls, dominant_of_fetch(calls, DOMINANT_SHARE)), calls.stretches
 
 
 def _waits(timeline: Timeline, trainer: Trainer, fetches: Fetches, stacks: Stacks) -> tuple[WaitParts, Drawing | None]:

@@ -148,7 +148,7 @@ class Fetches:
         is_first = not me.in_worker or not self._recorder.role.get("worker")
         try:
             if is_first and self._wants_lines(me):
-                self._lines.begin(self._calls.entries(), self._calls.wall_s)
+                self._lines.begin(self._calls.entries(), self._calls.wall_s, self._calls.stretches)
                 return self._lines
         except Exception as error:  # the border: counted, and never raised into the training
             self._recorder.fault(error)

@@ -20,6 +20,10 @@ from slowstep.record.tracebacks import PACKAGE
 WORTH_SHARE: Final = 0.05
 # Some 3 ms.
 MOST_LINES: Final = 6_000
+# Of a fetch that takes long, a line for each of so many microseconds, that a sample of it ends before counting does: pixel by pixel, a
+# picture of 100 x 100 is 40,000 lines. Counted once, that fetch takes about as long again at most.
+LINE_EACH_US: Final = 2.0
+MOST_OF_LONG: Final = 100_000
 MOST_WRITTEN: Final = 30
 _SHORT_LINES: Final = 100
 _TORCH: Final = f"-packages{os.sep}torch{os.sep}"
@@ -46,10 +50,11 @@ class LineCounts:
         self.running, self.stretches = False, 0
         self._counter: _Counter | None = None
 
-    def begin(self, entries: list[Any], wall_s: float) -> None:
-        """Begin to count lines of the functions that are worth it by the profiler's `entries` of stretches that took `wall_s` together."""
+    def begin(self, entries: list[Any], wall_s: float, stretches: int = 1) -> None:
+        """Begin to count lines of the functions that are worth it, by the profiler's `entries` of `stretches` that took `wall_s` in all."""
         self.running = True
         self.stretches += 1
+        most = max(MOST_LINES, min(int(wall_s / stretches * 1e6 / LINE_EACH_US), MOST_OF_LONG)) if self._is_call else MOST_LINES
         rest_s = wall_s - _backward_s(entries)
         codes, frame = worthwhile(entries, rest_s), None
         if not self._is_call and wall_s - sum(entry.inlinetime for entry in entries) >= WORTH_SHARE * rest_s:
@@ -57,7 +62,7 @@ class LineCounts:
             frame = users_frame(sys._getframe(1))
         self._counter = None
         if sys.gettrace() is None and (codes or frame is not None):
-            self._counter = _Counter(codes, frame, self._is_making)
+            self._counter = _Counter(codes, frame, self._is_making, most)
             self._counter.start()
 
     def end(self, *, keep: bool = True) -> None:
@@ -73,11 +78,11 @@ class LineCounts:
 
 
 class _Counter:
-    def __init__(self, codes: set[CodeType], frame: FrameType | None, is_making: Callable[[], bool]) -> None:
+    def __init__(self, codes: set[CodeType], frame: FrameType | None, is_making: Callable[[], bool], most: int) -> None:
         self._codes, self._frame, self._is_making = codes, frame, is_making
         self._found: dict[tuple[CodeType, int], list[int]] = {}
         self._called = Called()
-        self._left = MOST_LINES
+        self._left = most
         self._global = self._build()
 
     def start(self) -> None:
@@ -145,7 +150,7 @@ class _Counter:
 
 def counting_ns() -> int:
     """What counting adds to a line, in ns: what it finds of lines that do nothing."""
-    counter = _Counter({_do_nothing.__code__}, None, lambda: False)
+    counter = _Counter({_do_nothing.__code__}, None, lambda: False, MOST_LINES)
     counter.start()
     _do_nothing()
     counter.stop()

@@ -208,6 +208,18 @@ def test_the_predicted_gain_is_the_true_one_and_the_interval_holds_it(tmp_path, 
     assert gain["low"] <= truth <= gain["high"]
 
 
+def test_without_needless_workers_nobody_waits_for_a_core_beside_them(tmp_path):
+    changes, _, fixed = FIRING["needless-workers"]
+    calm, crowded = (report_of(tmp_path / str(ms), {**changes, "delay_ms": ms, "queue_ms": ms, "cores": 2}) for ms in (0, 0.5))
+
+    after = report_of(tmp_path / "after", {**changes, **fixed(crowded)})
+
+    truth = after["throughput"]["samples_per_s"] / crowded["throughput"]["samples_per_s"]
+    gain = crowded["findings"][0]["gain"]
+    assert calm["findings"][0]["gain"]["predicted"] < gain["predicted"] <= truth
+    assert gain["low"] <= truth <= gain["high"]
+
+
 @pytest.mark.parametrize("fixed_ms", [2.0, 8.0], ids=["7 us a node", "28 us a node"])
 def test_between_bounds_the_interval_holds_what_operations_may_cost(tmp_path, fixed_ms):
     changes, _, fixed = FIRING["small-batch of steps of one size"]

@@ -409,3 +409,23 @@ def test_a_debugger_that_is_set_while_lines_are_counted_stays() -> None:
         sys.settrace(None)
 
     assert notes[0]["counting_ns"] is None
+
+
+@pytest.mark.parametrize(
+    ("is_call", "wall_s", "most"), [(True, 0.1, 50_000), (True, 0.001, 6_000), (True, 60.0, 100_000), (False, 0.1, 6_000)]
+)
+def test_of_a_long_call_more_lines_are_counted_in_proportion(is_call: bool, wall_s: float, most: int) -> None:
+    notes: Notes = []
+    counts = LineCounts(notes.append, lambda: False, is_call=is_call)
+    entry = SimpleNamespace(code=many_lines.__code__, inlinetime=5 * wall_s, calls=None)
+
+    counts.begin([entry], 5 * wall_s, 5)
+    many_lines()
+    counts.end()
+
+    assert sum(line["count"] for line in notes[0]["lines"]) == most
+
+
+def many_lines() -> None:
+    for _ in range(100_000):
+        pass

@@ -30,13 +30,13 @@ from slowstep.timeline.timeline import Timeline
 # Of so many stretches most must end right after the device: each does by chance in one of twenty (LONG_CALL_NS of LONG_NS) at the most.
 AT_LEAST: Final = 2
 MOST: Final = 0.5
-# Of torch's operators those that launch nothing compute on the host; what other frameworks' events do is not told by their names.
-OPERATORS: Final = "aten::"
 
 
 @dataclass(frozen=True, slots=True)
 class _Stretches:
-    """Times in which the main logical thread makes no call, shape (stretches,): from the end of one to the next, made by `thread`."""
+    """Stretches of the main logical thread's time, shape (n,): those in which it makes no call, from one to the next, which is made by
+    `thread`; or events that last LONG_NS and more, by their ends.
+    """
 
     start: Ints
     end: Ints
@@ -51,27 +51,17 @@ class _Wait:
     sure: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Spans:
-    """Events of the main logical thread that last LONG_NS and more, by their ends, shape (spans,)."""
-
-    start: Ints
-    end: Ints
-    thread: Rows
-
-
 def with_hidden_waits(timeline: Timeline, material: Material, ranges: pl.DataFrame, until_ns: int) -> Material:
     """The material with a waiting call for each hidden or possible wait up to an instant. `ranges`: named ones of these threads that tell a
     stage.
     """
-    events = timeline.rows("host_events", "thread", "kind", "name", "start_ns", "end_ns").filter(
+    events = timeline.rows("host_events", "thread", "start_ns", "end_ns").filter(
         (pl.col("end_ns") - pl.col("start_ns") >= LONG_NS) & pl.col("thread").is_in(list(material.turns))
     )
     named = own_work(timeline).filter(pl.col("thread").is_in(list(material.turns)))
-    parts = [ranges, named, _on_host(events, material.calls)]
-    own = Intervals.union(pl.concat([rows.select("start_ns", "end_ns") for rows in parts]))
+    own = Intervals.union(pl.concat([rows.select("start_ns", "end_ns") for rows in (ranges, named)]))
     ended = events.sort("end_ns")
-    spans = _Spans(ended["start_ns"].to_numpy(), ended["end_ns"].to_numpy(), ended["thread"].to_numpy())
+    spans = _Stretches(ended["start_ns"].to_numpy(), ended["end_ns"].to_numpy(), ended["thread"].to_numpy())
     launched, waits = Launched(material), list[_Wait]()
     for start, end, thread in _each(_stretches(material, until_ns)):
         ends = _run_dry(material, launched, start, end, own)
@@ -92,15 +82,6 @@ def _run_dry(material: Material, launched: Launched, start_ns: int, end_ns: int,
     return [at for at, inside in zip(ends, covered[1:] - covered[0], strict=True) if at - start_ns - inside >= LONG_NS]
 
 
-def _on_host(events: pl.DataFrame, calls: Calls) -> pl.DataFrame:
-    """Start and end of operators that launch nothing."""
-    operators = events.filter((pl.col("kind") == "operator") & pl.col("name").cast(pl.String).str.starts_with(OPERATORS))
-    start, end = operators["start_ns"].to_numpy(), operators["end_ns"].to_numpy()
-    launches = calls.start[calls.launches]
-    nothing = np.searchsorted(launches, start) == np.searchsorted(launches, end)
-    return operators.filter(pl.Series(nothing, dtype=pl.Boolean)).select("start_ns", "end_ns")
-
-
 def _stretches(material: Material, until_ns: int) -> _Stretches:
     calls = material.calls
     own = np.isin(calls.thread, list(material.turns)) & (calls.start < until_ns)
@@ -117,7 +98,7 @@ def _each(stretches: _Stretches) -> Iterator[tuple[int, int, int]]:
     yield from zip(stretches.start.tolist(), stretches.end.tolist(), stretches.thread.tolist(), strict=True)
 
 
-def _goes_on(start_ns: int, dry_ns: int, until_ns: int, thread: int, spans: _Spans) -> _Wait | None:
+def _goes_on(start_ns: int, dry_ns: int, until_ns: int, thread: int, spans: _Stretches) -> _Wait | None:
     """The wait since `start_ns`, where the host goes on right after a stream ran dry; None where it does not."""
     near = slice(*np.searchsorted(spans.end, [dry_ns - CLOCKS_NS, min(dry_ns + LONG_CALL_NS, until_ns) + 1]))
     open_long = np.flatnonzero(spans.start[near] <= dry_ns - LONG_NS)

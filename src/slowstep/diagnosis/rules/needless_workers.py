@@ -9,6 +9,7 @@ Why it costs:
 How the gain is predicted:
     r is all waits for input, the start of workers included, less the time that workers need for a batch, which the training thread then
     needs: of torch's own collating, which in a worker puts its tensors into shared memory, a quarter (all at worse, an eighth at better).
+    What workers and training wait for a core beside each other goes with the workers (at worse half of the training's, and none of theirs).
     The training's own work is taken to be 0.2 ms shorter (not at all at worse, 0.4 ms at better), since it meets no memory that was just
     mapped, and an eighth longer (a quarter at worse, not at all at better), since batches pass through its caches. B is 0: nothing runs
     beside it. Measured of samples in memory, 4 to 128 a batch, one and two workers on two cores: collating took 0.23 to 0.72 ms in a worker
@@ -26,7 +27,7 @@ from __future__ import annotations
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps import Floats
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
-from slowstep.diagnosis.input_side import WAIT_SHARE, Side, claims, find_side, removable_waits
+from slowstep.diagnosis.input_side import QUEUED_AT_WORSE, WAIT_SHARE, Side, claims, find_side, removable_waits
 from slowstep.diagnosis.lever_specs import workers as workers_lever
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
@@ -47,24 +48,25 @@ def judge(m: Measurements) -> Answer:
         # A busy machine makes receiving slow, whoever made the batch.
         return None
     names = tuple(dict.fromkeys(name for stage, name in m.ledger.parts if stage in ("read", "preprocess")))
-    waits = removable_waits(m, *names)
-    counterfactual = Counterfactual(
-        assumes="the training thread makes a batch as fast as a worker, torch's own collating four times as fast",
-        expected=_case(m, side, waits, COLLATED, MAPPED_NS, SLOWED),
-        worse=_case(m, side, waits, COLLATED_HIGH, 0.0, SLOWED_HIGH),
-        better=_case(m, side, waits, COLLATED_LOW, MAPPED_HIGH_NS, 0.0),
-    )
-    removed = counterfactual.expected.removed_ns
-    share, low, high = share_interval(m, removed)
+    waits, made_ns = removable_waits(m, *names), _made_here_ns(m, side, COLLATED, _working(m, side))
+    # Waiting for a core alone is no sign that workers are needless: it only adds to what taking them away gains.
+    share, low, high = share_interval(m, _case(m, side, waits, made_ns, MAPPED_NS, SLOWED, 0.0).removed_ns)
     if share < WAIT_SHARE:
         return None
-    waited_ms, made_ms = float(waits.mean()) / 1e6, _made_here_ns(m, side, COLLATED) / 1e6
+    better_ns = _made_here_ns(m, side, COLLATED_LOW, _working(m, side))
+    counterfactual = Counterfactual(
+        assumes="the training thread makes a batch as fast as a worker, torch's own collating four times as fast",
+        expected=_case(m, side, waits, made_ns, MAPPED_NS, SLOWED),
+        worse=_case(m, side, waits, _made_here_ns(m, side, COLLATED_HIGH), 0.0, SLOWED_HIGH, QUEUED_AT_WORSE),
+        better=_case(m, side, waits, better_ns, MAPPED_HIGH_NS, 0.0),
+    )
+    waited_ms, made_ms = float(waits.mean()) / 1e6, made_ns / 1e6
     evidence = (
         Evidence(name="waiting for a batch", value=waited_ms, unit="ms per step", threshold=made_ms),
         Evidence(name="making it without workers", value=made_ms, unit="ms per step", where=m.loader.dataset),
         Evidence(name="making it in a worker", value=side.wall_ns / 1e6, unit="ms per step"),
         Evidence(name="num_workers", value=m.loader.num_workers, unit="workers"),
-        Evidence(name="removed per step", value=float(removed.mean()) / 1e6, unit="ms"),
+        Evidence(name="removed per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
     )
     finding = Finding(
         rule=NAME,
@@ -85,14 +87,20 @@ def judge(m: Measurements) -> Answer:
     return Judged(finding=finding, counterfactual=counterfactual)
 
 
-def _case(m: Measurements, side: Side, waits: Floats, collated: float, mapped_ns: float, slowed: float) -> Case:
-    return Case(removed_ns=waits - _made_here_ns(m, side, collated) + mapped_ns - slowed * (m.step_ns - waits))
+def _case(m: Measurements, side: Side, waits: Floats, made_ns: float, mapped_ns: float, slowed: float, queued: float = 1.0) -> Case:
+    freed = queued * side.queued_ns
+    return Case(removed_ns=waits + freed - made_ns + mapped_ns - slowed * (m.step_ns - waits - freed))
 
 
-def _made_here_ns(m: Measurements, side: Side, collated: float) -> float:
-    """What the training thread would need for a batch, ns per step."""
+def _made_here_ns(m: Measurements, side: Side, collated: float, working: float = 1.0) -> float:
+    """What the training thread would need for a batch, ns per step; `working` is the part of the workers' time that making itself takes."""
     by_torch = m.loader is not None and bool(m.loader.collate_is_default)
-    return side.wall_ns - (1 - collated) * (m.demand.collate_ns or 0.0) * by_torch
+    return working * (side.wall_ns - (1 - collated) * (m.demand.collate_ns or 0.0) * by_torch)
+
+
+def _working(m: Measurements, side: Side) -> float:
+    """The part of the workers' time in which they do not wait for a core: they compute or are blocked."""
+    return min(side.cpu_ns / max(side.wall_ns, 1.0) + (m.demand.blocked_share or 0.0), 1.0)
 
 
 RULE = Rule(name=NAME, stages=("preprocess",), judge=judge)

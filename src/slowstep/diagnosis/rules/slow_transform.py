@@ -18,7 +18,7 @@ How the gain is predicted:
     other processes' (half of that at worse).
 When it is wrong:
     The function may do work that must be done, and be as fast as it can be. Timing calls makes many short ones look longer than they are.
-    A data set's own loop of more than 6,000 lines for a sample is not seen, for no call of it ends before counting does.
+    A data set's own loop is not seen where no sample ends while lines are counted, as in batches of one or two long ones.
     Where the function opens many files or receives from a network, the findings on those lead.
 What to try:
     Vectorise it, do it once and store the result, do it on whole batches or on the accelerator. A worker that computes in Python also hands
