@@ -34,7 +34,7 @@ from slowstep.report.document import (
     Throughput,
 )
 from slowstep.stages import STAGES, UNATTRIBUTED
-from slowstep.timeline.timeline import Timeline
+from slowstep.timeline.timeline import RunFacts, Timeline
 from slowstep.units import format_duration
 from slowstep.workflow.ending import ending_note
 from slowstep.workflow.lever_notes import lever_notes
@@ -113,6 +113,12 @@ def _by_hand(m: Measurements) -> str | None:
     return "no torch.optim optimizer was seen: a step ends with its backward, the update is made by hand" if m.trainer.by_hand else None
 
 
+def _name(run: RunFacts, script: str | None) -> str:
+    """What was run: of a command that names no script, as `bash run.sh`, the one that trained."""
+    is_programs = bool(run.command) and Path(run.command[0]).stem == run.name
+    return Path(script).stem if is_programs and script is not None else run.name
+
+
 def _run(folder: Path, timeline: Timeline, m: Measurements) -> Run:
     run, facts, steps = timeline.run, m.trainer.facts, m.steps
     first = int(m.trainer.update_end_ns[0])
@@ -122,7 +128,7 @@ def _run(folder: Path, timeline: Timeline, m: Measurements) -> Run:
     notes += lever_notes(run.levers, facts.notes.get("levers", ()))
     began_ns = run.session.from_ns if run.session else run.started_ns
     row: dict[str, Any] = {
-        "name": run.name,
+        "name": _name(run, facts.script),
         "command": list(run.command),
         "framework": f"torch {facts.torch}" if facts.torch else "torch",
         "ranks": m.sharing.ranks,

@@ -108,3 +108,18 @@ def test_a_bottleneck_that_a_lever_tries_is_to_be_proved_next(tmp_path, training
     report = diagnose_recording(make_recording(tmp_path, Training(steps=300, **training)))
 
     assert report["run"].get("next_command") == command
+
+
+@pytest.mark.parametrize(
+    ("name", "command", "expected"),
+    [("bash", ["/bin/bash", "run.sh"], "train"), ("job", ["python", "job.py"], "job"), ("typed", [], "typed")],
+    ids=["a shell", "a script", "a session"],
+)
+def test_a_command_that_names_no_script_is_called_as_the_one_that_trained(tmp_path, name, command, expected):
+    folder = make_recording(tmp_path, Training())
+    launcher = folder / "launcher.jsonl"
+    lines = [json.loads(line) for line in launcher.read_text().splitlines()]
+    lines = [line | {"name": name, "command": command} if line["kind"] == "run" else line for line in lines]
+    launcher.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+
+    assert diagnose_recording(folder)["run"]["name"] == expected
