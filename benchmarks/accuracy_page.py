@@ -63,7 +63,8 @@ def head(raw: dict[str, Any], score: Score, results_files: list[str]) -> str:
         f"busy with other work {each['foreign_share']:.0%} of the time."
         for each in raw["sittings"]
     )
-    files = ", and where a variant was measured again from ".join(f"`benchmarks/results/{name}`" for name in results_files)
+    first, *again = (f"`benchmarks/results/{name}`" for name in results_files)
+    files = first + (f", and where a variant was measured again from {' and '.join(again)}" if again else "")
     right = sum(map(is_right, score.trials))
     return f"""# How accurate the verdicts and gains are
 
