@@ -23,7 +23,7 @@ from slowstep.timeline.intervals import Ints
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Blocked:
-    """At least so large a share of the steps' time, and the user's line that most stacks stand in; None where no stack was taken."""
+    """At least so large a share of the steps' time, and the user's line that most of it stands in; None where no stack says."""
 
     share: float
     line: str | None
@@ -56,13 +56,15 @@ def find_blocked(
 
 
 def _line(trainer: Trainer, stacks: Stacks) -> str | None:
-    """Outside of waits for batches. Where the thread is blocked, stacks are taken just then: it does not hold the interpreter's lock."""
+    """Outside of waits for batches, and not where the thread computed. Where it is blocked, stacks are taken just then: it does not hold
+    the interpreter's lock.
+    """
     waits = trainer.waits.sort("start_ns")
     waiting: Ints = np.array([], dtype=np.int64)
     if waits.height:
         waiting = inside(stacks, waits["start_ns"].to_numpy(), waits["end_ns"].to_numpy())
     weights: Counter[str] = Counter()
-    for weight, path in stacks.paths(np.setdiff1d(np.arange(len(stacks.time_ns)), waiting).tolist()):
+    for weight, path in stacks.paths(np.setdiff1d(np.flatnonzero(~stacks.running), waiting).tolist()):
         if path:
             frame = own_frames(path)[-1]
             weights[f"{shown(frame.file, trainer.facts.script)}:{frame.line}"] += round(weight)

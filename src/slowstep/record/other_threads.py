@@ -49,6 +49,19 @@ def look_at(threads: Iterable[int], read: Callable[[FrameType], T]) -> dict[int,
     return without_collecting(look)
 
 
+def uses_core(thread: int) -> bool:
+    """Whether a thread of this process (native id) runs on a core now, or waits for one; False where the system does not say.
+
+    Whoever asks in Python holds the interpreter's lock: a thread that runs Python code waits for it meanwhile, and seems not to.
+    """
+    try:
+        with open(f"/proc/self/task/{thread}/stat", "rb", buffering=0) as file:
+            # The state follows the thread's name, which may hold anything.
+            return file.read(128).rpartition(b") ")[2][:1] == b"R"
+    except OSError:
+        return False
+
+
 def running(threads: Iterable[int]) -> set[int]:
     """Those of these threads (idents) that run Python code now; of the calling thread nothing is said."""
     return set(look_at(threads, lambda frame: None))

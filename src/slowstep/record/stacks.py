@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from slowstep.record.by_hand import names_gradients
 from slowstep.record.fastpath import Event
-from slowstep.record.format import STACK
-from slowstep.record.other_threads import look_at
+from slowstep.record.format import RUNNING, STACK
+from slowstep.record.other_threads import look_at, uses_core
 from slowstep.record.tracebacks import PACKAGE
 
 PERIOD_NS: Final = 50_000_000
@@ -148,6 +148,7 @@ class Sampler:
         """One round: a stack of every watched thread that still runs."""
         at_ns = time.monotonic_ns()
         watched = list(self._watched.items())
+        using = {thread for _, thread in watched if uses_core(thread)}
         stacks = look_at([ident for ident, _ in watched], self._table.places)
         for ident, thread in watched:
             places = stacks.get(ident)
@@ -162,7 +163,8 @@ class Sampler:
             self._last_ns[thread] = at_ns
             if number is not None and weight_ns > 0:
                 self.late += at_ns - planned_ns > LATE_NS
-                self._event(STACK, at_ns, at_ns, number, weight_ns, max(at_ns - planned_ns, 0), thread=thread)
+                flags = RUNNING if thread in using else 0
+                self._event(STACK, at_ns, at_ns, number, weight_ns, max(at_ns - planned_ns, 0), thread=thread, flags=flags)
 
     def _run(self) -> None:
         # A signal must interrupt the training's own waiting, as it does without this thread.

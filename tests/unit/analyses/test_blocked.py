@@ -6,8 +6,10 @@ from typing import Any
 import pytest
 
 from made_events import Events
+from made_recordings import LOOP, MS, SCRIPT, TRAINER_THREAD
 from slowstep.analyses.blocked import Blocked
 from slowstep.analyses.measurements import measure
+from slowstep.record import format as fmt
 
 STEPS, LENGTH = 60, 10.0
 
@@ -52,6 +54,25 @@ def test_what_neither_the_thread_nor_its_process_computes_is_blocked(tmp_path, s
 
     assert blocked is not None
     assert blocked.share == pytest.approx(share, abs=0.02)
+
+
+def test_the_line_is_one_at_which_the_thread_did_not_compute(tmp_path):
+    events = Events(tmp_path)
+    events.trainer.lines.append({"kind": "facts", "threads": 1})
+    events.loader()
+    for k in range(STEPS):
+        events.step(k * LENGTH, batch=k)
+        events.mark(k * LENGTH + 1, 3.0 * k, 0.0)
+        # Backward computes for longer than the step is blocked.
+        for after, line, flags in ((3, 20, fmt.RUNNING), (5, 20, fmt.RUNNING), (7, 11, 0)):
+            when = (k * LENGTH + after) * MS
+            stack = events.trainer.stack([LOOP, (SCRIPT, "work", line, line)])
+            events.trainer.event(fmt.STACK, when, when, stack, 3 * MS, 0, thread=TRAINER_THREAD, flags=flags)
+
+    blocked = measure(events.timeline()).blocked
+
+    assert blocked is not None
+    assert blocked.line == "train.py:11"
 
 
 def test_who_computed_is_unknown_where_other_threads_may_and_nobody_counted(tmp_path):

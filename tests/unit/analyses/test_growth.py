@@ -25,7 +25,8 @@ def growth_of(writing: Floats, forward: Floats, pace: Floats) -> Growth | None:
     noise = np.random.default_rng(3).normal(1, 0.03, (3, STEPS))
     parts = (WRITING, FORWARD, BACKWARD)
     ledger = Ledger(parts=parts, ns=np.vstack([writing, forward, 2 * forward]) * noise * pace, gap_stacks={}, timed={})
-    no_stacks = Stacks(time_ns=np.zeros(0, np.int64), weight_ns=np.zeros(0), stack=np.zeros(0, np.int64), frames={})
+    none = np.zeros(0, np.int64)
+    no_stacks = Stacks(time_ns=none, weight_ns=np.zeros(0), stack=none, frames={}, running=np.zeros(0, np.bool_))
     edges = np.arange(STEPS + 1) * 1_000_000
     steps: Any = SimpleNamespace(edges_ns=edges, count=STEPS)
     trainer: Any = SimpleNamespace(update_end_ns=edges[1:], way_to_update=())

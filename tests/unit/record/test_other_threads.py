@@ -6,13 +6,16 @@ import gc
 import os
 import subprocess
 import sys
+import threading
+import time
+import zlib
 from pathlib import Path
 
 import pytest
 
 import slowstep
 from slowstep.record import other_threads
-from slowstep.record.other_threads import without_collecting
+from slowstep.record.other_threads import uses_core, without_collecting
 
 # Collections begin at nearly every allocation, and let the other thread run: its functions return while they are being noted. They differ
 # in size, so that what is left of one is no frame of another.
@@ -76,3 +79,27 @@ def test_whether_garbage_is_collected_is_as_it_was(monkeypatch, was_enabled):
         assert gc.isenabled() is was_enabled
     finally:
         gc.enable()
+
+
+def test_a_thread_that_computes_without_the_interpreter_uses_a_core_and_one_that_waits_does_not():
+    is_over, data = threading.Event(), bytes(50_000_000)
+
+    def compress() -> None:
+        while not is_over.is_set():
+            zlib.compress(data)
+
+    computing, waiting = threading.Thread(target=compress), threading.Thread(target=is_over.wait)
+    for thread in (computing, waiting):
+        thread.start()
+    try:
+        # Both use a core while they start.
+        until, states = time.monotonic() + 10, set[tuple[bool, bool]]()
+        while states != {(True, False)} and time.monotonic() < until:
+            states = {(uses_core(computing.native_id or 0), uses_core(waiting.native_id or 0)) for _ in range(20)}
+    finally:
+        is_over.set()
+        computing.join()
+        waiting.join()
+
+    assert states == {(True, False)}
+    assert uses_core(computing.native_id or 0) is False

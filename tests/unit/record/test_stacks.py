@@ -209,7 +209,7 @@ def events() -> list[tuple[Any, ...]]:
 
 
 def make_sampler(events: list[tuple[Any, ...]], notebook: Notebook, watched: dict[int, int], chores: Any = None) -> Sampler:
-    def event(kind: int, t0: int, t1: int, a: int, b: int, c: int, *, thread: int) -> None:
+    def event(kind: int, t0: int, t1: int, a: int, b: int, c: int, *, thread: int, flags: int) -> None:
         events.append((kind, t0, a, b, c, thread))
 
     def fault(error: Exception) -> None:

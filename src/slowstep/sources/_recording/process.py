@@ -45,7 +45,14 @@ def process_tables(process: int, notes: Notes, records: Records) -> dict[str, pl
         "collections": _collections(process, notes, of(fmt.COLLECTION)),
         "idles": frame("idles", **span(process, of(fmt.IDLE))),
         "cpu_marks": frame("cpu_marks", **mark(process, r := of(fmt.CPU)), cpu_ns=r["a"], delay_ns=r["b"]),
-        "stacks": frame("stacks", **mark(process, r := of(fmt.STACK)), stack=r["a"], weight_ns=r["b"], lateness_ns=r["c"]),
+        "stacks": frame(
+            "stacks",
+            **mark(process, r := of(fmt.STACK)),
+            stack=r["a"],
+            weight_ns=r["b"],
+            lateness_ns=r["c"],
+            running=flag(r, fmt.RUNNING),
+        ),
         "modes": frame("modes", process=process, time_ns=(r := of(fmt.MODES))["t0"], on=r["a"], looked_at=r["b"]),
         "slow_samples": frame(
             "slow_samples", **span(process, r := of(fmt.SLOW_SAMPLE)), index=known(r["a"]), usual_ns=r["b"], batch=r["c"]
