@@ -453,5 +453,7 @@ def _frame(frame: tuple[str, str, int, int]) -> dict[str, Any]:
 def _iterator(number: int, t: Training) -> dict[str, Any]:
     loader = {"loader": 0, "num_workers": t.workers, "prefetch_factor": t.prefetch, "batch_size": t.batch_size, "dataset": "MaskFolder"}
     loader |= {"dataset_length": t.dataset_length, "persistent": t.persistent}
+    # Of which nothing has to be copied in the training's own memory.
+    loader |= {"context": "forkserver"}
     collate = {"collate": t.collate, "collate_file": DATA, "collate_line": 70, "is_default_collate": t.collate == "default_collate"}
     return {"kind": "iterator", "id": number, "workers": [200 + i for i in range(t.workers)], **loader, **collate}

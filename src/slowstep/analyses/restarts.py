@@ -20,6 +20,7 @@ class Restarts:
 
     count: int
     with_workers: int  # of them, those whose workers were started anew
+    forks_per_step: float  # of these, those that forked the training's process, at most one counted of each step
     used_up: int  # of them, those that were read to their end
     batches_each: float | None  # read from each
     start_ns: Floats  # per step: starting the loader, and ending its workers
@@ -31,10 +32,12 @@ def find_restarts(timeline: Timeline, trainer: Trainer, steps: Steps, ledger: Le
     low, high = int(steps.edges_ns[0]), int(steps.edges_ns[-1])
     starts = trainer.starts.filter(pl.col("start_ns") >= low, pl.col("start_ns") < high)
     asked = trainer.waits.filter(pl.col("start_ns") >= low, pl.col("start_ns") < high)
+    with_workers, forks = _with_new_workers(timeline, trainer, starts)
     got = asked.filter(~pl.col("exhausted"), ~pl.col("failed")).height
     return Restarts(
         count=starts.height,
-        with_workers=_with_new_workers(timeline, trainer, starts),
+        with_workers=with_workers,
+        forks_per_step=min(forks / max(steps.count, 1), 1.0),
         used_up=asked.filter(pl.col("exhausted")).height,
         batches_each=got / starts.height if starts.height else None,
         start_ns=ledger.of("preprocess", STARTUP) + ledger.of("preprocess", SHUTDOWN),
@@ -42,12 +45,14 @@ def find_restarts(timeline: Timeline, trainer: Trainer, steps: Steps, ledger: Le
     )
 
 
-def _with_new_workers(timeline: Timeline, trainer: Trainer, starts: pl.DataFrame) -> int:
-    iterators = timeline.table("iterators").filter(pl.col("process") == trainer.process)
-    persistent = dict(zip(iterators["iterator"].to_list(), iterators["persistent"].to_list(), strict=True))
+def _with_new_workers(timeline: Timeline, trainer: Trainer, starts: pl.DataFrame) -> tuple[int, int]:
+    """Starts with new workers, and those of them that forked."""
+    iterators = timeline.table("iterators").filter(pl.col("process") == trainer.process).select("iterator", "persistent", "start_method")
     # Unknown is taken for persistent: then nothing is said of restarts.
-    rows = starts.filter(pl.col("num_workers") > 0)["iterator"].to_list()
-    return sum(persistent.get(iterator) is False for iterator in rows)
+    known = (
+        starts.filter(pl.col("num_workers") > 0).join(iterators, on="iterator", how="inner").filter(~pl.col("persistent").fill_null(True))
+    )
+    return known.height, known.filter(pl.col("start_method").fill_null("fork") == "fork").height
 
 
 def _cold(steps: Steps, fetches: Fetches, waits: WaitParts) -> Floats:

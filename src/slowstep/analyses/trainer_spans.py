@@ -53,6 +53,7 @@ def label_spans(trainer: Trainer, steps: Steps, waits: WaitParts, forwards: Forw
     add(called, closed, ("compute", FORWARD))
     add(closed, ended, ("compute", "optimizer"))
     add(*_edges(spans.filter(pl.col("kind") == "backward")), ("compute", BACKWARD))
+    add(*_edges(spans.filter(pl.col("kind") == "shutdown")), ("preprocess", SHUTDOWN))
     saves = spans.filter(pl.col("kind") == "save")
     add(*_edges(saves), [("store", f"checkpoint by {name or 'torch.save'}") for name in saves["name"].to_list()])
     named = spans.filter(pl.col("kind") == "span")

@@ -13,6 +13,10 @@ from slowstep.diagnosis.law import HEALTHY_UNATTRIBUTED
 
 # Producers that nearly bind stall the training now and then (queues smooth, but not wholly): at worse B is a tenth larger.
 WORSE_BESIDE = 1.10
+# After a fork each page of the training's memory is copied when it is next written to. The step after one took 1.3 to 5 times as long as
+# others, 1.9 and 2.2 in the medians of two sittings with six models of 0.01 to 17 million parameters (benchmarks/after_fork.py, two cores
+# of a virtual machine).
+AFTER_FORK, AFTER_FORK_HIGH = 2.0, 3.5
 
 
 def blocked_inside(m: Measurements) -> Blocked | None:
@@ -32,6 +36,11 @@ def with_core_delay(m: Measurements, part: Part) -> Floats:
     delay = m.ledger.of(stage, CORE)
     others = float(m.ledger.of(stage).sum() - delay.sum())
     return own + delay * (float(own.sum()) / others if others > 0 else 0.0)
+
+
+def copying_after_forks(m: Measurements, own: Floats, times: float = AFTER_FORK) -> Floats:
+    """Time per step that the training's own work loses to forks for new workers, where the step after one takes `times` as long."""
+    return own * m.over_time.restarts.forks_per_step * (1 - 1 / times)
 
 
 def delay_share(m: Measurements, *parts: Part) -> float:

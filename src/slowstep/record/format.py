@@ -54,6 +54,7 @@ SPAN: Final = 13  # a named span. a text id of its name, b stage's index in slow
 FORWARD: Final = 14
 TOTALS: Final = 15  # thinned steps between t0 and t1. a steps, b samples (-1 unknown)
 CLOCK: Final = 16  # mark: a CLOCK_REALTIME ns
+SHUTDOWN: Final = 17  # the end of a loader's workers, wherever their iterator is dropped
 BACKWARD_CPU: Final = 20  # same thread as the BACKWARD it encloses, with several ranks: a CPU ns, b run-queue delay ns (-1 unknown)
 SLOW_SAMPLE: Final = 23  # inside a FETCH: one sample that took many times the usual. a its index (-1 unknown), b usual ns, c batch index
 ARM: Final = 24  # a step of an experiment. a block (-1 none), b samples (-1 unknown), c run-queue delay ns (-1 unknown), extra arm

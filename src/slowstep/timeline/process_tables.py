@@ -46,6 +46,7 @@ PROCESS_TABLES: tuple[Table, ...] = (
             column("collate_line", pl.Int64, "first line of the collate function", nullable=True),
             column("collate_is_default", pl.Boolean, "the framework's own collate function", nullable=True),
             column("persistent", pl.Boolean, "its workers outlive it", nullable=True),
+            column("start_method", pl.String, "how its workers were started: fork, forkserver or spawn", nullable=True),
             column("dataset_length", pl.Int64, "samples in the dataset, where it knows", nullable=True),
         ),
     ),
@@ -87,7 +88,7 @@ PROCESS_TABLES: tuple[Table, ...] = (
         row="One row per other named stretch of a thread: backward, forward, checkpoint, user's span.",
         columns=(
             *SPAN,
-            column("kind", pl.String, "backward, forward, save or span"),
+            column("kind", pl.String, "backward, forward, save, shutdown or span"),
             column("name", pl.String, "what it is called", nullable=True),
             column("stage", pl.String, "stage that its author gave it", nullable=True),
             column("samples", pl.Int64, "samples in it (forward)", nullable=True),

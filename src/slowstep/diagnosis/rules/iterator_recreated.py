@@ -7,8 +7,9 @@ Why it costs:
     Each new iterator shuffles all indices, starts the workers, and has them make several batches ahead, of which one is used: nothing is
     ever ready in time, and most of what is made is thrown away.
 How the gain is predicted:
-    r is the loader's start-up and the waits for first batches. B is the producers' time divided by the workers, not below the CPU time of
-    all divided by the cores; without workers, the making of a batch stays.
+    r is the loader's start-up, its workers' end, the waits for first batches, and what the training's own work takes longer where these
+    are forked anew (twice, see `trainer_side.AFTER_FORK`; nothing at worse, 3.5 times at better). B is the producers' time
+    divided by the workers, not below the CPU time of all divided by the cores; without workers, the making of a batch stays.
 When it is wrong:
     Where one batch of each iterator is all that is wanted (a new task at each step), the loader is the wrong tool rather than wrongly used.
 What to try:
@@ -23,7 +24,7 @@ from slowstep.analyses.producers import STARTUP
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.input_side import claims
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.diagnosis.trainer_side import WORSE_BESIDE, producers_beside_ns
+from slowstep.diagnosis.trainer_side import AFTER_FORK_HIGH, WORSE_BESIDE, copying_after_forks, producers_beside_ns
 from slowstep.findings import Evidence, Finding, Fix
 
 NAME = "iterator-recreated"
@@ -46,10 +47,12 @@ def judge(m: Measurements) -> Answer:
     wall = m.demand.wall_ns or 0.0
     # What is made and never read must not be made any more: the workers' need per batch that is used stays.
     beside = 0.0 if serial else min(wall / max(m.loader.num_workers, 1), producers_beside_ns(m))
-    case = Case(removed_ns=removed, beside_ns=beside)
+    own = m.step_ns - removed
+    case = Case(removed_ns=removed + copying_after_forks(m, own), beside_ns=beside)
     worse = Case(removed_ns=0.9 * removed, beside_ns=WORSE_BESIDE * beside)
-    counterfactual = Counterfactual(assumes="one iterator is read to its end", expected=case, worse=worse, better=case)
-    own = tuple(name for stage, name in m.ledger.parts if stage == "preprocess" and name in (STARTUP, SHUTDOWN))
+    better = Case(removed_ns=removed + copying_after_forks(m, own, AFTER_FORK_HIGH), beside_ns=beside)
+    counterfactual = Counterfactual(assumes="one iterator is read to its end", expected=case, worse=worse, better=better)
+    ends = tuple(name for stage, name in m.ledger.parts if stage == "preprocess" and name in (STARTUP, SHUTDOWN))
     finding = Finding(
         rule=NAME,
         stage="preprocess",
@@ -57,7 +60,7 @@ def judge(m: Measurements) -> Answer:
         share=share,
         share_low=low,
         share_high=high,
-        claims=own if serial else (*own, *claims(m)),
+        claims=ends if serial else (*ends, *claims(m)),
         evidence=(
             Evidence(name="iterators made", value=restarts.count, unit="iterators", threshold=FEWEST, where=m.loader.dataset),
             Evidence(name="batches taken of each", value=restarts.batches_each, unit="batches", threshold=MOST_BATCHES),

@@ -9,6 +9,7 @@ Why it costs:
 How the gain is predicted:
     r is all waits for input, the start of workers included, less the time that workers need for a batch, which the training thread then
     needs: of torch's own collating, which in a worker puts its tensors into shared memory, a quarter (all at worse, an eighth at better).
+    Where workers are forked anew in nearly every step, its own work takes half as long without (as long at worse, 3.5 times less at better).
     What workers and training wait for a core beside each other goes with the workers (at worse half of the training's, and none of theirs).
     The training's own work is taken to be 0.2 ms shorter (not at all at worse, 0.4 ms at better), since it meets no memory that was just
     mapped, and an eighth longer (a quarter at worse, not at all at better), since batches pass through its caches. B is 0: nothing runs
@@ -24,21 +25,37 @@ What to try:
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps import Floats
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.input_side import QUEUED_AT_WORSE, WAIT_SHARE, Side, claims, find_side, removable_waits
 from slowstep.diagnosis.lever_specs import workers as workers_lever
 from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.diagnosis.trainer_side import AFTER_FORK, AFTER_FORK_HIGH, copying_after_forks
 from slowstep.findings import Evidence, Finding, Fix
 
 NAME = "needless-workers"
-# What the training thread's own work takes longer beside memory that it has just mapped: expected, and at better.
-MAPPED_NS, MAPPED_HIGH_NS = 200_000.0, 400_000.0
-# By what share it is longer where the thread makes batches too: expected, and at worse.
-SLOWED, SLOWED_HIGH = 0.125, 0.25
-# What is left of torch's own collating where it does not fill shared memory: expected, at worse and at better.
-COLLATED, COLLATED_HIGH, COLLATED_LOW = 0.25, 1.0, 0.125
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Assumed:
+    """What becomes of a step without workers, see above."""
+
+    collated: float  # what is left of torch's own collating where it does not fill shared memory
+    mapped_ns: float  # what the training thread's own work takes longer beside memory that it has just mapped
+    slowed: float  # by what share it is longer where the thread makes batches too
+    queued: float = 1.0  # the part of the training's waiting for a core that goes with the workers
+    makes_at_once: bool = True  # no batch waits for a core while it is made
+    after_fork: float = AFTER_FORK  # how many times as long a step after a fork takes
+
+
+EXPECTED = _Assumed(collated=0.25, mapped_ns=200_000.0, slowed=0.125)
+WORSE = _Assumed(collated=1.0, mapped_ns=0.0, slowed=0.25, queued=QUEUED_AT_WORSE, makes_at_once=False, after_fork=1.0)
+BETTER = _Assumed(collated=0.125, mapped_ns=400_000.0, slowed=0.0, after_fork=AFTER_FORK_HIGH)
+# Waiting for a core, or for memory to be copied, is no sign that workers are needless: it only adds to what taking them away gains.
+ALONE = replace(EXPECTED, queued=0.0, after_fork=1.0)
 
 
 def judge(m: Measurements) -> Answer:
@@ -48,19 +65,17 @@ def judge(m: Measurements) -> Answer:
         # A busy machine makes receiving slow, whoever made the batch.
         return None
     names = tuple(dict.fromkeys(name for stage, name in m.ledger.parts if stage in ("read", "preprocess")))
-    waits, made_ns = removable_waits(m, *names), _made_here_ns(m, side, COLLATED, _working(m, side))
-    # Waiting for a core alone is no sign that workers are needless: it only adds to what taking them away gains.
-    share, low, high = share_interval(m, _case(m, side, waits, made_ns, MAPPED_NS, SLOWED, 0.0).removed_ns)
+    waits = removable_waits(m, *names)
+    share, low, high = share_interval(m, _case(m, side, waits, ALONE).removed_ns)
     if share < WAIT_SHARE:
         return None
-    better_ns = _made_here_ns(m, side, COLLATED_LOW, _working(m, side))
     counterfactual = Counterfactual(
         assumes="the training thread makes a batch as fast as a worker, torch's own collating four times as fast",
-        expected=_case(m, side, waits, made_ns, MAPPED_NS, SLOWED),
-        worse=_case(m, side, waits, _made_here_ns(m, side, COLLATED_HIGH), 0.0, SLOWED_HIGH, QUEUED_AT_WORSE),
-        better=_case(m, side, waits, better_ns, MAPPED_HIGH_NS, 0.0),
+        expected=_case(m, side, waits, EXPECTED),
+        worse=_case(m, side, waits, WORSE),
+        better=_case(m, side, waits, BETTER),
     )
-    waited_ms, made_ms = float(waits.mean()) / 1e6, made_ns / 1e6
+    waited_ms, made_ms = float(waits.mean()) / 1e6, _made_here_ns(m, side, EXPECTED) / 1e6
     evidence = (
         Evidence(name="waiting for a batch", value=waited_ms, unit="ms per step", threshold=made_ms),
         Evidence(name="making it without workers", value=made_ms, unit="ms per step", where=m.loader.dataset),
@@ -87,15 +102,19 @@ def judge(m: Measurements) -> Answer:
     return Judged(finding=finding, counterfactual=counterfactual)
 
 
-def _case(m: Measurements, side: Side, waits: Floats, made_ns: float, mapped_ns: float, slowed: float, queued: float = 1.0) -> Case:
-    freed = queued * side.queued_ns
-    return Case(removed_ns=waits + freed - made_ns + mapped_ns - slowed * (m.step_ns - waits - freed))
+def _case(m: Measurements, side: Side, waits: Floats, assumed: _Assumed) -> Case:
+    freed = assumed.queued * side.queued_ns
+    own = m.step_ns - waits - freed
+    copying = copying_after_forks(m, own, assumed.after_fork)
+    longer = assumed.slowed * (own - copying) - assumed.mapped_ns
+    return Case(removed_ns=waits + freed + copying - _made_here_ns(m, side, assumed) - longer)
 
 
-def _made_here_ns(m: Measurements, side: Side, collated: float, working: float = 1.0) -> float:
-    """What the training thread would need for a batch, ns per step; `working` is the part of the workers' time that making itself takes."""
+def _made_here_ns(m: Measurements, side: Side, assumed: _Assumed) -> float:
+    """What the training thread would need for a batch, ns per step."""
     by_torch = m.loader is not None and bool(m.loader.collate_is_default)
-    return working * (side.wall_ns - (1 - collated) * (m.demand.collate_ns or 0.0) * by_torch)
+    making = _working(m, side) if assumed.makes_at_once else 1.0
+    return making * (side.wall_ns - (1 - assumed.collated) * (m.demand.collate_ns or 0.0) * by_torch)
 
 
 def _working(m: Measurements, side: Side) -> float:

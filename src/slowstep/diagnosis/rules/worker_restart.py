@@ -8,7 +8,8 @@ Why it costs:
     its end; meanwhile nothing is trained. The shorter the epochs, the larger the share.
 How the gain is predicted:
     r is the loader's start-up and shut-down, less 1 ms for each start that is left, and the excess of each iterator's first batch over a
-    usual one. At worse that excess stays. The first batch itself is not made ahead in either case. B is what the workers need per step.
+    usual one, and what a step takes longer after a fork (`trainer_side.AFTER_FORK`). At worse the last two stay. The first batch itself is
+    not made ahead in either case. B is what the workers need per step.
 When it is wrong:
     Workers that stay keep what they opened and cached: their memory stays taken between epochs. A data set that is changed between epochs
     needs workers that are told.
@@ -26,7 +27,7 @@ from slowstep.analyses.producers import STARTUP
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.lever_specs import PERSISTENT_WORKERS
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.diagnosis.trainer_side import WORSE_BESIDE, producers_beside_ns
+from slowstep.diagnosis.trainer_side import AFTER_FORK_HIGH, WORSE_BESIDE, copying_after_forks, producers_beside_ns
 from slowstep.findings import Evidence, Finding, Fix
 
 NAME = "worker-restart"
@@ -48,9 +49,11 @@ def judge(m: Measurements) -> Answer:
     if share < CLAIM:
         return None
     beside = max(producers_beside_ns(m) - float(removed.mean()), 0.0)
-    case = Case(removed_ns=removed, beside_ns=beside)
+    own = m.step_ns - removed
+    case = Case(removed_ns=removed + copying_after_forks(m, own), beside_ns=beside)
     worse = Case(removed_ns=starting, beside_ns=WORSE_BESIDE * beside)
-    counterfactual = Counterfactual(assumes="workers outlive the epoch", expected=case, worse=worse, better=case)
+    better = Case(removed_ns=removed + copying_after_forks(m, own, AFTER_FORK_HIGH), beside_ns=beside)
+    counterfactual = Counterfactual(assumes="workers outlive the epoch", expected=case, worse=worse, better=better)
     each = float(removed.sum()) / restarts.count
     finding = Finding(
         rule=NAME,

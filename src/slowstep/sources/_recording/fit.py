@@ -135,7 +135,7 @@ _OPTIONAL: dict[str, dict[str, type]] = {
     "process": {"pid": int, "ppid": int, "started_ns": int, "format": int, "cores_allowed": int, "script": str, "torch": str, "env": dict}
     | {"memory_available_bytes": int, "import_path": list},
     "iterator": {"loader": int, "prefetch_factor": int, "batch_size": int, "workers": list, "dataset": str, "collate": str}
-    | {"persistent": bool}
+    | {"persistent": bool, "context": str}
     | {"collate_file": str, "collate_line": int, "is_default_collate": bool, "dataset_length": int},
     "facts": {"threads": int, "accelerators": dict, "accelerator_built": bool, "world_size": int, "rank": int},
     "rank": {"rank": int, "world_size": int},

@@ -47,6 +47,7 @@ _ITERATOR_KEYS = {
     "collate_line": "collate_line",
     "collate_is_default": "is_default_collate",
     "persistent": "persistent",
+    "start_method": "context",
     "dataset_length": "dataset_length",
 }
 
