@@ -23,7 +23,7 @@ from slowstep.analyses.memory import Growth, Limit
 from slowstep.diagnosis.advice import advice
 from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.findings import Evidence, NotJudged
-from slowstep.units import MIB
+from slowstep.units import MIB, format_number
 
 NAME = "memory-growth"
 # Python, allocators and caches of a healthy training still move by some MiB after its warm-up (examples/case_study: under 10 MiB).
@@ -58,7 +58,7 @@ def judge(m: Measurements) -> Answer:
         ),
         *_until(limit, left_s),
     )
-    title = f"memory grows by {per_step / MIB:.2g} MiB a step, steadily{_when(left_s)}"
+    title = f"memory grows by {format_number(per_step / MIB)} MiB a step, steadily{_when(left_s)}"
     fixes = (
         "look for what is kept from step to step: losses appended without .item() or .detach(), outputs in lists, caches without a limit",
         "if it is a cache that fills in the first epoch, check that it fits: record over two epochs",
