@@ -1,4 +1,4 @@
-"""How many times as long a step takes right after a fork, by model: each page of its memory is copied when it is next written to; no options.
+"""How many times as long a step takes right after a fork, by model: pages of its memory are copied when next written to; no options.
 
 The constants in `slowstep.diagnosis.trainer_side` hold what this prints.
 """

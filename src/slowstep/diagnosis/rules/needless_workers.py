@@ -9,7 +9,7 @@ Why it costs:
 How the gain is predicted:
     r is all waits for input, the start of workers included, less the time that workers need for a batch, which the training thread then
     needs: of torch's own collating, which in a worker puts its tensors into shared memory, a quarter (all at worse, an eighth at better).
-    Where workers are forked anew in nearly every step, its own work takes half as long without (as long at worse, 3.5 times less at better).
+    Where workers are forked anew in every step, its own work takes half as long without (as long at worse, a 3.5th of it at better).
     What workers and training wait for a core beside each other goes with the workers (at worse half of the training's, and none of theirs).
     The training's own work is taken to be 0.2 ms shorter (not at all at worse, 0.4 ms at better), since it meets no memory that was just
     mapped, and an eighth longer (a quarter at worse, not at all at better), since batches pass through its caches. B is 0: nothing runs

@@ -103,7 +103,7 @@ def _counterfactual(m: Measurements, side: Side, workers: int) -> Counterfactual
 
 
 def _core_bound_ns(m: Measurements, side: Side, attained: float) -> float:
-    """The shortest step for which the cores suffice, with all that the process tree used in a step: passing batches on costs CPU time too."""
+    """The shortest step for which the cores suffice, by all that the process tree used in one: passing batches on costs CPU time too."""
     used, free = m.load.tree_cores, side.cores - (m.load.foreign_cores or 0.0)
     if not used or free <= 0:
         return 0.0
