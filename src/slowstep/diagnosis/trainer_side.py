@@ -39,8 +39,11 @@ def with_core_delay(m: Measurements, part: Part) -> Floats:
 
 
 def copying_after_forks(m: Measurements, own: Floats, times: float = AFTER_FORK) -> Floats:
-    """Time per step that the training's own work loses to forks for new workers, where the step after one takes `times` as long."""
-    return own * m.over_time.restarts.forks_per_step * (1 - 1 / times)
+    """Time per step that the training's own work loses to forks for new workers, where the step after one takes `times` as long.
+
+    Nothing of what an accelerator computes.
+    """
+    return own * (m.over_time.restarts.forks_per_step if m.device == "cpu" else 0.0) * (1 - 1 / times)
 
 
 def delay_share(m: Measurements, *parts: Part) -> float:

@@ -8,6 +8,7 @@ points to memory that is another frame's by now. Reading it ends the training (a
 from __future__ import annotations
 
 import gc
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterable
@@ -49,19 +50,34 @@ def look_at(threads: Iterable[int], read: Callable[[FrameType], T]) -> dict[int,
     return without_collecting(look)
 
 
-def uses_core(thread: int) -> bool:
-    """Whether a thread of this process (native id) runs on a core now, or waits for one; False where the system does not say.
-
-    Whoever asks in Python holds the interpreter's lock: a thread that runs Python code waits for it meanwhile, and seems not to.
-    """
-    try:
-        with open(f"/proc/self/task/{thread}/stat", "rb", buffering=0) as file:
-            # The state follows the thread's name, which may hold anything.
-            return file.read(128).rpartition(b") ")[2][:1] == b"R"
-    except OSError:
-        return False
-
-
 def running(threads: Iterable[int]) -> set[int]:
     """Those of these threads (idents) that run Python code now; of the calling thread nothing is said."""
     return set(look_at(threads, lambda frame: None))
+
+
+class CoreUse:
+    """Whether a thread of this process uses a core, read from a file that stays open for as long as the thread lives.
+
+    Reading lets go of the interpreter's lock: a thread that waits for it goes on, and is seen to use a core.
+    """
+
+    __slots__ = ("_handle",)
+
+    def __init__(self, thread: int) -> None:
+        """`thread` is a native id."""
+        try:
+            self._handle = os.open(f"/proc/self/task/{thread}/stat", os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            self._handle = -1
+
+    def now(self) -> bool:
+        """Whether it runs on a core, or waits for one; False where the system does not say."""
+        try:
+            # The state follows the thread's name, which may hold anything.
+            return self._handle >= 0 and os.pread(self._handle, 128, 0).rpartition(b") ")[2][:1] == b"R"
+        except OSError:
+            return False
+
+    def __del__(self) -> None:
+        if self._handle >= 0:
+            os.close(self._handle)

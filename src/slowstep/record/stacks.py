@@ -13,7 +13,7 @@ from typing import Any, Final
 from slowstep.record.by_hand import names_gradients
 from slowstep.record.fastpath import Event
 from slowstep.record.format import RUNNING, STACK
-from slowstep.record.other_threads import look_at, uses_core
+from slowstep.record.other_threads import CoreUse, look_at
 from slowstep.record.tracebacks import PACKAGE
 
 PERIOD_NS: Final = 50_000_000
@@ -128,6 +128,7 @@ class Sampler:
         self._table = StackTable(note)
         self._takes_stacks = takes_stacks
         self._last_ns: dict[int, int] = {}
+        self._core_use: dict[int, CoreUse] = {}
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
         self.cpu_ns = self.once_ns = self.late = 0
@@ -148,13 +149,13 @@ class Sampler:
         """One round: a stack of every watched thread that still runs."""
         at_ns = time.monotonic_ns()
         watched = list(self._watched.items())
-        using = {thread for _, thread in watched if uses_core(thread)}
         stacks = look_at([ident for ident, _ in watched], self._table.places)
         for ident, thread in watched:
             places = stacks.get(ident)
             if places is None:
                 # A thread that has ended, or an interactive session that waits at its prompt: that time belongs to no stack.
                 self._last_ns.pop(thread, None)
+                self._core_use.pop(thread, None)
                 if ident != threading.main_thread().ident:
                     self._watched.pop(ident, None)
                 continue
@@ -163,7 +164,9 @@ class Sampler:
             self._last_ns[thread] = at_ns
             if number is not None and weight_ns > 0:
                 self.late += at_ns - planned_ns > LATE_NS
-                flags = RUNNING if thread in using else 0
+                if thread not in self._core_use:
+                    self._core_use[thread] = CoreUse(thread)
+                flags = RUNNING if self._core_use[thread].now() else 0
                 self._event(STACK, at_ns, at_ns, number, weight_ns, max(at_ns - planned_ns, 0), thread=thread, flags=flags)
 
     def _run(self) -> None:
@@ -189,6 +192,8 @@ class Sampler:
                 affordable_ns = started_ns + (self.cpu_ns - _FIRST_COST_NS) * _ELAPSED_PER_COST
                 pause_ns = int(min(max(PERIOD_NS, affordable_ns - planned_ns), _LONGEST_PAUSE_NS) * uniform(0.9, 1.1))
             planned_ns = max(planned_ns + pause_ns, time.monotonic_ns())
+        # No file of ours stays open for longer than stacks are taken.
+        self._core_use.clear()
 
     def _account(self, cpu_ns: int, *, new: bool) -> None:
         """Count a round's cost, and what it was above the usual where it met `new` code."""

@@ -169,7 +169,7 @@ PROCESS_TABLES: tuple[Table, ...] = (
             column("stack", pl.Int64, "number of the stack in its process"),
             column("weight_ns", pl.Int64, "time since the stack before"),
             column("lateness_ns", pl.Int64, "how late the sampler was"),
-            column("running", pl.Boolean, "used a core or waited for one just then; not known of one that runs Python code: false"),
+            column("running", pl.Boolean, "used a core or waited for one just then; false where that is not known"),
         ),
     ),
     Table(

@@ -15,7 +15,7 @@ import pytest
 
 import slowstep
 from slowstep.record import other_threads
-from slowstep.record.other_threads import uses_core, without_collecting
+from slowstep.record.other_threads import CoreUse, without_collecting
 
 # Collections begin at nearly every allocation, and let the other thread run: its functions return while they are being noted. They differ
 # in size, so that what is left of one is no frame of another.
@@ -81,25 +81,40 @@ def test_whether_garbage_is_collected_is_as_it_was(monkeypatch, was_enabled):
         gc.enable()
 
 
-def test_a_thread_that_computes_without_the_interpreter_uses_a_core_and_one_that_waits_does_not():
-    is_over, data = threading.Event(), bytes(50_000_000)
+@pytest.mark.parametrize("compute", ["for _ in range(1_000_000): pass", "zlib.compress(data)"], ids=["Python", "native"])
+def test_a_thread_that_computes_uses_a_core_and_one_that_waits_does_not(compute):
+    is_over, names = threading.Event(), {"data": bytes(50_000_000), "zlib": zlib}
 
-    def compress() -> None:
+    def work() -> None:
+        code = compile(compute, "work", "exec")
         while not is_over.is_set():
-            zlib.compress(data)
+            exec(code, names)
 
-    computing, waiting = threading.Thread(target=compress), threading.Thread(target=is_over.wait)
+    computing, waiting = threading.Thread(target=work), threading.Thread(target=is_over.wait)
     for thread in (computing, waiting):
         thread.start()
     try:
+        uses = CoreUse(computing.native_id or 0), CoreUse(waiting.native_id or 0)
         # Both use a core while they start.
         until, states = time.monotonic() + 10, set[tuple[bool, bool]]()
         while states != {(True, False)} and time.monotonic() < until:
-            states = {(uses_core(computing.native_id or 0), uses_core(waiting.native_id or 0)) for _ in range(20)}
+            states = {(uses[0].now(), uses[1].now()) for _ in range(5)}
     finally:
         is_over.set()
         computing.join()
         waiting.join()
 
     assert states == {(True, False)}
-    assert uses_core(0) is False
+
+
+def test_of_a_thread_that_is_over_no_core_use_is_known():
+    thread = threading.Thread(target=lambda: None)
+    thread.start()
+    use = CoreUse(thread.native_id or 0)
+    thread.join()
+
+    until = time.monotonic() + 10
+    while use.now() and time.monotonic() < until:
+        pass
+    assert use.now() is False
+    assert CoreUse(0).now() is False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 import threading
 import time
@@ -266,6 +267,22 @@ def test_the_thread_does_its_chores_until_it_is_stopped(events: list[tuple[Any, 
 
     assert "slowstep-stacks" not in [thread.name for thread in threading.enumerate()]
     assert sampler.cpu_ns > 0
+
+
+def test_no_file_stays_open_once_the_sampler_is_stopped(events: list[tuple[Any, ...]]) -> None:
+    before = set(os.listdir("/proc/self/fd"))
+    with running_thread() as thread:
+        assert thread.ident is not None
+        sampler = make_sampler(events, Notebook(), {thread.ident: thread.native_id or 0})
+        sampler.start()
+        until = time.monotonic() + 20
+        while len(events) < 2 and time.monotonic() < until:
+            time.sleep(0.01)
+        while_on = set(os.listdir("/proc/self/fd"))
+        sampler.stop()
+
+        assert while_on - before
+        assert set(os.listdir("/proc/self/fd")) <= before
 
 
 def test_stacks_taken_long_after_their_time_are_counted(events: list[tuple[Any, ...]]) -> None:

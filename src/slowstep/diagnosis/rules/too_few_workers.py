@@ -30,8 +30,9 @@ NAME = "too-few-workers"
 SAVES_AT_LEAST = 0.05
 # One more worker may slow those that are there: at worse they share what they wait for by a tenth.
 WORSE_SHARING = 1.10
-# Of what all cores would get done where each computed always and as fast as alone. Measured of five trainings on the two cores of a virtual
-# machine, by the samples/s that one more worker gave where cores were the bound: 0.64, 0.72, 0.75, 0.89 and 0.96.
+# Of what all cores would get done where each computed always and as fast as beside what there is now. Measured on the two cores of a
+# virtual machine by the samples/s that one more worker gave four trainings whose bound were the cores: 0.64, 0.72, 0.75 and 0.89; under one
+# that kept them busy for longer at a time they computed for 0.96 of it.
 ATTAINED, ATTAINED_AT_WORSE = 0.85, 0.70
 # From this share of the window on, the restarts of the loader forbid a healthy verdict (design: a stage of 10 % that went unjudged).
 RESTARTS = 0.10
