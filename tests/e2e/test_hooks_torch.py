@@ -193,6 +193,25 @@ def test_workers_record_their_own_fetches(context: str, run: Run) -> None:
     assert [record.b for record in ran.trainer.of("WAIT") if not record.flags] == [0, 1, 2, 3, 4, 5]
 
 
+def test_the_end_of_workers_is_recorded_where_their_iterator_is_dropped_and_where_it_is_read_to_its_end(run: Run) -> None:
+    main = """
+loader = DataLoader(torch.ones(16, 8), batch_size=4, num_workers=1)
+model = torch.nn.Linear(8, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
+def step(inputs):
+    model(inputs).mean().backward()
+    optimizer.step()
+for _ in range(3):
+    step(next(iter(loader)))
+for inputs in loader:
+    step(inputs)
+"""
+    ends = run(main).trainer.of("SHUTDOWN")
+
+    assert len(ends) == 4
+    assert all(end.t0 < end.t1 for end in ends)
+
+
 def test_persistent_workers_are_one_process_for_all_epochs(run: Run) -> None:
     ran = run("train(DataLoader(Numbers(), batch_size=4, num_workers=1, persistent_workers=True), epochs=3)")
 

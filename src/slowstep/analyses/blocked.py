@@ -56,15 +56,13 @@ def find_blocked(
 
 
 def _line(trainer: Trainer, stacks: Stacks) -> str | None:
-    """Outside of waits for batches, and not where the thread computed. Where it is blocked, stacks are taken just then: it does not hold
-    the interpreter's lock.
-    """
+    """Outside of waits for batches."""
     waits = trainer.waits.sort("start_ns")
     waiting: Ints = np.array([], dtype=np.int64)
     if waits.height:
         waiting = inside(stacks, waits["start_ns"].to_numpy(), waits["end_ns"].to_numpy())
     weights: Counter[str] = Counter()
-    for weight, path in stacks.paths(np.setdiff1d(np.flatnonzero(~stacks.running), waiting).tolist()):
+    for weight, path in stacks.paths(np.setdiff1d(np.flatnonzero(stacks.blocked), waiting).tolist()):
         if path:
             frame = own_frames(path)[-1]
             weights[f"{shown(frame.file, trainer.facts.script)}:{frame.line}"] += round(weight)

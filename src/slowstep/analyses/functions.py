@@ -44,13 +44,13 @@ Path = tuple[Frame, ...]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Stacks:
-    """Stacks of one thread: when, how much time each stands for, its frames, root first, and whether the thread surely computed then."""
+    """Stacks of one thread: when, how much time each stands for, its frames, root first, and whether the thread is known to be blocked."""
 
     time_ns: Ints
     weight_ns: Floats
     stack: Ints
     frames: dict[int, Path]
-    running: NDArray[np.bool_]
+    blocked: NDArray[np.bool_]
 
     def paths(self, index: Iterable[int]) -> list[tuple[float, Path]]:
         """Weight and frames of some of the stacks."""
@@ -72,7 +72,7 @@ def read_stacks(timeline: Timeline, process: int, thread: int | None = None) -> 
         weight_ns=rows["weight_ns"].cast(pl.Float64).clip(lower_bound=0).to_numpy(),
         stack=rows["stack"].to_numpy(),
         frames={stack: without_shell(tuple(path)) for stack, path in frames.items()},
-        running=rows["running"].to_numpy(),
+        blocked=rows["blocked"].to_numpy(),
     )
 
 

@@ -47,7 +47,7 @@ FETCH_IO: Final = 8  # same t0, t1 as its FETCH. a bytes read by read calls, b b
 COLLATE: Final = 9  # inside a FETCH. a CPU ns of this thread, b bytes of the batch made (-1 unknown)
 IDLE: Final = 10  # a worker waiting to be told what to fetch
 CPU: Final = 11  # mark: this thread's cumulative a CPU ns, b run-queue delay ns (from schedstat)
-# mark: a stack of `thread`. a stack id, b weight ns (since the last one), c lateness ns of the sampler, flags RUNNING
+# mark: a stack of `thread`. a stack id, b weight ns (since the last one), c lateness ns of the sampler, flags BLOCKED
 STACK: Final = 12
 SPAN: Final = 13  # a named span. a text id of its name, b stage's index in slowstep.stages.STAGES
 # A root module's forward. a samples (leading dimension of its first tensor), b which module (an id), c bytes of its input; -1 unknown.
@@ -98,7 +98,7 @@ PROFILED: Final = 16  # FETCH: its calls were timed (call_times.py), so it took 
 VALIDATION: Final = 8  # WAIT, START: marked by a framework or the user as not the training's
 NO_GRADIENT: Final = 32  # FORWARD: gradients were off
 EVALUATING: Final = 128  # FORWARD: the model was in its evaluation mode, and gradients were off
-RUNNING: Final = 256  # STACK: the thread used a core, or waited for one, just then
+BLOCKED: Final = 256  # STACK: the thread neither used a core nor waited for one just then; looked at now and then
 SETTLING: Final = 64  # ARM: not to be counted, the training is still on its way from one arm to the next
 READY_UNKNOWN: Final = 255
 

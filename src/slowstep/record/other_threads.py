@@ -70,13 +70,15 @@ class CoreUse:
         except OSError:
             self._handle = -1
 
-    def now(self) -> bool:
-        """Whether it runs on a core, or waits for one; False where the system does not say."""
+    def now(self) -> bool | None:
+        """Whether it runs on a core, or waits for one; None where the system does not say."""
+        if self._handle < 0:
+            return None
         try:
             # The state follows the thread's name, which may hold anything.
-            return self._handle >= 0 and os.pread(self._handle, 128, 0).rpartition(b") ")[2][:1] == b"R"
+            return os.pread(self._handle, 128, 0).rpartition(b") ")[2][:1] == b"R"
         except OSError:
-            return False
+            return None
 
     def __del__(self) -> None:
         if self._handle >= 0:

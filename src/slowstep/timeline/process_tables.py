@@ -169,7 +169,7 @@ PROCESS_TABLES: tuple[Table, ...] = (
             column("stack", pl.Int64, "number of the stack in its process"),
             column("weight_ns", pl.Int64, "time since the stack before"),
             column("lateness_ns", pl.Int64, "how late the sampler was"),
-            column("running", pl.Boolean, "used a core or waited for one just then; false where that is not known"),
+            column("blocked", pl.Boolean, "neither used a core nor waited for one; looked at now and then, else false"),
         ),
     ),
     Table(

@@ -64,7 +64,7 @@ def test_the_line_is_one_at_which_the_thread_did_not_compute(tmp_path):
         events.step(k * LENGTH, batch=k)
         events.mark(k * LENGTH + 1, 3.0 * k, 0.0)
         # Backward computes for longer than the step is blocked.
-        for after, line, flags in ((3, 20, fmt.RUNNING), (5, 20, fmt.RUNNING), (7, 11, 0)):
+        for after, line, flags in ((3, 20, 0), (5, 20, 0), (7, 11, fmt.BLOCKED)):
             when = (k * LENGTH + after) * MS
             stack = events.trainer.stack([LOOP, (SCRIPT, "work", line, line)])
             events.trainer.event(fmt.STACK, when, when, stack, 3 * MS, 0, thread=TRAINER_THREAD, flags=flags)

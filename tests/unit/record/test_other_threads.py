@@ -96,7 +96,7 @@ def test_a_thread_that_computes_uses_a_core_and_one_that_waits_does_not(compute)
     try:
         uses = CoreUse(computing.native_id or 0), CoreUse(waiting.native_id or 0)
         # Both use a core while they start.
-        until, states = time.monotonic() + 10, set[tuple[bool, bool]]()
+        until, states = time.monotonic() + 10, set[tuple[bool | None, bool | None]]()
         while states != {(True, False)} and time.monotonic() < until:
             states = {(uses[0].now(), uses[1].now()) for _ in range(5)}
     finally:
@@ -114,7 +114,7 @@ def test_of_a_thread_that_is_over_no_core_use_is_known():
     thread.join()
 
     until = time.monotonic() + 10
-    while use.now() and time.monotonic() < until:
+    while use.now() is not None and time.monotonic() < until:
         pass
-    assert use.now() is False
-    assert CoreUse(0).now() is False
+    assert use.now() is None
+    assert CoreUse(0).now() is None

@@ -51,7 +51,7 @@ def process_tables(process: int, notes: Notes, records: Records) -> dict[str, pl
             stack=r["a"],
             weight_ns=r["b"],
             lateness_ns=r["c"],
-            running=flag(r, fmt.RUNNING),
+            blocked=flag(r, fmt.BLOCKED),
         ),
         "modes": frame("modes", process=process, time_ns=(r := of(fmt.MODES))["t0"], on=r["a"], looked_at=r["b"]),
         "slow_samples": frame(
