@@ -72,6 +72,8 @@ def test_a_loop_over_the_samples_in_the_loss_is_named(work: Workplace) -> None:
     assert found["python-between-operations"]["gain"]["predicted"] > 1
 
 
+# Beside other tests its three timed steps may be mostly waits for a core: then it is undetermined.
+@pytest.mark.alone
 def test_a_hook_that_only_looks_is_named_and_the_training_is_not_called_healthy(work: Workplace) -> None:
     found, state = findings(work, "hook", 500)
     assert "watch" in found["beside-the-model"]["title"]
