@@ -35,7 +35,9 @@ class Judged:
 def judged(script: str, form: str) -> Judged:
     with TemporaryDirectory() as folder:
         with tarfile.open(RECORDINGS / f"{script}-{form}.tar.xz") as packed:
-            packed.extractall(folder, filter="data")
+            # Early releases of Python 3.11 know no filters; later ones warn where none is chosen.
+            packed.extraction_filter = getattr(tarfile, "data_filter", None)
+            packed.extractall(folder)
         measured = measure(recording.read(Path(folder)))
     return Judged(step_ms=float(measured.step_ns.mean()) / 1e6, diagnosis=diagnose(measured))
 
