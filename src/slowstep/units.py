@@ -30,6 +30,11 @@ def format_number(value: float | None) -> str:
     return f"{value:,.{max(0, 2 - magnitude)}f}"
 
 
+def format_count(count: int, noun: str) -> str:
+    """Things that are counted, by a noun whose plural takes an s: "1 worker", "1,200 steps"."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def format_duration(duration_ns: float | None) -> str:
     """Nanoseconds as "850 ns", "12.3 ms", "1.50 s", "2.0 min" or "1.5 h"."""
     if duration_ns is None:

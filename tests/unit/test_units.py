@@ -64,6 +64,11 @@ def test_bytes_are_counted_in_powers_of_1024(size_bytes, text):
     assert units.format_bytes(size_bytes) == text
 
 
+@pytest.mark.parametrize(("count", "text"), [(0, "0 workers"), (1, "1 worker"), (2, "2 workers"), (1200, "1,200 workers")])
+def test_a_count_takes_the_plural_that_it_needs(count, text):
+    assert units.format_count(count, "worker") == text
+
+
 def test_a_count_is_not_rounded():
     assert units.format_number(123_456) == "123,456"
     assert units.format_number(123.456) == "123"

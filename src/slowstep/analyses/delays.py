@@ -72,7 +72,7 @@ def _marked(timeline: Timeline, trainer: Trainer, steps: Steps) -> _Marked | Non
     if marks.height < 2:
         return None
     time, delay = marks["time_ns"].to_numpy(), np.maximum(np.diff(marks["delay_ns"].to_numpy()).astype(np.float64), 0)
-    update = np.searchsorted(trainer.update_end_ns, time, side="right")
+    update = np.searchsorted(np.sort(trainer.all_updates["end_ns"].to_numpy()), time, side="right")
     step = np.searchsorted(steps.edges_ns, time[1:], side="right") - 1
     usable = (step >= 0) & (step < steps.stretches)
     # What the thread waited while steps were only counted belongs to none of the others.

@@ -13,6 +13,7 @@ from slowstep.analyses.stops import Stops
 from slowstep.analyses.trainer import Trainer
 from slowstep.errors import NothingRecorded
 from slowstep.timeline.intervals import Ints
+from slowstep.units import format_count
 
 # The design's definitions of boundary and warm-up.
 BOUNDARY_SHARE = 0.95
@@ -79,7 +80,8 @@ def find_steps(trainer: Trainer, totals: pl.DataFrame, stops: Stops, warmup: int
     """Cut the training into steps. Raises NothingRecorded with fewer than three updates, which make no step after the first."""
     kind, edges = _boundaries(trainer)
     if len(edges) < 3:
-        raise NothingRecorded(f"only {len(trainer.update_end_ns)} update(s) were recorded: let the training run longer, at least 40 steps.")
+        there = format_count(len(trainer.update_end_ns), "update")
+        raise NothingRecorded(f"the recording holds {there} only: let the training run longer, at least 40 steps.")
     totals = totals.filter(pl.col("process") == trainer.process)
     left_out = _thinned(edges, totals) | stops.holds(edges)
     if capture is not None:

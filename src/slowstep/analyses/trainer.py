@@ -95,6 +95,7 @@ def find_trainer(timeline: Timeline, process: int | None = None) -> Trainer:
         return timeline.table(name).filter(pl.col("process") == process, pl.col("thread") == thread).sort("start_ns")
 
     own = mine("updates")
+    optimizer = _last_in_step(own, optimizer)
     anchor = _outermost(own.filter(pl.col("optimizer") == optimizer))
     all_anchor, run = anchor.height, find_run(anchor, timeline.run.session, thread)
     anchor, own, waits, starts, spans = (within(run, table) for table in (anchor, own, mine("waits"), mine("starts"), mine("spans")))
@@ -120,6 +121,17 @@ def find_trainer(timeline: Timeline, process: int | None = None) -> Trainer:
         collections=within(run, mine("collections")),
         other_cells=other_cells,
     )
+
+
+def _last_in_step(updates: pl.DataFrame, optimizer: int) -> int:
+    """Of the optimizers that are called in turns with this one, as often, the one that ends their round, as in the first step."""
+    called = updates.group_by("optimizer").agg(pl.len().alias("calls"), pl.col("start_ns").min())
+    own = updates.filter(pl.col("optimizer") == optimizer)["start_ns"]
+    if own.len() < 2:
+        return optimizer
+    # Where the recording ended in the middle of a step, one of them has a call less.
+    turns = called.filter(pl.col("calls") >= own.len() - 1, pl.col("start_ns") < own[1]).sort("start_ns")
+    return int(turns["optimizer"][-1])
 
 
 def _of_batches(backwards: pl.DataFrame, waits: pl.DataFrame) -> pl.DataFrame:

@@ -26,6 +26,7 @@ from slowstep.diagnosis.rule import Judged
 from slowstep.diagnosis.trace_side import for_framework
 from slowstep.findings import Finding, NotJudged, Verdict
 from slowstep.stages import STAGES, UNATTRIBUTED
+from slowstep.units import format_count
 
 # A run needs 30 steps for its verdict; profilers are told to keep three to ten. Of two, one confirms the other.
 STEPS_AT_LEAST = 2
@@ -112,7 +113,7 @@ def _doubt(m: TraceMeasurements) -> str | None:
         more = f"trace at least {STEPS_AT_LEAST + 1} (active=5 in torch.profiler.schedule)"
         # A first or last step that was traced in part is usual; where records are lost, more steps would lose more.
         is_lost = any(remedy in note for note in m.notes for remedy in (COPY_AGAIN, FEWER_STEPS))
-        return f"the trace holds {steps.height} whole step(s): {'see what was left out, and why' if is_lost else more}"
+        return f"the trace holds {format_count(steps.height, 'whole step')}: {'see what was left out, and why' if is_lost else more}"
     if m.coverage.clocks_differ is not None:
         return f"{m.coverage.clocks_differ}; {CLOCKS_REMEDY}"
     launched = m.coverage.kernels_with_launch

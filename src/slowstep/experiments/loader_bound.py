@@ -13,6 +13,7 @@ from typing import Any, Final, Literal
 from slowstep.experiments.figures import Figure, ratio
 from slowstep.experiments.loader_speed import Point, page_cache
 from slowstep.experiments.loader_stages import READING, Calls
+from slowstep.units import format_count
 
 Kind = Literal["cpu", "storage", "network", "blocked", "transport", "undetermined"]
 
@@ -165,7 +166,7 @@ def _cause(point: Point, calls: Calls | None, blocked: float) -> tuple[Kind, str
         return "storage", f"{text}, and {storage / max(read, storage):.0%} of what it reads comes from storage"
     connections = max((s.get("connections") or 0 for s in point.slices), default=0)
     if connections and (point.total("received_bytes") or 0) > 0:
-        return "network", f"{text}, with {connections} connection{'' if connections == 1 else 's'} open"
+        return "network", f"{text}, with {format_count(connections, 'connection')} open"
     return "blocked", f"{text}; neither storage nor a connection explains it (a sleep, a lock, a remote service)"
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from slowstep.experiments.figures import Figure, ratio
 from slowstep.experiments.loader_speed import Point
+from slowstep.units import format_count
 
 StageKind = Literal["read", "decode", "own", "transform", "collate", "transport"]
 
@@ -150,5 +151,5 @@ def _transport_row(point: Point, rows: NDArray[np.float64]) -> Stage | None:
     others = float(rows[:, _OTHERS].sum() / rows[:, _SAMPLES].sum()) * samples
     here = float(rows[:, _COLLATE].sum() / rows[:, _SAMPLES].sum()) * samples
     ns = max(used - made - others, 0.0) + max(collated - here, 0.0) + received
-    note = f"CPU time, with {point.workers} worker{'' if point.workers == 1 else 's'}"
+    note = f"CPU time, with {format_count(point.workers, 'worker')}"
     return Stage(kind="transport", name="transport", ms=ns / samples / _NS_PER_MS, figure=None, left_out_ms=None, note=note)

@@ -23,6 +23,7 @@ from slowstep.levers._count import count_of
 from slowstep.levers._rebuilt import Rebuilt, at_building, own_loader
 from slowstep.record.lever import DEMAND, ORDER, Change, Lever, NotApplicable, Spec
 from slowstep.record.training import Training
+from slowstep.units import format_count
 
 
 def _read(spec: Spec) -> int:
@@ -33,7 +34,7 @@ def arguments(loader: Any, spec: Spec) -> dict[str, Any]:
     """What N workers change of a loader. Raises NotApplicable with the reason, and ValueError for an N that is no whole number."""
     workers = _read(spec)
     if loader.num_workers == workers:
-        raise NotApplicable(f"the loader has {workers} worker{'' if workers == 1 else 's'} already")
+        raise NotApplicable(f"the loader has {format_count(workers, 'worker')} already")
     if loader.num_workers == 0:
         # It has said nothing about them, and that is how serial-loader's fix has them.
         return {"num_workers": workers, "persistent_workers": True}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 
 from slowstep.report.canvas import ASCII, UNICODE, Canvas, fitting, printable
 from slowstep.report.streams import takes_color, takes_unicode, width_of
-from slowstep.units import UNKNOWN, format_duration, format_number, format_share
+from slowstep.units import UNKNOWN, format_count, format_duration, format_number, format_share
 
 if TYPE_CHECKING:
     from slowstep.report.bench_document import BenchReport, FigureRow, LoaderRow, PointRow, StageRow
@@ -179,4 +179,4 @@ def _interval(figure: FigureRow) -> str:
 
 
 def _workers(count: int) -> str:
-    return f"{count} worker{'' if count == 1 else 's'}"
+    return format_count(count, "worker")

@@ -19,7 +19,7 @@ from slowstep.experiments.results import corrected_arms
 from slowstep.experiments.runner import run
 from slowstep.record.lever import Lever, Spec
 from slowstep.report.json import write
-from slowstep.units import format_share
+from slowstep.units import format_count, format_share
 from slowstep.workflow.diagnose import REPORT, diagnose_recording
 from slowstep.workflow.experiment_readings import foreign_share
 from slowstep.workflow.experiments import ended_untried
@@ -219,7 +219,7 @@ class Act:
             self._phase("starting", 0.0, "no training step seen yet")
             return
         share = min((progress.training_s or 0.0) / limits.enough_s, progress.updates / limits.updates, 1.0)
-        self._phase("recording", share, f"{progress.updates} step{'' if progress.updates == 1 else 's'}")
+        self._phase("recording", share, format_count(progress.updates, "step"))
 
     def _tell_experiment(self, plan: Plan, interim: Interim) -> None:
         widths = [(plan.arms[arm].name, found.gain.precision) for arm, found in sorted(interim.estimates.items())]

@@ -9,7 +9,7 @@ from typing import Final
 from slowstep.experiments.loader_speed import LEAST_ADDED, Point
 from slowstep.experiments.overlap import CLOSE, Whole
 from slowstep.report.bench_document import NextRow
-from slowstep.units import format_share
+from slowstep.units import format_count, format_share
 from slowstep.workflow.bench_act import Asked
 
 _NO_LOADER: Final = (
@@ -64,7 +64,7 @@ def next_command(
         return {"command": f"slowstep run --capture {command}", "why": "the compute decides: this shows what is in it"}
     gain = worker_gain(point, points, bend)
     if gain is not None and bend:
-        why = f"alone, the loader is {gain:.1f} times as fast with {bend} worker{'' if bend == 1 else 's'}"
+        why = f"alone, the loader is {gain:.1f} times as fast with {format_count(bend, 'worker')}"
         return {"command": f"slowstep prove --levers workers={bend} {command}", "why": why}
     if asked.what == "compute":
         return {"command": f"slowstep bench data {command}", "why": "the loader decides: this shows what is in it"}

@@ -16,7 +16,7 @@ from slowstep.diagnosis.trace_engine import is_inference
 from slowstep.health import Health
 from slowstep.report.document import SCHEMA, LedgerRow, Part, Report, Run, Throughput
 from slowstep.stages import STAGES, UNATTRIBUTED
-from slowstep.units import format_share
+from slowstep.units import format_count, format_share
 from slowstep.workflow.document import SMALLEST_SHARE, finding_row, health_row, not_judged_row
 
 # Of parts of a stage, those beyond these many are too small to be read.
@@ -110,7 +110,9 @@ def _coverage(m: TraceMeasurements) -> str:
     coverage = m.coverage
     said = [f"{m.facts.events:,} events"]
     if m.has_device:
-        said.append(f"{coverage.kernels:,} kernels on {coverage.devices} device(s), {coverage.streams} streams")
+        said.append(
+            f"{coverage.kernels:,} kernels on {format_count(coverage.devices, 'device')}, {format_count(coverage.streams, 'stream')}"
+        )
     if coverage.kernels_with_launch is not None:
         said.append(f"{format_share(coverage.kernels_with_launch)} of the kernels with their launch")
     if coverage.inside_steps is not None:

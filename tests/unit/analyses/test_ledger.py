@@ -207,6 +207,27 @@ def test_making_batches_in_a_loop_without_a_loader_is_preprocess_and_what_follow
     assert per_step == pytest.approx({"preprocess": 10, "compute": 19, "output": 20}, rel=0.1)
 
 
+def test_two_networks_in_turns_without_a_loader_are_one_body_and_the_batch_before_them_a_gap(tmp_path):
+    # 10 ms make the batch; then forward, backward and update of the one network, and after 1 ms of the other.
+    events = Events(tmp_path)
+    for k in range(6):
+        begin = 40 * k + 10
+        for turn in range(2):
+            start = begin + 15 * turn
+            events.mark(start, cpu_ms=0, delay_ms=8 * k + 4 * turn)
+            events.forward(start, start + 5, module=turn)
+            events.backward(start + 5, start + 12)
+            events.update(start + 12, start + 14, optimizer=turn)
+            events.mark(start + 14, cpu_ms=0, delay_ms=8 * k + 4 * turn + 4)
+
+    ledger = measure(events.timeline(), warmup=0).ledger
+
+    per_step = {stage: float(ledger.of(stage).mean()) / MS for stage in ("compute", "unattributed")}
+    assert per_step == pytest.approx({"compute": 29, "unattributed": 11})
+    # All that the thread waited for a core it waited in its bodies.
+    assert ledger.of("compute", CORE).mean() == pytest.approx(8 * MS)
+
+
 def _name(events: Events, number: int, text: str, line: int | None = None) -> None:
     events.trainer.lines.append({"kind": "text", "id": number, "text": text})
     if line is not None:

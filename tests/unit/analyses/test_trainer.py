@@ -43,13 +43,23 @@ def test_the_anchor_is_the_optimizer_with_most_calls(tmp_path):
 
 
 @pytest.mark.parametrize(("first", "second"), [(3, 9), (9, 3)])
-def test_of_two_optimizers_called_as_often_the_first_called_is_the_anchor(tmp_path, first, second):
+@pytest.mark.parametrize("ends_early", [False, True])
+def test_of_two_optimizers_called_in_turns_the_last_one_is_the_anchor(tmp_path, first, second, ends_early):
     events = Events(tmp_path)
     for k in range(5):
         events.update(10 * k, 10 * k + 1, optimizer=first)
-        events.update(10 * k + 5, 10 * k + 6, optimizer=second)
+        if k < 4 or not ends_early:
+            events.update(10 * k + 5, 10 * k + 6, optimizer=second)
 
-    assert find_trainer(events.timeline()).optimizer == first
+    assert find_trainer(events.timeline()).optimizer == second
+
+
+def test_of_two_trainings_one_after_the_other_the_first_is_the_anchor(tmp_path):
+    events = Events(tmp_path)
+    for k in range(10):
+        events.update(10 * k, 10 * k + 1, optimizer=3 if k < 5 else 9)
+
+    assert find_trainer(events.timeline()).optimizer == 3
 
 
 def test_a_call_inside_a_call_of_the_same_optimizer_is_one_update(tmp_path):

@@ -47,7 +47,7 @@ from slowstep.diagnosis.loop_side import known_by, spread_of_loop_input
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
-from slowstep.units import format_share
+from slowstep.units import format_count, format_share
 
 NAME = "serial-loader"
 BACKGROUND_THREAD = Fix(text="make the next batch in a background thread, where what makes it releases the interpreter's lock")
@@ -151,7 +151,7 @@ def _counterfactual(side: Side, workers: int, spread: float = 0.0) -> Counterfac
         # Receiving is work that was not there before.
         return Case(removed_ns=removed, beside_ns=factor * beside_ns(side, workers, spared_cpu_ns=-receive_ns))
 
-    words = f"{workers} worker(s) make batches beside the training; receiving one takes 1 ms"
+    words = f"{format_count(workers, 'worker')} beside the training for making batches; receiving one takes 1 ms"
     worse, better = case(RECEIVE_HIGH_NS, SIDE_BY_SIDE, 1 - spread, WORSE_BESIDE), case(RECEIVE_LOW_NS, part=1 + spread)
     return Counterfactual(assumes=words, expected=case(RECEIVE_NS), worse=worse, better=better)
 

@@ -24,6 +24,7 @@ from slowstep.diagnosis.input_side import WAIT_SHARE, Side, beside_ns, claims, f
 from slowstep.diagnosis.lever_specs import workers as workers_lever
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.units import format_count
 
 NAME = "too-few-workers"
 # If more workers would save less than this share of the step, the cores are the limit and not the number of workers.
@@ -64,7 +65,8 @@ def judge(m: Measurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage=wait_stage(m),
-        title=f"{now} worker(s) cannot keep up: {side.wall_ns / 1e6:.0f} ms to make a batch, one needed every {side.rest_ns / 1e6:.0f} ms",
+        title=f"{format_count(now, 'worker')} cannot keep up: {side.wall_ns / 1e6:.0f} ms to make a batch, "
+        f"one needed every {side.rest_ns / 1e6:.0f} ms",
         share=share,
         share_low=low,
         share_high=high,

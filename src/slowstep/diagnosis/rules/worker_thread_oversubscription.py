@@ -30,6 +30,7 @@ from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interva
 from slowstep.diagnosis.input_side import WAIT_SHARE, Side, claims, find_side, removable_waits
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
+from slowstep.units import format_count
 
 NAME = "worker-thread-oversubscription"
 # Threads that help now and then (a reader, the queue's feeder, which takes some percent) are no pool.
@@ -63,7 +64,8 @@ def judge(m: Measurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="preprocess",
-        title=f"{m.loader.num_workers} worker(s) with {1 + helpers:.1f} busy threads each compete for {side.cores:.0f} cores",
+        title=f"threads of {format_count(m.loader.num_workers, 'worker')}, {1 + helpers:.1f} busy in each, "
+        f"compete for {format_count(round(side.cores), 'core')}",
         share=share,
         share_low=low,
         share_high=high,
