@@ -124,13 +124,13 @@ def find_trainer(timeline: Timeline, process: int | None = None) -> Trainer:
 
 
 def _last_in_step(updates: pl.DataFrame, optimizer: int) -> int:
-    """Of the optimizers that are called in turns with this one, as often, the one that ends their round, as in the first step."""
-    called = updates.group_by("optimizer").agg(pl.len().alias("calls"), pl.col("start_ns").min())
+    """Of the optimizers that are called in turns with this one, as often, the one whose call ends their round, as in the first step."""
     own = updates.filter(pl.col("optimizer") == optimizer)["start_ns"]
     if own.len() < 2:
         return optimizer
-    # Where the recording ended in the middle of a step, one of them has a call less.
-    turns = called.filter(pl.col("calls") >= own.len() - 1, pl.col("start_ns") < own[1]).sort("start_ns")
+    called = updates.group_by("optimizer").agg(pl.len().alias("calls"), pl.col("start_ns", "end_ns").first())
+    # Where the recording ended in the middle of a step, one of them has a call less. One that calls another ends after it.
+    turns = called.filter(pl.col("calls") >= own.len() - 1, pl.col("start_ns") < own[1]).sort("end_ns")
     return int(turns["optimizer"][-1])
 
 

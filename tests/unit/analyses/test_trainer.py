@@ -54,6 +54,16 @@ def test_of_two_optimizers_called_in_turns_the_last_one_is_the_anchor(tmp_path, 
     assert find_trainer(events.timeline()).optimizer == second
 
 
+@pytest.mark.parametrize(("outer", "inner"), [(3, 9), (9, 3)])
+def test_of_an_optimizer_that_calls_another_the_outer_one_is_the_anchor(tmp_path, outer, inner):
+    events = Events(tmp_path)
+    for k in range(5):
+        events.update(10 * k, 10 * k + 5, optimizer=outer)
+        events.update(10 * k + 1, 10 * k + 4, optimizer=inner)
+
+    assert find_trainer(events.timeline()).optimizer == outer
+
+
 def test_of_two_trainings_one_after_the_other_the_first_is_the_anchor(tmp_path):
     events = Events(tmp_path)
     for k in range(10):
