@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 import polars as pl
 
@@ -33,9 +30,6 @@ from slowstep.analyses.trace.training import is_training
 from slowstep.errors import BadUsage
 from slowstep.timeline.timeline import Timeline
 
-# Most of an analysis releases the interpreter's lock. Each holds columns of its own while it runs.
-AT_ONCE: Final = 2
-
 Chosen = int | Literal["slowest", "median"] | None
 
 
@@ -55,19 +49,17 @@ def measure_trace(timeline: Timeline, *, batch_size: int | None = None, step: Ch
         "steps": steps,
         "ledger": ledger,
         "gaps": gaps,
-        **_side_by_side(
-            kernels=partial(find_kernels, timeline, steps, callers),
-            operators=partial(find_operators, timeline, steps, callers),
-            launches=partial(find_launches, timeline, steps, gaps, callers),
-            copies=partial(find_copies, timeline, steps, callers),
-            synchronizations=partial(find_synchronizations, timeline, steps, gaps, callers),
-            collectives=partial(find_collectives, timeline, steps, callers),
-            memory=partial(find_memory, timeline, steps),
-            loader=partial(find_loader, timeline, steps, gaps),
-            placement=partial(find_placement, timeline, steps, callers),
-            compilations=partial(find_compilations, timeline, steps, gaps, callers),
-            loss_scaling=partial(find_loss_scaling, timeline, steps, gaps, callers),
-        ),
+        "kernels": find_kernels(timeline, steps, callers),
+        "operators": find_operators(timeline, steps, callers),
+        "launches": find_launches(timeline, steps, gaps, callers),
+        "copies": find_copies(timeline, steps, callers),
+        "synchronizations": find_synchronizations(timeline, steps, gaps, callers),
+        "collectives": find_collectives(timeline, steps, callers),
+        "memory": find_memory(timeline, steps),
+        "loader": find_loader(timeline, steps, gaps),
+        "placement": find_placement(timeline, steps, callers),
+        "compilations": find_compilations(timeline, steps, gaps, callers),
+        "loss_scaling": find_loss_scaling(timeline, steps, gaps, callers),
     }
     clocks = find_clocks(timeline, callers)
     tables["replay"] = find_replay(timeline, steps, tables, callers, clocks)
@@ -87,13 +79,6 @@ def measure_trace(timeline: Timeline, *, batch_size: int | None = None, step: Ch
         has_device=bool(device),
         notes=notes,
     )
-
-
-def _side_by_side(**analyses: Callable[[], pl.DataFrame]) -> dict[str, pl.DataFrame]:
-    """The tables of analyses that need nothing of one another."""
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        waiting = {name: pool.submit(analysis) for name, analysis in analyses.items()}
-        return {name: table.result() for name, table in waiting.items()}
 
 
 def _chosen(steps: pl.DataFrame, step: Chosen) -> pl.DataFrame:
