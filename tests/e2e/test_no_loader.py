@@ -97,6 +97,47 @@ def test_what_makes_the_batch_above_the_forward_is_neither(work: Workplace) -> N
     assert "draw_batch" not in timed
 
 
+TWO_NETWORKS = """\
+import torch
+from torch import nn
+
+torch.set_num_threads(1)
+data = torch.randn(8192, 64)
+
+def batch():
+    return torch.stack([data[row] for row in torch.randint(0, 8192, (512,)).tolist()])
+
+generator = nn.Sequential(nn.Linear(16, 256), nn.ReLU(), nn.Linear(256, 64))
+critic = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 1))
+of_generator, of_critic = (torch.optim.Adam(network.parameters(), lr=2e-4) for network in (generator, critic))
+loss = nn.BCEWithLogitsLoss()
+yes, no = torch.ones(512, 1), torch.zeros(512, 1)
+for step in range(1_000):
+    real = batch()
+    fake = generator(torch.randn(512, 16))
+    of_critic.zero_grad()
+    (loss(critic(real), yes) + loss(critic(fake.detach()), no)).backward()
+    of_critic.step()
+    of_generator.zero_grad()
+    loss(critic(fake), yes).backward()
+    of_generator.step()
+"""
+
+
+def test_the_batch_of_two_networks_in_turns_is_input_and_their_bodies_are_timed_whole(work: Workplace) -> None:
+    work.write("train.py", TWO_NETWORKS)
+    ended = work.run("train.py")
+    assert ended.code == 0, ended.err
+
+    report = json.loads((work.recording() / "report.json").read_text())
+    parts = {(row["stage"], part["name"]): part["share"] for row in report["ledger"] for part in row["parts"]}
+    assert parts["preprocess", "batch (train.py:7)"] > 0.05
+    body = recording.SOURCE.read(work.recording()).table("calls").filter(pl.col("kind") == "body")
+    timed = {row["function"]: row["calls"] for row in body.iter_rows(named=True)}
+    assert timed["Tensor.backward"] == 2 * body["stretches"][0]
+    assert "batch" not in timed
+
+
 SHORT = """\
 import random
 import torch

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import polars as pl
 
 from slowstep.analyses.ledger import FORWARD, Ledger
 from slowstep.analyses.steps import Steps
@@ -13,10 +14,11 @@ SEVERAL_FORWARDS = 3
 
 
 def between_forwards_share(trainer: Trainer, steps: Steps, ledger: Ledger) -> float:
-    """Share of the steps' time that lies in bodies with several forwards, outside of them: a roll-out's environment, for instance.
+    """Share of the steps' time that lies between forwards that no backward parts: a roll-out's environment, for instance.
 
     0 where a loader or a single forward shows where the input ends, and where forwards are not recorded. Forwards inside the optimizer's
-    call are its closure's (LBFGS): what lies between them is the optimizer's own work.
+    call are its closure's (LBFGS): what lies between them is the optimizer's own work. What comes before a backward or after it is the
+    loss, or the next network's turn.
     """
     forwards = trainer.training_forwards
     start, end = forwards["start_ns"].to_numpy(), forwards["end_ns"].to_numpy()
@@ -27,5 +29,10 @@ def between_forwards_share(trainer: Trainer, steps: Steps, ledger: Ledger) -> fl
     inside = (stretch >= 0) & (stretch < steps.stretches) & ~steps.excluded[np.clip(stretch, 0, steps.stretches - 1)]
     if len(trainer.waits) or inside.sum() < SEVERAL_FORWARDS * steps.count:
         return 0.0
-    rest = ledger.total("compute", FORWARD) - float((end - start)[inside].sum())
-    return max(rest, 0.0) / float(ledger.ns.sum())
+    # What was named in between is another part of the ledger's.
+    rest = max(ledger.total("compute", FORWARD) - float((end - start)[inside].sum()), 0.0)
+    backward = trainer.spans.filter(pl.col("kind") == "backward")["start_ns"].sort().to_numpy()
+    parted = np.searchsorted(backward, start)
+    together = inside[1:] & (stretch[1:] == stretch[:-1]) & (parted[1:] == parted[:-1])
+    between = float((start[1:] - end[:-1])[together].clip(min=0).sum())
+    return min(rest, between) / float(ledger.ns.sum())

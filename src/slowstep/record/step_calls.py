@@ -18,7 +18,7 @@ from slowstep.record.line_times import LineTimes
 from slowstep.record.modes import PYTHON_MODES, python_modes
 from slowstep.record.recorder import now
 from slowstep.record.threads import ThreadState
-from slowstep.record.turns import Turns
+from slowstep.record.turns import Place, Turns
 
 if TYPE_CHECKING:
     from slowstep.record.recorder import Recorder
@@ -72,20 +72,25 @@ class StepCalls:
         self._lines.forget()
         self._clear()
 
-    def updated(self, me: ThreadState, at_ns: int, optimizers: int = 1) -> bool:
-        """An update has ended, of one of so many optimizers: end the body that was timed, and see whether the next gap or body is.
+    def updated(self, me: ThreadState, at_ns: int, place: Place = Place.LAST) -> bool:
+        """An update has ended: end the body that was timed, and see whether the next gap or body is.
 
-        Returns whether it is: then this is to be called at the very next update.
+        `place` tells where a step ends that has no loader. Returns whether something is timed: then this is to be called at the very next
+        update of the same optimizer.
         """
-        if self._thread and not self._end(me, at_ns):
+        if me.waits:
+            place = Place.LAST
+        if place is Place.APART:
+            self.abandon()
+            return False
+        if self._thread and not (place is Place.LAST and self._end(me, at_ns)):
             # It goes on, where it is this thread's, to the last update for this batch.
             return self._thread == me.thread
         if not self._recorder.live[0] or not self._recorder.level:
             return False
         if at_ns >= self._look_ns:
             self._look(at_ns)
-        if optimizers > 1 and not me.waits:
-            # Without a loader nothing tells where the step of several updates begins.
+        if place is Place.INSIDE:
             return False
         if self._turns is not None and not self._turns.updated(me):
             return self._turns.is_asking

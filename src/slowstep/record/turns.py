@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from enum import Enum
 from typing import Final
 
 from slowstep.record.threads import ThreadState
@@ -11,6 +13,20 @@ _ALIKE: Final = 3
 _MOST_BATCHES: Final = 50
 # Nor is it asked for longer where no batch comes: one may serve for all steps.
 _MOST_LOOKS: Final = 500
+
+
+class Place(Enum):
+    """Where an update stands among those of the optimizers of a step."""
+
+    INSIDE = "another one follows"
+    LAST = "it ends the step"
+    APART = "they are not called in turns"
+
+
+def place_of(count: int, counts: Iterable[int]) -> Place:
+    """The place of an optimizer's update, its `count`th, by how often all were called: once each in a step, in the order of the first."""
+    ahead = {count - each for each in counts}
+    return Place.LAST if ahead == {0} else Place.INSIDE if ahead == {0, 1} else Place.APART
 
 
 class Turns:

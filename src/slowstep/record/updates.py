@@ -18,6 +18,7 @@ from slowstep.record.inner_loops import loops_beside
 from slowstep.record.parameters import describe_parameters
 from slowstep.record.recorder import now
 from slowstep.record.step_calls import StepCalls
+from slowstep.record.turns import Place, place_of
 
 if TYPE_CHECKING:
     from slowstep.record.recorder import Recorder
@@ -211,10 +212,14 @@ class Updates:
                 recorder.updated(state.count, at_ns)
                 if self._capture is not None:
                     self._capture.updated(state.count)
-            if self._calls.updated(me, at_ns, max(self._optimizers_called, 1)):
+            if self._calls.updated(me, at_ns, self._place(state)):
                 state.due_ns = 0
         except Exception as error:  # the border: counted, and never raised into the training
             recorder.fault(error)
+
+    def _place(self, state: Optimizer) -> Place:
+        several = self._optimizers_called > 1
+        return place_of(state.count, (each.count for each in self._optimizers.values())) if several else Place.LAST
 
     def _call_once(self, callback: Callable[[], None] | None) -> None:
         self._recorder.when_no_loader = None

@@ -34,6 +34,21 @@ def test_forwards_that_follow_each_other_at_once_are(tmp_path):
     assert "between" not in verdict(tmp_path, forwards=5, apart_ms=0.1)["summary"]
 
 
+def test_the_loss_and_the_turn_of_another_network_lie_between_no_forwards(tmp_path):
+    events = Events(tmp_path)
+    now = 0.0
+    for _ in range(45):
+        for turn in range(2):
+            for _ in range(2):
+                events.forward(now, now + 2, module=turn)
+                now += 2.1
+            events.backward(now + 4, now + 9)
+            events.update(now + 9, now + 10, optimizer=turn)
+            now += 10
+
+    assert "between a step's forwards" not in diagnose_recording(events.close())["verdict"]["summary"]
+
+
 def test_what_lies_between_the_calls_of_a_closure_is_the_optimizers(tmp_path):
     events = Events(tmp_path)
     now = 0.0

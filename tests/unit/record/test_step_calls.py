@@ -16,6 +16,7 @@ from slowstep.record.line_counts import LineCounts
 from slowstep.record.recorder import now
 from slowstep.record.step_calls import FIRST, StepCalls
 from slowstep.record.threads import PerThread
+from slowstep.record.turns import Place, place_of
 
 Notes = list[dict[str, Any]]
 
@@ -171,7 +172,7 @@ def two_networks(loop: Loop, batches: int, updates: Callable[[int], int] = lambd
         loop.me.waits += 1
         for _ in range(updates(batch)):
             loop_over_pixels()
-            loop.calls.updated(loop.me, now(), 2)
+            loop.calls.updated(loop.me, now(), Place.APART)
         log_results()
     loop.calls.abandon()
 
@@ -204,7 +205,7 @@ def test_where_one_batch_serves_for_all_steps_it_is_not_asked_for_ever() -> None
 
     looked_at = []
     for _ in range(FIRST + 600):
-        looked_at.append(loop.calls.updated(loop.me, now(), 2))
+        looked_at.append(loop.calls.updated(loop.me, now(), Place.APART))
     loop.calls.abandon()
 
     assert True in looked_at
@@ -220,7 +221,7 @@ def test_of_two_loaders_that_are_read_together_updates_are_counted_from_the_seco
         loop.receive()
         for _ in range(2):
             loop_over_pixels()
-            loop.calls.updated(loop.me, now(), 2)
+            loop.calls.updated(loop.me, now(), Place.APART)
         log_results()
     loop.calls.abandon()
 
@@ -228,26 +229,71 @@ def test_of_two_loaders_that_are_read_together_updates_are_counted_from_the_seco
     assert {row["calls"] for row in body["functions"] if row["function"] == "loop_over_pixels"} == {2 * body["stretches"]}
 
 
-def test_without_a_loader_bodies_are_timed_of_one_optimizer_only() -> None:
-    one, two = Loop(), Loop()
-    for loop, optimizers in ((one, 1), (two, 2)):
-        loop.me.waits = 0
-        for _ in range(FIRST + 20):
-            # What is asked for when the first forward begins.
-            loop.receive()
+def test_without_a_loader_a_body_ends_with_the_last_of_its_optimizers() -> None:
+    loop = Loop()
+    loop.me.waits = 0
+    for _ in range(FIRST + 20):
+        # What is asked for when the first forward begins.
+        loop.receive()
+        for place in (Place.INSIDE, Place.LAST):
             loop_over_pixels()
-            loop.calls.updated(loop.me, now(), optimizers)
-            log_results()
-        loop.calls.abandon()
+            loop.calls.updated(loop.me, now(), place)
+        log_results()
+    loop.calls.abandon()
 
-    assert "loop_over_pixels" in names(one.of("body")[-1])
-    assert not {"log_results"} & names(one.of("body")[-1])
-    assert one.lines()
+    body = loop.of("body")[-1]
+    assert {row["calls"] for row in body["functions"] if row["function"] == "loop_over_pixels"} == {2 * body["stretches"]}
+    assert "log_results" not in names(body)
+    assert loop.lines()
     # First the loop's own lines, then calls.
-    told = [note.get("of", note["kind"]) for note in one.notes]
+    told = [note.get("of", note["kind"]) for note in loop.notes]
     assert told.index("gap_lines") < told.index("gap")
-    assert "log_results" in names(one.of("gap")[-1])
-    assert two.notes == []
+    assert "log_results" in names(loop.of("gap")[-1])
+
+
+def test_without_a_loader_nothing_is_timed_of_optimizers_that_take_no_turns() -> None:
+    loop = Loop()
+    loop.me.waits = 0
+    for _ in range(FIRST + 20):
+        loop.receive()
+        loop_over_pixels()
+        loop.calls.updated(loop.me, now(), Place.APART)
+        log_results()
+
+    assert loop.notes == []
+
+
+def test_what_is_timed_ends_where_optimizers_take_no_turns_any_more() -> None:
+    loop = Loop()
+    loop.me.waits = 0
+    for _ in range(FIRST + 30):
+        loop.receive()
+        if loop.calls.updated(loop.me, now(), Place.LAST) and sys.getprofile() is None:
+            loop.receive()
+            if sys.getprofile() is not None:
+                break
+
+    loop.calls.updated(loop.me, now(), Place.INSIDE)
+    timed = sys.getprofile()
+    loop.calls.updated(loop.me, now(), Place.APART)
+
+    assert timed is not None
+    assert sys.getprofile() is None
+
+
+@pytest.mark.parametrize(
+    ("counts", "place"),
+    [
+        ((4, 4), Place.LAST),
+        ((4, 3), Place.INSIDE),
+        ((4, 3, 4), Place.INSIDE),
+        ((4, 2), Place.APART),
+        ((4, 5), Place.APART),
+        ((4,), Place.LAST),
+    ],
+)
+def test_the_place_of_an_update_is_told_by_how_often_each_optimizer_was_called(counts: tuple[int, ...], place: Place) -> None:
+    assert place_of(counts[0], counts) is place
 
 
 def make_batch() -> float:

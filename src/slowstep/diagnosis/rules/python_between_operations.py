@@ -52,8 +52,8 @@ def judge(m: Measurements) -> Answer:
     """Whether a Python loop holds the step."""
     loop = m.work.loop
     if loop is None and not m.work.bodies_timed and m.trainer.all_updates.height >= SEVERAL * m.trainer.update_end_ns.size:
-        reason = "calls are timed in steps of several optimizers only where a DataLoader or slowstep.steps() shows where steps begin"
-        return NotJudged(rule=NAME, reason=f"{reason}, and each batch has as many updates")
+        reason = "calls are timed in steps of several optimizers only where these are called in turns, or each batch has as many updates"
+        return NotJudged(rule=NAME, reason=reason)
     if loop is None:
         return None
     body = with_core_delay(m, ("compute", FORWARD))
