@@ -19,12 +19,13 @@ from slowstep.analyses.delivery import with_held_deliveries
 from slowstep.analyses.drawing import Drawing, find_drawing, with_drawing
 from slowstep.analyses.fixed_cost import FixedCost, find_fixed_cost
 from slowstep.analyses.forward_counts import at_usual_counts
-from slowstep.analyses.functions import Stacks, files_of, read_stacks, shown
+from slowstep.analyses.functions import Stacks, files_of, read_stacks
 from slowstep.analyses.gap_parts import timed_files
 from slowstep.analyses.garbage import Garbage, find_garbage
 from slowstep.analyses.input_facts import InputFacts, find_input_facts
 from slowstep.analyses.ledger import CORE, Ledger
 from slowstep.analyses.load import Load, find_load, without_strangers
+from slowstep.analyses.loader import Loader, find_loader
 from slowstep.analyses.loop_input import LoopInput, find_loop_input
 from slowstep.analyses.machine import Machine, find_machine
 from slowstep.analyses.over_time import OverTime, find_over_time
@@ -41,20 +42,6 @@ from slowstep.analyses.trainer import Trainer, find_trainer
 from slowstep.analyses.work import Work, find_work
 from slowstep.stages import STAGES
 from slowstep.timeline.timeline import Timeline
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Loader:
-    """The training's loader, as it was made. None is unknown."""
-
-    num_workers: int
-    prefetch_factor: int | None
-    batch_size: int | None
-    dataset: str | None
-    collate: str | None
-    collate_file: str | None
-    collate_where: str | None
-    collate_is_default: bool | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -139,7 +126,7 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
     return Measurements(
         steps=_confirmed(steps, fetches),
         ledger=ledger,
-        loader=_loader(timeline, trainer),
+        loader=find_loader(timeline, trainer),
         demand=demand,
         ready=waits.ready[asked],
         wait_ns=asked_ns,
@@ -231,25 +218,6 @@ def _confirmed(steps: Steps, fetches: Fetches) -> Steps:
     if steps.batch_size is None or not len(asked) or float(np.median(asked)) != steps.batch_size:
         return steps
     return replace(steps, batch_size_from="the loader's index counts")
-
-
-def _loader(timeline: Timeline, trainer: Trainer) -> Loader | None:
-    used = trainer.waits["iterator"].unique().to_list()
-    rows = timeline.table("iterators").filter(pl.col("process") == trainer.process, pl.col("iterator").is_in(used))
-    if rows.is_empty():
-        return None
-    row = rows.row(-1, named=True)
-    where = f"{shown(row['collate_file'], trainer.facts.script)}:{row['collate_line']}" if row["collate_file"] else None
-    return Loader(
-        num_workers=row["num_workers"] or 0,
-        prefetch_factor=row["prefetch_factor"],
-        batch_size=row["batch_size"],
-        dataset=row["dataset"],
-        collate=row["collate"],
-        collate_file=row["collate_file"],
-        collate_where=where,
-        collate_is_default=row["collate_is_default"],
-    )
 
 
 def _saves(trainer: Trainer, steps: Steps) -> Saves:

@@ -17,6 +17,7 @@ What to try:
 
 from __future__ import annotations
 
+from slowstep.analyses.loader import Loader
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.producers import STARTUP
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
@@ -65,7 +66,7 @@ def judge(m: Measurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage=wait_stage(m),
-        title=f"{format_count(now, 'worker')} cannot keep up: {side.wall_ns / 1e6:.0f} ms to make a batch, "
+        title=f"{_whose(m.loader, now)} cannot keep up: {side.wall_ns / 1e6:.0f} ms to make a batch, "
         f"one needed every {side.rest_ns / 1e6:.0f} ms",
         share=share,
         share_low=low,
@@ -73,9 +74,22 @@ def judge(m: Measurements) -> Answer:
         claims=claims(m),
         evidence=evidence,
         gain=predict(m, counterfactual),
-        fixes=(Fix(text=f"DataLoader(..., num_workers={workers})", lever=workers_lever(workers)),),
+        fixes=(_fix(m.loader, workers),),
     )
     return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _whose(loader: Loader, workers: int) -> str:
+    together = loader.read_together
+    which = f" of the loader that is waited for most, of {together}," if together > 1 else ""
+    return f"{format_count(workers, 'worker')}{which}"
+
+
+def _fix(loader: Loader, workers: int) -> Fix:
+    # The lever changes the one that is read last.
+    lever = workers_lever(workers) if loader.is_read_last else None
+    which = f" for {loader.dataset or 'the loader that is waited for most'}" if loader.read_together > 1 else ""
+    return Fix(text=f"DataLoader(..., num_workers={workers}){which}", lever=lever)
 
 
 def _restarts(m: Measurements) -> NotJudged | None:
