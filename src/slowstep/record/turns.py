@@ -1,4 +1,4 @@
-"""How many updates there are for each batch, where there are several: of two networks in turns, as a GAN's are."""
+"""Which update ends a step, where there are several for each batch: of two networks in turns, as a GAN's are."""
 
 from __future__ import annotations
 

@@ -218,8 +218,10 @@ class Updates:
             recorder.fault(error)
 
     def _place(self, state: Optimizer) -> Place:
-        several = self._optimizers_called > 1
-        return place_of(state.count, (each.count for each in self._optimizers.values())) if several else Place.LAST
+        if self._optimizers_called <= 1:
+            return Place.LAST
+        # A list: another thread may build an optimizer meanwhile.
+        return place_of(state.count, [each.count for each in list(self._optimizers.values())])
 
     def _call_once(self, callback: Callable[[], None] | None) -> None:
         self._recorder.when_no_loader = None

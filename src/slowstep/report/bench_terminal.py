@@ -64,7 +64,7 @@ def _draw_header(canvas: Canvas, report: BenchReport) -> None:
 
 
 def _loader_facts(loader: LoaderRow) -> list[str]:
-    workers = "no workers" if not loader["workers"] else _workers(loader["workers"])
+    workers = "no workers" if not loader["workers"] else format_count(loader["workers"], "worker")
     size = loader["batch_size"]
     length = loader["dataset_length"]
     data = "a stream" if loader["stream"] else "samples not counted" if length is None else f"{length:,} samples"
@@ -135,8 +135,8 @@ def _bend(bend: int | None, points: list[PointRow]) -> str:
         return "* as it is; too little was read for a curve"
     known = [point["workers"] for point in points if _rate(point) is not None]
     if bend == known[-1]:
-        return f"* as it is; with {_workers(bend)} the curve still rises"
-    return f"* as it is; the curve bends at {_workers(bend)}: more of them add under 5 %"
+        return f"* as it is; with {format_count(bend, 'worker')} the curve still rises"
+    return f"* as it is; the curve bends at {format_count(bend, 'worker')}: more of them add under 5 %"
 
 
 def _draw_bound(canvas: Canvas, report: BenchReport) -> None:
@@ -176,7 +176,3 @@ def _samples(figure: FigureRow | None, reason: str | None) -> str:
 
 def _interval(figure: FigureRow) -> str:
     return f"{format_number(figure['value'])} ({format_number(figure['low'])}-{format_number(figure['high'])})"
-
-
-def _workers(count: int) -> str:
-    return format_count(count, "worker")
