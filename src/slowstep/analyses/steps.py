@@ -81,7 +81,7 @@ def find_steps(trainer: Trainer, totals: pl.DataFrame, stops: Stops, warmup: int
     kind, edges = _boundaries(trainer)
     if len(edges) < 3:
         there = format_count(len(trainer.update_end_ns), "update")
-        raise NothingRecorded(f"the recording holds {there} only: let the training run longer, at least 40 steps.")
+        raise NothingRecorded(f"only {there} recorded: let the training run longer, at least 40 steps.")
     totals = totals.filter(pl.col("process") == trainer.process)
     left_out = _thinned(edges, totals) | stops.holds(edges)
     if capture is not None:

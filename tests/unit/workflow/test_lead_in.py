@@ -23,7 +23,7 @@ class Diagnoses:
         assert until_ns == int(self.training.now_s * 1e9)
         self.at_s.append(round(self.training.now_s - self.training.began_s - (self.training.stage.trains_at_s or 0.0), 1))
         if self.nothing:
-            raise NothingRecorded("only 1 update(s) were recorded")
+            raise NothingRecorded("only 1 update recorded")
         return {"run": {"whole_periods": self.at_s[-1] >= self.whole_from_s}}
 
 
@@ -87,4 +87,4 @@ def test_a_script_that_ends_is_diagnosed_by_what_there_is():
 def test_a_script_that_ends_before_it_trains_leaves_nothing_but_a_reason():
     lead, _ = led(Stage(trains_at_s=None, ends_at_s=1.0), nothing=True)
 
-    assert (lead.how, lead.report, lead.reason) == ("ended", None, "only 1 update(s) were recorded")
+    assert (lead.how, lead.report, lead.reason) == ("ended", None, "only 1 update recorded")

@@ -64,8 +64,8 @@ def judge(m: Measurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="preprocess",
-        title=f"threads of {format_count(m.loader.num_workers, 'worker')}, {1 + helpers:.1f} busy in each, "
-        f"compete for {format_count(round(side.cores), 'core')}",
+        title=f"{format_count(m.loader.num_workers, 'worker')}, each with {1 + helpers:.1f} busy threads, "
+        f"for {format_count(round(side.cores), 'core')}",
         share=share,
         share_low=low,
         share_high=high,
