@@ -2,43 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from launching import TIME_LIMIT_S, Workplace
-from slowstep.report.document import validate
+from settled import ATTEMPTS, report_of, settled_report
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 TRAIN = EXAMPLES / "case_study" / "train.py"
 
-ATTEMPTS = 3
-
 pytestmark = [pytest.mark.alone, pytest.mark.timeout(ATTEMPTS * TIME_LIMIT_S + 60)]
-
-
-def report_of(work: Workplace, script: Path, *flags: str) -> dict[str, Any]:
-    """The report of a run; where it says that the machine was busy or that it cannot tell, what it advises is done: it is repeated."""
-    for _ in range(ATTEMPTS):
-        report = one_report(work, script, *flags)
-        busy = any("busy" in note for note in report["run"].get("notes", ()))
-        if not busy and report["verdict"]["state"] != "undetermined":
-            return report
-    if busy:
-        pytest.skip(f"others used this machine in {ATTEMPTS} runs: {report['run']['notes'][0]}")
-    return report
-
-
-def one_report(work: Workplace, script: Path, *flags: str) -> dict[str, Any]:
-    target = work.runs.parent / "report.json"
-    ended = work.run(str(script), *flags, options=("--json", str(target)))
-    assert ended.code == 0, ended.err
-    report: dict[str, Any] = json.loads(target.read_text())
-    validate(report)
-    return report
 
 
 # Where what was planted lies near the least gain of a verdict, flags make it plainer: how fast the machine computes is to decide nothing.
@@ -66,7 +41,7 @@ PLANTED_INPUT = [
 def test_planted_input_problem_is_the_verdict(
     work: Workplace, pictures: Path, variant: str, rule: str, stage: str, function: str | None
 ) -> None:
-    report = report_of(work, TRAIN, "--variant", variant, "--data", str(pictures), *FLAGS.get(variant, ()))
+    report = settled_report(work, TRAIN, "--variant", variant, "--data", str(pictures), *FLAGS.get(variant, ()))
 
     verdict = report["verdict"]
     assert (verdict["state"], verdict["rule"], verdict["stage"]) == ("bottleneck", rule, stage), verdict["summary"]
@@ -96,7 +71,7 @@ def test_planted_input_problem_is_the_verdict(
     ],
 )
 def test_planted_problem_is_the_verdict(work: Workplace, pictures: Path, variant: str, rule: str, stage: str, function: str | None) -> None:
-    report = report_of(work, TRAIN, "--variant", variant, "--data", str(pictures), *FLAGS.get(variant, ()))
+    report = settled_report(work, TRAIN, "--variant", variant, "--data", str(pictures), *FLAGS.get(variant, ()))
 
     verdict = report["verdict"]
     assert (verdict["state"], verdict["rule"], verdict["stage"]) == ("bottleneck", rule, stage), verdict["summary"]
@@ -107,7 +82,7 @@ def test_planted_problem_is_the_verdict(work: Workplace, pictures: Path, variant
 
 
 def test_more_threads_than_cores_are_found_and_what_would_tell_their_cost_is_proposed(work: Workplace, pictures: Path) -> None:
-    report = one_report(work, TRAIN, "--variant", "too-many-threads", "--data", str(pictures))
+    report = report_of(work, TRAIN, "--variant", "too-many-threads", "--data", str(pictures))
 
     assert report["verdict"]["state"] == "undetermined", report["verdict"]["summary"]
     finding = next(finding for finding in report["findings"] if finding["rule"] == "thread-contention")
@@ -118,7 +93,7 @@ def test_more_threads_than_cores_are_found_and_what_would_tell_their_cost_is_pro
 
 
 def test_fewer_threads_than_cores_are_no_bottleneck_and_whole_idle_cores_are_said(work: Workplace, pictures: Path) -> None:
-    report = one_report(work, TRAIN, "--variant", "too-few-threads", "--data", str(pictures))
+    report = report_of(work, TRAIN, "--variant", "too-few-threads", "--data", str(pictures))
 
     busy = any("busy" in note for note in report["run"].get("notes", ()))
     said = [finding["rule"] for finding in report["findings"]]
@@ -128,19 +103,19 @@ def test_fewer_threads_than_cores_are_no_bottleneck_and_whole_idle_cores_are_sai
 
 
 def test_healthy_base_is_called_healthy(work: Workplace, pictures: Path) -> None:
-    report = report_of(work, TRAIN, "--data", str(pictures))
+    report = settled_report(work, TRAIN, "--data", str(pictures))
 
     assert (report["verdict"]["state"], report["verdict"]["stage"]) == ("healthy", "compute"), report["verdict"]["summary"]
 
 
 def test_plain_loop_without_a_loader_is_called_healthy(work: Workplace) -> None:
-    report = report_of(work, EXAMPLES / "in_memory.py")
+    report = settled_report(work, EXAMPLES / "in_memory.py")
 
     assert (report["verdict"]["state"], report["verdict"]["stage"]) == ("healthy", "compute"), report["verdict"]["summary"]
 
 
 def test_evaluation_after_every_step_of_a_plain_loop_is_named(work: Workplace) -> None:
-    report = report_of(work, EXAMPLES / "in_memory.py", "--log-every-step", "--steps", "200")
+    report = settled_report(work, EXAMPLES / "in_memory.py", "--log-every-step", "--steps", "200")
 
     assert (report["verdict"]["rule"], report["verdict"]["stage"]) == ("slow-callback", "output"), report["verdict"]["summary"]
     assert "evaluate_histograms" in report["findings"][0]["title"]

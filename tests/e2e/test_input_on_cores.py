@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 
 import pytest
 
-from launching import Workplace
+from launching import TIME_LIMIT_S, Workplace
+from settled import ATTEMPTS, settled_report
 
 pytest.importorskip("torch")
 # What halving the work gains is uncertain on a busy machine, and the verdict open then.
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.alone, pytest.mark.timeout(ATTEMPTS * TIME_LIMIT_S + 60)]
 
 TRAIN = """
 import os, sys, time
@@ -59,12 +59,9 @@ def test_making_batches_takes_most_of_the_time_and_that_is_no_healthy_training(
     if cores == "all" and len(os.sched_getaffinity(0)) < 2:
         pytest.skip("a worker gains nothing on one core")
     work.write("train.py", TRAIN)
-    target = work.runs.parent / "report.json"
 
-    ended = work.run("train.py", cores, made_by, options=("--json", str(target)))
+    report = settled_report(work, "train.py", cores, made_by)
 
-    assert ended.code == 0, ended.err
-    report = json.loads(target.read_text())
     assert (report["verdict"]["state"], report["verdict"]["rule"]) == ("bottleneck", rule), report["verdict"]["summary"]
     fix = report["findings"][0]["fixes"][0]["text"]
     assert words in fix
