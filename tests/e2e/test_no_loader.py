@@ -66,6 +66,15 @@ def findings(work: Workplace, problem: str, steps: int) -> tuple[dict[str, dict[
     return {finding["rule"]: finding for finding in report["findings"]}, report["verdict"]["state"]
 
 
+def shares_of(work: Workplace, script: str) -> dict[tuple[str, str], float]:
+    """The parts of a training's steps, by stage and name."""
+    work.write("train.py", script)
+    ended = work.run("train.py")
+    assert ended.code == 0, ended.err
+    report = json.loads((work.recording() / "report.json").read_text())
+    return {(row["stage"], part["name"]): part["share"] for row in report["ledger"] for part in row["parts"]}
+
+
 def test_a_loop_over_the_samples_in_the_loss_is_named(work: Workplace) -> None:
     found, _ = findings(work, "weights", 600)
     assert "weights_of" in found["python-between-operations"]["title"]
@@ -125,13 +134,7 @@ for step in range(1_000):
 
 
 def test_the_batch_of_two_networks_in_turns_is_input_and_their_bodies_are_timed_whole(work: Workplace) -> None:
-    work.write("train.py", TWO_NETWORKS)
-    ended = work.run("train.py")
-    assert ended.code == 0, ended.err
-
-    report = json.loads((work.recording() / "report.json").read_text())
-    parts = {(row["stage"], part["name"]): part["share"] for row in report["ledger"] for part in row["parts"]}
-    assert parts["preprocess", "batch (train.py:7)"] > 0.05
+    assert shares_of(work, TWO_NETWORKS)["preprocess", "batch (train.py:7)"] > 0.05
     body = recording.SOURCE.read(work.recording()).table("calls").filter(pl.col("kind") == "body")
     timed = {row["function"]: row["calls"] for row in body.iter_rows(named=True)}
     assert timed["Tensor.backward"] == 2 * body["stretches"][0]
@@ -163,12 +166,7 @@ for step in range(2_000):
 
 
 def test_short_functions_that_hold_the_interpreter_s_lock_are_told_apart(work: Workplace) -> None:
-    work.write("train.py", SHORT)
-    ended = work.run("train.py")
-    assert ended.code == 0, ended.err
-
-    report = json.loads((work.recording() / "report.json").read_text())
-    shares = {(row["stage"], part["name"]): part["share"] for row in report["ledger"] for part in row["parts"]}
+    shares = shares_of(work, SHORT)
     # Each holds the lock for less than the five milliseconds after which Python takes it away, so no stack is taken in either.
     assert shares["preprocess", "draw_batch (train.py:8)"] > 0.3
     assert shares["output", "count (train.py:11)"] > 0.1

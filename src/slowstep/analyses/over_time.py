@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import polars as pl
+from numpy.typing import NDArray
 
 from slowstep.analyses.functions import Stacks
 from slowstep.analyses.gaps import VALIDATION
 from slowstep.analyses.growth import GrowingSaves, Growth, find_growing_saves, find_growth
-from slowstep.analyses.ledger import COLLECTING, CORE, Ledger, Part, with_core_delay
-from slowstep.analyses.periods import find_periods
+from slowstep.analyses.ledger import COLLECTING, CORE, MODELS, Ledger, Part, with_core_delay
+from slowstep.analyses.periods import HIT_SHARE, find_periods
 from slowstep.analyses.producers import CORE as CORE_OF_PRODUCER
 from slowstep.analyses.producers import STARTUP, Fetches, WaitParts
 from slowstep.analyses.restarts import Restarts, find_restarts
@@ -26,6 +28,9 @@ from slowstep.timeline.timeline import Timeline
 
 EPOCH_CHANGE = "epoch change"
 CHECKPOINT = "checkpoint"
+TURN = "another optimizer's turn"
+# What an optimizer's turn is made of; what else comes with it, as logging, is none of it.
+WORK: tuple[Part, ...] = (*MODELS, ("compute", "optimizer"))
 # What happens in so many of the steps is no event among them.
 OF_MOST_STEPS = 0.9
 QUEUED: dict[str, tuple[str, ...]] = dict.fromkeys((*STAGES, UNATTRIBUTED), (CORE, CORE_OF_PRODUCER))
@@ -100,7 +105,7 @@ def find_over_time(
     taken_ns = sum((event.ns for event in known), queued_ns + ledger.of("output", COLLECTING))
     quiet_ns = np.clip(step_ns - taken_ns, 0, None)
     # Where steps are missing between others, the number of a step says nothing of its phase.
-    found = () if steps.excluded.any() else _found_events(ledger, quiet_ns, taken)
+    found = () if steps.excluded.any() else _found_events(ledger, quiet_ns, _turns(trainer, steps), taken)
     even_ns = quiet_ns * even.ns.sum(axis=0) / ledger.ns.sum(axis=0)
     return OverTime(
         events=(*known, *found),
@@ -148,8 +153,17 @@ def _firsts(at: Ints) -> Ints:
     return np.asarray(at[np.append(True, np.diff(at) > 1)])
 
 
-def _found_events(ledger: Ledger, quiet_ns: Floats, taken: Sequence[Part] = ()) -> list[Event]:
-    """What recurs in `quiet_ns`, from which the parts `taken` are left out already."""
+def _turns(trainer: Trainer, steps: Steps) -> NDArray[np.bool_]:
+    """In which stretches between boundaries another optimizer than the anchor has updated."""
+    others = trainer.all_updates.filter(pl.col("optimizer") != trainer.optimizer)["end_ns"].to_numpy()
+    stretch = np.searchsorted(steps.edges_ns, others) - 1
+    turns = np.zeros(steps.stretches, dtype=np.bool_)
+    turns[stretch[(stretch >= 0) & (stretch < steps.stretches)]] = True
+    return turns
+
+
+def _found_events(ledger: Ledger, quiet_ns: Floats, turns: NDArray[np.bool_], taken: Sequence[Part] = ()) -> list[Event]:
+    """What recurs in `quiet_ns`, from which the parts `taken` are left out already; `turns` are the steps with another network's turn."""
     left_out = [part in taken or part[1] in QUEUED[part[0]] for part in ledger.parts]
     events = []
     for period in find_periods(quiet_ns):
@@ -167,8 +181,11 @@ def _found_events(ledger: Ledger, quiet_ns: Floats, taken: Sequence[Part] = ()) 
         validation = part == ("output", VALIDATION)
         if validation:
             ns[period.at] = with_core_delay(ledger, *part)[period.at]
-        name = "something unnamed" if part[0] == UNATTRIBUTED else part[1]
-        events.append(Event(name=name, known=validation, part=part, every_steps=float(period.steps), count=len(period.at), ns=ns))
+        # A generator that updates once for five updates of its critic: that step has the work of both.
+        turn = part in WORK and turns[period.at].mean() >= HIT_SHARE and turns[others].mean() <= 1 - HIT_SHARE
+        name = TURN if turn else "something unnamed" if part[0] == UNATTRIBUTED else part[1]
+        known = bool(validation or turn)
+        events.append(Event(name=name, known=known, part=part, every_steps=float(period.steps), count=len(period.at), ns=ns))
     return events
 
 

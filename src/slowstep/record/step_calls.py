@@ -63,6 +63,7 @@ class StepCalls:
     def _clear(self) -> None:
         self._thread = self._look_ns = self._left = 0
         self._turns: Turns | None = None
+        self._is_apart = False
 
     def _forget(self) -> None:
         self._gap.forget()
@@ -80,7 +81,9 @@ class StepCalls:
         """
         if me.waits:
             place = Place.LAST
-        if place is Place.APART:
+        self._is_apart = self._is_apart or place is Place.APART
+        if self._is_apart and not me.waits:
+            # Updates of each now and then are as many: that ends no step either.
             self.abandon()
             return False
         if self._thread and not (place is Place.LAST and self._end(me, at_ns)):

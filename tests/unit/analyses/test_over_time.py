@@ -5,11 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from made_events import Events
 from slowstep.analyses.gaps import VALIDATION
 from slowstep.analyses.ledger import CORE, FORWARD, Ledger
-from slowstep.analyses.over_time import _found_events
+from slowstep.analyses.over_time import TURN, _found_events
+from slowstep.workflow.diagnose import diagnose_recording
 
 STEPS = 200
+NO_TURNS = np.zeros(STEPS, dtype=np.bool_)
 
 
 @pytest.mark.parametrize(("part", "known"), [(("output", VALIDATION), True), (("output", "check (train.py:9)"), False)], ids=str)
@@ -19,7 +22,7 @@ def test_a_validation_that_stacks_smear_over_all_steps_is_known_by_its_period(pa
     validating[9::10], queued[9::10] = 40e6, 20e6
     ledger = Ledger(parts=(("compute", FORWARD), part, ("output", CORE)), ns=np.vstack([length, validating, queued]), gap_stacks={})
 
-    (event,) = _found_events(ledger, length + validating)
+    (event,) = _found_events(ledger, length + validating, NO_TURNS)
 
     assert (event.name, event.known, event.every_steps, event.count) == (part[1], known, 10.0, 20)
     # A validation goes with what it waited for a core; of what nobody knows, only what is longer than elsewhere.
@@ -33,7 +36,36 @@ def test_what_recurs_beside_a_known_event_has_its_own_name():
     parts = (("compute", FORWARD), ("store", "checkpoint by torch.save"), ("output", "flush (train.py:9)"))
     ledger = Ledger(parts=parts, ns=np.vstack([length, saving, flushing]), gap_stacks={})
 
-    (event,) = _found_events(ledger, length + flushing, [parts[1]])
+    (event,) = _found_events(ledger, length + flushing, NO_TURNS, [parts[1]])
 
     assert (event.part, event.every_steps) == (parts[2], 10.0)
     assert event.each_ns == pytest.approx(20e6, rel=0.01)
+
+
+@pytest.mark.parametrize(("loader", "updates", "stalls"), [(True, 1, False), (False, 1, False), (False, 0, True), (False, 5, True)])
+def test_the_turn_of_a_second_network_every_five_steps_is_no_stall(tmp_path, loader, updates, stalls):
+    """A critic of 10 ms a step, and 8 ms of a generator in each fifth; `updates` of its own optimizer in five steps."""
+    events, now, uneven = Events(tmp_path), 0.0, np.random.default_rng(1).normal(10, 0.1, 80)
+    if loader:
+        events.loader()
+    for k in range(80):
+        if loader:
+            events.wait(now, now + 0.1, k)
+        for turn in range(2 if k % 5 == 4 else 1):
+            length = 8 if turn else float(uneven[k])
+            events.forward(now + 0.1, now + length / 2, module=turn)
+            events.backward(now + length / 2, now + length - 1)
+            if turn and not updates:
+                now += length
+                continue
+            events.update(now + length - 1, now + length, optimizer=turn)
+            now += length
+        if updates == 5 and k % 5 != 4:
+            events.update(now, now + 0.1, optimizer=1)
+            now += 0.1
+
+    report = diagnose_recording(events.close())
+
+    assert ("periodic-stall" in {finding["rule"] for finding in report["findings"]}) == stalls
+    (event,) = report["run"]["periodic"]
+    assert (event["name"] == TURN) == (not stalls)

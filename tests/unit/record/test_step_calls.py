@@ -276,9 +276,15 @@ def test_what_is_timed_ends_where_optimizers_take_no_turns_any_more() -> None:
     loop.calls.updated(loop.me, now(), Place.INSIDE)
     timed = sys.getprofile()
     loop.calls.updated(loop.me, now(), Place.APART)
+    written = len(loop.notes)
 
     assert timed is not None
     assert sys.getprofile() is None
+    # Twenty updates of the one and twenty of the other are as many, and yet no step.
+    for _ in range(30):
+        assert not loop.calls.updated(loop.me, now(), Place.LAST)
+        loop.receive()
+    assert len(loop.notes) == written
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ How the gain is predicted:
 When it is wrong:
     What happens every so many seconds, and not steps, is only found where steps are even. Waits for input that recur (every
     num_workers-th step, where workers cannot keep up) are left to the rules about input, and so is a forward or a backward that is longer
-    every num_workers-th step: the workers compute beside it. Roll-outs have a name.
+    every num_workers-th step: the workers compute beside it. Roll-outs have a name. Work of the models in steps in which another optimizer
+    updates too (a generator's, once for five updates of its critic) is that network's turn.
 What to try:
     Look for what the loop does every so many steps: logging, a garbage collection, a scheduler, a queue that is emptied. Name it with
     slowstep.span(), and record again.

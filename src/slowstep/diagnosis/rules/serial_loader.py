@@ -151,7 +151,7 @@ def _counterfactual(side: Side, workers: int, spread: float = 0.0) -> Counterfac
         # Receiving is work that was not there before.
         return Case(removed_ns=removed, beside_ns=factor * beside_ns(side, workers, spared_cpu_ns=-receive_ns))
 
-    words = f"{format_count(workers, 'worker')} beside the training for making batches; receiving one takes 1 ms"
+    words = f"batches are made by {format_count(workers, 'worker')} beside the training; receiving one takes 1 ms"
     worse, better = case(RECEIVE_HIGH_NS, SIDE_BY_SIDE, 1 - spread, WORSE_BESIDE), case(RECEIVE_LOW_NS, part=1 + spread)
     return Counterfactual(assumes=words, expected=case(RECEIVE_NS), worse=worse, better=better)
 
