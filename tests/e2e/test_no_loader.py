@@ -165,6 +165,8 @@ for step in range(2_000):
 """
 
 
+# Beside other tests many stacks are taken where the thread lets go of the lock at last, in the line after them.
+@pytest.mark.alone
 def test_short_functions_that_hold_the_interpreter_s_lock_are_told_apart(work: Workplace) -> None:
     shares = shares_of(work, SHORT)
     # Each holds the lock for less than the five milliseconds after which Python takes it away, so no stack is taken in either.
