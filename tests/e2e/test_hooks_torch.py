@@ -621,7 +621,7 @@ print(sum(ref() is not None for ref in alive), len(alive))
     ran = run(main, **{ENV_LEVEL: level})
 
     assert (ran.code, ran.out) == (0, "0 310\n")
-    assert len(ran.trainer.of("STACK")) > 20
+    assert ran.trainer.of("STACK")
 
 
 def test_compiled_training_has_one_graph_and_no_breaks(run: Run) -> None:
