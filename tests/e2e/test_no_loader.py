@@ -210,3 +210,100 @@ def test_only_a_loop_in_python_can_be_made_faster_by_other_code(work: Workplace,
     assert input_share > 0.2, report["ledger"]
     titles = [finding["title"] for finding in report["findings"] if finding["rule"] == "slow-transform"]
     assert [title.partition(" ")[0] for title in titles] == (["one_by_one"] if named else [])
+
+
+# Each batch of the loader serves eight updates, and for each of them something is made of it in Python.
+SHARED_BATCHES = """\
+import sys
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+torch.set_num_threads(1)
+loader = DataLoader(TensorDataset(torch.randn(40_960, 64), torch.randint(0, 10, (40_960,))), batch_size=256)
+model = nn.Sequential(nn.Linear(64, 512), nn.ReLU(), nn.Linear(512, 10))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+
+def pick(inputs, k):
+    if sys.argv[1] == "log":
+        return inputs[k::8]
+    return torch.tensor([[value * 0.5 for value in row] for row in inputs[k::8].tolist()])
+
+def report(loss):
+    if sys.argv[1] == "log":
+        sum(index * index for index in range(10_000))
+
+for inputs, classes in loader:
+    for k in range(8):
+        mine = pick(inputs, k)
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(mine), classes[k::8])
+        loss.backward()
+        optimizer.step()
+        report(loss.detach())
+"""
+
+
+@pytest.mark.parametrize(
+    ("problem", "part", "other"),
+    [("input", ("preprocess", "pick (train.py:11)"), "report"), ("log", ("output", "report (train.py:16)"), "pick")],
+    ids=["what makes input of it", "what follows the update"],
+)
+def test_of_a_batch_that_serves_several_updates_input_is_told_from_output(
+    work: Workplace, problem: str, part: tuple[str, str], other: str
+) -> None:
+    work.write("train.py", SHARED_BATCHES)
+    ended = work.run("train.py", problem)
+    assert ended.code == 0, ended.err
+
+    report = json.loads((work.recording() / "report.json").read_text())
+    shares = {(row["stage"], each["name"]): each["share"] for row in report["ledger"] for each in row["parts"]}
+    assert report["run"]["step_boundary"] == "end of the optimizer call"
+    assert shares.get(part, 0.0) > 0.1, shares
+    assert not [finding["title"] for finding in report["findings"] if other in finding["title"]]
+
+
+# As written before there were modules.
+FUNCTIONS_ONLY = """\
+import torch
+
+torch.set_num_threads(1)
+data, classes = torch.randn(4096, 64), torch.randint(0, 10, (4096,))
+weights = [(torch.randn(*shape) * 0.05).requires_grad_() for shape in ((64, 768), (768, 768), (768, 10))]
+optimizer = torch.optim.SGD(weights, lr=0.01)
+
+def predict(inputs):
+    for weight in weights[:-1]:
+        inputs = torch.relu(inputs @ weight)
+    return inputs @ weights[-1]
+
+{steps}
+    chosen = torch.randint(0, 4096, (64,))
+    loss = torch.nn.functional.cross_entropy(predict(data[chosen]), classes[chosen])
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_a_model_that_is_no_module_is_not_blamed(work: Workplace) -> None:
+    work.write("train.py", FUNCTIONS_ONLY.format(steps="for step in range(1_200):"))
+    ended = work.run("train.py")
+    assert ended.code == 0, ended.err
+
+    report = json.loads((work.recording() / "report.json").read_text())
+    assert [finding["title"] for finding in report["findings"] if "predict" in finding["title"]] == []
+    # It may as well make the input.
+    assert report["verdict"]["state"] == "undetermined"
+    assert "predict (train.py:8)" in report["verdict"]["summary"]
+    assert "slowstep.steps()" in report["verdict"]["summary"]
+
+
+def test_a_model_that_is_no_module_is_the_training_s_work_where_its_input_is_known(work: Workplace) -> None:
+    work.write("train.py", FUNCTIONS_ONLY.format(steps="import slowstep\nfor step in slowstep.steps(range(1_200)):"))
+    ended = work.run("train.py")
+    assert ended.code == 0, ended.err
+
+    report = json.loads((work.recording() / "report.json").read_text())
+    assert next(row["share"] for row in report["ledger"] if row["stage"] == "compute") > 0.9
+    assert report["verdict"]["state"] != "bottleneck"

@@ -16,9 +16,9 @@ SEVERAL_FORWARDS = 3
 def between_forwards_share(trainer: Trainer, steps: Steps, ledger: Ledger) -> float:
     """Share of the steps' time that lies between forwards that no backward parts: a roll-out's environment, for instance.
 
-    0 where a loader or a single forward shows where the input ends, and where forwards are not recorded. Forwards inside the optimizer's
-    call are its closure's (LBFGS): what lies between them is the optimizer's own work. What comes before a backward or after it is the
-    loss, or the next network's turn.
+    0 where requests for input or a single forward show where the input ends, and where forwards are not recorded. Forwards inside the
+    optimizer's call are its closure's (LBFGS): what lies between them is the optimizer's own work. What comes before a backward or after
+    it is the loss, or the next network's turn.
     """
     forwards = trainer.training_forwards
     start, end = forwards["start_ns"].to_numpy(), forwards["end_ns"].to_numpy()
@@ -27,7 +27,7 @@ def between_forwards_share(trainer: Trainer, steps: Steps, ledger: Ledger) -> fl
     start, end = start[outside], end[outside]
     stretch = np.searchsorted(steps.edges_ns, start, side="right") - 1
     inside = (stretch >= 0) & (stretch < steps.stretches) & ~steps.excluded[np.clip(stretch, 0, steps.stretches - 1)]
-    if len(trainer.waits) or inside.sum() < SEVERAL_FORWARDS * steps.count:
+    if trainer.is_fed or inside.sum() < SEVERAL_FORWARDS * steps.count:
         return 0.0
     # What was named in between is another part of the ledger's.
     rest = max(ledger.total("compute", FORWARD) - float((end - start)[inside].sum()), 0.0)

@@ -50,8 +50,8 @@ def build_ledger(
     With an accelerator a blocked backward waits for that, not for other ranks; and bodies for it, not for the Python threads of the
     process, which use `beside_cores`.
     """
-    forwards = find_forwards(trainer.spans, trainer.update_end_ns)
-    spans = label_spans(trainer, steps, waits, forwards)
+    forwards = find_forwards(trainer.spans, trainer.body_end_ns)
+    spans = label_spans(trainer, waits, forwards)
     # Nothing lies in a collection, and those of one thread come one after the other.
     others = len(spans.start) - trainer.collections.height
     without = innermost(spans.start[:others], spans.end[:others], steps.edges_ns)

@@ -9,8 +9,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from slowstep.analyses.gaps import BACKGROUND
-from slowstep.analyses.ledger import BACKWARD, COLLECTING, CORE, HELD_UP, Part
-from slowstep.analyses.producers import UNSEEN
+from slowstep.analyses.ledger import BACKWARD, COLLECTING, CORE, HELD_UP, SHUTDOWN, Part
+from slowstep.analyses.producers import PART_STAGE, STARTUP, UNSEEN
 from slowstep.analyses.sharing import STAGE as SHARING
 from slowstep.analyses.sharing import WAITING, blocked_in_backward
 from slowstep.analyses.steps import Floats, Steps
@@ -18,6 +18,9 @@ from slowstep.analyses.trainer import Trainer
 from slowstep.stages import UNATTRIBUTED
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Timeline
+
+# Beside waiting for a core, which is the training thread's.
+_OF_LOADER = frozenset((*PART_STAGE, STARTUP, SHUTDOWN)) - {CORE}
 
 
 def move_sharing(timeline: Timeline, trainer: Trainer, steps: Steps, rows: dict[Part, Floats]) -> None:
@@ -34,16 +37,16 @@ def move_sharing(timeline: Timeline, trainer: Trainer, steps: Steps, rows: dict[
 def move_delay(timeline: Timeline, trainer: Trainer, steps: Steps, rows: dict[Part, Floats], *, beside_cores: float = 0.0) -> None:
     """Run-queue delay of the training thread stays in the stage where it happened, as a part of its own.
 
-    In a loop without a loader what its making of input was blocked is told from what it computed: `read`. So is what it was blocked in
+    In a loop that is not fed what its making of input was blocked is told from what it computed: `read`. So is what it was blocked in
     bodies where other Python threads of the process, which use `beside_cores`, may have held it up.
     """
     marked = _marked(timeline, trainer, steps)
     if marked is None:
         return
     _take(rows, marked.per_step(marked.delay_ns, marked.body), ("compute",))
-    outside = ("output", "store", UNATTRIBUTED) if len(trainer.waits) else ("preprocess", "output", "store", UNATTRIBUTED)
+    outside = ("output", "store", UNATTRIBUTED) if trainer.is_fed else ("preprocess", "output", "store", UNATTRIBUTED)
     _take(rows, marked.per_step(marked.delay_ns, marked.rest), outside)
-    if not len(trainer.waits):
+    if not trainer.is_fed:
         _move_blocked(rows, marked.per_step(marked.blocked_ns, marked.rest), outside)
     if beside_cores > 0:
         _move_held_up(rows, marked, beside_cores)
@@ -107,7 +110,7 @@ def _move_held_up(rows: dict[Part, Floats], marked: _Marked, beside_cores: float
 
 def _move_blocked(rows: dict[Part, Floats], blocked: Floats, outside: tuple[str, ...]) -> None:
     """Move what the loop's own input was blocked from preprocess to read: its share of what all was blocked outside the bodies."""
-    waiting = [part for part in rows if part[1].startswith(BACKGROUND)]
+    waiting = [part for part in rows if part[1].startswith(BACKGROUND) or _is_of_loader(part)]
     # The collector computes all the time, and in bodies too.
     gaps = [part for part in rows if part[0] in outside and part[1] not in (CORE, COLLECTING) and part not in waiting]
     making = [part for part in gaps if part[0] == "preprocess"]
@@ -122,9 +125,14 @@ def _move_blocked(rows: dict[Part, Floats], blocked: Floats, outside: tuple[str,
         rows["read", UNSEEN] = rows.get(("read", UNSEEN), np.zeros_like(moved)) + moved
 
 
+def _is_of_loader(part: Part) -> bool:
+    """Whether it is a part of waits for a loader's batches, which have their own account of cores and of storage."""
+    return part[0] in ("read", "preprocess") and part[1] in _OF_LOADER
+
+
 def _take(rows: dict[Part, Floats], delay: Floats, stages: tuple[str, ...]) -> None:
     """Move `delay` per step out of the parts of some stages, in proportion, never more than they hold."""
-    mine = [part for part in rows if part[0] in stages and part[1] != CORE]
+    mine = [part for part in rows if part[0] in stages and part[1] != CORE and not _is_of_loader(part)]
     if not mine:
         return
     held = np.sum([rows[part] for part in mine], axis=0)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from slowstep.analyses.forwards import Forwards
 from slowstep.analyses.functions import Path, Stacks, shown
+from slowstep.analyses.gap_sides import Between
 from slowstep.analyses.gaps import BACKGROUND, BY_HAND, ROLL_OUT, Part, name_gaps, part_of
 from slowstep.analyses.steps import Floats
 from slowstep.analyses.timed_gaps import GapFunction, TimedGaps
@@ -79,8 +80,10 @@ def _joined(timed: dict[Part, Floats], gaps: int, by_stacks: GapParts, length: F
 def _by_lines(trainer: Trainer, by_stacks: GapParts, lines: TimedLines, length: Floats) -> GapParts:
     """Divide each gap among the lines that were timed in a few; what it is longer than those is divided as stacks say."""
     timed: dict[Part, Floats] = {}
+    # Only gaps before a forward are timed, of optimizers that take turns.
+    between = Between(trainer.optimizer, trainer.optimizer, sees_forward=True)
     for line in lines.lines:
-        part = _kind_by_stacks(part_of(line.path, trainer), by_stacks)
+        part = _kind_by_stacks(part_of(line.path, trainer, between), by_stacks)
         if part[0] != UNATTRIBUTED:
             mine = np.minimum(length * line.share, LONGEST * line.ns_per_gap)
             timed[part] = timed[part] + mine if part in timed else mine

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from slowstep.analyses.forwards import Forwards
 from slowstep.analyses.functions import TORCH, TRAINING, Path, Stacks, in_module, inside, is_evaluating, is_waiting, reports, writes
-from slowstep.analyses.loop import Called, are_lines_comparable, called_framework, called_from_loop, is_before, meeting
+from slowstep.analyses.gap_sides import Between, Side, between_updates, nearest_optimizer, side_of
+from slowstep.analyses.loop import Called, called_framework, called_from_loop, meeting
 from slowstep.analyses.steps import Floats
 from slowstep.analyses.trainer import Trainer
 from slowstep.stages import UNATTRIBUTED
@@ -30,6 +31,8 @@ FORWARD: Part = ("compute", "forward, by stacks")
 # In a script without an optimizer: functions that name gradients, and the loop's own lines, which may hold the update and more.
 BY_HAND: Part = ("compute", "update by hand")
 BESIDE_BACKWARD = "beside backward: "
+# In one that is not fed and calls no module: the forward, or what makes its input.
+BEFORE_BACKWARD = "before backward: "
 # What a loop without a loader does before its forward is input; these are its kinds that no worker of a loader could take over.
 ROLL_OUT = "roll-out: "
 BACKGROUND = "waiting for a thread: "
@@ -46,10 +49,9 @@ def name_gaps(
     gap = np.searchsorted(start_ns, stacks.time_ns[taken], side="right") - 1
     backward = np.isin(end_ns, trainer.spans.filter(pl.col("kind") == "backward")["start_ns"].to_numpy())[gap]
     apart = np.isin(taken, inside(stacks, forwards.apart_start_ns, forwards.apart_end_ns))
-    parts = [
-        FORWARD if before and in_module(path) else part_of(path, trainer, repeated)
-        for before, repeated, (_, path) in zip(backward.tolist(), apart.tolist(), stacks.paths(taken.tolist()), strict=True)
-    ]
+    between = between_updates(trainer, forwards, start_ns[gap])
+    rows = zip(backward.tolist(), between, apart.tolist(), stacks.paths(taken.tolist()), strict=True)
+    parts = [FORWARD if before and in_module(path) else part_of(path, trainer, at, repeated) for before, at, repeated, (_, path) in rows]
     weight = stacks.weight_ns[taken]
     by_step = step[gap]
     own = np.bincount(by_step, minlength=count) >= OWN_STACKS
@@ -81,19 +83,20 @@ def _divide(named: dict[Part, Floats], parts: list[Part], weight: Floats, step: 
             named[parts[i]][k] += length[k] * weight[i] / total[k]
 
 
-def part_of(path: Path, trainer: Trainer, apart: bool = False) -> Part:
-    """Stage and name of what a stack in a gap was doing. `apart`: among forwards without gradients, of a roll-out or a validation that
-    leaves the model in its training mode.
+def part_of(path: Path, trainer: Trainer, between: Between, apart: bool = False) -> Part:
+    """Stage and name of what a stack in a gap between two updates was doing. `apart`: among forwards without gradients, of a roll-out or a
+    validation that leaves the model in its training mode.
     """
-    way = trainer.way_to_update
-    called = called_from_loop(path, way, trainer.loops_beside) if way else None
-    if called is None:
+    optimizer = nearest_optimizer(path, trainer, between)
+    way = trainer.way_to(optimizer)
+    called = called_from_loop(path, way, trainer.facts.inner_loops.get(optimizer)) if way else None
+    side = side_of(path, trainer, between)
+    if called is None or side is Side.UNKNOWN:
         return UNATTRIBUTED, UNATTRIBUTED
     label = called.label(trainer.facts.script)
-    # Without a loader, what runs before the forward is input.
-    if trainer.waits.is_empty() and not are_lines_comparable(path, trainer.way_to_forward, way, trainer.other_cells):
-        return UNATTRIBUTED, UNATTRIBUTED
-    before = trainer.waits.is_empty() and is_before(path, trainer.way_to_forward)
+    if side is Side.UNSEEN and not is_waiting(path):
+        return "compute", label if called_framework(path, way, TRAINING) else BEFORE_BACKWARD + label
+    before = side in (Side.INPUT, Side.UNSEEN)
     if apart and (not before or is_evaluating(path)):
         return "output", VALIDATION
     if trainer.by_hand and not writes(path) and (part := _by_hand(path, trainer, label, before or called_framework(path, way), called)):

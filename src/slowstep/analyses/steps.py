@@ -15,8 +15,7 @@ from slowstep.errors import NothingRecorded
 from slowstep.timeline.intervals import Ints
 from slowstep.units import format_count
 
-# The design's definitions of boundary and warm-up.
-BOUNDARY_SHARE = 0.95
+# The design's definition of warm-up.
 WARMUP_MEDIAN_OF = 10
 WARMUP_WITHIN = 0.10
 WARMUP_AT_LEAST = 3
@@ -117,12 +116,9 @@ def find_steps(trainer: Trainer, totals: pl.DataFrame, stops: Stops, warmup: int
 def _boundaries(trainer: Trainer) -> tuple[str, Ints]:
     """The kind of boundary that holds for the run, and the boundaries."""
     ends = trainer.update_end_ns
-    requests = trainer.waits["start_ns"].to_numpy()
-    following = np.append(requests, np.iinfo(np.int64).max)[np.searchsorted(requests, ends)]
-    limit = np.append(trainer.update_start_ns[1:], np.iinfo(np.int64).max - 1)
-    has = following <= limit
-    # After the last update there may be no request any more: it says nothing about the others.
-    if len(ends) > 1 and has[:-1].mean() >= BOUNDARY_SHARE:
+    if trainer.is_fed:
+        following = trainer.next_request_ns()
+        has = following < np.iinfo(np.int64).max
         return "request for input", np.where(has, following, ends)[: len(ends) if has[-1] else -1]
     return "end of backward" if trainer.by_hand else "end of the optimizer call", ends
 

@@ -87,8 +87,8 @@ def _bodies(trainer: Trainer) -> _Bodies:
 
 
 def _receipts(trainer: Trainer) -> Ints:
-    """When batches were received; without a loader when each step's first forward began."""
-    if not trainer.waits.is_empty():
+    """When batches were received; in a loop that is not fed when each step's first forward began."""
+    if trainer.is_fed:
         return np.asarray(np.sort(trainer.waits["end_ns"].to_numpy()))
     forwards = np.sort(find_forwards(trainer.spans, trainer.update_end_ns).bodies_ns)
     first = np.searchsorted(forwards, np.append(-1, trainer.update_end_ns[:-1]))

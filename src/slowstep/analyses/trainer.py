@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,9 @@ from slowstep.timeline.timeline import Frame, Loops, ProcessFacts, Timeline
 FEEDS_SHARE = 0.5
 # Backward passes for a batch, on average: a pair of networks has two; one that is read once for a whole training has thousands.
 SEVERAL, MOST_FOR_A_BATCH = 1.5, 8
+# The design's: of so many updates a request for input must follow, for it to be the boundary of steps.
+BOUNDARY_SHARE = 0.95
+_NEVER = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,6 +45,20 @@ class Trainer:
     all_updates: pl.DataFrame
     collections: pl.DataFrame  # of garbage, on the training thread
     other_cells: int = 0  # updates of a session that ran before or after a prompt: between two of them nobody trained
+    takes_turns: bool = True  # every optimizer updates once in each step, in the same order
+    is_fed: bool = field(init=False)  # every step has its own batches of a loader; else the loop makes its input itself, or a part of it
+
+    def __post_init__(self) -> None:
+        # After the last update there may be no request any more: it says nothing about the others.
+        asked = self.next_request_ns()[:-1] < _NEVER
+        object.__setattr__(self, "is_fed", bool(len(asked)) and bool(asked.mean() >= BOUNDARY_SHARE))
+
+    def next_request_ns(self) -> Ints:
+        """For each update, the first request for input between its end and the next update; the largest number where there is none."""
+        requests, ends = self.waits["start_ns"].to_numpy(), self.update_end_ns
+        following = np.append(requests, _NEVER)[np.searchsorted(requests, ends)]
+        limit = np.append(self.update_start_ns[1:], _NEVER - 1)
+        return np.where(following <= limit, following, _NEVER)
 
     @property
     def by_hand(self) -> bool:
@@ -49,10 +66,19 @@ class Trainer:
         return self.optimizer in self.facts.by_hand
 
     @property
+    def body_end_ns(self) -> Ints:
+        """Where bodies of steps end: with the anchor optimizer's updates, with all where optimizers do not take turns."""
+        return self.update_end_ns if self.takes_turns else np.asarray(_outermost(self.all_updates)["end_ns"].to_numpy())
+
+    @property
     def way_to_update(self) -> tuple[Frame, ...]:
         """The frames that lead to the anchor optimizer's call, root first; only the innermost of the user's where no more is known."""
-        frame = self.facts.training_frames.get(self.optimizer)
-        return without_shell(self.facts.training_paths.get(self.optimizer) or ((frame,) if frame else ()))
+        return self.way_to(self.optimizer)
+
+    def way_to(self, optimizer: int) -> tuple[Frame, ...]:
+        """The same of any optimizer's call."""
+        frame = self.facts.training_frames.get(optimizer)
+        return without_shell(self.facts.training_paths.get(optimizer) or ((frame,) if frame else ()))
 
     @property
     def loops_beside(self) -> Loops:
@@ -95,7 +121,7 @@ def find_trainer(timeline: Timeline, process: int | None = None) -> Trainer:
         return timeline.table(name).filter(pl.col("process") == process, pl.col("thread") == thread).sort("start_ns")
 
     own = mine("updates")
-    optimizer = _last_in_step(own, optimizer)
+    optimizer, takes_turns = _last_in_step(own, optimizer)
     anchor = _outermost(own.filter(pl.col("optimizer") == optimizer))
     all_anchor, run = anchor.height, find_run(anchor, timeline.run.session, thread)
     anchor, own, waits, starts, spans = (within(run, table) for table in (anchor, own, mine("waits"), mine("starts"), mine("spans")))
@@ -120,18 +146,21 @@ def find_trainer(timeline: Timeline, process: int | None = None) -> Trainer:
         all_updates=own,
         collections=within(run, mine("collections")),
         other_cells=other_cells,
+        takes_turns=takes_turns,
     )
 
 
-def _last_in_step(updates: pl.DataFrame, optimizer: int) -> int:
-    """Of the optimizers that are called in turns with this one, as often, the one whose call ends their round, as in the first step."""
+def _last_in_step(updates: pl.DataFrame, optimizer: int) -> tuple[int, bool]:
+    """Of the optimizers that are called in turns with this one, as often, the one whose call ends their round, as in the first step; and
+    whether there are no others.
+    """
     own = updates.filter(pl.col("optimizer") == optimizer)["start_ns"]
     if own.len() < 2:
-        return optimizer
+        return optimizer, True
     called = updates.group_by("optimizer").agg(pl.len().alias("calls"), pl.col("start_ns", "end_ns").first())
     # Where the recording ended in the middle of a step, one of them has a call less. One that calls another ends after it.
     turns = called.filter(pl.col("calls") >= own.len() - 1, pl.col("start_ns") < own[1]).sort("end_ns")
-    return int(turns["optimizer"][-1])
+    return int(turns["optimizer"][-1]), turns.height == called.height
 
 
 def _of_batches(backwards: pl.DataFrame, waits: pl.DataFrame) -> pl.DataFrame:

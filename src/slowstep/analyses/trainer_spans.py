@@ -15,7 +15,6 @@ from slowstep.analyses.functions import shown
 from slowstep.analyses.gaps import VALIDATION
 from slowstep.analyses.ledger import BACKWARD, COLLECTING, FORWARD, SHUTDOWN, Part
 from slowstep.analyses.producers import STARTUP, WaitParts
-from slowstep.analyses.steps import Steps
 from slowstep.analyses.trainer import Trainer
 from slowstep.timeline.intervals import Ints
 
@@ -32,7 +31,7 @@ class Spans:
     part: list[Part]
 
 
-def label_spans(trainer: Trainer, steps: Steps, waits: WaitParts, forwards: Forwards) -> Spans:
+def label_spans(trainer: Trainer, waits: WaitParts, forwards: Forwards) -> Spans:
     """All spans of the training thread; they nest, and the innermost is charged."""
     starts: list[Ints] = []
     ends: list[Ints] = []
@@ -58,7 +57,7 @@ def label_spans(trainer: Trainer, steps: Steps, waits: WaitParts, forwards: Forw
     add(*_edges(saves), [("store", f"checkpoint by {name or 'torch.save'}") for name in saves["name"].to_list()])
     named = spans.filter(pl.col("kind") == "span")
     add(*_edges(named), _named_parts(named, trainer.facts.script))
-    body = _bodies(trainer, steps, forwards)
+    body = _bodies(trainer, forwards)
     add(*body, ("compute", FORWARD))
     add(*_validations(trainer), ("output", VALIDATION))
     # The last ones: gaps are named as if they were not there.
@@ -88,23 +87,37 @@ def _edges(frame: pl.DataFrame) -> tuple[Ints, Ints]:
     return frame["start_ns"].to_numpy(), frame["end_ns"].to_numpy()
 
 
-def _bodies(trainer: Trainer, steps: Steps, forwards: Forwards) -> tuple[Ints, Ints]:
-    """Per step: from the receipt of its input, or its first forward where it has no loader, to the end of its last update or backward."""
-    got = trainer.waits.filter(~pl.col("exhausted"), ~pl.col("failed"))
-    receipts = got["end_ns"].to_numpy()
-    if steps.boundary != "request for input" or not len(receipts):
-        receipts = forwards.bodies_ns
+def _bodies(trainer: Trainer, forwards: Forwards) -> tuple[Ints, Ints]:
+    """Per step: from the receipt of its input, or its first forward where it is not fed, to the end of its last update or backward."""
+    if not trainer.is_fed:
+        return _bodies_unfed(trainer, forwards)
     ends = trainer.update_end_ns
-    before = np.append(-1, ends[:-1])
-    following = np.append(receipts, np.iinfo(np.int64).max)[np.searchsorted(receipts, before)]
+    before, following = _first_since(trainer.waits.filter(~pl.col("exhausted"), ~pl.col("failed"))["end_ns"].to_numpy(), ends)
     has = following < ends
     # Loops that ask for one batch ahead: the last batch of an epoch is worked on after the loader has said that there are no more.
-    over = trainer.waits.filter(pl.col("exhausted") & (steps.boundary == "request for input"))["end_ns"].to_numpy()
+    over = trainer.waits.filter(pl.col("exhausted"))["end_ns"].to_numpy()
     at = np.searchsorted(over, ends) - 1
     asked = np.append(over, -1)[at]
     ahead = ~has & (asked >= before)
-    start, end = np.where(ahead, asked, following)[has | ahead], _last_work(trainer, steps)[has | ahead]
-    return _interrupted(trainer, start, end) if steps.boundary == "request for input" else (start, end)
+    start, end = np.where(ahead, asked, following)[has | ahead], _last_work(trainer)[has | ahead]
+    return _interrupted(trainer, start, end)
+
+
+def _bodies_unfed(trainer: Trainer, forwards: Forwards) -> tuple[Ints, Ints]:
+    """From the first forward on; from the first backward where no forward was seen, as of a model that is no module."""
+    ends, begins = trainer.body_end_ns, forwards.bodies_ns
+    if not trainer.by_hand:
+        backwards = trainer.spans.filter(pl.col("kind") == "backward")
+        begins = np.sort(np.concatenate((begins, backwards["start_ns"].to_numpy())))
+    _, following = _first_since(begins, ends)
+    has = following < ends
+    return following[has], ends[has]
+
+
+def _first_since(instants: Ints, ends: Ints) -> tuple[Ints, Ints]:
+    """For each end the one before it, and the first of some instants from that on; the largest number where there is none."""
+    before = np.append(-1, ends[:-1])
+    return before, np.append(instants, np.iinfo(np.int64).max)[np.searchsorted(instants, before)]
 
 
 def _interrupted(trainer: Trainer, start: Ints, end: Ints) -> tuple[Ints, Ints]:
@@ -121,12 +134,10 @@ def _interrupted(trainer: Trainer, start: Ints, end: Ints) -> tuple[Ints, Ints]:
     return np.sort(np.append(start, requests[inside])), np.sort(np.append(end, done[inside]))
 
 
-def _last_work(trainer: Trainer, steps: Steps) -> Ints:
+def _last_work(trainer: Trainer) -> Ints:
     """For each update, the end of what belongs to its step: second optimizers' backwards and updates before the next request for input."""
     ends = trainer.update_end_ns
     requests = trainer.waits["start_ns"].to_numpy()
-    if steps.boundary != "request for input" or not len(requests):
-        return ends
     backwards = trainer.spans.filter(pl.col("kind") == "backward")
     work = np.sort(np.concatenate((trainer.all_updates["end_ns"].to_numpy(), backwards["end_ns"].to_numpy())))
     following = np.append(requests, np.iinfo(np.int64).max)[np.searchsorted(requests, ends)]

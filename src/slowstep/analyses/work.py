@@ -53,8 +53,8 @@ class ForwardLine:
 class Work:
     """Facts about the training's own work. None is unknown."""
 
-    gaps: TimedGaps | None  # of a loop with a loader
-    gap_lines: TimedLines | None  # of one without
+    gaps: TimedGaps | None  # of a loop that is fed
+    gap_lines: TimedLines | None  # of one that is not
     loop: HotLoop | None
     beside: Beside | None
     bodies_timed: int
@@ -73,15 +73,17 @@ def find_work(timeline: Timeline, trainer: Trainer, steps: Steps, stacks: Stacks
     notes = trainer.facts.notes
     facts, optimizers = notes["facts"], notes["optimizers"]
     mine: dict[str, Any] = next((note for note in optimizers if note.get("id") == trainer.optimizer), {})
-    forward, has_loader = _forward_stacks(steps, stacks), not trainer.waits.is_empty()
+    forward = _forward_stacks(steps, stacks)
     modes = timeline.table("modes").filter(pl.col("process") == trainer.process)
     apart = functions_in_callbacks(trainer, stacks)
+    # Of a loop that is not fed and calls no module, bodies were timed that are not the ledger's.
+    are_bodies = trainer.is_fed or not trainer.training_forwards.is_empty()
     bodies = timeline.table("calls").filter(pl.col("process") == trainer.process, pl.col("kind") == "body")["stretches"]
     return Work(
-        gaps=find_timed_gaps(timeline, trainer.process) if has_loader else None,
-        gap_lines=None if has_loader else find_timed_lines(trainer, times_of_functions(timeline, trainer.process)),
-        loop=find_hot_loop(timeline, trainer.process, find_lengthened(timeline, trainer), apart),
-        beside=find_beside(timeline, trainer.process, apart),
+        gaps=find_timed_gaps(timeline, trainer.process) if trainer.is_fed else None,
+        gap_lines=find_timed_lines(trainer, times_of_functions(timeline, trainer.process)) if not trainer.is_fed else None,
+        loop=find_hot_loop(timeline, trainer.process, find_lengthened(timeline, trainer), apart) if are_bodies else None,
+        beside=find_beside(timeline, trainer.process, apart) if are_bodies else None,
         bodies_timed=int(bodies[0]) if len(bodies) else 0,
         forward_line=_forward_line(trainer, forward),
         convolutions=_convolutions(forward),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from slowstep.analyses.gaps import BESIDE_BACKWARD, ROLL_OUT
+from slowstep.analyses.gaps import BEFORE_BACKWARD, BESIDE_BACKWARD, ROLL_OUT
 from slowstep.analyses.ledger import CORE, Part
 from slowstep.analyses.loop import lines_named
 from slowstep.analyses.measurements import Measurements
@@ -78,7 +78,12 @@ def _unseen(m: Measurements) -> Doubt | None:
 
 
 def _of_lines_beside_backward(m: Measurements) -> Doubt | None:
-    """What may be more than an update by hand."""
+    """What may be more than an update by hand, or than a forward."""
+    unseen = [name for stage, name in m.ledger.parts if stage == "compute" and name.startswith(BEFORE_BACKWARD)]
+    if _share(m, unseen) >= HEALTHY_UNATTRIBUTED:
+        most = _largest(m, unseen).removeprefix(BEFORE_BACKWARD)
+        what = f"{_share(m, unseen):.0%} of the time is what the loop does before its backward, most of it in {most}"
+        return Doubt(f"{what}, and where its input ends and its forward begins is not known; {NAME_IT}")
     names = [name for stage, name in m.ledger.parts if stage == "compute" and name.startswith(BESIDE_BACKWARD)]
     if _share(m, names) < HEALTHY_UNATTRIBUTED:
         return None
@@ -89,12 +94,12 @@ def _of_lines_beside_backward(m: Measurements) -> Doubt | None:
 
 
 def _of_lines_by_stacks(m: Measurements) -> Doubt | None:
-    """What a loop without a loader calls of torch beside its steps' bodies. Python code that runs just before it holds the interpreter's
+    """What a loop that is not fed calls of torch beside its steps' bodies. Python code that runs just before it holds the interpreter's
     lock, where no stack is taken: the next one that is taken stands for it.
     """
     parts = (part for part in m.ledger.parts if part[0] == "compute" and part not in m.ledger.timed)
     names = [name for _, name in parts if lines_named(name) is not None]
-    if m.loader is not None or _share(m, names) < HEALTHY_UNATTRIBUTED:
+    if m.trainer.is_fed or _share(m, names) < HEALTHY_UNATTRIBUTED:
         return None
     what = f"{_share(m, names):.0%} of the time is calls of torch by {_largest(m, names)}, by stacks"
     return Doubt(f"{what}, which may stand for Python code that ran just before; {NAME_IT}")

@@ -5,8 +5,17 @@ from __future__ import annotations
 from slowstep.analyses.loop_input import LoopInput
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.after_update import timed_spread
+from slowstep.diagnosis.input_side import removable_waits
 from slowstep.diagnosis.trainer_side import stack_spread
 from slowstep.findings import Evidence
+
+
+def made_in_loop(m: Measurements) -> LoopInput | None:
+    """What the loop makes of its input itself, where that is more than it waits for a loader's batches."""
+    made = m.loop_input
+    if made is None or m.loader is None:
+        return made
+    return made if made.made_ns.sum() > removable_waits(m).sum() else None
 
 
 def spread_of_loop_input(m: Measurements, made: LoopInput) -> float:

@@ -70,6 +70,12 @@ class LineTimes:
         if self.are_known:
             self._note({"kind": "gap_lines", "gaps": self._gaps, "call_ns": call_cost_ns(), "lines": self._lines.result()})
 
+    def drop(self) -> None:
+        """End a gap that is not like the others, if one was begun, as if it had not been."""
+        if self.running:
+            self.running = False
+            self._lines.drop()
+
 
 class _Line:
     """Ns in a line, how many functions it called, and the codes of those that it called itself, or by a library."""
@@ -86,6 +92,8 @@ class _Lines:
         self._found: dict[tuple[CodeType, int], _Line] = {}
         self._codes: set[CodeType] = set()
         self._frames: list[FrameType] = []
+        # By line: ns and calls of the gaps before this one.
+        self._before: dict[tuple[CodeType, int], tuple[int, int]] = {}
         self._current: _Line | None = None
         self._since_ns = self._left = 0
         self._global = self._called
@@ -99,6 +107,7 @@ class _Lines:
             return False
         self._codes = {each.f_code for each in self._frames}
         self._left = MOST_EVENTS
+        self._before = {key: (line.ns, line.calls) for key, line in self._found.items()}
         for each in self._frames:
             each.f_trace = self._local
         sys.settrace(self._global)
@@ -117,6 +126,13 @@ class _Lines:
         self._frames = []
         self._turn_to(None, at_ns)
         return ours
+
+    def drop(self) -> None:
+        """The same, and forget what this gap has added."""
+        self.stop(0)
+        self._found = {key: line for key, line in self._found.items() if key in self._before}
+        for key, line in self._found.items():
+            line.ns, line.calls = self._before[key]
 
     def _line_of(self, frame: FrameType) -> _Line:
         key = (frame.f_code, frame.f_lineno or 0)

@@ -1,7 +1,7 @@
 """Times calls in a few gaps after updates and in a few bodies of steps, and counts lines in one or two bodies, or in a gap.
 
-A gap ends with the receipt of the next batch (without a loader: with the first forward), a body with the end of the update: these are
-instants at which the training thread is ours for a moment anyway, so a step in which nothing is timed pays for two comparisons.
+A gap ends with the receipt of the next batch (in a loop that is not fed: with the first forward), a body with the end of the update: at
+these instants the training thread is ours for a moment anyway, so a step in which nothing is timed pays for two comparisons.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ FIRST: Final = 10
 _LINES_AFTER: Final = (2, 12)
 # Without a loader lines are counted in one gap, too: whether what makes the next input is a loop in Python, or one operation.
 _GAP_LINES_AFTER: Final = 2
+# So many batches in a row, each looked at after another update, are a loop that is fed.
+_MOST_BATCHES: Final = 20
 # The training's thread, and our own sampler's.
 _THREADS: Final = 2
 _LOOK_EVERY_NS: Final = 500_000_000
@@ -61,7 +63,7 @@ class StepCalls:
         recorder.call_timers.append(self.abandon)
 
     def _clear(self) -> None:
-        self._thread = self._look_ns = self._left = 0
+        self._thread = self._look_ns = self._left = self._waits = self._batches = 0
         self._turns: Turns | None = None
         self._is_apart = False
 
@@ -76,13 +78,13 @@ class StepCalls:
     def updated(self, me: ThreadState, at_ns: int, place: Place = Place.LAST) -> bool:
         """An update has ended: end the body that was timed, and see whether the next gap or body is.
 
-        `place` tells where a step ends that has no loader. Returns whether something is timed: then this is to be called at the very next
+        `place` tells where a step ends that is not fed. Returns whether something is timed: then this is to be called at the very next
         update of the same optimizer.
         """
-        if me.waits:
+        if me.fed:
             place = Place.LAST
         self._is_apart = self._is_apart or place is Place.APART
-        if self._is_apart and not me.waits:
+        if self._is_apart and not me.fed:
             # Updates of each now and then are as many: that ends no step either.
             self.abandon()
             return False
@@ -97,11 +99,11 @@ class StepCalls:
             return False
         if self._turns is not None and not self._turns.updated(me):
             return self._turns.is_asking
-        # Without a loader what is after the update and what makes the next input are one gap, told apart by its lines.
+        # In a loop that is not fed what is after the update and what makes the next input are one gap, told apart by its lines.
         gap, body = self._turns is None and self._is_gap_due(me, at_ns), self._body.is_due(at_ns)
         # What is compiled must not notice that the interpreter's frames are looked at.
         if (gap or body or self._wants_lines()) and not (self._compiles() or mixes_threads()):
-            self._thread, me.when_received = me.thread, self._received
+            self._thread, self._waits, me.when_received = me.thread, me.waits, self._received
             # The very next receipt is to be noticed, however short batches take.
             me.quick = None
             if gap and not self._begin_gap(me):
@@ -117,7 +119,7 @@ class StepCalls:
         return True
 
     def _are_calls_timed(self, me: ThreadState) -> bool:
-        return me.waits > 0 or self._gap_lines.are_known
+        return me.fed or self._gap_lines.are_known
 
     def _is_gap_due(self, me: ThreadState, at_ns: int) -> bool:
         if not self._are_calls_timed(me):
@@ -125,18 +127,36 @@ class StepCalls:
         return self._gap.is_due(at_ns) or self._wants_gap_counts(me)
 
     def _wants_gap_counts(self, me: ThreadState) -> bool:
-        return not (me.waits or self._gap_counts.stretches) and self._gap.stretches >= _GAP_LINES_AFTER
+        return not (me.fed or self._gap_counts.stretches) and self._gap.stretches >= _GAP_LINES_AFTER
 
     def _received(self, me: ThreadState) -> None:
         """A batch is there: end the gap that was timed; where none was, the body's turn begins. Raises nothing."""
         me.when_received = None
         try:
-            if self._thread == me.thread:
+            if self._thread == me.thread and not (me.unfed and me.waits > self._waits):
                 self._turn_to_body(now())
+            elif self._thread == me.thread:
+                self._received_for_several(me)
         except Exception as error:  # the border: counted, and never raised into the training
             self._recorder.fault(error)
 
+    def _received_for_several(self, me: ThreadState) -> None:
+        """A batch that serves several updates: to wait for it is in few gaps, and the model's body does not begin yet."""
+        self._waits, self._batches = me.waits, self._batches + 1
+        if self._gap.running or self._gap_lines.running or self._gap_counts.running:
+            if self._gap.running:
+                self._gap.end(now(), keep=False)
+            self._gap_lines.drop()
+            if self._gap_counts.running:
+                self._gap_counts.end(keep=False)
+            self._thread = 0
+        else:
+            me.when_received = self._received
+        # What was seen of the first updates was not so: each has its batch after all.
+        me.unfed = self._batches < _MOST_BATCHES
+
     def _turn_to_body(self, at_ns: int) -> None:
+        self._batches = 0
         if self._gap.running:
             self._gap.end(at_ns)
             self._thread = 0

@@ -75,6 +75,7 @@ class ThreadState:
         "sparse_since_ns",
         "step_ns",
         "thread",
+        "unfed",
         "unmeasured_ns",
         "updates",
         "waits",
@@ -109,11 +110,19 @@ class ThreadState:
         # Updates: how often bookkeeping was done, how long a step is, and the state of cpu_marks.
         self.updates = self.step_ns = self.mark_due_ns = self.sparse_since_ns = 0
         self.marking = 1
-        # In a loop without a loader: in which update the first forward was marked.
+        # Whether it asks for a batch less often than it updates, and makes something of each for every update.
+        self.unfed = False
+        # In a loop that is not fed: in which update the first forward was marked.
         self.marked = -1
-        # Called, once, when a batch has been received, or goes into the model without one: a gap's or a body's calls are timed.
+        # Called, once, when a batch has been received, in a loop that is not fed also when its model begins: a gap's or a body's calls are
+        # timed.
         self.when_received: Callable[[ThreadState], None] | None = None
         self.forward = self.saving = self.sharing = False
+
+    @property
+    def fed(self) -> bool:
+        """Whether a loader's batches are what it trains on."""
+        return self.waits > 0 and not self.unfed
 
     def delay_ns(self) -> int | None:
         """Nanoseconds that this thread has waited for a core so far; None where the kernel does not say."""

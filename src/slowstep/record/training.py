@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from slowstep.record.recorder import Recorder
 
-# Of a run's updates so many must be followed by a request for input, for that request to be the boundary (shared with analyses/steps.py).
+# Of a run's updates so many must be followed by a request for input, for that request to be the boundary (shared with analyses/trainer.py).
 BOUNDARY_SHARE: Final = 0.95
 
 

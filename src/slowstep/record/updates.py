@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _DUE_EVERY_NS: Final = SPARSE_NS
 # More updates than fit into that time.
 _STEPS_AT_A_TIME: Final = 1000
-# A loop that has not asked for input by then has no loader.
+# A loop that has not asked for a batch for each update by then has no loader, or makes something of each batch for every update.
 _LOOK_FOR_LOADER_AT: Final = 3
 
 StepHook = Callable[[Any, Any, Any], None]
@@ -202,7 +202,8 @@ class Updates:
             me.updates += 1
             if self._mark(me, at_ns) or me.updates < _LOOK_FOR_LOADER_AT or self._is_one_of_few(state):
                 state.due_ns = 0
-            if me.updates == _LOOK_FOR_LOADER_AT and not me.waits:
+            if me.updates == _LOOK_FOR_LOADER_AT and me.waits < max(self._most, state.count):
+                me.unfed = True
                 self._call_once(recorder.when_no_loader)
             if state.count > self._most:
                 # Only the busiest optimizer's calls are steps.

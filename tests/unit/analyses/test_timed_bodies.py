@@ -35,6 +35,7 @@ def lengthened(
     update = backward + (backward_ms * MS).astype(np.int64)
     facts: dict[str, Any] = {
         "process": 0,
+        "is_fed": loader,
         "waits": pl.DataFrame({"end_ns": received}),
         "update_start_ns": update,
         "update_end_ns": update + 2 * MS,

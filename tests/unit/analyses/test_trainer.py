@@ -54,6 +54,45 @@ def test_of_two_optimizers_called_in_turns_the_last_one_is_the_anchor(tmp_path, 
     assert find_trainer(events.timeline()).optimizer == second
 
 
+@pytest.mark.parametrize(("second_in", "takes_turns"), [(range(6), True), (range(0, 6, 3), False)])
+def test_optimizers_that_update_as_often_take_turns(tmp_path, second_in, takes_turns):
+    events = Events(tmp_path)
+    for k in range(6):
+        events.update(10 * k, 10 * k + 1, optimizer=3)
+        if k in second_in:
+            events.update(10 * k + 5, 10 * k + 6, optimizer=9)
+
+    trainer = find_trainer(events.timeline())
+
+    assert trainer.takes_turns is takes_turns
+    # Where they do not, each of them ends a body.
+    assert len(trainer.body_end_ns) == (6 if takes_turns else 8)
+
+
+@pytest.mark.parametrize(("every", "is_fed"), [(1, True), (2, False), (30, False)])
+def test_a_training_whose_updates_share_batches_is_not_fed(tmp_path, every, is_fed):
+    events = Events(tmp_path)
+    events.loader()
+    for k in range(30):
+        if k % every == 0:
+            events.wait(10 * k, 10 * k + 1, k // every)
+        events.backward(10 * k + 3, 10 * k + 4)
+        events.update(10 * k + 5, 10 * k + 6)
+
+    trainer = find_trainer(events.timeline())
+
+    assert trainer.waits.height == 30 // every
+    assert trainer.is_fed is is_fed
+
+
+def test_a_training_without_a_loader_is_not_fed(tmp_path):
+    events = Events(tmp_path)
+    for k in range(5):
+        events.update(10 * k, 10 * k + 1)
+
+    assert not find_trainer(events.timeline()).is_fed
+
+
 @pytest.mark.parametrize(("outer", "inner"), [(3, 9), (9, 3)])
 def test_of_an_optimizer_that_calls_another_the_outer_one_is_the_anchor(tmp_path, outer, inner):
     events = Events(tmp_path)

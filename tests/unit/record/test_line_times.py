@@ -211,6 +211,24 @@ def test_a_gap_that_is_thrown_away_is_the_last_one(notes):
     assert not times.is_due()
 
 
+def test_a_gap_that_is_dropped_counts_for_nothing_and_another_one_follows(notes):
+    times = due(LineTimes(notes.append))
+
+    for kept, seconds in ((False, 0.05), (True, 0.001)):
+        assert begin(times)
+        time.sleep(seconds)
+        if kept:
+            times.end(now())
+        else:
+            times.drop()
+            assert sys.gettrace() is None
+            assert times.is_due()
+
+    (told,) = notes
+    assert told["gaps"] == 1
+    assert sum(line["ns"] for line in told["lines"]) < 45_000_000
+
+
 def test_nothing_is_timed_under_another_s_trace_function(notes):
     times = due(LineTimes(notes.append))
     sys.settrace(lambda *_: None)

@@ -306,6 +306,46 @@ def make_batch() -> float:
     return loop_over_pixels()
 
 
+def unfed(loop: Loop, batches: int, updates: int) -> None:
+    """Batches that serve several updates each, of each of which something is made."""
+    loop.me.unfed = True
+    for _ in range(batches):
+        loop.me.waits += 1
+        loop.receive()
+        for _ in range(updates):
+            make_batch()
+            # What is asked for when the forward begins.
+            loop.receive()
+            multiply()
+            loop.calls.updated(loop.me, now())
+            log_results()
+    loop.calls.abandon()
+
+
+def test_of_batches_that_serve_several_updates_gaps_end_with_the_forward() -> None:
+    loop = Loop()
+
+    unfed(loop, FIRST + 10, updates=3)
+
+    assert {"log_results", "make_batch"} <= names(loop.of("gap")[-1])
+    body = loop.of("body")[-1]
+    assert "make_batch" not in names(body)
+    assert {row["calls"] for row in body["functions"] if row["function"] == "multiply"} == {body["stretches"]}
+    assert loop.me.unfed
+
+
+def test_a_training_that_is_fed_after_all_is_timed_as_such() -> None:
+    loop = Loop()
+
+    unfed(loop, FIRST + 120, updates=1)
+
+    # Every gap that was looked at held a receipt.
+    assert not loop.me.unfed
+    assert "log_results" in names(loop.of("gap")[-1])
+    assert "make_batch" in names(loop.of("body")[-1])
+    assert not [note for note in loop.notes if note["kind"] == "gap_lines"]
+
+
 def without_loader(loop: Loop, steps: int, *, forwards: bool = True) -> None:
     loop.me.waits = 0
     for _ in range(steps):

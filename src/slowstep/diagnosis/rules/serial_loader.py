@@ -43,7 +43,7 @@ from slowstep.diagnosis.input_side import (
     workers_needed,
 )
 from slowstep.diagnosis.lever_specs import workers as workers_lever
-from slowstep.diagnosis.loop_side import known_by, spread_of_loop_input
+from slowstep.diagnosis.loop_side import known_by, made_in_loop, spread_of_loop_input
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
@@ -55,9 +55,9 @@ BACKGROUND_THREAD = Fix(text="make the next batch in a background thread, where 
 
 def judge(m: Measurements) -> Answer:
     """Whether the training thread makes its own batches, and what workers would gain."""
-    if m.loader is None:
-        return _judge_loop(m, m.loop_input) if m.loop_input is not None else None
-    if m.loader.num_workers > 0:
+    if (made := made_in_loop(m)) is not None:
+        return _judge_loop(m, made)
+    if m.loader is None or m.loader.num_workers > 0:
         return None
     side = find_side(m)
     if isinstance(side, str):

@@ -53,7 +53,7 @@ from slowstep.diagnosis.input_side import (
     side_of_loop,
 )
 from slowstep.diagnosis.lever_specs import MOCK_LOADER, stub
-from slowstep.diagnosis.loop_side import known_by, spread_of_loop_input
+from slowstep.diagnosis.loop_side import known_by, made_in_loop, spread_of_loop_input
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.units import format_share
@@ -68,8 +68,10 @@ NO_WORKERS = ", and workers would take little of that off it"
 
 def judge(m: Measurements) -> Answer:
     """Whether one function keeps the producers busy beyond what workers can hide."""
+    if (made := made_in_loop(m)) is not None:
+        return _judge_loop(m, made)
     if m.loader is None:
-        return _judge_loop(m, m.loop_input) if m.loop_input is not None else None
+        return None
     side = find_side(m)
     if isinstance(side, str):
         return NotJudged(rule=NAME, reason=side)

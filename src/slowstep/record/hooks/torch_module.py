@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def install(recorder: Recorder) -> Undo:
-    """Wrap every call at level 2; at level 1 only once a loop without a loader is seen. Raises Unfit where torch has no modules."""
+    """Wrap every call at level 2; at level 1 only once a loop is seen that no loader feeds. Raises Unfit where torch has no modules."""
     module_class = find(sys.modules["torch"], "nn.Module")
     original = find(module_class, "__call__")
     undos: list[Undo] = []
@@ -80,8 +80,8 @@ def _timed(recorder: Recorder, original: Any) -> Any:
         me.forward = True
         flags = 0 if has_gradient() else _without_gradient(self)
         t0 = now()
-        if not (flags or me.waits):
-            # Where input ends in a loop without a loader.
+        if not (flags or me.fed):
+            # Where input ends in a loop that is not fed.
             if me.marking and me.marked != me.updates:
                 me.marked = me.updates
                 mark(me, t0)
