@@ -22,6 +22,7 @@ from slowstep.diagnosis.law import (
 )
 from slowstep.diagnosis.lever_specs import MOCK_LOADER, threads
 from slowstep.diagnosis.rule import Judged
+from slowstep.diagnosis.loop_side import NAME_ENVIRONMENT
 from slowstep.diagnosis.trainer_side import blocked_inside
 from slowstep.findings import Finding, NotJudged
 from slowstep.stages import STAGES, UNATTRIBUTED
@@ -31,7 +32,6 @@ HEALTHY_SHARING = UNJUDGED_STAGE
 
 INPUT = ("read", "preprocess")
 MOST_OF_INPUT = f"slowstep prove --levers {MOCK_LOADER} tells the most that faster input can gain"
-NAME_ENVIRONMENT = "name it: with slowstep.span('environment', stage='preprocess')"
 NAME_IT = "wrap the loop's input in slowstep.steps(), or name stretches by slowstep.span()"
 
 

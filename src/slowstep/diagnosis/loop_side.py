@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from slowstep.analyses.gaps import ROLL_OUT
 from slowstep.analyses.loop_input import LoopInput
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.after_update import timed_spread
 from slowstep.diagnosis.input_side import removable_waits
 from slowstep.diagnosis.trainer_side import stack_spread
 from slowstep.findings import Evidence
+
+NAME_ENVIRONMENT = "name it: with slowstep.span('environment', stage='preprocess')"
 
 
 def made_in_loop(m: Measurements) -> LoopInput | None:
@@ -16,6 +19,12 @@ def made_in_loop(m: Measurements) -> LoopInput | None:
     if made is None or m.loader is None:
         return made
     return made if made.made_ns.sum() > removable_waits(m).sum() else None
+
+
+def workers_unknown(other: str) -> str:
+    """Why it is not known what a loader's workers would gain where the loop's input is something else than making batches."""
+    what = f"what a loader's workers would gain is unknown where input is {other}"
+    return f"{what}; {NAME_ENVIRONMENT}" if other.startswith(ROLL_OUT) else what
 
 
 def spread_of_loop_input(m: Measurements, made: LoopInput) -> float:

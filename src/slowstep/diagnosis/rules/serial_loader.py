@@ -43,7 +43,7 @@ from slowstep.diagnosis.input_side import (
     workers_needed,
 )
 from slowstep.diagnosis.lever_specs import workers as workers_lever
-from slowstep.diagnosis.loop_side import known_by, made_in_loop, spread_of_loop_input
+from slowstep.diagnosis.loop_side import known_by, made_in_loop, spread_of_loop_input, workers_unknown
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
@@ -100,8 +100,8 @@ def _most_of_it(m: Measurements) -> tuple[Evidence, ...]:
 
 def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
     others = float(made.others_ns.sum() / m.step_ns.sum())
-    if others >= WAIT_SHARE:
-        return NotJudged(rule=NAME, reason=f"what a loader's workers would gain is unknown where input is {made.other}")
+    if others >= WAIT_SHARE and made.other is not None:
+        return NotJudged(rule=NAME, reason=workers_unknown(made.other))
     side = side_of_loop(m, made)
     if isinstance(side, str):
         return NotJudged(rule=NAME, reason=side)
