@@ -21,8 +21,8 @@ from slowstep.diagnosis.law import (
     rules,
 )
 from slowstep.diagnosis.lever_specs import MOCK_LOADER, threads
-from slowstep.diagnosis.rule import Judged
 from slowstep.diagnosis.loop_side import NAME_ENVIRONMENT
+from slowstep.diagnosis.rule import Judged
 from slowstep.diagnosis.trainer_side import blocked_inside
 from slowstep.findings import Finding, NotJudged
 from slowstep.stages import STAGES, UNATTRIBUTED
