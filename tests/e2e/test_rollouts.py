@@ -75,3 +75,28 @@ def test_the_environment_of_a_roll_out_is_named_or_is_to_be_named(work: Workplac
     # Stacks that are taken in it tell it, where there are enough of them: how fast the machine is decides that, and what is sure to gain.
     assert verdict["state"] in ("bottleneck", "undetermined")
     assert named or "slowstep.span(" in verdict["summary"]
+
+
+# Ways in which people write the same: gradients stay on, or the agent is in its evaluation mode, as in Stable-Baselines3.
+FORMS = {
+    "with gradients": ("with torch.no_grad():", "if True:"),
+    "in evaluation mode": ("with torch.no_grad():", "policy.train(False)\n        with torch.no_grad():"),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_roll_out_is_no_part_of_the_step_s_own_work_in_whatever_form(work: Workplace, form: str) -> None:
+    plays = PLAYS.replace(*FORMS[form]).replace("    optimizer.zero_grad()", "    policy.train()\n    optimizer.zero_grad()")
+    work.write("train.py", AGENT + plays)
+
+    ended = work.run("train.py")
+
+    assert ended.code == 0, ended.err
+    report = json.loads((work.recording() / "report.json").read_text())
+    shares = {row["stage"]: row["share"] for row in report["ledger"]}
+    parts = {part["name"]: part["share"] for row in report["ledger"] for part in row["parts"]}
+    assert report["run"]["batch_size"] == 64
+    # Most of the time is the environment's.
+    assert parts["forward and the rest"] < 0.3, report["ledger"]
+    assert shares["output"] < 0.1, report["ledger"]
+    assert "validation" not in json.dumps(report["findings"])

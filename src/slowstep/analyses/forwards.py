@@ -21,13 +21,15 @@ REPEATED = 2
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Forwards:
     """`bodies_ns`: where steps' bodies may begin. `apart_start_ns`, `apart_end_ns`: stretches of repeated calls without gradients, and
-    `apart_evaluating` whether all of a stretch were in evaluation mode (`model.eval()`), which is a validation's.
+    `apart_evaluating` whether all of a stretch were in evaluation mode (`model.eval()`), which is a validation's. `apart_plays`: those
+    that are known to be roll-outs (roll_outs.py).
     """
 
     bodies_ns: Ints
     apart_start_ns: Ints
     apart_end_ns: Ints
     apart_evaluating: NDArray[np.bool_]
+    apart_plays: NDArray[np.bool_]
 
 
 def find_forwards(spans: pl.DataFrame, update_end_ns: Ints) -> Forwards:
@@ -35,9 +37,9 @@ def find_forwards(spans: pl.DataFrame, update_end_ns: Ints) -> Forwards:
     rows = spans.filter(pl.col("kind") == "forward").sort("start_ns")
     start, end = rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy()
     training: NDArray[np.bool_] = rows["gradients"].fill_null(True).to_numpy().astype(bool)
-    nothing = np.zeros(0, np.int64)
+    nothing, never = np.zeros(0, np.int64), np.zeros(0, np.bool_)
     if training.all() or not training.any():
-        return Forwards(bodies_ns=start, apart_start_ns=nothing, apart_end_ns=nothing, apart_evaluating=nothing.astype(np.bool_))
+        return Forwards(bodies_ns=start, apart_start_ns=nothing, apart_end_ns=nothing, apart_evaluating=never, apart_plays=never)
     module = rows["module"].fill_null(0).to_numpy()
     update = np.searchsorted(update_end_ns, start, side="right")
     bodies = start.copy()
@@ -53,6 +55,7 @@ def find_forwards(spans: pl.DataFrame, update_end_ns: Ints) -> Forwards:
         apart_start_ns=start[begun],
         apart_end_ns=end[ended],
         apart_evaluating=np.searchsorted(trains, begun) == np.searchsorted(trains, ended, side="right"),
+        apart_plays=np.zeros(len(begun), np.bool_),
     )
 
 

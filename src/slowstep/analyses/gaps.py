@@ -6,7 +6,7 @@ others share the mix of the stacks that fell into any of them.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 
 import numpy as np
 import polars as pl
@@ -49,9 +49,15 @@ def name_gaps(
     gap = np.searchsorted(start_ns, stacks.time_ns[taken], side="right") - 1
     backward = np.isin(end_ns, trainer.spans.filter(pl.col("kind") == "backward")["start_ns"].to_numpy())[gap]
     apart = np.isin(taken, inside(stacks, forwards.apart_start_ns, forwards.apart_end_ns))
+    played = forwards.apart_plays
+    plays = np.isin(taken, inside(stacks, forwards.apart_start_ns[played], forwards.apart_end_ns[played]))
     between = between_updates(trainer, forwards, start_ns[gap])
-    rows = zip(backward.tolist(), between, apart.tolist(), stacks.paths(taken.tolist()), strict=True)
-    parts = [FORWARD if before and in_module(path) else part_of(path, trainer, at, repeated) for before, at, repeated, (_, path) in rows]
+    rows = zip(backward.tolist(), between, apart.tolist(), plays.tolist(), stacks.paths(taken.tolist()), strict=True)
+    parts = [
+        FORWARD if before and in_module(path) else part_of(path, trainer, at, repeated, of_play)
+        for before, at, repeated, of_play, (_, path) in rows
+    ]
+    parts = _as_played(parts)
     weight = stacks.weight_ns[taken]
     by_step = step[gap]
     own = np.bincount(by_step, minlength=count) >= OWN_STACKS
@@ -74,6 +80,13 @@ def name_gaps(
     return dict(named), dict(counts)
 
 
+def _as_played(parts: list[Part]) -> list[Part]:
+    """What mostly runs in roll-outs is one also where a short gap holds a single call of the agent's model, or none."""
+    stacks = Counter(parts)
+    played = {(stage, name.removeprefix(ROLL_OUT)): (stage, name) for stage, name in stacks if name.startswith(ROLL_OUT)}
+    return [played[part] if part in played and stacks[played[part]] > stacks[part] else part for part in parts]
+
+
 def _divide(named: dict[Part, Floats], parts: list[Part], weight: Floats, step: Ints, length: Floats, mine: NDArray[np.bool_]) -> None:
     """Divide each step's gap among its own stacks."""
     total = np.bincount(step[mine], weights=weight[mine], minlength=len(length))
@@ -83,9 +96,9 @@ def _divide(named: dict[Part, Floats], parts: list[Part], weight: Floats, step: 
             named[parts[i]][k] += length[k] * weight[i] / total[k]
 
 
-def part_of(path: Path, trainer: Trainer, between: Between, apart: bool = False) -> Part:
+def part_of(path: Path, trainer: Trainer, between: Between, apart: bool = False, plays: bool = False) -> Part:
     """Stage and name of what a stack in a gap between two updates was doing. `apart`: among forwards without gradients, of a roll-out or a
-    validation that leaves the model in its training mode.
+    validation that leaves the model in its training mode; `plays`: it is known to be a roll-out.
     """
     optimizer = nearest_optimizer(path, trainer, between)
     way = trainer.way_to(optimizer)
@@ -97,11 +110,11 @@ def part_of(path: Path, trainer: Trainer, between: Between, apart: bool = False)
     if side is Side.UNSEEN and not is_waiting(path):
         return "compute", label if called_framework(path, way, TRAINING) else BEFORE_BACKWARD + label
     before = side in (Side.INPUT, Side.UNSEEN)
-    if apart and (not before or is_evaluating(path)):
+    if apart and not plays and (not before or is_evaluating(path)):
         return "output", VALIDATION
     if trainer.by_hand and not writes(path) and (part := _by_hand(path, trainer, label, before or called_framework(path, way), called)):
         return part
-    if before:
+    if before or plays:
         kind = ROLL_OUT if apart else BACKGROUND if is_waiting(path) else ""
         # Gradients set to zero above the forward, and a model's part of a roll-out, are no making of input.
         return ("compute" if called_framework(path, way, TRAINING) else "preprocess"), kind + label

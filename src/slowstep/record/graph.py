@@ -10,19 +10,23 @@ MOST_NODES: Final = 20_000
 
 def graph_size(tensors: Any) -> dict[str, Any] | None:
     """Autograd nodes below a loss (or several) and elements of their leaves; None without a graph, or with more than MOST_NODES."""
+    nodes = nodes_below(tensors, MOST_NODES)
+    if not nodes:
+        return None
+    leaves = (getattr(node, "variable", None) for node in nodes)
+    return {"nodes": len(nodes), "elements": sum(leaf.numel() for leaf in leaves if leaf is not None)}
+
+
+def nodes_below(tensors: Any, most: int) -> set[Any] | None:
+    """The autograd nodes below a loss (or several); None where there are more than `most`."""
     roots = tensors if isinstance(tensors, (list, tuple)) else [tensors]
     open_nodes = [node for node in (getattr(tensor, "grad_fn", None) for tensor in roots) if node is not None]
     seen = set(open_nodes)
-    elements = 0
     while open_nodes:
-        node = open_nodes.pop()
-        leaf = getattr(node, "variable", None)
-        if leaf is not None:
-            elements += leaf.numel()
-        for following, _ in node.next_functions:
+        for following, _ in open_nodes.pop().next_functions:
             if following is not None and following not in seen:
                 seen.add(following)
                 open_nodes.append(following)
-        if len(seen) > MOST_NODES:
+        if len(seen) > most:
             return None
-    return {"nodes": len(seen), "elements": elements} if seen else None
+    return seen

@@ -21,6 +21,7 @@ from slowstep.record.storage import AppendFile, MappedFile, Reserve, is_mappable
 from slowstep.record.threads import PerThread, ThreadState
 from slowstep.record.threads_beside import ThreadsBeside
 from slowstep.record.tracebacks import innermost_frame, is_from_signal_handler
+from slowstep.record.used_forwards import UsedForwards
 from slowstep.record.writer import Writer
 
 now: Final = time.monotonic_ns
@@ -74,6 +75,8 @@ class Recorder:
         self.when_no_loader: Callable[[], None] | None = None
         # Called after each update that a script without an optimizer makes, with what stands for one; emptied at the first optimizer.
         self.by_hand: list[Callable[[Any], None]] = []
+        # What is known of calls of models with gradients on.
+        self.forwards = UsedForwards(self)
         # First and last update that a profiler is to capture.
         self.capture: tuple[int, int] | None = None
         # Whether this training is one under experiment, which is thrown away.

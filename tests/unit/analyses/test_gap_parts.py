@@ -9,6 +9,7 @@ import pytest
 from made_recordings import MS, SCRIPT, Training, make_recording
 from slowstep.analyses.charging import build_ledger
 from slowstep.analyses.functions import read_stacks
+from slowstep.analyses.gaps import _as_played
 from slowstep.analyses.ledger import Ledger
 from slowstep.analyses.producers import divide_waits, find_fetches
 from slowstep.analyses.steps import find_steps
@@ -70,3 +71,12 @@ def test_who_logs_what_gradients_are_like_logs_all_the_same(tmp_path):
 
     assert float(ledger.of("store", CALLBACK).mean()) == pytest.approx(15 * MS, rel=0.05)
     assert float(ledger.of("compute", "update by hand").mean()) == pytest.approx(5 * MS, rel=0.05)
+
+
+def test_what_mostly_runs_in_roll_outs_is_one_wherever_it_runs():
+    played, alone = ("preprocess", "roll-out: collect (agent.py:3)"), ("preprocess", "collect (agent.py:3)")
+    other = ("preprocess", "sample (agent.py:9)")
+
+    assert _as_played([played, played, alone, other]) == [played, played, played, other]
+    # A function that is called in a roll-out, too, makes input all the same.
+    assert _as_played([played, alone, alone]) == [played, alone, alone]

@@ -96,7 +96,8 @@ def test_a_stack_of_elsewhere_is_on_no_side():
 
 def test_each_gap_lies_between_its_own_updates():
     updates = pl.DataFrame({"optimizer": [CRITIC, CRITIC, GENERATOR], "start_ns": [10, 30, 50], "end_ns": [12, 32, 52]})
-    forwards = Forwards(bodies_ns=np.array([25]), apart_start_ns=np.array([]), apart_end_ns=np.array([]), apart_evaluating=np.array([]))
+    none = np.array([])
+    forwards = Forwards(bodies_ns=np.array([25]), apart_start_ns=none, apart_end_ns=none, apart_evaluating=none, apart_plays=none)
 
     found = between_updates(_trainer(all_updates=updates), forwards, np.array([0, 12, 32, 52]))
 

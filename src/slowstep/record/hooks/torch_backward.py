@@ -31,6 +31,7 @@ def install(recorder: Recorder) -> Undo:
 def _timed_known(recorder: Recorder, original: Any) -> Any:
     """The same as `_timed` for the parameters that torch has had since 1.8: passing them by name spares a microsecond of a cold call."""
     event, local, clock, watch = recorder.event, recorder.local, now, Backwards(recorder)
+    forwards, open_forwards = recorder.forwards, recorder.forwards.open
 
     @functools.wraps(original)
     def backward(
@@ -44,6 +45,8 @@ def _timed_known(recorder: Recorder, original: Any) -> Any:
         watched = watch.on
         if watched:
             watch.begin(tensors)
+        if open_forwards:
+            forwards.passes(tensors)
         t0 = clock()
         try:
             result = original(tensors, grad_tensors, retain_graph, create_graph, grad_variables, inputs)
@@ -68,11 +71,15 @@ def _timed_known(recorder: Recorder, original: Any) -> Any:
 
 def _timed(recorder: Recorder, original: Any) -> Any:
     event, clock, watch = recorder.event, now, Backwards(recorder)
+    forwards, open_forwards = recorder.forwards, recorder.forwards.open
 
     @functools.wraps(original)
     def backward(*args: Any, **kwargs: Any) -> Any:
+        tensors = args[0] if args else kwargs.get("tensors")
         if watch.on:
-            watch.begin(args[0] if args else kwargs.get("tensors"))
+            watch.begin(tensors)
+        if open_forwards:
+            forwards.passes(tensors)
         t0 = clock()
         try:
             result = original(*args, **kwargs)

@@ -19,9 +19,15 @@ from slowstep.record.hook import Hook, Undo, Unfit, all_of, find, replace
 from slowstep.record.models import Models
 from slowstep.record.recorder import now
 from slowstep.record.tracebacks import hide_own_frames
+from slowstep.record.used_forwards import Key
 
 if TYPE_CHECKING:
     from slowstep.record.recorder import Recorder
+
+
+# Flags, samples, and of a call with gradients its key and first node.
+_Met = tuple[int, int, Key | None, int]
+_UNKNOWN: _Met = (0, -1, None, 0)
 
 
 def install(recorder: Recorder) -> Undo:
@@ -56,6 +62,8 @@ def _timed(recorder: Recorder, original: Any) -> Any:
     has_gradient = find(sys.modules["torch"], "is_grad_enabled")
     mark, _ = build_marks(recorder)
     is_model = Models(sys.modules["torch"]).is_model
+    forwards, is_used = recorder.forwards, recorder.forwards.is_used
+    forwards.ask(sys.modules["torch"])
     recorder.forgetters.append(lambda: introduced.__setitem__(0, False))
 
     def introduce() -> None:
@@ -65,20 +73,31 @@ def _timed(recorder: Recorder, original: Any) -> Any:
             recorder.note({"kind": "forward_frame", **frame})
             recorder.note({"kind": "forward_path", "frames": call_path(sys._getframe(1))})
 
+    def meet(module: Any, given: tuple[Any, ...]) -> _Met | None:
+        if not is_model(module):
+            return None
+        samples = samples_in(given)
+        if not has_gradient():
+            return _without_gradient(module), samples, None, 0
+        key = (id(module), samples, bool(module.__dict__.get("training", True)))
+        known = is_used.get(key)
+        return (_without_gradient(module), samples, None, 0) if known is False else (0, samples, key, 0 if known else forwards.begun())
+
     @functools.wraps(original)
     def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
         me = local.me
         if me.forward:
             return original(self, *args, **kwargs)
+        given = args or tuple(kwargs.values())
         try:
-            counts = is_model(self)
+            met = meet(self, given)
         except Exception as error:  # the border: counted, and never raised into the training
             fault(error)
-            counts = True
-        if not counts:
+            met = _UNKNOWN
+        if met is None:
             return original(self, *args, **kwargs)
+        flags, samples, key, first = met
         me.forward = True
-        flags = 0 if has_gradient() else _without_gradient(self)
         t0 = now()
         if not (flags or me.fed):
             # Where input ends in a loop that is not fed.
@@ -97,11 +116,12 @@ def _timed(recorder: Recorder, original: Any) -> Any:
         t1 = now()
         me.forward = False
         try:
-            # What a model does without gradients is a teacher's part, a roll-out or a validation: no sign of where the input ends.
-            if not flags and not introduced[0]:
+            # What a model does that leads to no update is a teacher's part, a roll-out or a validation: no sign of where the input ends.
+            if not (flags or introduced[0]) and (key is None or is_used.get(key) or not forwards.asks):
                 introduce()
-            given = args or tuple(kwargs.values())
-            event(FORWARD, t0, t1, samples_in(given), id(self), bytes_in(given), flags)
+            event(FORWARD, t0, t1, samples, id(self), bytes_in(given), flags)
+            if key is not None and key not in is_used:
+                forwards.ended(key, first)
         except Exception as error:  # the border: counted, and never raised into the training
             fault(error)
         return result
