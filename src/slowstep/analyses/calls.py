@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import takewhile
 
 import polars as pl
 
@@ -12,9 +15,12 @@ from slowstep.timeline.timeline import Frame
 
 # A function is named as the one that matters when it holds at least half of the time of what it is a part of.
 DOMINANT_SHARE = 0.5
+# What a function calls is named beside it from so much of the same on.
+PART_SHARE = 0.1
 
 FETCH_FILE = "torch/utils/data/_utils/fetch.py"
 COLLATE_FILE = "slowstep/record/fetches.py"
+PACKAGE = re.compile(r"[/\\](?:site|dist)-packages[/\\]([^/\\]+)[/\\]")
 
 Key = tuple[str, str, int]  # file, function, first line
 
@@ -23,7 +29,8 @@ Key = tuple[str, str, int]  # file, function, first line
 class Function:
     """A function of the user's that holds a share of some time: where it is, and the path of user functions that leads to it.
 
-    `python_share` is the share of it that is a loop in Python; None where that is not known.
+    `python_share` is the share of it that is a loop in Python; None where that is not known. `parts`: what it calls itself, each with its
+    share of the same time.
     """
 
     name: str
@@ -32,6 +39,8 @@ class Function:
     share: float
     path: tuple[str, ...]
     python_share: float | None = None
+    parts: tuple[tuple[str, float], ...] = ()
+    of_library: bool = False
 
     @property
     def is_python(self) -> bool:
@@ -67,13 +76,16 @@ def read_calls(calls: pl.DataFrame, edges: pl.DataFrame, kind: str, processes: l
 
 
 def dominant_of_fetch(tree: CallTree, share: float) -> Function | None:
-    """The deepest function of the user's that holds at least `share` of making samples (collate left out); None where none does."""
+    """The deepest function of the user's that holds at least `share` of making samples (collate left out); None where none does.
+
+    Of a library's data set, as torchvision's, that calls nothing of the user's, the deepest function of the same library.
+    """
     roots = [key for key in tree.total_ns if _is(key, FETCH_FILE) and key[1].endswith("fetch")]
     whole = sum(tree.total_ns[root] - _collating(tree, root) for root in roots)
     if not roots or whole <= 0:
         return None
     root = max(roots, key=lambda key: tree.total_ns[key])
-    return _deepest(tree, root, whole, share)
+    return _deepest(tree, root, whole, share) or _deepest_of_library(tree, root, whole, share)
 
 
 def dominant_within(tree: CallTree, root: Key, share: float) -> Function | None:
@@ -83,16 +95,38 @@ def dominant_within(tree: CallTree, root: Key, share: float) -> Function | None:
 
 def _deepest(tree: CallTree, root: Key, whole: float, share: float) -> Function | None:
     """The last function of the user's on the way down from `root` that holds at least `share` of `whole` ns."""
-    # A comprehension is a function of its own up to Python 3.11, and a part of the one around it to everybody.
-    own = [
-        (k, held)
-        for k, held in _descent(tree, root, share * whole)
-        if not is_library(_frame(k)) and not k[1].endswith(("comp>", "genexpr>"))
-    ]
-    if not own:
+    return _last([(k, held) for k, held in _descent(tree, root, share * whole) if _is_users(k)], tree, whole, _is_users)
+
+
+def _deepest_of_library(tree: CallTree, root: Key, whole: float, share: float) -> Function | None:
+    descent = [(k, held) for k, held in _descent(tree, root, share * whole) if _package(k) is not None]
+    packages = [_package(k) for k, _ in descent]
+    # Beyond the first package is what that one uses: a decoder, an array library.
+    own = list(takewhile(lambda row: _package(row[0]) == packages[0], descent))
+    found = _last(own, tree, whole, lambda key: _package(key) == packages[0])
+    return None if found is None else replace(found, of_library=True)
+
+
+def _last(path: list[tuple[Key, float]], tree: CallTree, whole: float, is_own: Callable[[Key], bool]) -> Function | None:
+    """The last function of a path, with what it calls that `is_own`; None where there is none."""
+    if not path:
         return None
-    (file, name, line), held = own[-1]
-    return Function(name=name, file=file, line=line, share=min(held / whole, 1.0), path=tuple(key[1] for key, _ in own))
+    key, held = path[-1]
+    called = sorted(tree.callees.get(key, {}).items(), key=lambda row: -row[1])
+    parts = tuple((callee[1], ns / whole) for callee, ns in called if callee != key and ns >= PART_SHARE * whole and is_own(callee))
+    file, name, line = key
+    return Function(name=name, file=file, line=line, share=min(held / whole, 1.0), path=tuple(key[1] for key, _ in path), parts=parts)
+
+
+def _is_users(key: Key) -> bool:
+    # A comprehension is a function of its own up to Python 3.11, and a part of the one around it to everybody.
+    return not is_library(_frame(key)) and not key[1].endswith(("comp>", "genexpr>"))
+
+
+def _package(key: Key) -> str | None:
+    """The installed package that a function is of; None of PyTorch's own, and of what is in none."""
+    found = PACKAGE.search(key[0])
+    return found[1] if found is not None and found[1] != "torch" and not key[1].endswith(("comp>", "genexpr>")) else None
 
 
 def _descent(tree: CallTree, root: Key, least_ns: float) -> list[tuple[Key, float]]:

@@ -38,6 +38,44 @@ def test_the_deepest_own_function_that_holds_half_of_making_samples_is_named(ite
     assert (found.name, found.path, found.share) == expected
 
 
+MNIST = ("/x/site-packages/torchvision/datasets/mnist.py", "MNIST.__getitem__", 130)
+COMPOSE = ("/x/site-packages/torchvision/transforms/transforms.py", "Compose.__call__", 90)
+TO_TENSOR = ("/x/site-packages/torchvision/transforms/transforms.py", "ToTensor.__call__", 120)
+NORMALIZE = ("/x/site-packages/torchvision/transforms/transforms.py", "Normalize.forward", 270)
+SUBSET = ("/x/site-packages/torch/utils/data/dataset.py", "Subset.__getitem__", 400)
+
+
+def test_of_a_library_s_data_set_its_own_deepest_function_is_named_with_what_it_calls():
+    item = {COMPOSE: 70.0, RESIZE: 20.0}
+    tree = _tree({FETCH: {LISTED: 100.0}, LISTED: {SUBSET: 100.0}, SUBSET: {MNIST: 95.0}, MNIST: item})
+    inside = {COMPOSE: {TO_TENSOR: 45.0, NORMALIZE: 20.0, RESIZE: 5.0}}
+
+    found = dominant_of_fetch(CallTree(total_ns=tree.total_ns, callees=tree.callees | inside, stretches=3), 0.5)
+
+    assert found is not None
+    assert (found.name, found.path, found.share) == ("Compose.__call__", ("MNIST.__getitem__", "Compose.__call__"), 0.7)
+    assert found.parts == (("ToTensor.__call__", 0.45), ("Normalize.forward", 0.2))
+    assert found.of_library
+
+
+def test_beyond_the_package_of_a_library_s_data_set_nothing_is_named():
+    tree = _tree({FETCH: {LISTED: 100.0}, LISTED: {MNIST: 95.0}, MNIST: {RESIZE: 90.0}})
+
+    found = dominant_of_fetch(tree, 0.5)
+
+    assert found is not None
+    assert (found.name, found.parts) == ("MNIST.__getitem__", ())
+
+
+def test_a_function_of_the_user_s_is_named_and_no_library_s_around_it():
+    tree = _tree({FETCH: {MNIST: 100.0}, MNIST: {COMPOSE: 90.0}, COMPOSE: {AUGMENT: 80.0}})
+
+    found = dominant_of_fetch(tree, 0.5)
+
+    assert found is not None
+    assert (found.name, found.of_library) == ("augment", False)
+
+
 def test_nothing_is_named_where_no_fetch_was_timed():
     assert dominant_of_fetch(CallTree(total_ns={}, callees={}, stretches=0), 0.5) is None
     assert dominant_of_fetch(CallTree(total_ns={FETCH: 0.0}, callees={}, stretches=1), 0.5) is None

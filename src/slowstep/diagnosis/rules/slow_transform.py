@@ -113,6 +113,10 @@ def judge(m: Measurements) -> Answer:
 
 
 def _faster(function: Function) -> str:
+    if not function.is_python and sum(share for _, share in function.parts) >= DOMINANT_SHARE * function.share:
+        return f"do less in {' and '.join(name for name, _ in function.parts)}, or do it on whole batches"
+    if function.of_library:
+        return f"do {function.name} on whole batches, or use a faster library for it"
     if function.python_share is None or function.is_python:
         return f"vectorise {function.name}, or do it on whole batches"
     return f"do less in {function.name}, or use faster libraries there"
@@ -186,6 +190,7 @@ def _evidence(side: Side, function: Function, where: str, share: float) -> tuple
             threshold=DOMINANT_SHARE,
             where=" > ".join(function.path),
         ),
+        *(Evidence(name="in it", value=name, unit="", where=f"{format_share(part)} of making samples") for name, part in function.parts),
         *(() if function.python_share is None else (_loop_in_python(function.python_share),)),
         Evidence(name="waiting for batches", value=share, unit="share of window", threshold=WAIT_SHARE),
         Evidence(
