@@ -120,6 +120,11 @@ def is_waiting(path: Path) -> bool:
     return bool(path) and bool(WAITING.search(path[-1].file))
 
 
+def is_forward(path: Path) -> bool:
+    """Whether a function in a stack is called `forward`: a module's that is called past its own `__call__`, or what stands for one."""
+    return any(frame.function.rpartition(".")[2] == "forward" for frame in path)
+
+
 def is_evaluating(path: Path) -> bool:
     """Whether a function of the user's in a stack is named as validations are."""
     return any(EVALUATING.search(frame.function) for frame in path if not is_library(frame))

@@ -13,7 +13,19 @@ import polars as pl
 from numpy.typing import NDArray
 
 from slowstep.analyses.forwards import Forwards
-from slowstep.analyses.functions import TORCH, TRAINING, Path, Stacks, in_module, inside, is_evaluating, is_waiting, reports, writes
+from slowstep.analyses.functions import (
+    TORCH,
+    TRAINING,
+    Path,
+    Stacks,
+    in_module,
+    inside,
+    is_evaluating,
+    is_forward,
+    is_waiting,
+    reports,
+    writes,
+)
 from slowstep.analyses.gap_sides import Between, Side, between_updates, nearest_optimizer, side_of
 from slowstep.analyses.loop import Called, called_framework, called_from_loop, meeting
 from slowstep.analyses.steps import Floats
@@ -107,6 +119,8 @@ def part_of(path: Path, trainer: Trainer, between: Between, apart: bool = False,
     if called is None or side is Side.UNKNOWN:
         return UNATTRIBUTED, UNATTRIBUTED
     label = called.label(trainer.facts.script)
+    if side is Side.UNSEEN and is_forward(path):
+        return FORWARD
     if side is Side.UNSEEN and not is_waiting(path):
         return "compute", label if called_framework(path, way, TRAINING) else BEFORE_BACKWARD + label
     before = side in (Side.INPUT, Side.UNSEEN)

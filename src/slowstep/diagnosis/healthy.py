@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from slowstep.analyses.gaps import BEFORE_BACKWARD, BESIDE_BACKWARD, ROLL_OUT
+from slowstep.analyses.gaps import BEFORE_BACKWARD, BESIDE_BACKWARD, FORWARD, ROLL_OUT
 from slowstep.analyses.ledger import CORE, Part
 from slowstep.analyses.loop import lines_named
 from slowstep.analyses.measurements import Measurements
@@ -98,10 +98,11 @@ def _of_lines_by_stacks(m: Measurements) -> Doubt | None:
     lock, where no stack is taken: the next one that is taken stands for it.
     """
     parts = (part for part in m.ledger.parts if part[0] == "compute" and part not in m.ledger.timed)
-    names = [name for _, name in parts if lines_named(name) is not None]
+    names = [name for _, name in parts if lines_named(name) is not None or name == FORWARD[1]]
     if m.trainer.is_fed or _share(m, names) < HEALTHY_UNATTRIBUTED:
         return None
-    what = f"{_share(m, names):.0%} of the time is calls of torch by {_largest(m, names)}, by stacks"
+    most = _largest(m, names)
+    what = f"{_share(m, names):.0%} of the time is {most if most == FORWARD[1] else f'calls of torch by {most}, by stacks'}"
     return Doubt(f"{what}, which may stand for Python code that ran just before; {NAME_IT}")
 
 

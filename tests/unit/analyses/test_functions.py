@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from slowstep.analyses.functions import Stacks as StacksOfThread
-from slowstep.analyses.functions import inside, is_evaluating, is_library, is_waiting, own_frames, reports, shown, writes
+from slowstep.analyses.functions import inside, is_evaluating, is_forward, is_library, is_waiting, own_frames, reports, shown, writes
 from slowstep.timeline.timeline import Frame
 
 SITE = "/opt/venv/lib/python3.12/site-packages"
@@ -66,6 +66,11 @@ def test_writers_of_logs_are_recognised(file, writing):
 )
 def test_waiting_for_another_thread_is_recognised(file, waiting):
     assert is_waiting((MAIN, _frame("wait", file))) is waiting
+
+
+@pytest.mark.parametrize(("function", "forward"), [("forward", True), ("Layer.forward", True), ("forward_hook", False), ("step", False)])
+def test_a_forward_is_known_by_its_name(function, forward):
+    assert is_forward((MAIN, _frame(function), _frame("relu"))) is forward
 
 
 @pytest.mark.parametrize(
