@@ -54,6 +54,8 @@ class Training:
     validation: tuple[int, float] | None = None  # every k steps, ms
     times_calls: bool = True  # of a few fetches
     transform: tuple[str, float] | None = None  # a function that holds this share of getitem
+    transform_calls: tuple[tuple[str, float], ...] = ()  # functions that it calls, with their shares of getitem
+    data_file: str = DATA  # where all of these are
     cores: int = 4
     threads: int | None = None  # for one operation, as many as cores where not said
     helping_cores: float = 0.0  # that the training's other threads use
@@ -342,13 +344,15 @@ class _Simulation:
     def _timed_calls(self, writer: Writer) -> None:
         """What three fetches took, with calls timed: the transform's share of making samples was spent in that function."""
         name, share = self.t.transform or ("resize", 0.3)
-        whole = 3 * self.t.getitem_ms * MS
+        whole, file = 3 * self.t.getitem_ms * MS, self.t.data_file
+        called = [(each, part * whole) for each, part in self.t.transform_calls]
         functions = [
             (FETCH_FRAME[:3], whole + 3 * self.t.collate_ms * MS, [[1, whole], [4, 3 * self.t.collate_ms * MS]]),
-            ((DATA, "__getitem__", 20), whole, [[2, share * whole], [3, (1 - share) * whole / 2]]),
-            ((DATA, name, 40), share * whole, []),
-            ((DATA, "load", 60), (1 - share) * whole / 2, []),
+            ((file, "__getitem__", 20), whole, [[2, share * whole], [3, (1 - share) * whole / 2]]),
+            ((file, name, 40), share * whole, [[5 + number, ns] for number, (_, ns) in enumerate(called)]),
+            ((file, "load", 60), (1 - share) * whole / 2, []),
             (("/opt/slowstep/record/fetches.py", "collate_fn", 90), 3 * self.t.collate_ms * MS, []),
+            *(((file, each, 80), ns, []) for each, ns in called),
         ]
         writer.lines.append(
             {"kind": "calls", "of": "fetch", "stretches": 3, "whole_ns": int(whole), "functions": [

@@ -835,7 +835,7 @@ model = Own()
 model.layer.register_forward_hook(looks)
 model.layer.register_forward_hook(changes)
 optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
-for batch in DataLoader(torch.ones(4000, 8), batch_size=40):
+for batch in DataLoader(torch.ones(16_000, 8), batch_size=40):
     output = model(spoil(batch))
     teacher(batch)
     loss = loss_of(output)

@@ -276,11 +276,11 @@ import os, sys
 from multiprocessing import shared_memory
 theirs, left, devices = sys.argv[1:]
 block = shared_memory.SharedMemory(os.path.basename(left), create=True, size=1000)
-print(sorted(os.listdir("/dev")) == sorted(devices.split()), open(theirs).read(), os.path.exists(left))
+print(sorted(os.listdir("/dev")) == sorted(devices.split()), open(theirs).read(), os.path.exists(left), flush=True)
 try:
     open(theirs, "w")
 except OSError as error:
-    print(error.strerror)
+    print(error.strerror, flush=True)
 os._exit(0)
 """,
     )

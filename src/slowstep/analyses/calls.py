@@ -27,7 +27,7 @@ Key = tuple[str, str, int]  # file, function, first line
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Function:
-    """A function of the user's that holds a share of some time: where it is, and the path of user functions that leads to it.
+    """A function of the user's, or of a library's data set, that holds a share of some time, and the path of such that leads to it.
 
     `python_share` is the share of it that is a loop in Python; None where that is not known. `parts`: what it calls itself, each with its
     share of the same time.

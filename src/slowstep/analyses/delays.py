@@ -9,8 +9,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from slowstep.analyses.gaps import BACKGROUND
-from slowstep.analyses.ledger import BACKWARD, COLLECTING, CORE, HELD_UP, SHUTDOWN, Part
-from slowstep.analyses.producers import PART_STAGE, STARTUP, UNSEEN
+from slowstep.analyses.ledger import BACKWARD, COLLECTING, CORE, HELD_UP, Part
+from slowstep.analyses.producers import OF_LOADER, UNSEEN
 from slowstep.analyses.sharing import STAGE as SHARING
 from slowstep.analyses.sharing import WAITING, blocked_in_backward
 from slowstep.analyses.steps import Floats, Steps
@@ -18,9 +18,6 @@ from slowstep.analyses.trainer import Trainer
 from slowstep.stages import UNATTRIBUTED
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Timeline
-
-# Beside waiting for a core, which is the training thread's.
-_OF_LOADER = frozenset((*PART_STAGE, STARTUP, SHUTDOWN)) - {CORE}
 
 
 def move_sharing(timeline: Timeline, trainer: Trainer, steps: Steps, rows: dict[Part, Floats]) -> None:
@@ -127,7 +124,7 @@ def _move_blocked(rows: dict[Part, Floats], blocked: Floats, outside: tuple[str,
 
 def _is_of_loader(part: Part) -> bool:
     """Whether it is a part of waits for a loader's batches, which have their own account of cores and of storage."""
-    return part[0] in ("read", "preprocess") and part[1] in _OF_LOADER
+    return part[0] in ("read", "preprocess") and part[1] in OF_LOADER and part[1] != CORE
 
 
 def _take(rows: dict[Part, Floats], delay: Floats, stages: tuple[str, ...]) -> None:

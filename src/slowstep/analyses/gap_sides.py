@@ -41,7 +41,7 @@ class Between:
 
 def between_updates(trainer: Trainer, forwards: Forwards, start_ns: Ints) -> list[Between]:
     """What each of some gaps lies between."""
-    updates = trainer.all_updates
+    updates = trainer.outer_updates
     number = np.append(updates["optimizer"].to_numpy(), trainer.optimizer)
     first = np.searchsorted(updates["start_ns"].to_numpy(), start_ns)
     last = np.searchsorted(updates["end_ns"].to_numpy(), start_ns, side="right") - 1

@@ -7,15 +7,12 @@ from dataclasses import dataclass
 from slowstep.analyses.calls import DOMINANT_SHARE, Function, dominant_within, read_calls
 from slowstep.analyses.functions import shown
 from slowstep.analyses.gaps import BACKGROUND, ROLL_OUT
-from slowstep.analyses.ledger import CORE, SHUTDOWN, Ledger
-from slowstep.analyses.producers import PART_STAGE, STARTUP, UNSEEN
+from slowstep.analyses.ledger import CORE, Ledger
+from slowstep.analyses.producers import OF_LOADER, UNSEEN
 from slowstep.analyses.python_share import find_python_share
 from slowstep.analyses.steps import Floats
 from slowstep.analyses.trainer import Trainer
 from slowstep.timeline.timeline import Timeline
-
-# Of preprocess: what a loader makes whose batches serve several updates each, and waiting for a core.
-_OTHERS = frozenset((*PART_STAGE, STARTUP, SHUTDOWN, CORE))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,10 +48,13 @@ class LoopInput:
 
 
 def find_loop_input(timeline: Timeline, trainer: Trainer, ledger: Ledger) -> LoopInput | None:
-    """What the ledger, and the calls that were timed in gaps, say of input; None in a loop that is fed."""
+    """What the ledger, and the calls that were timed in gaps, say of input; None in a loop that is fed.
+
+    What a loader takes whose batches serve several updates each is no part of it.
+    """
     if trainer.is_fed:
         return None
-    mine = [name for stage, name in ledger.parts if stage == "preprocess" and name not in _OTHERS]
+    mine = [name for stage, name in ledger.parts if stage == "preprocess" and name not in OF_LOADER]
     others = [name for name in mine if name.startswith((BACKGROUND, ROLL_OUT))]
     made = [name for name in mine if name not in others]
     made_ns = ledger.of("preprocess", *made) if made else ledger.of("preprocess", "")

@@ -10,6 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from slowstep.analyses.garbage import collected_ns
+from slowstep.analyses.ledger import SHUTDOWN
 from slowstep.analyses.steps import Floats, Steps
 from slowstep.analyses.stops import Stops
 from slowstep.analyses.trainer import Trainer
@@ -40,6 +41,8 @@ PART_STAGE = {
     DRAWING: "preprocess",
     STARTUP: "preprocess",
 }
+# Parts of `read` and `preprocess` that are a loader's: of its waits, and its end.
+OF_LOADER = frozenset((*PART_STAGE, SHUTDOWN))
 ACCOUNT = (SAMPLES, COLLATE, COLLECTING, CORE, LOCK, STORAGE, UNSEEN)
 REMOVABLE = ACCOUNT
 

@@ -68,7 +68,12 @@ class Trainer:
     @property
     def body_end_ns(self) -> Ints:
         """Where bodies of steps end: with the anchor optimizer's updates, with all where optimizers do not take turns."""
-        return self.update_end_ns if self.takes_turns else np.asarray(_outermost(self.all_updates)["end_ns"].to_numpy())
+        return self.update_end_ns if self.takes_turns else np.asarray(self.outer_updates["end_ns"].to_numpy())
+
+    @property
+    def outer_updates(self) -> pl.DataFrame:
+        """Those of all optimizers, without calls inside of another's."""
+        return _outermost(self.all_updates)
 
     @property
     def way_to_update(self) -> tuple[Frame, ...]:

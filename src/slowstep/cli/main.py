@@ -9,6 +9,7 @@ from typing import Annotated, Final
 import typer
 
 from slowstep import __version__
+from slowstep.cli.closed_streams import detach_closed_streams
 from slowstep.cli.freed_memory import give_back_freed_memory
 from slowstep.cli.run import RunCommand, run
 from slowstep.errors import SlowstepError
@@ -47,6 +48,8 @@ def main() -> None:
     except SlowstepError as error:
         print(f"slowstep: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
+    finally:
+        detach_closed_streams()
 
 
 def _add_other_commands(asked: str) -> None:

@@ -204,7 +204,7 @@ class Updates:
                 state.due_ns = 0
             if me.updates == _LOOK_FOR_LOADER_AT and me.waits < max(self._most, state.count):
                 me.unfed = True
-                self._call_once(recorder.when_no_loader)
+                self._call_once(recorder.when_unfed)
             if state.count > self._most:
                 # Only the busiest optimizer's calls are steps.
                 self._most = state.count
@@ -225,7 +225,7 @@ class Updates:
         return place_of(state.count, [each.count for each in list(self._optimizers.values())])
 
     def _call_once(self, callback: Callable[[], None] | None) -> None:
-        self._recorder.when_no_loader = None
+        self._recorder.when_unfed = None
         if callback is not None:
             callback()
 

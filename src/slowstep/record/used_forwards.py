@@ -7,6 +7,7 @@ are found again below the loss, or are not.
 from __future__ import annotations
 
 import threading
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -129,4 +130,5 @@ def _number_of(node: Any) -> int | None:
 
 
 def _holds(numbers: list[int], call: _Call) -> bool:
-    return any(call.first <= number < call.end for number in numbers)
+    at = bisect_left(numbers, call.first)
+    return at < len(numbers) and numbers[at] < call.end

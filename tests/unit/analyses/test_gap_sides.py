@@ -99,7 +99,7 @@ def test_each_gap_lies_between_its_own_updates():
     none = np.array([])
     forwards = Forwards(bodies_ns=np.array([25]), apart_start_ns=none, apart_end_ns=none, apart_evaluating=none, apart_plays=none)
 
-    found = between_updates(_trainer(all_updates=updates), forwards, np.array([0, 12, 32, 52]))
+    found = between_updates(_trainer(outer_updates=updates), forwards, np.array([0, 12, 32, 52]))
 
     assert found == [
         Between(CRITIC, CRITIC, False),

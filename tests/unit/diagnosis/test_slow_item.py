@@ -69,3 +69,30 @@ def test_a_function_that_is_an_operation_is_not_advised_to_be_vectorised(tmp_pat
     found = report(tmp_path, note, transform=("augment", 0.8))
 
     assert found["findings"][0]["fixes"][0]["text"] == "do less in augment, or use faster libraries there"
+
+
+@pytest.mark.parametrize(
+    ("calls", "advice"),
+    [
+        ((), "do Compose.__call__ on whole batches, or use a faster library for it"),
+        (
+            (("ToTensor.__call__", 0.4), ("Normalize.forward", 0.2)),
+            "do less in ToTensor.__call__ and Normalize.forward, or do it on whole batches",
+        ),
+    ],
+    ids=["one function", "several in it"],
+)
+def test_the_transforms_of_a_library_s_data_set_are_named_with_what_they_call(tmp_path, calls, advice):
+    library = "/opt/venv/lib/python3.11/site-packages/torchvision/data.py"
+
+    found = report(tmp_path, transform=("Compose.__call__", 0.8), transform_calls=calls, data_file=library)
+
+    finding = found["findings"][0]
+    assert (finding["rule"], finding["fixes"][0]["text"]) == ("slow-transform", advice)
+    assert [row["value"] for row in finding["evidence"] if row["name"] == "in it"] == [name for name, _ in calls]
+
+
+def test_a_library_s_data_set_is_not_named_for_being_one(tmp_path):
+    library = "/opt/venv/lib/python3.11/site-packages/torchvision/data.py"
+
+    assert "slow-transform" not in named(report(tmp_path, data_file=library))

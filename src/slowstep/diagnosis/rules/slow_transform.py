@@ -1,10 +1,11 @@
 """One function holds most of the time in which batches are made, and faster code gains more than any number of workers.
 
 What it sees:
-    The training waits for input at least 5 % of the window, one function of the user's holds at least half of the producers' time outside
-    collate (its calls are timed in about one batch of a hundred), and workers alone could not hide the waits: the cores are used up, or
-    the training's own threads leave a first worker none. The data set's own method, which is the making itself, only where at least half
-    of it is lines of Python that run again and again in each of its calls (counted in one batch).
+    The training waits for input at least 5 % of the window, one function of the user's (of a library's data set that calls none: of the
+    same library) holds at least half of the producers' time outside collate (its calls are timed in about one batch of a hundred), and
+    workers alone could not hide the waits: the cores are used up, or the training's own threads leave a first worker none. The data set's
+    own method, which is the making itself, only where at least half of it is lines of Python that run again and again in each of its
+    calls (counted in one batch).
     Or a loop without a loader makes its input for at least 5 % of the window, at least half of that in one function, and at least half of
     that one is lines of Python that run again and again.
 Why it costs:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from slowstep.record.batches import bytes_in, samples_in
@@ -48,7 +49,7 @@ def install(recorder: Recorder) -> Undo:
             raise Unfit("code was compiled before the recording began, and would be compiled again")
         undos.append(replace(module_class, "__call__", _timed(recorder, original)))
     elif recorder.level == 1:
-        recorder.when_no_loader = hook_now
+        recorder.when_unfed = hook_now
     return all_of(undos)
 
 
@@ -57,21 +58,11 @@ def _without_gradient(module: Any) -> int:
     return NO_GRADIENT if module.__dict__.get("training", True) else NO_GRADIENT | EVALUATING
 
 
-def _timed(recorder: Recorder, original: Any) -> Any:
-    event, local, fault, introduced = recorder.event, recorder.local, recorder.fault, [False]
-    has_gradient = find(sys.modules["torch"], "is_grad_enabled")
-    mark, _ = build_marks(recorder)
-    is_model = Models(sys.modules["torch"]).is_model
+def _build_meet(recorder: Recorder, torch: Any) -> Callable[[Any, tuple[Any, ...]], _Met | None]:
+    """What tells of a module that is called with these arguments what is known of it; None where it is no model."""
+    has_gradient, is_model = find(torch, "is_grad_enabled"), Models(torch).is_model
     forwards, is_used = recorder.forwards, recorder.forwards.is_used
-    forwards.ask(sys.modules["torch"])
-    recorder.forgetters.append(lambda: introduced.__setitem__(0, False))
-
-    def introduce() -> None:
-        introduced[0] = True
-        frame = training_frame(sys._getframe(1))
-        if frame is not None and recorder.ensure_open():
-            recorder.note({"kind": "forward_frame", **frame})
-            recorder.note({"kind": "forward_path", "frames": call_path(sys._getframe(1))})
+    forwards.ask(torch)
 
     def meet(module: Any, given: tuple[Any, ...]) -> _Met | None:
         if not is_model(module):
@@ -81,7 +72,26 @@ def _timed(recorder: Recorder, original: Any) -> Any:
             return _without_gradient(module), samples, None, 0
         key = (id(module), samples, bool(module.__dict__.get("training", True)))
         known = is_used.get(key)
-        return (_without_gradient(module), samples, None, 0) if known is False else (0, samples, key, 0 if known else forwards.begun())
+        if known is False:
+            return _without_gradient(module), samples, None, 0
+        return 0, samples, key, 0 if known else forwards.begun()
+
+    return meet
+
+
+def _introduce(recorder: Recorder) -> None:
+    """Note the way to the forward that calls this."""
+    frame = training_frame(sys._getframe(1))
+    if frame is not None and recorder.ensure_open():
+        recorder.note({"kind": "forward_frame", **frame})
+        recorder.note({"kind": "forward_path", "frames": call_path(sys._getframe(1))})
+
+
+def _timed(recorder: Recorder, original: Any) -> Any:
+    event, local, fault, introduced = recorder.event, recorder.local, recorder.fault, [False]
+    forwards, is_used = recorder.forwards, recorder.forwards.is_used
+    meet, (mark, _) = _build_meet(recorder, sys.modules["torch"]), build_marks(recorder)
+    recorder.forgetters.append(lambda: introduced.__setitem__(0, False))
 
     @functools.wraps(original)
     def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -118,7 +128,8 @@ def _timed(recorder: Recorder, original: Any) -> Any:
         try:
             # What a model does that leads to no update is a teacher's part, a roll-out or a validation: no sign of where the input ends.
             if not (flags or introduced[0]) and (key is None or is_used.get(key) or not forwards.asks):
-                introduce()
+                introduced[0] = True
+                _introduce(recorder)
             event(FORWARD, t0, t1, samples, id(self), bytes_in(given), flags)
             if key is not None and key not in is_used:
                 forwards.ended(key, first)
