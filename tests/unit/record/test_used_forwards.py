@@ -112,6 +112,15 @@ def test_one_call_for_each_pass_costs_no_walk(training: Training, monkeypatch: p
     assert training.knows(training.model, 8) is True
 
 
+def test_a_single_call_is_not_taken_for_used_where_the_training_s_own_are_known(training: Training) -> None:
+    training.backward(training.call(training.model, 64))
+    training.call(training.model, 1)
+    training.backward(training.call(training.model, 64))
+
+    assert training.knows(training.model, 1) is None
+    assert [call.key[1] for call in training.used.open] == [1]
+
+
 def test_of_a_graph_that_is_too_large_nothing_is_known(training: Training, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("slowstep.record.used_forwards._MOST_NODES", 1)
     training.used._forget()
