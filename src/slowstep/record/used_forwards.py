@@ -91,17 +91,10 @@ class UsedForwards:
         calls = [call for call in list(self.open) if call.thread == thread]
         if not calls:
             return
-        if len(calls) > 1 or self.is_used:
-            nodes = nodes_below(tensors, self._left)
-            if nodes is None:
-                self._give_up()
-                return
-            self._left -= len(nodes)
-            numbers = sorted(number for number in map(_number_of, nodes) if number is not None)
-            used = [call for call in calls if _holds(numbers, call)]
-        else:
-            # The only one so far.
-            used = calls
+        used = self._used(calls, tensors)
+        if used is None:
+            self._give_up()
+            return
         for call in used:
             self.is_used[call.key] = True
             self._trained.add(call.key[0])
@@ -111,6 +104,19 @@ class UsedForwards:
                 self.open.remove(call)
                 self._decide(call.key)
         self.open[:] = [call for call in self.open if call.key not in self.is_used]
+
+    def _used(self, calls: list[_Call], tensors: Any) -> list[_Call] | None:
+        """Those of the calls that made nodes below these tensors; None where that cannot be known, or is too much to look at."""
+        if len(calls) == 1 and not self.is_used:
+            # The only one so far.
+            return calls
+        nodes = nodes_below(tensors, self._left)
+        if nodes is None:
+            return None
+        self._left -= len(nodes)
+        numbers = sorted(number for number in map(_number_of, nodes) if number is not None)
+        # There may be versions of torch whose nodes do not tell theirs.
+        return None if nodes and not numbers else [call for call in calls if _holds(numbers, call)]
 
     def _decide(self, key: Key) -> None:
         if self._unused[key] >= _UNUSED and key[0] in self._trained:

@@ -133,6 +133,16 @@ def test_of_a_graph_that_is_too_large_nothing_is_known(training: Training, monke
     assert training.knows(training.model, 1) is None
 
 
+def test_where_nodes_do_not_tell_their_numbers_nothing_is_known(training: Training, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("slowstep.record.used_forwards._number_of", lambda node: None)
+    for _ in range(6):
+        training.call(training.model, 1)
+        training.backward(training.call(training.model, 64))
+
+    assert not training.used.asks
+    assert training.knows(training.model, 1) is None
+
+
 def test_calls_without_any_pass_end_the_asking(training: Training, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("slowstep.record.used_forwards._MOST_OPEN", 5)
     for _ in range(6):
