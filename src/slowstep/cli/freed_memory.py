@@ -1,4 +1,4 @@
-"""What is freed goes back to the system at once, so that the largest table of an analysis is its peak, not the sum of all it made.
+"""What is freed goes back to the system soon, so that the largest table of an analysis is its peak, not the sum of all it made.
 
 Allocators keep what was freed for the next request, and the parts of a trace's analysis ask for tables of all sizes. What polars is told it
 reads when it is loaded; numpy allocates as the C library does.
@@ -10,8 +10,9 @@ import ctypes
 import os
 from typing import Final
 
-# jemalloc(3), opt.dirty_decay_ms and opt.muzzy_decay_ms; polars puts what it finds there behind its own.
-POLARS: Final = ("_RJEM_MALLOC_CONF", "dirty_decay_ms:0,muzzy_decay_ms:0")
+# jemalloc(3), opt.dirty_decay_ms and opt.muzzy_decay_ms; polars puts what it finds there behind its own. After half a second, not at once:
+# of a Kineto file of 1 GB that is a third of the page faults, 3 s of processor time, for 5 % more memory at the peak (benchmarks/README.md).
+POLARS: Final = ("_RJEM_MALLOC_CONF", "dirty_decay_ms:500,muzzy_decay_ms:0")
 # mallopt(3): blocks from this size on are mapped by themselves, and a free end of the heap of that size is given back.
 M_TRIM_THRESHOLD: Final = -1
 M_MMAP_THRESHOLD: Final = -3

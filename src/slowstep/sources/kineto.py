@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tempfile
 from collections import Counter
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from slowstep.errors import UnreadableInput
@@ -14,6 +14,7 @@ from slowstep.sources._gzip import Unpacked, peek
 from slowstep.sources._kineto.columns import Columns
 from slowstep.sources._kineto.facts import base_of, devices_table, host_of, rank_of, recorded_kinds, vendor_of
 from slowstep.sources._kineto.health import health_rows
+from slowstep.sources._kineto.helpers import HelperLost, Helpers, helpers_here
 from slowstep.sources._kineto.reader import EventReader, metadata
 from slowstep.sources._kineto.tables import finished_tables
 from slowstep.sources._kineto.text import EVENTS_KEY, MARK, SPACE, nesting_depth
@@ -63,27 +64,36 @@ def _is_cut_off(path: Path) -> bool:
 def read(path: Path, how: Reading = PLAIN) -> Timeline:
     """Read one rank's trace. Raises UnreadableInput for what holds no events, or cannot be read at all."""
     try:
-        with ExitStack() as stack:
-            return _read(path, how, stack)
+        # Several processes take more memory than one.
+        with suppress(HelperLost), Helpers(helpers_here() if how.memory_bytes is None else 0) as helpers:
+            return _read(path, how, helpers)
+        with Helpers(0) as alone:
+            return _read(path, how, alone)
     except OSError as error:
         raise UnreadableInput(f"{path} cannot be read: {error.strerror or error}.") from error
 
 
-def _read(path: Path, how: Reading, stack: ExitStack) -> Timeline:
+def _read(path: Path, how: Reading, helpers: Helpers) -> Timeline:
+    with ExitStack() as stack:
+        return _read_into(stack, path, how, helpers)
+
+
+def _read_into(stack: ExitStack, path: Path, how: Reading, helpers: Helpers) -> Timeline:
     counts: Counter[str] = Counter()
     limit = how.memory_bytes
     chunk_bytes = CHUNK_BYTES if limit is None else max(LEAST_CHUNK_BYTES, min(CHUNK_BYTES, int(limit * _CHUNK_SHARE)))
     unpacked = Unpacked(path, chunk_bytes)
-    reader = EventReader(unpacked, counts)
+    reader = EventReader(unpacked, counts, helpers.hand_over)
     columns = Columns(counts)
     folder: Path | None = None
     for events in reader:
-        columns.add(events)
+        columns.add(events, helpers.turn())
         how.progress(unpacked.share)
         if limit is not None and sum(grown.held_bytes for grown in columns.grown) > limit * _COLUMNS_SHARE:
             folder = folder or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="slowstep-")))
             for grown in columns.grown:
                 grown.spill(folder)
+    helpers.join(columns, counts)
     return _timeline(path, unpacked, reader, columns, counts, limit)
 
 

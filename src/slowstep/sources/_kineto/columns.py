@@ -48,7 +48,7 @@ MEMORY_COLUMNS: Final = {"time_ns": "i8", "device": "i4", "bytes": "i8", "alloca
 
 
 class Columns:
-    """All that is kept of the events seen so far. `add` takes a chunk of decoded events."""
+    """All that is kept of the events seen so far. `add` takes a chunk of decoded events; `turn` numbers the chunks of a file."""
 
     def __init__(self, counts: Counter[str]) -> None:
         self.hosts = Grown("hosts", HOST_COLUMNS)
@@ -73,8 +73,10 @@ class Columns:
         """All growing tables."""
         return (self.hosts, self.devices, self.steps, self.memory)
 
-    def add(self, events: Events) -> None:
+    def add(self, events: Events, turn: int = 0) -> None:
         """Take a chunk."""
+        for grown in self.grown:
+            grown.turn = turn
         if events and isinstance(events[0], WIDE):
             narrow(events, self._counts)
         groups = self.groups

@@ -79,6 +79,7 @@ NO_ARGS: Final = ARGS()
 decode_strict: Final[Decode] = msgspec.json.Decoder(list[_event("Event", ARGS | None, float, str, float)]).decode  # type: ignore[misc]
 decode_exact: Final[Decode] = msgspec.json.Decoder(list[_event("ExactEvent", ARGS | None, float, str, msgspec.Raw)]).decode  # type: ignore[misc]
 decode_wide: Final[Decode] = msgspec.json.Decoder(list[WIDE]).decode
+DECODERS: Final = (decode_strict, decode_exact, decode_wide)
 
 _NOT_A_NUMBER = re.compile(rb"([:\[,]\s*)[-+]?(?:nan|inf|infinity)(?:\(\w*\))?(?=\s*[,}\]])", re.IGNORECASE)
 _NO_VALUE = re.compile(rb"(:\s*)(?=[,}])")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import msgspec
 
-from slowstep.sources._kineto.events import BROKEN, EXACT_BELOW_US, Events, decode_exact, decode_strict, decode_wide, repaired
+from slowstep.sources._kineto.events import BROKEN, EXACT_BELOW_US, Decode, Events, decode_exact, decode_strict, decode_wide, repaired
 from slowstep.sources._kineto.text import EVENTS_KEY, HEADER_BYTES, MARK, SPACE, Scan, find_gap, is_list, nesting_depth, scan
 
 # Longer than any event; what is longer holds a quote or bracket that never closes.
@@ -17,21 +17,29 @@ EVENT_BYTES = 4 << 20
 _DECIMALS = re.compile(rb'"ts"\s*:\s*\d+\.\d')
 # Chunks with unexpected types after which they are expected.
 SURPRISES = 3
+HandOver = Callable[[bytes, Decode], bool]
+
+
+def keep(_text: bytes, _decode: Decode) -> bool:
+    """Hand nothing over."""
+    return False
 
 
 class EventReader:
-    """Iterates over lists of decoded events. `counts` takes what was damaged, by name.
+    """Iterates over lists of decoded events. `counts` takes what was damaged, by name. `hand_over(text, decode)` may take a list's
+    text for another process to decode, and then returns True.
 
     Afterwards: `found` says whether the text has a list of events at all, `complete` whether it ends where it should, and `around` is the
     text of the object around it, with the events left out.
     """
 
-    def __init__(self, blocks: Iterable[bytes], counts: Counter[str]) -> None:
+    def __init__(self, blocks: Iterable[bytes], counts: Counter[str], hand_over: HandOver = keep) -> None:
         self.found = False
         self.complete = False
         self.around = b"{}"
         self._blocks = iter(blocks)
         self._counts = counts
+        self._hand_over = hand_over
         self._pending = b""
         self._gap: bytes | None = None
         self._header: bytes | None = None
@@ -94,9 +102,9 @@ class EventReader:
         between = self._between
         cut = self._pending.rfind(between) if between else -1
         if cut >= 0:
-            chunk = self._pending[: cut + 1]
+            whole = memoryview(self._pending)
             self._pending = self._pending[cut + len(between) - 1 :]
-            yield from self._events(chunk)
+            yield from self._events(whole[: cut + 1])
         elif len(self._pending) > EVENT_BYTES:
             chunk, self._pending = self._pending, b""
             yield from self._by_structure(chunk)
@@ -105,18 +113,20 @@ class EventReader:
     def _between(self) -> bytes:
         return b"" if self._gap is None else b"}" + self._gap + b"{"
 
-    def _events(self, chunk: bytes) -> Iterator[Events]:
-        events = self._decoded(chunk)
+    def _events(self, chunk: memoryview) -> Iterator[Events]:
+        text = b"".join((b"[", chunk, b"]"))
+        if self._time_seen and self._hand_over(text, self._decode):
+            return
+        events = self._decoded(text)
         if events is not None:
             yield events
         elif self._gap and b"\n" in self._gap:
-            yield from self._by_text(chunk)
+            yield from self._by_text(bytes(chunk))
         else:
-            yield from self._by_structure(chunk)
+            yield from self._by_structure(bytes(chunk))
 
     def _decoded(self, text: bytes) -> Events | None:
-        """All events of a text without the brackets around it; None where any of them cannot be decoded."""
-        text = b"[%b]" % text
+        """All events of the text of a list; None where any of them cannot be decoded."""
         try:
             events = self._decode(text)
             return events if self._time_seen else self._with_time(text, events)
@@ -184,9 +194,10 @@ class EventReader:
         waiting = [pieces] if pieces else []
         while waiting and not self.complete:
             group = waiting.pop()
-            events = self._decoded(b",".join(group))
+            text = b"[%b]" % b",".join(group)
+            events = self._decoded(text)
             if events is None:
-                events = self._mended(b",".join(group))
+                events = self._mended(text)
             if events is not None:
                 yield events
             elif len(group) > 1:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +15,27 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Rows of a table that another process has read: the files they are in, and of which turns they are, (turn, rows) in their order."""
+
+    files: tuple[Path, ...]
+    turns: tuple[tuple[int, int], ...]
+
+
 class Grown:
     """The rows of one table as they come: per column a list of arrays, or of one value for all rows of a chunk.
 
-    `spill` moves what is in memory to a file; `column` gives a whole column back once, and frees it.
+    `spill` moves what is in memory to a file; `column` gives a whole column back once, and frees it. Rows of other processes stand between
+    this one's where they stand in the file: by their turns, the numbers of the chunks they are from.
     """
 
     def __init__(self, name: str, types: Mapping[str, Any]) -> None:
         self.rows = 0
         self.held_bytes = 0
+        self.turn = 0
+        self._turns: list[tuple[int, int]] = []
+        self._parts: list[tuple[Part, Mapping[str, Array]]] = []
         self._name = name
         self._types = {column: np.dtype(kind) for column, kind in types.items()}
         self._chunks: dict[str, list[tuple[Any, int]]] = {column: [] for column in types}
@@ -35,6 +49,7 @@ class Grown:
                 values = values.astype(kind, copy=False)
                 self.held_bytes += values.nbytes
             self._chunks[name].append((values, rows))
+        self._turns.append((self.turn, rows))
         self.rows += rows
 
     def spill(self, folder: Path) -> None:
@@ -46,11 +61,28 @@ class Grown:
         self._files.append(file)
         self.held_bytes = 0
 
+    def part(self, folder: Path) -> Part:
+        """All rows, in files in `folder`, for another process."""
+        self.spill(folder)
+        return Part(tuple(self._files), tuple(self._turns))
+
+    def join(self, part: Part, codes: Mapping[str, Array]) -> None:
+        """Take rows of another process; `codes` gives per column of codes what each of that process is called in this one."""
+        self._parts.append((part, codes))
+        self.rows += sum(rows for _, rows in part.turns)
+
     def column(self, name: str) -> Array:
         """All values of a column, in the order of the file; it can be taken once."""
-        parts = [pl.read_parquet(file, columns=[name])[name].to_numpy() for file in self._files]
-        parts.append(self._joined(name))
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+        own = _of_files(self._files, name)
+        own.append(self._joined(name))
+        if not self._parts:
+            return _whole(own)
+        pieces = _pieces(_whole(own), self._turns)
+        for part, codes in self._parts:
+            values = _whole(_of_files(part.files, name) or [np.empty(0, self._types[name])])
+            pieces += _pieces(_renamed(values, codes[name]) if name in codes else values, part.turns)
+        pieces.sort(key=itemgetter(0))
+        return np.concatenate([values for _, values in pieces] or [np.empty(0, self._types[name])])
 
     def _joined(self, name: str) -> Array:
         kind, chunks = self._types[name], self._chunks[name]
@@ -61,3 +93,23 @@ class Grown:
             whole[at : at + rows] = values
             at += rows
         return whole
+
+
+def _of_files(files: Sequence[Path], name: str) -> list[Array]:
+    return [pl.read_parquet(file, columns=[name])[name].to_numpy() for file in files]
+
+
+def _whole(parts: list[Array]) -> Array:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def _pieces(values: Array, turns: Sequence[tuple[int, int]]) -> list[tuple[int, Array]]:
+    """The values of each turn, in the order in which they came."""
+    ends = np.cumsum([rows for _, rows in turns], dtype=np.int64).tolist()
+    return [(turn, values[end - rows : end]) for (turn, rows), end in zip(turns, ends, strict=True)]
+
+
+def _renamed(values: Array, codes: Array) -> Array:
+    """Codes of one dictionary as those of another; below 0 is none."""
+    none = values < 0
+    return np.where(none, values, codes[np.where(none, 0, values)]) if len(codes) else values
