@@ -99,6 +99,9 @@ class Training:
     collects: tuple[int, float] | None = None  # every k steps, ms of garbage collection: in the collate of a serial loader, else after it
     collects_asked: bool = False  # by a call of gc.collect()
     beside: tuple[float, float] | None = None  # another Python thread: cores that it uses, ms of each body that the training is blocked
+    beside_hands_over: bool = False  # that thread's function names what hands something over
+    beside_called_by: str | None = None  # of the standard library, what has called that function
+    beside_waits: int | None = None  # one in so many of its stacks stands in queue.put()
     startup_ms: float = 2_000.0  # between the launcher's start and the recording
 
 
@@ -111,6 +114,7 @@ class Writer:
     records: list[bytes] = field(default_factory=list)
     lines: list[dict[str, Any]] = field(default_factory=list)
     names_gradients: set[str] = field(default_factory=set)  # functions that do
+    hands_over: set[str] = field(default_factory=set)  # functions that name what hands something to another thread
     _frames: dict[tuple[Any, ...], int] = field(default_factory=dict)
     _stacks: dict[tuple[int, ...], int] = field(default_factory=dict)
 
@@ -126,7 +130,8 @@ class Writer:
                 self._frames[frame] = len(self._frames)
                 file, function, first, line = frame
                 place = {"file": file, "function": function, "first_line": first, "line": line}
-                self.lines.append({"kind": "frame", "id": self._frames[frame], **place, "gradients": function in self.names_gradients})
+                told = {"gradients": function in self.names_gradients, "hands_over": function in self.hands_over}
+                self.lines.append({"kind": "frame", "id": self._frames[frame], **place, **told})
             ids.append(self._frames[frame])
         key = tuple(ids)
         if key not in self._stacks:
@@ -159,6 +164,7 @@ class _Simulation:
         self.cpu = 0.0
         self.delay = 0.0
         self.fetched = 0
+        self.marks = 0
         self.next_reading = self.now
         self.random = random.Random(training.seed)
         self.worker_cpu = 0.0
@@ -375,7 +381,13 @@ class _Simulation:
             return
         self.trainer.lines.append({"kind": "thread", "id": BESIDE_THREAD, "name": "prefetch"})
         self.trainer.event(fmt.CPU, self.now, self.now, self.t.beside[0] * (self.now - START_NS), 0, thread=BESIDE_THREAD)
-        stack = self.trainer.stack([("/usr/lib/python3.11/threading.py", "run", 1, 2), (DATA, "read_ahead", 70, 75)])
+        run = ("/usr/lib/python3.11/threading.py", "run", 1, 2)
+        called = [] if self.t.beside_called_by is None else [(f"/usr/lib/python3.11/{self.t.beside_called_by}", "worker", 1, 2)]
+        self.marks += 1
+        waits = self.t.beside_waits is not None and self.marks % self.t.beside_waits == 0
+        at = [("/usr/lib/python3.11/queue.py", "put", 1, 2)] if waits else [(DATA, "decode", 90, 92)]
+        self.trainer.hands_over |= {"read_ahead"} if self.t.beside_hands_over else set()
+        stack = self.trainer.stack([run, *called, (DATA, "read_ahead", 70, 75), *at])
         self.trainer.event(fmt.STACK, self.now, self.now, stack, READING_PERIOD_NS, 0, thread=BESIDE_THREAD)
 
     def _body(self, size: int, step: int, *, update: bool = True) -> None:

@@ -31,6 +31,7 @@ from slowstep.analyses.machine import Machine, find_machine
 from slowstep.analyses.over_time import OverTime, find_over_time
 from slowstep.analyses.own_cost import OwnCost, find_own_cost
 from slowstep.analyses.pace import find_pace_spread
+from slowstep.analyses.prefetch_threads import PrefetchThreads, find_prefetch_threads
 from slowstep.analyses.producers import ACCOUNT, Demand, Fetches, WaitParts, divide_waits, find_demand, find_fetches
 from slowstep.analyses.python_share import with_python_share
 from slowstep.analyses.sharing import STAGE as SHARING
@@ -93,6 +94,7 @@ class Measurements:
     sharing: Sharing
     garbage: Garbage
     threads_beside: ThreadsBeside
+    prefetch_threads: PrefetchThreads | None  # of them those that make batches
     pace_spread: float  # of the machine, between eighths of the window: standard deviation of a logarithm
     capture: Capture | None = None  # of a few steps, by a profiler
 
@@ -160,6 +162,7 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
         sharing=find_sharing(timeline, trainer, steps, ledger.of(SHARING), device=device),
         garbage=find_garbage(timeline, trainer, steps, demand.collecting_ns or 0.0),
         threads_beside=threads_beside,
+        prefetch_threads=find_prefetch_threads(timeline, trainer, steps, threads_beside),
         pace_spread=find_pace_spread(even),
     )
 

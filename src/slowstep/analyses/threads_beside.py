@@ -25,6 +25,7 @@ class ThreadBeside:
     """One such thread. `function` is the user's own with most of its stacks, None where nothing of the user's was seen in it."""
 
     name: str
+    thread: int
     cores: float  # that it used, on average over the window
     function: Frame | None
 
@@ -54,8 +55,9 @@ def find_threads_beside(timeline: Timeline, trainer: Trainer, steps: Steps) -> T
         # Between two marks it used its time evenly, before the first and after the last none that is known.
         used = np.interp([low, high], rows["time_ns"].to_numpy(), rows["cpu_ns"].to_numpy().astype(np.float64))
         if used[1] > used[0]:
-            function = _function(timeline, trainer, steps, int(str(thread)))
-            found.append(ThreadBeside(name=names[thread], cores=float(used[1] - used[0]) / (high - low), function=function))
+            number, cores = int(str(thread)), float(used[1] - used[0]) / (high - low)
+            function = _function(timeline, trainer, steps, number)
+            found.append(ThreadBeside(name=names[thread], thread=number, cores=cores, function=function))
     hooks = trainer.facts.notes.get("hooks", ())
     looked_at = bool(found) or any(hook.get("name") == HOOK and hook.get("state") == "on" for hook in hooks)
     return ThreadsBeside(looked_at=looked_at, threads=tuple(sorted(found, key=lambda each: -each.cores)))

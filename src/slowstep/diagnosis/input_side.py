@@ -10,6 +10,7 @@ import numpy as np
 from slowstep.analyses.ledger import CORE
 from slowstep.analyses.loop_input import LoopInput
 from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.prefetch_threads import PrefetchThreads
 from slowstep.analyses.producers import REMOVABLE, STARTUP
 from slowstep.analyses.steps import Floats
 from slowstep.stages import STAGES, UNATTRIBUTED
@@ -106,6 +107,26 @@ def side_of_loop(m: Measurements, made: LoopInput) -> Side | str:
     )
 
 
+def side_of_threads(m: Measurements, waited_ns: Floats, threads: PrefetchThreads) -> Side | str:
+    """The same of a loop that waits for threads of its own process; or why it is not known."""
+    if m.cores is None:
+        return "how many cores the training may use is unknown"
+    removable = np.minimum(waited_ns, m.step_ns)
+    rest = float(m.step_ns.mean() - removable.mean())
+    return Side(
+        removable_ns=removable,
+        filling_ns=np.zeros_like(removable),
+        startup_ns=0.0,
+        rest_ns=rest,
+        queued_ns=_queued(m),
+        others_cpu_ns=_others_cpu(m),
+        wall_ns=threads.wall_ns,
+        cpu_ns=threads.cpu_ns,
+        trainer_cpu_ns=m.trainer_cpu_ns if m.trainer_cpu_ns is not None else rest,
+        cores=m.cores,
+    )
+
+
 def _queued(m: Measurements) -> Floats:
     return np.asarray(sum(m.ledger.of(stage, CORE) for stage in (*STAGES, UNATTRIBUTED) if stage not in ("read", "preprocess")))
 
@@ -164,13 +185,16 @@ def beside_ns(side: Side, workers: int, *, spared_wall_ns: float = 0.0, spared_c
     return max(wall, cores)
 
 
-def crowded(m: Measurements, side: Side) -> str | None:
-    """What the gain would have to assume where the training's own threads leave workers no cores; None where they leave them enough."""
+def crowded(m: Measurements, side: Side, *, freed: float = 0.0) -> str | None:
+    """What the gain would have to assume where the training's own threads leave workers no cores; None where they leave them enough.
+
+    `freed`: cores that are used now, and no longer where workers make the batches.
+    """
     threads, used, making = m.machine.threads or 1, m.machine.tree_cores, float(side.removable_ns.mean())
     if threads == 1 or used is None:
         return None
     wanted = making / max(side.rest_ns, making)
-    left = side.cores - used - (m.load.foreign_cores or 0.0)
+    left = side.cores - (used - freed) - (m.load.foreign_cores or 0.0)
     if left >= ENOUGH_LEFT * wanted:
         return None
-    return f"workers find cores of their own: the training's {threads} threads use {used:.1f} of {side.cores:g} already"
+    return f"workers find cores of their own: the training's {threads} threads use {used - freed:.1f} of {side.cores:g} already"

@@ -14,6 +14,7 @@ from slowstep.record.by_hand import names_gradients
 from slowstep.record.fastpath import Event
 from slowstep.record.format import BLOCKED, STACK
 from slowstep.record.other_threads import CoreUse, look_at
+from slowstep.record.threads_beside import hands_over
 from slowstep.record.tracebacks import PACKAGE
 
 PERIOD_NS: Final = 50_000_000
@@ -106,7 +107,8 @@ class StackTable:
 def frame_note(number: int, code: CodeType, line: int) -> dict[str, Any]:
     """The line that describes a frame."""
     place = {"file": code.co_filename, "line": line, "function": code.co_qualname, "first_line": code.co_firstlineno}
-    return {"kind": "frame", "id": number, **place, **({"gradients": True} if names_gradients(code) else {})}
+    told = {"gradients": names_gradients(code), "hands_over": hands_over(code)}
+    return {"kind": "frame", "id": number, **place, **{name: True for name, is_so in told.items() if is_so}}
 
 
 class Sampler:

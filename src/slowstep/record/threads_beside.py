@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection
+from types import CodeType
 from typing import Any, Final
 
 from slowstep.record.fastpath import Event
@@ -21,6 +22,8 @@ _MARKED_FROM: Final = 0.01
 _MOST: Final = 16
 # What the recorder's own threads are called.
 _OWN: Final = "slowstep-"
+# Methods of queue.Queue, threading.Condition and threading.Event by which a thread tells another that something is there.
+_HANDING_OVER: Final = frozenset(("put", "put_nowait", "notify", "notify_all", "set"))
 
 
 class ThreadsBeside:
@@ -82,6 +85,11 @@ class ThreadsBeside:
         if number not in self._named:
             self._named.add(number)
             self._note({"kind": "thread", "id": number, "name": name})
+
+
+def hands_over(code: CodeType) -> bool:
+    """Whether a function names a method that hands something to another thread, as whoever makes batches in a thread does."""
+    return not _HANDING_OVER.isdisjoint(code.co_names)
 
 
 def _used_ns(thread: int) -> tuple[int, int] | None:

@@ -66,6 +66,7 @@ class ProcessFacts:
     inner_loops: Mapping[int, Loops] = field(default_factory=dict)  # beside the call of the update, by optimizer
     by_hand: frozenset[int] = frozenset()  # optimizers that stand for updates by hand: their calls are ends of backward passes
     uses_gradients: frozenset[Place] = frozenset()  # functions in stacks and timed calls that name gradients
+    hands_over: frozenset[Place] = frozenset()  # functions in stacks that name what hands something to another thread
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -18,7 +18,7 @@ def test_a_thread_that_computes_while_bodies_are_blocked_is_named_and_not_health
 
     finding = report["findings"][0]
     assert (finding["rule"], finding["stage"]) == (NAME, "compute")
-    assert "read_ahead (data.py:70)" in finding["title"]
+    assert "decode (data.py:90)" in finding["title"]
     assert report["verdict"]["state"] != "healthy"
     assert finding["gain"]["predicted"] is None
     assert "gil-contention" in report["verdict"]["summary"]

@@ -22,19 +22,15 @@ What to try:
 from __future__ import annotations
 
 from slowstep.analyses.calls import DOMINANT_SHARE
-from slowstep.analyses.delivery import RECEIVE_NS
 from slowstep.analyses.functions import shown
+from slowstep.analyses.gaps import BACKGROUND
 from slowstep.analyses.loop_input import LoopInput
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.producers import UNSEEN
-from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval, unknown_gain
+from slowstep.diagnosis.by_workers import made_by_workers
+from slowstep.diagnosis.gain import predict, share_interval, unknown_gain
 from slowstep.diagnosis.input_side import (
-    RECEIVE_HIGH_NS,
-    RECEIVE_LOW_NS,
-    SIDE_BY_SIDE,
     WAIT_SHARE,
-    Side,
-    beside_ns,
     claims,
     crowded,
     find_side,
@@ -45,9 +41,8 @@ from slowstep.diagnosis.input_side import (
 from slowstep.diagnosis.lever_specs import workers as workers_lever
 from slowstep.diagnosis.loop_side import known_by, made_in_loop, spread_of_loop_input, workers_unknown
 from slowstep.diagnosis.rule import Answer, Judged, Rule
-from slowstep.diagnosis.trainer_side import WORSE_BESIDE
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
-from slowstep.units import format_count, format_share
+from slowstep.units import format_share
 
 NAME = "serial-loader"
 BACKGROUND_THREAD = Fix(text="make the next batch in a background thread, where what makes it releases the interpreter's lock")
@@ -66,7 +61,7 @@ def judge(m: Measurements) -> Answer:
     if share < WAIT_SHARE:
         return None
     workers, taken = workers_needed(side, 0), crowded(m, side)
-    counterfactual = _counterfactual(side, workers)
+    counterfactual = made_by_workers(side, workers)
     evidence = (
         Evidence(name="num_workers", value=0, unit="workers", threshold=1, where=m.loader.dataset),
         Evidence(name="making batches", value=share, unit="share of window", threshold=WAIT_SHARE),
@@ -101,7 +96,8 @@ def _most_of_it(m: Measurements) -> tuple[Evidence, ...]:
 def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
     others = float(made.others_ns.sum() / m.step_ns.sum())
     if others >= WAIT_SHARE and made.other is not None:
-        return NotJudged(rule=NAME, reason=workers_unknown(made.other))
+        # What the script's own threads make is judged by slow-prefetch-thread.
+        return None if made.other.startswith(BACKGROUND) else NotJudged(rule=NAME, reason=workers_unknown(made.other))
     side = side_of_loop(m, made)
     if isinstance(side, str):
         return NotJudged(rule=NAME, reason=side)
@@ -110,7 +106,7 @@ def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
         return None
     spread = spread_of_loop_input(m, made)
     workers, taken = workers_needed(side, 0), crowded(m, side)
-    counterfactual = _counterfactual(side, workers, spread)
+    counterfactual = made_by_workers(side, workers, spread)
     name, _, where = made.name.partition(" (")
     evidence = (
         Evidence(name="made in the loop", value=name, unit="", where=where.rstrip(")") or None),
@@ -141,19 +137,6 @@ def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
 def _is_python(made: LoopInput) -> bool:
     """Whether what makes the batches holds the interpreter's lock all the time."""
     return made.maker is not None and (made.maker.python_share or 0.0) >= DOMINANT_SHARE
-
-
-def _counterfactual(side: Side, workers: int, spread: float = 0.0) -> Counterfactual:
-    """`spread`: relative half width of the interval of what is removed, where stacks tell it."""
-
-    def case(receive_ns: float, slowed: float = 0.0, part: float = 1.0, factor: float = 1.0) -> Case:
-        removed = part * side.removable_ns - receive_ns - slowed * side.rest_ns
-        # Receiving is work that was not there before.
-        return Case(removed_ns=removed, beside_ns=factor * beside_ns(side, workers, spared_cpu_ns=-receive_ns))
-
-    words = f"batches are made by {format_count(workers, 'worker')} beside the training; receiving one takes 1 ms"
-    worse, better = case(RECEIVE_HIGH_NS, SIDE_BY_SIDE, 1 - spread, WORSE_BESIDE), case(RECEIVE_LOW_NS, part=1 + spread)
-    return Counterfactual(assumes=words, expected=case(RECEIVE_NS), worse=worse, better=better)
 
 
 RULE = Rule(name=NAME, stages=("read", "preprocess"), judge=judge)

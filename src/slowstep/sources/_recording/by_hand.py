@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import polars as pl
 
@@ -21,10 +22,15 @@ def stand_ins(notes: Notes) -> frozenset[int]:
 
 def users_of_gradients(notes: Notes) -> frozenset[Place]:
     """The functions in stacks and timed calls that name gradients: file, name and first line."""
-    found = {(row["file"], row["function"], row["first_line"]) for row in notes.of("frame") if row.get("gradients") is True}
+    found = {place_of(row) for row in notes.of("frame") if row.get("gradients") is True}
     for note in notes.of("calls"):
         found |= {(row["file"], row["function"], row["line"]) for row in note["functions"] if row.get("gradients") is True}
     return frozenset(found)
+
+
+def place_of(frame: Mapping[str, Any]) -> Place:
+    """The function in which a frame stands."""
+    return frame["file"], frame["function"], frame["first_line"]
 
 
 def without_doubtful(updates: pl.DataFrame, processes: Sequence[frozenset[int]]) -> pl.DataFrame:

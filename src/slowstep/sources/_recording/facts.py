@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from slowstep.sources._recording.by_hand import stand_ins, users_of_gradients
+from slowstep.sources._recording.by_hand import place_of, stand_ins, users_of_gradients
 from slowstep.sources._recording.fit import Note
 from slowstep.sources._recording.notes import Notes
 from slowstep.sources._recording.records import Written
@@ -29,6 +29,7 @@ def process_facts(notes: Notes, written: Written | None = None) -> ProcessFacts:
         inner_loops={int(note["optimizer"]): _loops(note) for note in notes.of("loops")},
         by_hand=stand_ins(notes),
         uses_gradients=users_of_gradients(notes),
+        hands_over=frozenset(place_of(row) for row in notes.of("frame") if row.get("hands_over") is True),
         graph_nodes=notes.last("graph").get("nodes"),
         graph_elements=notes.last("graph").get("elements"),
         event_cost_ns=cost.get("event_ns"),

@@ -1,0 +1,114 @@
+"""Threads of the script's own make the batches, and the loop waits for them.
+
+What it sees:
+    A loop without a loader waits for another Python thread before its forward for at least 5 % of the window; and a thread that hands
+    something over (its function names `put`, `notify` or `set`, or a pool of concurrent.futures or multiprocessing has called it) computes
+    for at least nine tenths of its time, by stacks.
+Why it costs:
+    Threads of one process share the interpreter's lock: what they do in Python is done one after the other, and takes its turns with the
+    training. One thread makes one batch at a time.
+How the gain is predicted:
+    r is the wait for the threads, less the receipt of a batch from a worker (1 ms assumed, 0.3 to 2 ms). B is the time in which the
+    threads make batches, divided by the workers proposed, not below the CPU time of training, threads and receipt divided by the cores
+    that the process may use. At worse a worker slows the training by an eighth, and workers that bind take a tenth longer beside each
+    other. What the training gains by threads that no longer take the lock from it is left out.
+When it is wrong:
+    A thread that hands over something else, and computes all the time, beside one that makes batches and mostly waits. Threads that live
+    less than a second, or use less than a tenth of a core, are not seen. What cannot be pickled or forked needs work first.
+What to try:
+    torch.utils.data.DataLoader with num_workers, which are processes: what the threads run goes into the data set's __getitem__.
+"""
+
+from __future__ import annotations
+
+from slowstep.analyses.gaps import BACKGROUND
+from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.prefetch_threads import PrefetchThreads
+from slowstep.analyses.steps import Floats
+from slowstep.diagnosis.by_workers import made_by_workers
+from slowstep.diagnosis.gain import predict, share_interval, unknown_gain
+from slowstep.diagnosis.input_side import WAIT_SHARE, Side, crowded, side_of_threads, workers_needed
+from slowstep.diagnosis.loop_side import workers_unknown
+from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.diagnosis.trainer_side import stack_spread
+from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.units import format_share
+
+NAME = "slow-prefetch-thread"
+# Threads that wait for a tenth of their time keep up, or wait for something else than the interpreter's lock.
+BUSY_SHARE = 0.9
+
+
+def judge(m: Measurements) -> Answer:
+    """Whether such threads cannot keep up, and what processes in their place would gain."""
+    if m.loop_input is None:
+        return None
+    parts = tuple(name for stage, name in m.ledger.parts if stage == "preprocess" and name.startswith(BACKGROUND))
+    waited = m.ledger.of("preprocess", *parts) if parts else None
+    if waited is None:
+        return None
+    share, low, high = share_interval(m, waited)
+    if share < WAIT_SHARE:
+        return None
+    threads, largest = m.prefetch_threads, max(parts, key=lambda name: m.ledger.total("preprocess", name))
+    if threads is None:
+        return NotJudged(rule=NAME, reason=f"{workers_unknown(largest)}: no thread that hands something over was seen to compute")
+    if threads.busy_share < BUSY_SHARE:
+        reason = f"{workers_unknown(largest)}: {threads.name}, in a thread, waits itself for {1 - threads.busy_share:.0%} of its time"
+        return NotJudged(rule=NAME, reason=reason)
+    side = side_of_threads(m, waited, threads)
+    if isinstance(side, str):
+        return NotJudged(rule=NAME, reason=side)
+    return _judged(m, threads, side, parts, waited, (share, low, high))
+
+
+def _judged(
+    m: Measurements, threads: PrefetchThreads, side: Side, parts: tuple[str, ...], waited: Floats, share: tuple[float, float, float]
+) -> Judged:
+    stacks = sum(m.ledger.gap_stacks.get(("preprocess", name), 0) for name in parts)
+    of_stacks = max(sum(m.ledger.gap_stacks.values()), 1)
+    spread = stack_spread(stacks, of_stacks) if stacks else 0.0
+    workers, taken = workers_needed(side, 0), crowded(m, side, freed=threads.cpu_ns / float(m.step_ns.mean()))
+    counterfactual = made_by_workers(side, workers, spread)
+    who = "a thread beside the loop makes" if threads.threads == 1 else f"{threads.threads} threads beside the loop make"
+    function, _, where = threads.name.partition(" (")
+    finding = Finding(
+        rule=NAME,
+        stage="preprocess",
+        title=f"{who} the batches, in {threads.name}, and cannot keep up",
+        share=share[0],
+        share_low=share[1] * (1 - spread),
+        share_high=min(share[2] * (1 + spread), 1.0),
+        claims=parts,
+        evidence=(
+            Evidence(name="made in a thread", value=function, unit="", where=where.rstrip(")")),
+            Evidence(name="waiting for it", value=share[0], unit="share of window", threshold=WAIT_SHARE),
+            *_inner(threads),
+            _busy(threads),
+            Evidence(name="making batches", value=threads.wall_ns / 1e6, unit="ms per step"),
+            Evidence(name="of it on a core", value=threads.cpu_ns / 1e6, unit="ms per step"),
+            Evidence(name="removed per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
+        ),
+        gain=predict(m, counterfactual) if taken is None else unknown_gain(taken),
+        fixes=(
+            Fix(text=f"put what {function} does for a sample into a Dataset, read by a DataLoader with num_workers={workers}: processes"),
+            *((Fix(text=f"do less in {threads.inner[0]}, or use a faster library for it"),) if threads.inner else ()),
+        ),
+        names_cause=True,
+    )
+    return Judged(finding=finding, counterfactual=counterfactual if taken is None else None)
+
+
+def _inner(threads: PrefetchThreads) -> tuple[Evidence, ...]:
+    if threads.inner is None:
+        return ()
+    name, share = threads.inner
+    return (Evidence(name="most of it in", value=name, unit="", where=format_share(share)),)
+
+
+def _busy(threads: PrefetchThreads) -> Evidence:
+    share, stacks = threads.busy_share, f"{threads.stacks} stacks"
+    return Evidence(name="it computes for", value=share, unit="share of its time", threshold=BUSY_SHARE, where=stacks)
+
+
+RULE = Rule(name=NAME, stages=("preprocess",), judge=judge)

@@ -1,0 +1,76 @@
+"""A loop that is fed by threads of the script's own: what they run is named where they cannot keep up, and only there."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from launching import Workplace
+
+PREFETCHED = """\
+import queue
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+import torch
+
+torch.set_num_threads(1)
+how, work = sys.argv[1], int(sys.argv[2])
+STEPS = 300
+
+def load_sample(index):
+    value = sum(number * number % 7 for number in range(work))
+    return torch.full((64,), float(index + value) / (work + 1) ** 2)
+
+def load_batch(step):
+    return torch.stack([load_sample(index) for index in range(16)])
+
+def keep_loading(ready):
+    for step in range(STEPS):
+        ready.put(load_batch(step))
+
+def of_thread():
+    ready = queue.Queue(4)
+    threading.Thread(target=keep_loading, args=(ready,), daemon=True).start()
+    for _ in range(STEPS):
+        yield ready.get()
+
+def of_pool():
+    with ThreadPoolExecutor(2) as pool:
+        yield from pool.map(load_batch, range(STEPS))
+
+model = torch.nn.Sequential(torch.nn.Linear(64, 512), torch.nn.ReLU(), torch.nn.Linear(512, 8))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
+for inputs in {"thread": of_thread, "pool": of_pool}[how]():
+    optimizer.zero_grad()
+    model(inputs).square().mean().backward()
+    optimizer.step()
+"""
+
+
+def report_on(work: Workplace, *words: str) -> dict[str, Any]:
+    work.write("train.py", PREFETCHED)
+    ended = work.run("train.py", *words)
+    assert ended.code == 0, ended.err
+    report: dict[str, Any] = json.loads((work.recording() / "report.json").read_text())
+    return report
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("how", "made_in"), [("thread", "keep_loading (train.py:18)"), ("pool", "load_batch (train.py:15)")])
+def test_what_threads_run_is_named_where_they_cannot_keep_up(work: Workplace, how: str, made_in: str) -> None:
+    report = report_on(work, how, "20000")
+
+    finding = next((each for each in report["findings"] if each["rule"] == "slow-prefetch-thread"), None)
+    assert finding is not None, (report["verdict"], report["not_judged"])
+    assert made_in in finding["title"]
+    assert any(row["value"] == "load_sample (train.py:11)" for row in finding["evidence"])
+
+
+@pytest.mark.slow
+def test_a_thread_that_keeps_up_is_not_named(work: Workplace) -> None:
+    report = report_on(work, "thread", "1")
+
+    assert "slow-prefetch-thread" not in [finding["rule"] for finding in report["findings"]]
