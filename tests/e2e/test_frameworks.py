@@ -293,6 +293,56 @@ train(epochs=2, on_step=kill)
     assert max(spans["callback: Watch.on_train_batch_end"], spans["callback: Watch.on_step_end"]) == 19
 
 
+# What a training may do to itself after its eighth step, and how many of its 24 updates come of it.
+FAULTS = {
+    "leaves at once": ("os._exit(7)", 8),
+    "is told to end": ("os.kill(os.getpid(), signal.SIGTERM)", 8),
+    "closes its output": ("os.close(1)", 24),
+    "ends in a process of its own": ("os.waitpid(pid, 0) if (pid := os.fork()) else os._exit(0)", 24),
+}
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+@pytest.mark.parametrize("fault", FAULTS)
+def test_what_a_training_does_to_itself_ends_as_without_recording(server: Server, tmp_path: Path, framework: str, fault: str) -> None:
+    does, updates = FAULTS[fault]
+    main = f"""
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(5))
+calls = []
+def fault():
+    calls.append(1)
+    if len(calls) == 8:
+        {does}
+train(epochs=2, on_step=fault)
+os.write(2, b"trained to the end\\n")
+"""
+    plain = run(server, tmp_path / "plain", framework, main, recorded=False)
+    ran = run(server, tmp_path / "recorded", framework, main)
+
+    assert ran.code == plain.code
+    assert ran.err.splitlines()[-1:] == plain.err.splitlines()[-1:]
+    assert len(ran.trainer.of("UPDATE")) == updates
+    assert "recorder_fault" not in ran.trainer.health
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_a_training_whose_recording_is_deleted_goes_on(server: Server, tmp_path: Path, framework: str) -> None:
+    main = """
+import shutil
+calls = []
+def delete():
+    calls.append(1)
+    if len(calls) == 8:
+        shutil.rmtree(os.environ["SLOWSTEP_RECORDING"])
+train(epochs=2, on_step=delete)
+os.write(2, b"trained to the end after %d steps\\n" % len(calls))
+"""
+    ran = run(server, tmp_path, framework, main)
+
+    assert (ran.code, ran.err.splitlines()[-1:]) == (0, ["trained to the end after 24 steps"])
+    assert "slowstep/record/" not in ran.err
+
+
 def report_of(work: Workplace, script: str, *flags: str) -> dict[str, Any]:
     """The report of an example; one that is undetermined is repeated, as it advises."""
     target = work.runs.parent / "report.json"

@@ -1,0 +1,97 @@
+"""Trainings that are stopped for a while, have more workers than any machine has cores, change their data, or are in a debug mode."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from launching import Ended, Workplace
+
+pytestmark = pytest.mark.slow
+
+BASE = """\
+import os
+import signal
+import subprocess
+import time
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+torch.set_num_threads(1)
+
+class Samples(Dataset):
+    def __init__(self, length, wait_s=0.0):
+        self.length, self.wait_s = length, wait_s
+    def __len__(self):
+        return self.length
+    def __getitem__(self, index):
+        time.sleep(self.wait_s)
+        return torch.full((64,), index / self.length)
+
+model = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.ReLU(), torch.nn.Linear(256, 8))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
+
+def fit(loader, then=lambda step: None):
+    for step, inputs in enumerate(loader):
+        optimizer.zero_grad()
+        model(inputs).square().mean().backward()
+        optimizer.step()
+        then(step)
+"""
+STOPPED = """
+def stop(step):
+    if step == 60:
+        # Somebody else's: a stopped process does not go on by itself.
+        subprocess.Popen(["sh", "-c", f"kill -STOP {os.getpid()}; sleep 4; kill -CONT {os.getpid()}"])
+        time.sleep(0.5)
+
+fit(DataLoader(Samples(16 * 200, 0.0005), batch_size=16), stop)
+"""
+
+
+def run(work: Workplace, text: str) -> tuple[Ended, dict[str, Any]]:
+    work.write("train.py", BASE + text)
+    ended = work.run("train.py")
+    assert ended.code == 0, ended.err
+    report: dict[str, Any] = json.loads((work.recording() / "report.json").read_text())
+    return ended, report
+
+
+def named(report: dict[str, Any]) -> list[str]:
+    return [rule for finding in report["findings"] for rule in (finding["rule"], *finding["also"])]
+
+
+def test_the_time_in_which_a_training_was_stopped_is_left_out_and_said(work: Workplace) -> None:
+    ended, report = run(work, STOPPED)
+
+    assert "stood still once" in ended.err
+    # Steps take some ten milliseconds: with the four seconds in one of them, their mean would be three times that.
+    assert 1e3 / report["throughput"]["steps_per_s"] < 2 * report["throughput"]["step_ms"]["median"]
+
+
+def test_many_more_workers_than_cores_are_all_recorded(work: Workplace) -> None:
+    _, report = run(work, "fit(DataLoader(Samples(16 * 256, 0.0005), batch_size=16, num_workers=64))\n")
+
+    assert len(list(work.recording().glob("[0-9]*.rec"))) == 1 + 64
+    assert report["run"]["recorded_steps"] == 256
+    assert report["verdict"]["state"] in ("undetermined", "bottleneck", "healthy")
+
+
+def test_data_that_are_changed_in_the_middle_are_one_training(work: Workplace) -> None:
+    _, report = run(work, "".join(f"fit(DataLoader(Samples(16 * 120, {wait}), batch_size=16))\n" for wait in (0.0, 0.002)))
+
+    assert report["run"]["recorded_steps"] == 240
+    assert "serial-loader" in named(report)
+
+
+@pytest.mark.parametrize(
+    ("mode", "says"),
+    [("torch.autograd.set_detect_anomaly(True)", "anomaly"), ("torch.use_deterministic_algorithms(True)", "deterministic")],
+)
+def test_a_debug_mode_that_was_left_on_is_named(work: Workplace, mode: str, says: str) -> None:
+    _, report = run(work, f"{mode}\nfit(DataLoader(Samples(16 * 400), batch_size=16))\n")
+
+    finding = next(finding for finding in report["findings"] if finding["rule"] == "debug-mode-on")
+    assert says in finding["title"]
