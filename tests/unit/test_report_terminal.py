@@ -91,7 +91,7 @@ def test_what_happened_once_is_not_counted_each_time(sample_report):
     report = sample_report("healthy")
     report["run"]["periodic"] = [{"name": "validation", "every_steps": None, "ms": 2410.0, "share": 0.18}]
 
-    assert "Recurring: validation once, 2.41 s (18 %)" in render(report, width=140, color=False).replace("\xa0", " ")
+    assert "Once: validation, 2.41 s (18 %)" in render(report, width=140, color=False).replace("\xa0", " ")
 
 
 def test_the_last_line_is_the_next_command(sample_report):

@@ -29,16 +29,18 @@ def over_time_lines(run: Run) -> Iterator[tuple[str, str]]:
         longest = sorted(parts, key=lambda part: -part["s"])[:_STARTUP_PARTS]
         named = ", ".join(f"{part['name']} {_duration(part['s'] * 1e9)}" for part in longest)
         yield "Start-up:", f"{_duration(whole_s * 1e9)}: {named}"
-    events = [row for row in run.get("periodic", []) if row["share"] >= _PERIODIC_SHARE]
+    events = [row for row in run.get("periodic", []) if row["share"] >= _PERIODIC_SHARE][:_PERIODIC_SHOWN]
     if events:
-        yield "Recurring:", "; ".join(_event(row) for row in events[:_PERIODIC_SHOWN])
+        recurs = any(row["every_steps"] is not None for row in events)
+        yield "Recurring:" if recurs else "Once:", "; ".join(_event(row, beside_recurring=recurs) for row in events)
 
 
-def _event(row: Periodic) -> str:
+def _event(row: Periodic, *, beside_recurring: bool = False) -> str:
     every = row["every_steps"]
-    often = "once" if every is None else f"every {format_number(int(every) if float(every).is_integer() else every)} steps"
-    each = "" if every is None else " each"
-    return f"{row['name']} {often}, {_duration(row['ms'] * 1e6)}{each} ({format_share(row['share'])})"
+    duration, share = _duration(row["ms"] * 1e6), format_share(row["share"])
+    if every is None:
+        return f"{row['name']}{' once' if beside_recurring else ''}, {duration} ({share})"
+    return f"{row['name']} every {format_number(int(every) if float(every).is_integer() else every)} steps, {duration} each ({share})"
 
 
 def _duration(ns: float) -> str:
