@@ -95,3 +95,19 @@ def test_a_debug_mode_that_was_left_on_is_named(work: Workplace, mode: str, says
 
     finding = next(finding for finding in report["findings"] if finding["rule"] == "debug-mode-on")
     assert says in finding["title"]
+
+
+def test_the_function_that_takes_the_start_up_is_named(work: Workplace) -> None:
+    text = """
+def scan():
+    ends = time.monotonic() + 4
+    while time.monotonic() < ends:
+        sum(range(1000))
+
+scan()
+fit(DataLoader(Samples(16 * 100), batch_size=16))
+"""
+    _, report = run(work, text)
+
+    seconds = {part["name"]: part["s"] for part in report["run"]["startup"]}
+    assert seconds[next(name for name in seconds if name.startswith("scan (train.py:"))] > 3, seconds

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from slowstep.analyses.functions import read_stacks
+from slowstep.analyses.startup_functions import divide_startup
 from slowstep.analyses.trainer import Trainer
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Timeline
@@ -14,6 +16,8 @@ from slowstep.timeline.timeline import Timeline
 BEFORE = "before the import of torch"
 IMPORT = "import of torch"
 SCRIPT = "other imports, data and model"
+# Of these what has no name.
+OTHERS = "other work before training"
 LOADER = "loader start-up"
 FIRST_BATCH = "first batches"
 VALIDATION = "validation before training"
@@ -51,12 +55,22 @@ def find_startup(timeline: Timeline, trainer: Trainer, usual_step_ns: float) -> 
     activated = _between(note.get("activated_ns"), began, first_update)
     importing = _between(note.get("import_began_ns"), began, activated or first_update)
     first_event = min(max(_first_event(trainer), activated or began), first_update)
-    marks = [(began, importing, BEFORE), (importing or began, activated, IMPORT), (activated or importing or began, first_event, SCRIPT)]
+    marks = [(began, importing, BEFORE), (importing or began, activated, IMPORT)]
     parts = [StartupPart(name=name, ns=end - start) for start, end, name in marks if end is not None and end > start]
+    parts += _of_script(timeline, trainer, activated or importing or began, first_event)
     parts += _of_training(trainer, first_event, first_update)
     first_step = next((part.ns for part in parts if part.name == FIRST_STEP), None)
     excess = None if first_step is None else max(first_step - round(usual_step_ns), 0)
     return Startup(parts=tuple(parts), excess_ns=excess)
+
+
+def _of_script(timeline: Timeline, trainer: Trainer, begin: int, end: int) -> list[StartupPart]:
+    """What the script does until it asks for its first batch: divided by stacks, where there are some."""
+    if end <= begin:
+        return []
+    shares = divide_startup(read_stacks(timeline, trainer.process), trainer.facts.script, begin, end) or {"": 1.0}
+    others = OTHERS if len(shares) > 1 else SCRIPT
+    return [StartupPart(name=name or others, ns=round(share * (end - begin))) for name, share in shares.items()]
 
 
 def _between(value: int | None, low: int, high: int) -> int | None:

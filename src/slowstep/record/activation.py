@@ -15,7 +15,8 @@ from slowstep.record import _active, imports
 from slowstep.record import format as contract
 from slowstep.record.ancestry import find_recording
 from slowstep.record.hook import Hook, Unfit
-from slowstep.record.recorder import Recorder
+from slowstep.record.recorder import Recorder, is_child_of_multiprocessing
+from slowstep.record.startup_stacks import StartupStacks
 from slowstep.record.tracebacks import show_own_frames
 from slowstep.registry import discover
 
@@ -49,6 +50,9 @@ def activated(just_imported: str | None = None, import_began_ns: int | None = No
     # Every process that is forked from this one was started with it.
     recorder.introduce({"kind": "startup", "import_began_ns": import_began_ns, "activated_ns": time.monotonic_ns()})
     attach(recorder, just_imported)
+    if recorder.level >= 1 and not is_child_of_multiprocessing():
+        recorder.startup = StartupStacks()
+        recorder.startup.start()
     atexit.register(recorder.stop, "exit")
     return recorder
 

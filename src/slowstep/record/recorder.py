@@ -17,6 +17,7 @@ from slowstep.record.notes import Notes
 from slowstep.record.other_threads import running
 from slowstep.record.page import Page
 from slowstep.record.stacks import Sampler
+from slowstep.record.startup_stacks import StartupStacks
 from slowstep.record.storage import AppendFile, MappedFile, Reserve, is_mappable
 from slowstep.record.threads import PerThread, ThreadState
 from slowstep.record.threads_beside import ThreadsBeside
@@ -87,6 +88,8 @@ class Recorder:
         self.loader_place: int | None = None
         # Called when the first optimizer of this process is met.
         self.when_training: list[Callable[[], None]] = []
+        # Of the time before the first event, in a process that may train.
+        self.startup: StartupStacks | None = None
         self._forget()
 
     def _forget(self) -> None:
@@ -105,6 +108,7 @@ class Recorder:
     def forget(self) -> None:
         """Start anew in a forked child: nothing of the parent's recording is touched, and files appear with the child's first event."""
         notes = self._notes
+        self.startup = None
         self._forget()
         if notes is not None:
             notes.close()
@@ -209,6 +213,8 @@ class Recorder:
             if not self.live[0]:
                 return
             self.live[0] = False
+        if self.startup is not None:
+            self.startup.end()
         sampler = self._sampler
         if sampler is not None:
             sampler.stop()
@@ -266,6 +272,7 @@ class Recorder:
             chores=self._chores,
             fault=self.fault,
             takes_stacks=takes_stacks,
+            before=None if self.startup is None else self.startup.end(),
         )
         self._sampler.start()
         self._stop_with_multiprocessing()
@@ -273,8 +280,8 @@ class Recorder:
 
     def _stop_with_multiprocessing(self) -> None:
         """Children of multiprocessing leave without running what atexit knows."""
-        process, util = sys.modules.get("multiprocessing.process"), sys.modules.get("multiprocessing.util")
-        if process is not None and util is not None and process.parent_process() is not None:
+        util = sys.modules.get("multiprocessing.util")
+        if util is not None and is_child_of_multiprocessing():
             util.Finalize(None, self.stop, args=("exit",), exitpriority=-100)
 
     def _open_records(self, path: str) -> None:
@@ -375,3 +382,9 @@ class Recorder:
         sampler = self._sampler
         if sampler is not None:
             sampler.stop()
+
+
+def is_child_of_multiprocessing() -> bool:
+    """Whether this process is one; the package is not imported for it."""
+    process = sys.modules.get("multiprocessing.process")
+    return process is not None and process.parent_process() is not None

@@ -37,6 +37,8 @@ MOST_STACKS: Final = 50_000
 Note = Callable[[dict[str, Any]], None]
 # Code, instruction and line; the line is 0 where it is known already.
 Place = tuple[CodeType, int, int]
+# A stack of the time before the first event: when it was taken, the time it stands for, and where the thread stood, the leaf first.
+Early = tuple[int, int, list[Place]]
 
 
 class StackTable:
@@ -114,7 +116,8 @@ def frame_note(number: int, code: CodeType, line: int) -> dict[str, Any]:
 class Sampler:
     """A daemon thread that takes stacks of the watched threads and calls `chores` now and then.
 
-    `watched` maps threading idents to native ids. Chores are done twice a second. `cpu_ns` is all that the thread has used, `once_ns` what
+    `watched` maps threading idents to native ids; `before` has stacks of a thread (native id) that were taken before anything was recorded.
+    Chores are done twice a second. `cpu_ns` is all that the thread has used, `once_ns` what
     of it is not spent again, however long the training runs: on code that was met for the first time.
     """
 
@@ -127,10 +130,12 @@ class Sampler:
         chores: Callable[[], None],
         fault: Callable[[Exception], None],
         takes_stacks: bool,
+        before: tuple[int, list[Early]] | None = None,
     ) -> None:
         self._event, self._watched, self._chores, self._fault = event, watched, chores, fault
         self._table = StackTable(note)
         self._takes_stacks = takes_stacks
+        self._before = before
         self._last_ns: dict[int, int] = {}
         self._core_use: dict[int, CoreUse] = {}
         self._rounds = 0
@@ -186,6 +191,7 @@ class Sampler:
         uniform = random.Random().uniform
         chores_ns = started_ns = time.monotonic_ns()
         planned_ns = started_ns + PERIOD_NS
+        self._write_before()
         while not self._wait_until(planned_ns):
             met = self._table.met
             try:
@@ -204,6 +210,18 @@ class Sampler:
             planned_ns = max(planned_ns + pause_ns, time.monotonic_ns())
         # No file of ours stays open for longer than stacks are taken.
         self._core_use.clear()
+
+    def _write_before(self) -> None:
+        """The stacks of the start-up, which were taken while nothing was recorded."""
+        thread, stacks = self._before or (0, [])
+        self._before = None
+        try:
+            for at_ns, weight_ns, places in stacks if self._takes_stacks else ():
+                number = self._table.stack_id(places)
+                if number is not None:
+                    self._event(STACK, at_ns, at_ns, number, weight_ns, 0, thread=thread)
+        except Exception as error:  # the start-up is not divided then
+            self._fault(error)
 
     def _account(self, cpu_ns: int, *, new: bool) -> None:
         """Count a round's cost, and what it was above the usual where it met `new` code."""

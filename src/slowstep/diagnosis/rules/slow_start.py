@@ -3,7 +3,8 @@
 What it sees:
     The launcher's start of the command, and the end of the first update: at least 30 s lie between, and at least a tenth of the whole run.
     They are divided by what is known: what came before the import of torch, that import, what the script did until it asked for its first
-    batch (other imports, indexing data, building the model), the loader's start, the first batches, and the first step.
+    batch (other imports, indexing data, building the model: by stacks, four a second), the loader's start, the first batches, and the first
+    step, in which a model that is compiled is.
 Why it costs:
     It is paid at every start: at each try of a developer, each job of a sweep, each restart after a failure, with accelerators idle.
 How the gain is predicted:
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.startup import FIRST_STEP, Startup
+from slowstep.analyses.startup_functions import OTHER_IMPORTS
 from slowstep.diagnosis.advice import advice
 from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.findings import Evidence
@@ -39,11 +41,17 @@ def judge(m: Measurements) -> Answer:
     longest = max(startup.parts, key=lambda part: part.ns)
     stage = "compute" if longest.name == FIRST_STEP else "preprocess"
     title = f"{startup.ns / 1e9:.0f} s pass before the first update, {longest.ns / 1e9:.0f} s of them in: {longest.name}"
-    fix = _FIXES.get(longest.name, "store what is computed there and load it at the next start")
+    fix = _IMPORTED_LATE if _is_import(longest.name) else _FIXES.get(longest.name, _STORED)
     return advice(NAME, stage, title, _evidence(startup, share), "a shorter start makes no step faster", (fix,))
 
 
+_STORED = "store what is computed there and load it at the next start"
+_IMPORTED_LATE = "import where it is used what few runs need; from a network's disk, copy the environment to a local one"
 _FIXES = {FIRST_STEP: "keep the compiler's cache between runs; compile fewer shapes"}
+
+
+def _is_import(part: str) -> bool:
+    return part.startswith("import of ") or part == OTHER_IMPORTS
 
 
 def _evidence(startup: Startup, share: float) -> tuple[Evidence, ...]:
