@@ -36,6 +36,7 @@ class Training:
     prefetch: int = 2
     batch_size: int = 16
     epoch_steps: int | None = 25
+    epoch_sizes: tuple[int, ...] = ()  # batch sizes of the first epochs, where they are not `batch_size`
     last_batch: int | None = None  # samples in the last batch of an epoch, smaller than the others
     fixed_ms: float = 2.0  # of forward and backward
     per_sample_ms: float = 1.0
@@ -263,7 +264,8 @@ class _Simulation:
         received: list[float] = []
         length *= t.micro_batches
         for batch in range(length):
-            size = t.last_batch if t.last_batch and batch == length - 1 else t.batch_size
+            usual = t.epoch_sizes[iterator] if iterator < len(t.epoch_sizes) else t.batch_size
+            size = t.last_batch if t.last_batch and batch == length - 1 else usual
             asked = self.now
             if t.workers:
                 # A worker is told of batch k once batch k - workers * prefetch was received.

@@ -282,3 +282,9 @@ def test_several_batches_of_a_step_are_said_beside_their_size(bottleneck, batche
     bottleneck["run"].update(batch_size=16, batch_size_from=None, batches_per_step=batches)
 
     assert f"batch size 16{said} ·" in " ".join(render(bottleneck, width=80, color=False).split())
+
+
+def test_batch_sizes_that_change_are_a_range(bottleneck):
+    bottleneck["run"].update(batch_size=16, batch_size_from=None, batch_sizes=[16, 32])
+
+    assert "batch size 16 to 32 ·" in render(bottleneck, width=80, color=False)

@@ -51,6 +51,7 @@ class FixedCost:
     samples: float | None  # in the usual step
     source: str
     smaller: int = 0  # steps of a smaller size that were seen
+    varied: tuple[int, int] | None = None  # samples of the smallest and the largest steps, where their sizes were chosen
 
 
 def find_fixed_cost(trainer: Trainer, steps: Steps, ledger: Ledger, *, busy: bool) -> FixedCost:
@@ -59,12 +60,12 @@ def find_fixed_cost(trainer: Trainer, steps: Steps, ledger: Ledger, *, busy: boo
     On a `busy` machine every operation takes longer than what the upper bounds were measured for: there they bound nothing.
     """
     work = ledger.of("compute") - ledger.of("compute", CORE) + ledger.of("preprocess", "transport")
-    usual, small = _groups(steps)
+    usual, small, varied = _groups(steps)
     typical = float(np.median(work[usual])) if usual.any() else float(np.median(work))
     bounds = _bounds(trainer, steps, ledger, typical)
     bounds = replace(bounds, high_ns=None) if busy else bounds
     if not usual.any() or small.sum() < FEWEST_SMALL:
-        return replace(bounds, smaller=int(small.sum()))
+        return replace(bounds, smaller=int(small.sum()), varied=varied)
     line = _by_line(work, ledger.of("compute", "optimizer"), steps.samples, usual, small)
     if bounds.high_ns is None or line.high_ns is None:
         return line
@@ -91,22 +92,32 @@ def _bounds(trainer: Trainer, steps: Steps, ledger: Ledger, typical: float) -> F
         low_ns=optimizer,
         high_ns=with_dispatch(DISPATCH_NS, WEIGHT_NS),
         step_ns=typical,
-        samples=float(np.nanmedian(steps.samples)) if np.isfinite(steps.samples).any() else None,
+        samples=_usual_size(steps),
         source="bounds from the optimizer's time and the number of operations",
     )
 
 
-def _groups(steps: Steps) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Steps of the usual size, and smaller ones."""
+def _usual_size(steps: Steps) -> float | None:
+    """The median size: that of a step, and of two in the middle the larger."""
     known = steps.samples[np.isfinite(steps.samples) & (steps.samples > 0)]
-    if not len(known):
-        nothing = np.zeros(steps.count, dtype=bool)
-        return nothing, nothing
-    size = float(np.median(known))
-    if (known > size).mean() > LARGER_SHARE:
+    return float(np.percentile(known, 50, method="higher")) if len(known) else None
+
+
+def _groups(steps: Steps) -> tuple[NDArray[np.bool_], NDArray[np.bool_], tuple[int, int] | None]:
+    """Steps of the usual size, and smaller ones that tell something; else the samples of the smallest and the largest steps."""
+    nothing, size = np.zeros(steps.count, dtype=bool), _usual_size(steps)
+    if size is None:
+        return nothing, nothing, None
+    usual = steps.samples == size
+    small = (steps.samples > 0) & (steps.samples <= SMALL_SHARE * size)
+    # The rest of an epoch follows a usual step. Many smaller ones in a row are of a part of the run in which the batch size was another
+    # one: no usual ones are beside those.
+    rests = small & np.append(False, usual[:-1])
+    known = steps.samples[steps.samples > 0]
+    if (known > size).mean() > LARGER_SHARE or 2 * rests.sum() < small.sum():
         # Sizes that vary both ways are chosen by the length of the samples: small batches then hold long ones.
-        return steps.samples == size, np.zeros(steps.count, dtype=bool)
-    return steps.samples == size, (steps.samples > 0) & (steps.samples <= SMALL_SHARE * size)
+        return usual, nothing, (int(known.min()), int(known.max()))
+    return usual, small, None
 
 
 def _by_line(work: Floats, optimizer: Floats, samples: Floats, usual: NDArray[np.bool_], small: NDArray[np.bool_]) -> FixedCost:

@@ -216,9 +216,12 @@ def _device(trainer: Trainer) -> str:
 
 
 def _confirmed(steps: Steps, fetches: Fetches) -> Steps:
-    """The batch size is confirmed where the producers were asked for as many samples as arrived."""
+    """The batch size is confirmed where the producers were asked for as many samples as arrived; sizes that vary where for each."""
     asked = fetches.samples[np.isfinite(fetches.samples)]
-    if steps.batch_size is None or not len(asked) or float(np.median(asked)) != steps.batch_size:
+    if steps.batch_size is None or not len(asked):
+        return steps
+    as_many = float(np.median(asked)) == steps.batch_size if steps.batch_sizes is None else np.isin(steps.batch_sizes, asked).all()
+    if not as_many:
         return steps
     return replace(steps, batch_size_from="the loader's index counts")
 

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from slowstep.analyses.batches import SizeChange, find_batches
 from slowstep.analyses.captures import Capture
 from slowstep.analyses.stops import Stops
 from slowstep.analyses.trainer import Trainer
@@ -39,8 +40,10 @@ class Steps:
     edges_ns: Ints
     excluded: NDArray[np.bool_]
     samples: Floats
-    batch_size: int | None
+    batch_size: int | None  # of most batches in the window
     batch_size_from: str | None
+    batch_sizes: tuple[int, int] | None  # the smallest and the largest usual one in the window, where it changes
+    size_changes: tuple[SizeChange, ...]  # in the whole recording
     batches_per_step: float | None  # of the usual step; None where no batch was seen
     warmup: int
     total: int  # in the whole recording, those only counted included
@@ -85,7 +88,7 @@ def find_steps(trainer: Trainer, totals: pl.DataFrame, stops: Stops, warmup: int
     left_out = _thinned(edges, totals) | stops.holds(edges)
     if capture is not None:
         left_out |= capture.holds(edges)
-    batches = _batches(trainer, edges)
+    batches = find_batches(trainer, edges, totals)
     skip = find_warmup(np.diff(edges)[~left_out]) if warmup is None else min(warmup, len(edges) - 2)
     skip = _index_of_kept(skip, left_out)
     events = _events(trainer, edges)
@@ -93,6 +96,7 @@ def find_steps(trainer: Trainer, totals: pl.DataFrame, stops: Stops, warmup: int
     excluded = left_out[first:last]
     if excluded.all():
         raise NothingRecorded(f"of {len(edges) - 1} steps only those are left that were captured or just counted: record more.")
+    size = batches.usual(first, last)
     eventful = np.zeros(len(edges) - 1, dtype=bool)
     for steps in events:
         eventful[steps] = True
@@ -101,8 +105,10 @@ def find_steps(trainer: Trainer, totals: pl.DataFrame, stops: Stops, warmup: int
         edges_ns=edges[first : last + 1],
         excluded=excluded,
         samples=batches.samples[first:last][~excluded],
-        batch_size=batches.size,
-        batch_size_from=batches.size_from,
+        batch_size=size,
+        batch_size_from=None if size is None else batches.size_from,
+        batch_sizes=batches.sizes_within(first, last),
+        size_changes=batches.changes,
         batches_per_step=batches.per_step,
         warmup=skip,
         total=len(trainer.update_end_ns) + int(totals["steps"].sum()),
@@ -150,51 +156,6 @@ def find_warmup(duration_ns: Ints) -> int:
         if abs(here - rest) <= WARMUP_WITHIN * rest:
             return first
     return most
-
-
-@dataclass(frozen=True, slots=True)
-class _Batches:
-    """Samples of each step (NaN where unknown), the usual batch size and where it is known from, and the batches of the usual step."""
-
-    samples: Floats
-    size: int | None
-    size_from: str | None
-    per_step: float | None
-
-
-def _batches(trainer: Trainer, edges: Ints) -> _Batches:
-    """The batches between boundaries."""
-    got = trainer.waits.filter(~pl.col("exhausted"), ~pl.col("failed"))
-    origin = "leading dimension of the batch (assumed)"
-    if got.is_empty():
-        got = _forwards_of_batches(trainer.spans, edges)
-        origin = "leading dimension of the forward's input (assumed)"
-    count = len(edges) - 1
-    step = np.searchsorted(edges, got["start_ns"].to_numpy(), side="right") - 1
-    inside = (step >= 0) & (step < count)
-    per_step = float(np.median(np.bincount(step[inside], minlength=count))) if inside.any() else None
-    if got.is_empty() or got["samples"].has_nulls():
-        return _Batches(np.full(count, np.nan), None, None, per_step)
-    per_batch = got["samples"].to_numpy().astype(np.float64)
-    samples = np.bincount(step[inside], weights=per_batch[inside], minlength=count).astype(np.float64)
-    sizes, times = np.unique(got["samples"].to_numpy(), return_counts=True)
-    return _Batches(samples, int(sizes[times.argmax()]), origin, per_step)
-
-
-def _forwards_of_batches(spans: pl.DataFrame, edges: Ints) -> pl.DataFrame:
-    """The forwards that show a batch where there is no loader: the first of each step, and those of its further micro-batches.
-
-    Teachers and discriminators that follow see the same samples. So of several modules, and before the first's backward, none is counted.
-    """
-    forwards = spans.filter(pl.col("kind") == "forward")
-    training = forwards.filter(pl.col("gradients").fill_null(True))
-    got = forwards if training.is_empty() else training
-    start = got["start_ns"].to_numpy()
-    shows = np.diff(np.searchsorted(edges, start, side="right"), prepend=-1) != 0
-    if got["module"].n_unique() == 1:
-        backward = np.sort(spans.filter(pl.col("kind") == "backward")["end_ns"].to_numpy())
-        shows |= np.diff(np.searchsorted(backward, start), prepend=-1) != 0
-    return got.filter(pl.Series(shows, dtype=pl.Boolean))
 
 
 def _events(trainer: Trainer, edges: Ints) -> list[Ints]:

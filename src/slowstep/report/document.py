@@ -112,6 +112,8 @@ class Run(TypedDict):
     """The start-up's parts, in the order in which they come; None where the start is not known."""
     periodic: NotRequired[list[Periodic]]
     """What is not in every step: validation, checkpoints, epoch changes, and what was found by its period alone."""
+    batch_sizes: NotRequired[list[int]]
+    """The smallest and the largest usual batch size, where it changes among the steps looked at; `batch_size` is that of most batches."""
     batches_per_step: NotRequired[float | None]
     """Batches between two updates, in the usual step: more than one where gradients are accumulated."""
     notes: NotRequired[list[str]]

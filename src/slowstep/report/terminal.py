@@ -66,8 +66,10 @@ def text_for(report: Mapping[str, Any], stream: TextIO) -> str:
 
 def _draw_header(canvas: Canvas, report: Report) -> None:
     run, separator = report["run"], canvas.glyphs.separator
-    size = run["batch_size"]
+    size, sizes = run["batch_size"], run.get("batch_sizes")
     batch = f"batch size {UNKNOWN if size is None else format_number(int(size) if float(size).is_integer() else size)}"
+    if sizes:
+        batch = f"batch size {format_number(sizes[0])} to {format_number(sizes[1])}"
     if size is not None and run["batch_size_from"]:
         batch += f" ({run['batch_size_from']})"
     several = run.get("batches_per_step") or 1

@@ -13,6 +13,7 @@ import numpy as np
 from slowstep.analyses.ledger import Ledger
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.own_cost import OwnCost
+from slowstep.analyses.steps import Steps
 from slowstep.diagnosis.engine import busy_note
 from slowstep.diagnosis.gain import PACE_DEVIATIONS
 from slowstep.diagnosis.law import Diagnosis
@@ -47,6 +48,8 @@ ENOUGH_STEPS = 200
 ENOUGH_NS = 10e9
 # Two runs that may differ by twice the least gain of a verdict: who fixes something may not see it.
 UNEVEN = 0.20
+# Changes of the batch size that are told one by one.
+CHANGES_TOLD = 4
 # `slowstep bench` posts plans, and writes no file of an experiment.
 _BENCHED = (
     "slowstep bench held this training, read its loader and fed it cached batches: only the steps before that are looked at here; "
@@ -155,6 +158,8 @@ def _run(folder: Path, timeline: Timeline, m: Measurements) -> Run:
     }
     if notes:
         row["notes"] = notes
+    if steps.batch_sizes is not None:
+        row["batch_sizes"] = list(steps.batch_sizes)
     return cast(Run, row)
 
 
@@ -267,6 +272,8 @@ def _doubts(timeline: Timeline, m: Measurements) -> list[Health]:
             f"compute was now faster, now slower, as on a shared machine: another run may differ by {differ:.0%} (slowstep prove: in pairs)"
         )
         rows.append(Health(name="uneven-pace", severity="notice", count=1, remedy=remedy))
+    if m.steps.size_changes:
+        rows.append(Health(name="batch-size-changed", severity="notice", count=len(m.steps.size_changes), remedy=_said_of(m.steps)))
     if not m.steps.whole_periods:
         rows.append(
             Health(
@@ -286,6 +293,16 @@ def _doubts(timeline: Timeline, m: Measurements) -> list[Health]:
             )
         )
     return rows
+
+
+def _said_of(steps: Steps) -> str:
+    """Where the batch size changed; of many changes the first few."""
+    changes = steps.size_changes
+    told = [f"from {change.before} to {change.after} at step {change.step:,}" for change in changes[:CHANGES_TOLD]]
+    others = len(changes) - len(told)
+    more = f", and {others} more time{'s' if others > 1 else ''}" if others else ""
+    looked_at = "figures per step are means over steps of several sizes" if steps.batch_sizes else "the steps looked at are of one size"
+    return f"the batch size changed {', '.join(told)}{more}: {looked_at}"
 
 
 def _overhead(cost: OwnCost | None) -> Overhead:

@@ -73,7 +73,24 @@ def test_batches_sized_by_the_length_of_their_samples_tell_nothing_of_the_fixed_
     cost = measure(events.timeline()).fixed_cost
 
     assert cost.value_ns is None
+    assert cost.varied == (8, 32)
     assert cost.low_ns == pytest.approx(2 * MS)
+
+
+@pytest.mark.parametrize("sizes", [(8, 16), (16, 8)], ids=["grows", "shrinks"])
+def test_the_steps_before_and_after_a_change_of_the_batch_size_are_not_laid_a_line_through(tmp_path, sizes):
+    events = Events(tmp_path)
+    events.loader()
+    for k in range(121):
+        size = sizes[0] if k < (40 if sizes[0] == 8 else 81) else sizes[1]
+        events.wait(20 * k, 20 * k + 1, k, samples=size)
+        events.backward(20 * k + 5, 20 * k + 17)
+        events.update(20 * k + 18, 20 * k + 20)
+
+    cost = measure(events.timeline()).fixed_cost
+
+    assert (cost.value_ns, cost.smaller, cost.varied) == (None, 0, (8, 16))
+    assert cost.samples == 16
 
 
 def test_a_machine_that_slows_down_during_the_run_leaves_the_fixed_share(tmp_path):

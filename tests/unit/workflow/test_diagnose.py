@@ -65,6 +65,34 @@ def test_throughput_counts_samples_of_all_micro_batches(tmp_path):
     assert report["throughput"]["samples_per_s"] == pytest.approx(64 / 0.075, rel=1e-2)
 
 
+def test_a_batch_size_that_grows_is_a_range_and_the_steps_at_which_it_does_are_noted(tmp_path):
+    sizes = {"batch_size": 64, "epoch_steps": 50, "epoch_sizes": (8, 16, 32)}
+    report = diagnose_recording(make_recording(tmp_path, Training(workers=2, steps=200, nodes=500, **sizes)))
+
+    validate(report)
+    run = report["run"]
+    # The window is cut to whole epochs, and holds two.
+    assert (run["batch_size"], run["batch_sizes"]) == (32, [16, 32])
+    per_step = (report["throughput"]["samples_per_s"] or 0) / report["throughput"]["steps_per_s"]
+    assert run["batch_sizes"][0] < per_step < run["batch_sizes"][1]
+    (note,) = [row for row in report["health"] if row["name"] == "batch-size-changed"]
+    assert note["count"] == 3
+    assert "from 8 to 16 at step 51, from 16 to 32 at step 101, from 32 to 64 at step 151: figures per step are means" in note["remedy"]
+    (unjudged,) = [row for row in report["not_judged"] if row["rule"] == "small-batch"]
+    assert "steps held 16 to 32 samples" in unjudged["reason"]
+    assert "lever" not in unjudged
+
+
+def test_a_change_of_the_batch_size_before_the_window_leaves_one_size(tmp_path):
+    sizes = {"batch_size": 64, "epoch_steps": 50, "epoch_sizes": (8,)}
+    report = diagnose_recording(make_recording(tmp_path, Training(workers=2, steps=250, **sizes)))
+
+    assert report["run"]["batch_size"] == 64
+    assert "batch_sizes" not in report["run"]
+    (note,) = [row for row in report["health"] if row["name"] == "batch-size-changed"]
+    assert note["remedy"] == "the batch size changed from 8 to 64 at step 51: the steps looked at are of one size"
+
+
 def test_one_period_is_said_and_two_are_not(tmp_path):
     one, many = (
         diagnose_recording(make_recording(tmp_path / str(steps), Training(steps=steps, epoch_steps=steps // n)))

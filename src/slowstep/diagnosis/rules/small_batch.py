@@ -87,6 +87,8 @@ def _reason(cost: FixedCost, step: float, *, busy: bool) -> str:
 
 
 def _sizes(cost: FixedCost) -> str:
+    if cost.varied is not None:
+        return f"steps held {cost.varied[0]} to {cost.varied[1]} samples, and not just an epoch's last held fewer: that tells no fixed cost"
     if not cost.smaller:
         return "all steps had the same size"
     return f"only {cost.smaller} smaller step{'s were' if cost.smaller > 1 else ' was'} seen, and {FEWEST_SMALL} tell the fixed cost"
@@ -94,7 +96,9 @@ def _sizes(cost: FixedCost) -> str:
 
 def _telling(m: Measurements, cost: FixedCost) -> str | None:
     """The lever that shows what a larger batch gains, where the loader can be built with one."""
-    return batch_size(2 * _of_loader(m, cost)) if cost.samples and m.loader is not None and not m.load.busy else None
+    if cost.varied is not None or not cost.samples or m.loader is None or m.load.busy:
+        return None
+    return batch_size(2 * _of_loader(m, cost))
 
 
 def _of_loader(m: Measurements, cost: FixedCost) -> int:
@@ -107,7 +111,7 @@ def _judged(m: Measurements, cost: FixedCost, fixed: float, step: float) -> Judg
     factor = _factor(fixed, step)
     size = round((cost.samples or 0.0) * factor)
     share, low, high = share_interval(m, 0.0 * m.step_ns + fixed)
-    counterfactual, own = _counterfactual(m, cost, fixed, factor, size), _of_loader(m, cost)
+    counterfactual = _counterfactual(m, cost, fixed, factor, size)
     evidence = (
         Evidence(name="fixed cost of a step", value=fixed / 1e6, unit="ms", threshold=DOMINATES * step / 1e6, where=cost.source),
         Evidence(name="its share of the step", value=fixed / step, unit="share of step", threshold=DOMINATES),
@@ -126,15 +130,20 @@ def _judged(m: Measurements, cost: FixedCost, fixed: float, step: float) -> Judg
         evidence=evidence,
         gain=predict(m, counterfactual),
         fixes=(
-            Fix(
-                text=f"batch size {factor * own} instead of {own} (memory permitting; scale the learning rate)",
-                lever=batch_size(factor * own),
-                changes_numerics=True,
-            ),
+            _larger(m, cost, factor),
             Fix(text="a fused or foreach optimizer, torch.compile: both lower the fixed cost itself"),
         ),
     )
     return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _larger(m: Measurements, cost: FixedCost, factor: int) -> Fix:
+    """The fix: by a lever where there is one batch size to change."""
+    if cost.varied is not None:
+        return Fix(text=f"batches {factor} times as large (memory permitting; scale the learning rate)", changes_numerics=True)
+    own = _of_loader(m, cost)
+    text = f"batch size {factor * own} instead of {own} (memory permitting; scale the learning rate)"
+    return Fix(text=text, lever=batch_size(factor * own), changes_numerics=True)
 
 
 def _factor(fixed: float, step: float) -> int:
