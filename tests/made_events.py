@@ -63,8 +63,18 @@ class Events:
     def forward(self, begin: float, end: float, samples: int = 16, *, module: int = 0, flags: int = 0) -> None:
         self._event(fmt.FORWARD, begin, end, samples, module, flags=flags)
 
-    def save(self, begin: float, end: float) -> None:
-        self._event(fmt.SAVE, begin, end, 1000, 1)
+    def save(self, begin: float, end: float, written: int = 1000, *, function: str = "torch.save", line: int | None = None) -> None:
+        """A checkpoint write, asked for by that line of the script where one is named."""
+        where = 0 if line is None else self._text(f"{SCRIPT}:{line}")
+        self._event(fmt.SAVE, begin, end, written, self._text(function), where, extra=int(line is not None))
+
+    def _text(self, text: str) -> int:
+        known = {row["text"]: row["id"] for row in self.trainer.lines if row["kind"] == "text"}
+        if text not in known:
+            # Numbers that no other helper of this class uses.
+            known[text] = 1000 + len(known)
+            self.trainer.lines.append({"kind": "text", "id": known[text], "text": text})
+        return int(known[text])
 
     def mark(self, when: float, cpu_ms: float, delay_ms: float) -> None:
         self._event(fmt.CPU, when, when, cpu_ms * MS, delay_ms * MS)

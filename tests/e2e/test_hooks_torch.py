@@ -340,6 +340,29 @@ print(os.stat("model.pt").st_size, os.stat("model.safetensors").st_size)
     assert [record.a for record in saves] == [int(size) for size in ran.out.split()]
 
 
+def test_a_checkpoint_is_recorded_with_the_users_line_that_asked_for_it(run: Run) -> None:
+    main = """
+def keep(name):
+    here.append(sys._getframe().f_lineno + 1)
+    torch.save({}, name)
+
+here = []
+keep("model.pt")
+# Somebody's library: what it calls was asked for by the line that calls it.
+exec(compile("import torch\\ndef keep(name): torch.save({}, name)", "/usr/lib/site-packages/library.py", "exec"), library := {})
+here.append(sys._getframe().f_lineno + 1)
+library["keep"]("other.pt")
+print(*here)
+"""
+    ran = run("import sys\n" + main)
+
+    names = {note["id"]: note["text"] for note in ran.trainer.noted("text")}
+    saves = ran.trainer.of("SAVE")
+    assert [record.extra for record in saves] == [1, 1]
+    assert [names[record.c].rpartition(":")[2] for record in saves] == ran.out.split()
+    assert "library.py" not in names[saves[1].c]
+
+
 def test_updates_that_the_scaler_leaves_out_are_flagged(run: Run) -> None:
     main = """
 model = torch.nn.Linear(1, 1)

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import polars as pl
 
 from slowstep.analyses.functions import Path, Stacks, is_library
 from slowstep.analyses.ledger import CORE, MODELS, Ledger, Part, with_core_delay
@@ -37,15 +36,6 @@ class Growth:
     writes_share: float | None  # of the part's stacks, those in code that writes or encodes files; None without stacks
     is_models: bool  # it is the forward or the backward
     both: bool  # and the other one surely grows too
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class GrowingSaves:
-    """Checkpoint writes that grow."""
-
-    count: int
-    first_bytes: float
-    last_bytes: float
 
 
 def find_growth(ledger: Ledger, steps: Steps, stacks: Stacks, trainer: Trainer, known: Sequence[Part]) -> Growth | None:
@@ -114,19 +104,3 @@ def _writes_share(part: Part, steps: Steps, stacks: Stacks, trainer: Trainer) ->
 
 def _writes_file(path: Path) -> bool:
     return any(is_library(frame) and FILE_WRITERS.search(frame.file) for frame in path)
-
-
-def find_growing_saves(trainer: Trainer, steps: Steps) -> GrowingSaves | None:
-    """Checkpoints of which each is larger than the one before, nearly all along; None where they are not."""
-    low, high = int(steps.edges_ns[0]), int(steps.edges_ns[-1])
-    saves = trainer.spans.filter(pl.col("kind") == "save", pl.col("start_ns") >= low, pl.col("start_ns") < high)
-    size = saves["bytes"].drop_nulls().cast(pl.Float64).to_numpy()
-    if len(size) < FEWEST_SAVES or (np.diff(size) > 0).mean() < GROWING_SHARE or size[-1] < GROWN * size[0]:
-        return None
-    return GrowingSaves(count=len(size), first_bytes=float(size[0]), last_bytes=float(size[-1]))
-
-
-# The same model's checkpoints differ by some bytes (numbers as text); half as large again is no accident, nor four of five that grow.
-FEWEST_SAVES = 5
-GROWING_SHARE = 0.8
-GROWN = 1.5

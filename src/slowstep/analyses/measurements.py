@@ -34,6 +34,7 @@ from slowstep.analyses.pace import find_pace_spread
 from slowstep.analyses.prefetch_threads import PrefetchThreads, find_prefetch_threads
 from slowstep.analyses.producers import ACCOUNT, Demand, Fetches, WaitParts, divide_waits, find_demand, find_fetches
 from slowstep.analyses.python_share import with_python_share
+from slowstep.analyses.saves import Saves, find_saves
 from slowstep.analyses.sharing import STAGE as SHARING
 from slowstep.analyses.sharing import Sharing, cores_of_one, find_sharing, load_beside_launchers, trainings_beside
 from slowstep.analyses.steps import Floats, Steps, find_steps
@@ -43,16 +44,6 @@ from slowstep.analyses.trainer import Trainer, find_trainer
 from slowstep.analyses.work import Work, find_work
 from slowstep.stages import STAGES
 from slowstep.timeline.timeline import Timeline
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Saves:
-    """Checkpoint writes inside the window."""
-
-    count: int
-    every_steps: float | None
-    bytes_each: float | None
-    function: str | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -138,7 +129,7 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
         timed_fetches=timed_fetches,
         held_delivery_share=waits.held_ns / max(float(waits.parts.sum()), 1.0),
         drawing=drawing,
-        saves=_saves(trainer, steps),
+        saves=find_saves(trainer, steps),
         fixed_cost=find_fixed_cost(trainer, steps, ledger, busy=load.busy),
         load=load,
         stopped=stops.within(*steps.bounds_ns),
@@ -224,18 +215,6 @@ def _confirmed(steps: Steps, fetches: Fetches) -> Steps:
     if not as_many:
         return steps
     return replace(steps, batch_size_from="the loader's index counts")
-
-
-def _saves(trainer: Trainer, steps: Steps) -> Saves:
-    low, high = steps.bounds_ns
-    saves = trainer.spans.filter(pl.col("kind") == "save", pl.col("start_ns") >= low, pl.col("start_ns") < high)
-    size = saves["bytes"].drop_nulls()
-    return Saves(
-        count=saves.height,
-        every_steps=steps.count / saves.height if saves.height else None,
-        bytes_each=float(size.median()) if len(size) else None,  # type: ignore[arg-type]
-        function=saves["name"][0] if saves.height else None,
-    )
 
 
 def _cpu_per_step(timeline: Timeline, trainer: Trainer, steps: Steps, stops: Stops) -> float | None:

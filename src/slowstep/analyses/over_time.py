@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from slowstep.analyses.functions import Stacks
 from slowstep.analyses.gaps import VALIDATION
-from slowstep.analyses.growth import GrowingSaves, Growth, find_growing_saves, find_growth
+from slowstep.analyses.growth import Growth, find_growth
 from slowstep.analyses.ledger import COLLECTING, CORE, MODELS, Ledger, Part, with_core_delay
 from slowstep.analyses.periods import HIT_SHARE, find_periods
 from slowstep.analyses.producers import CORE as CORE_OF_PRODUCER
 from slowstep.analyses.producers import STARTUP, Fetches, WaitParts
 from slowstep.analyses.restarts import Restarts, find_restarts
+from slowstep.analyses.saves import SAVING, GrowingSaves, find_growing_saves
 from slowstep.analyses.startup import Startup, find_startup
 from slowstep.analyses.steps import Floats, Steps
 from slowstep.analyses.stragglers import Stragglers, find_stragglers
@@ -145,7 +146,7 @@ def _parts_of(ledger: Ledger, known: list[Event]) -> list[Part]:
 
 
 def _is_saving(part: Part) -> bool:
-    return part[0] == "store" and part[1].startswith("checkpoint by ")
+    return part[0] == "store" and part[1].startswith(SAVING)
 
 
 def _firsts(at: Ints) -> Ints:

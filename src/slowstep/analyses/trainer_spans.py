@@ -15,6 +15,7 @@ from slowstep.analyses.functions import shown
 from slowstep.analyses.gaps import VALIDATION
 from slowstep.analyses.ledger import BACKWARD, COLLECTING, FORWARD, SHUTDOWN, Part
 from slowstep.analyses.producers import STARTUP, WaitParts
+from slowstep.analyses.saves import saving_part
 from slowstep.analyses.trainer import Trainer
 from slowstep.timeline.intervals import Ints
 
@@ -54,7 +55,7 @@ def label_spans(trainer: Trainer, waits: WaitParts, forwards: Forwards) -> Spans
     add(*_edges(spans.filter(pl.col("kind") == "backward")), ("compute", BACKWARD))
     add(*_edges(spans.filter(pl.col("kind") == "shutdown")), ("preprocess", SHUTDOWN))
     saves = spans.filter(pl.col("kind") == "save")
-    add(*_edges(saves), [("store", f"checkpoint by {name or 'torch.save'}") for name in saves["name"].to_list()])
+    add(*_edges(saves), [("store", saving_part(name)) for name in saves["name"].to_list()])
     named = spans.filter(pl.col("kind") == "span")
     add(*_edges(named), _named_parts(named, trainer.facts.script))
     body = _bodies(trainer, forwards)

@@ -38,7 +38,8 @@ WAIT: Final = 1  # request for the next batch. a iterator, b batch index, c samp
 START: Final = 2  # DataLoader.__iter__. a iterator, b loader, c num_workers
 UPDATE: Final = 3  # optimizer.step. a optimizer, flags SKIPPED when GradScaler left it out
 BACKWARD: Final = 4  # torch.autograd.backward
-SAVE: Final = 5  # a checkpoint write. a bytes (-1 unknown), b text id of the function's name
+# A checkpoint write. a bytes (-1 unknown), b text id of the function's name, c of the user's line that asked, extra 1 where one did.
+SAVE: Final = 5
 FETCH: Final = 6  # making one batch. a batch index, b samples (-1 unknown), c CPU ns of this thread, flags FAILED
 FETCH_DELAY: Final = (
     7  # same t0, t1 as its FETCH. a CPU ns of other threads of the process, b run-queue delay ns, c iterator (-1 in workers)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import functools
 import io
 import os
+import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.record.format import FAILED, SAVE
+from slowstep.record.line_counts import users_frame
 from slowstep.record.recorder import now
 from slowstep.record.tracebacks import hide_own_frames
 
@@ -44,11 +46,20 @@ def timed_save(recorder: Recorder, original: Any, name: str, *, position: int, k
             me.saving = False
             try:
                 if recorder.live[0]:
-                    event(SAVE, t0, t1, _UNKNOWN if flags else _written(target, begin), recorder.text_id(name), 0, flags)
+                    where = _users_line()
+                    line = 0 if where is None else recorder.text_id(where)
+                    written = _UNKNOWN if flags else _written(target, begin)
+                    event(SAVE, t0, t1, written, recorder.text_id(name), line, flags, int(where is not None))
             except Exception as error:  # the border: counted, and never raised into the training
                 fault(error)
 
     return save
+
+
+def _users_line() -> str | None:
+    """File and line of the innermost frame of the user's: a framework may have called for it."""
+    frame = users_frame(sys._getframe(2))
+    return None if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
 def _position(target: Any) -> int:

@@ -96,8 +96,13 @@ PROCESS_TABLES: tuple[Table, ...] = (
             column("gradients", pl.Boolean, "gradients were on (forward)", nullable=True),
             column("evaluating", pl.Boolean, "gradients were off, and the model in its evaluation mode (forward)", nullable=True),
             column("bytes", pl.Int64, "bytes written (save), or given (forward)", nullable=True),
-            column("file", pl.String, "file of the user's function that the span is, where a framework named it", nullable=True),
-            column("line", pl.Int64, "first line of that function", nullable=True),
+            column(
+                "file",
+                pl.String,
+                "file of the user's function that the span is, where a framework named it; or that asked for a save",
+                nullable=True,
+            ),
+            column("line", pl.Int64, "first line of that function, or the line that asked", nullable=True),
         ),
     ),
     Table(

@@ -1,7 +1,8 @@
 """The training stands still while checkpoints are written.
 
 What it sees:
-    Checkpoint writes (torch.save, safetensors) on the training thread hold at least 3 % of the window.
+    Checkpoint writes (torch.save, safetensors) on the training thread hold at least 3 % of the window. All that one step writes is one
+    checkpoint, of however many files.
 Why it costs:
     Serialising and writing a model on the training thread is time in which nothing is trained, and it grows with the model.
 How the gain is predicted:
@@ -20,6 +21,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.saves import SAVING
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.input_side import SIDE_BY_SIDE
 from slowstep.diagnosis.lever_specs import CHECKPOINT_OFF
@@ -32,7 +34,7 @@ NAME = "blocking-checkpoint"
 
 def judge(m: Measurements) -> Answer:
     """Whether checkpoint writes hold the training thread."""
-    parts = [part for part in m.ledger.parts if part[0] == "store" and part[1].startswith("checkpoint by ")]
+    parts = [part for part in m.ledger.parts if part[0] == "store" and part[1].startswith(SAVING)]
     if not parts:
         return None
     removed = sum((with_core_delay(m, part) for part in parts), 0.0 * m.step_ns)
@@ -52,9 +54,10 @@ def judge(m: Measurements) -> Answer:
     )
     each = float(removed.sum()) / max(m.saves.count, 1)
     evidence = (
-        Evidence(name="writes in the window", value=m.saves.count, unit="writes", where=m.saves.function),
-        Evidence(name="steps between writes", value=m.saves.every_steps, unit="steps"),
-        Evidence(name="one write", value=each / 1e6, unit="ms"),
+        Evidence(name="checkpoints in the window", value=m.saves.count, unit="checkpoints", where=m.saves.where),
+        Evidence(name="steps between checkpoints", value=m.saves.every_steps, unit="steps"),
+        Evidence(name="one checkpoint", value=each / 1e6, unit="ms"),
+        Evidence(name="files of one", value=m.saves.writes_each, unit="writes"),
         Evidence(name="size of one", value=None if m.saves.bytes_each is None else m.saves.bytes_each / 1e6, unit="MB"),
         Evidence(name="writing", value=share, unit="share of window", threshold=CLAIM),
         Evidence(name="removed per step", value=float(removed.mean()) / 1e6, unit="ms"),

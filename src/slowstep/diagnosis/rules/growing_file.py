@@ -3,8 +3,8 @@
 What it sees:
     A function after the update takes longer and longer (a line through its time per step rises with 99.9 % certainty, in both halves of the
     run; or it takes more than twice as long in the last third as in the first, and the middle lies between), and its stacks stand in code
-    that encodes or writes files: json, csv, pickle, a plot. Or checkpoints of which nearly each is larger than the one before, the last at
-    least half as large again as the first.
+    that encodes or writes files: json, csv, pickle, a plot. Or files of checkpoints of which nearly each is larger than its like in the
+    checkpoint before, the last at least half as large again as the first.
 Why it costs:
     Writing all that was ever measured at every step costs the square of the number of steps: it is nothing in a short try and most of the
     time in a long run.
@@ -19,10 +19,7 @@ What to try:
 
 from __future__ import annotations
 
-import numpy as np
-
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.over_time import CHECKPOINT
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.growing import growing, growth_counterfactual, growth_evidence, is_file
 from slowstep.diagnosis.lever_specs import CHECKPOINT_OFF, stub_of
@@ -66,11 +63,10 @@ def judge(m: Measurements) -> Answer:
 
 
 def _checkpoints(m: Measurements) -> Judged | None:
-    saves, event = m.over_time.growing_saves, m.over_time.event(CHECKPOINT)
-    if saves is None or event is None:
+    saves = m.over_time.growing_saves
+    if saves is None:
         return None
-    first = float(event.ns[np.flatnonzero(event.ns)[0]])
-    above = np.clip(event.ns - first, 0, None)
+    above = saves.above_ns
     share, low, high = share_interval(m, above)
     if share < CLAIM:
         return None
@@ -82,13 +78,13 @@ def _checkpoints(m: Measurements) -> Judged | None:
     finding = Finding(
         rule=NAME,
         stage="store",
-        title=f"checkpoints grow from {sizes}, and each is written whole",
+        title=f"{_what(m)} grow from {sizes}, and each is written whole",
         share=share,
         share_low=low,
         share_high=high,
-        claims=(event.part[1],),
+        claims=saves.parts,
         evidence=(
-            Evidence(name="checkpoints", value=saves.count, unit="writes", where=m.saves.function),
+            Evidence(name="checkpoints", value=saves.count, unit="checkpoints", where=m.saves.where),
             Evidence(name="first", value=saves.first_bytes / 1e6, unit="MB"),
             Evidence(name="last", value=saves.last_bytes / 1e6, unit="MB"),
             Evidence(name="beyond the first one's time", value=share, unit="share of window", threshold=CLAIM),
@@ -104,6 +100,10 @@ def _checkpoints(m: Measurements) -> Judged | None:
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _what(m: Measurements) -> str:
+    return "files of checkpoints" if (m.saves.writes_each or 1.0) > 1 else "checkpoints"
 
 
 RULE = Rule(name=NAME, stages=("output", "store"), judge=judge)

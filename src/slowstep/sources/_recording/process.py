@@ -151,7 +151,17 @@ def _forwards(process: int, r: Records) -> pl.DataFrame:
 
 
 def _saves(process: int, notes: Notes, r: Records) -> pl.DataFrame:
-    return _span_rows(process, r, kind="save", name=[notes.texts.get(i) for i in r["b"].tolist()], bytes=known(r["a"]))
+    called_from = [notes.texts.get(i) if known else None for i, known in zip(r["c"].tolist(), r["extra"].tolist(), strict=True)]
+    places = [place.rpartition(":") if place else None for place in called_from]
+    return _span_rows(
+        process,
+        r,
+        kind="save",
+        name=[notes.texts.get(i) for i in r["b"].tolist()],
+        bytes=known(r["a"]),
+        file=[place and place[0] for place in places],
+        line=[int(place[2]) if place and place[2].isdigit() else None for place in places],
+    )
 
 
 def _named_spans(process: int, notes: Notes, r: Records) -> pl.DataFrame:
