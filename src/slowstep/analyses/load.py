@@ -16,7 +16,9 @@ STRANGER_FROM = 0.05
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Load:
-    """Busy cores on average over the window; None is unknown."""
+    """Busy cores on average over the window; None is unknown. `cores` are what the training's process may use: all ranks of a job share
+    them, where they are not bound to cores of their own.
+    """
 
     tree_cores: float | None
     foreign_cores: float | None
@@ -34,6 +36,13 @@ class Load:
     def busy(self) -> bool:
         """Whether others take so much of the machine that wall times are doubtful."""
         return self.foreign_share is not None and self.foreign_share >= BUSY_FROM
+
+
+def others_use(load: Load) -> str | None:
+    """Busy cores of others, of those allowed, in words; None where they are unknown."""
+    if load.foreign_share is None:
+        return None
+    return f"others use {load.foreign_cores:.1f} of {load.cores:g} core{'' if load.cores == 1 else 's'}"
 
 
 def find_load(readings: pl.DataFrame, edges_ns: Ints, cores: float | None) -> Load:

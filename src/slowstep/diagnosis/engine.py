@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from slowstep.analyses.load import BUSY_FROM
+from slowstep.analyses.load import BUSY_FROM, others_use
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.healthy import NAME_IT, Doubt, not_healthy
 from slowstep.diagnosis.law import Diagnosis, Next, is_bottleneck, larger_unknown, rules, sort_answers
@@ -83,5 +83,4 @@ def busy_note(m: Measurements) -> str | None:
     """What is said where others use the machine; None on a quiet one."""
     if not m.load.busy:
         return None
-    taken = f"{m.load.foreign_cores:.1f} of {m.load.cores} cores"
-    return f"the machine is busy: others use {taken} (times are doubtful from {BUSY_FROM:.0%} on); repeat on a quieter machine"
+    return f"the machine is busy: {others_use(m.load)} (times are doubtful from {BUSY_FROM:.0%} on); repeat on a quieter machine"

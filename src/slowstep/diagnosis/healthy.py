@@ -9,6 +9,7 @@ import numpy as np
 
 from slowstep.analyses.gaps import BEFORE_BACKWARD, BESIDE_BACKWARD, FORWARD, ROLL_OUT
 from slowstep.analyses.ledger import CORE, Part
+from slowstep.analyses.load import others_use
 from slowstep.analyses.loop import lines_named
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.gain import Case, Counterfactual, predict
@@ -167,9 +168,7 @@ def _of_unjudged(m: Measurements, answers: Answers) -> Doubt | None:
 
 def _beside_others(m: Measurements) -> str:
     """Who else uses the machine, where that makes all times doubtful."""
-    if not m.load.busy or m.load.foreign_cores is None or m.cores is None:
-        return ""
-    return f" while others use {m.load.foreign_cores:.1f} of {m.cores:g} cores (repeat on a quieter machine)"
+    return f" while {others_use(m.load)} (repeat on a quieter machine)" if m.load.busy else ""
 
 
 def _of_queue(m: Measurements, queued: float) -> Doubt:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,12 @@ import pytest
 
 from made_machine import GIB, MIB, MadeMachine, make_machine_recording
 from made_recordings import Training
+from slowstep.analyses.measurements import measure
+from slowstep.diagnosis.engine import busy_note, diagnose
+from slowstep.diagnosis.rule import Judged
+from slowstep.diagnosis.rules import foreign_load
 from slowstep.report.document import validate
+from slowstep.sources.recording import SOURCE
 from slowstep.workflow.diagnose import diagnose_recording
 
 Report = dict[str, Any]
@@ -209,3 +215,19 @@ def test_two_training_processes_share_the_cores(tmp_path: Path) -> None:
 
     (finding,) = [finding for finding in both["findings"] if finding["rule"] == "thread-contention"]
     assert {row["name"]: row["value"] for row in finding["evidence"]}["training processes"] == 2
+
+
+def test_what_others_take_is_of_the_cores_of_all_ranks_wherever_it_is_said(tmp_path: Path) -> None:
+    folder = make_machine_recording(tmp_path, Training(foreign_cores=2.0, delay_ms=6, nodes=None), MadeMachine(pressure=0.6))
+    alone = measure(SOURCE.read(folder))
+    # A second rank trains beside it: of the cores that both may use, half are this one's.
+    m = replace(alone, cores=2.0)
+
+    answer, told = foreign_load.judge(m), diagnose(m)
+
+    assert isinstance(answer, Judged)
+    assert "others use 2.0 of 4 cores" in answer.finding.title
+    share = {row.name: row for row in answer.finding.evidence}["their share of the cores"].value
+    assert (share, answer.finding.evidence[0].where) == (pytest.approx(0.5, rel=0.05), "of 4 allowed")
+    assert "others use 2.0 of 4 cores" in (busy_note(m) or "")
+    assert "others use 2.0 of 4 cores" in told.verdict.summary
