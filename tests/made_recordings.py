@@ -45,6 +45,7 @@ class Training:
     getitem_ms: float = 6.0
     collate_ms: float = 0.5
     blocked_ms: float = 0.0  # of each fetch, neither CPU nor queueing
+    blocked_together: bool = False  # by a limit that all workers share: an epoch's last batches, with fewer others, are blocked shorter
     storage: bool = False
     receive_ms: float = 0.5
     after_ms: float = 0.0
@@ -310,6 +311,7 @@ class _Simulation:
         getitem, collate = self._vary(t.getitem_ms) * scale, self._vary(t.collate_ms) * scale
         cold = t.storage_epochs is None or iterator < t.storage_epochs
         blocked, other = self._vary(t.blocked_ms) * scale * cold, self._vary(t.other_ms) * scale
+        blocked -= self._spared(begin, blocked, batch) if t.blocked_together and not serial else 0.0
         queue = self._vary(t.queue_ms) * scale
         slow = self._straggler(begin, writer, thread, batch)
         getitem += slow
@@ -329,6 +331,20 @@ class _Simulation:
             self.worker_cpu += cpu + other
         self.free[which] = end
         return end
+
+    def _spared(self, begin: float, blocked: float, batch: int) -> float:
+        """By how much shorter a batch is blocked after which the epoch has none for workers that become free."""
+        t = self.t
+        left = (t.epoch_steps or t.steps) * t.micro_batches - batch
+        if left >= t.workers:
+            return 0.0
+        others, now, work = sorted(end for end in self.free if end > begin), begin, blocked
+        # The first of those that end are followed by the batches that are left.
+        for number, end in enumerate([*others[left - 1 :], float("inf")]):
+            speed = t.workers / (len(others) + 1 - number)
+            done = min((end - now) * speed, work)
+            now, work = now + done / speed, work - done
+        return blocked - (now - begin)
 
     def _straggler(self, begin: float, writer: Writer, thread: int, batch: int) -> float:
         """What the slow sample of this batch takes longer than another, where it has one."""

@@ -11,6 +11,7 @@ import polars as pl
 from slowstep.analyses.functions import is_library
 from slowstep.analyses.garbage import collected_ns
 from slowstep.analyses.input_sizes import InputSizes, find_input_sizes
+from slowstep.analyses.made_at_once import MadeAtOnce, find_made_at_once
 from slowstep.analyses.steps import Floats, Steps
 from slowstep.analyses.trainer import Trainer
 from slowstep.timeline.schema import TABLE
@@ -86,6 +87,7 @@ class InputFacts:
     helpers: float | None  # such threads busy at once on average, while the one that makes the batch does not queue for a core
     queueing_share: float | None  # of the producers' time, in which they waited for a core
     received: Received | None  # by the machine's busiest kind of network interface, everybody's
+    made_at_once: MadeAtOnce | None  # whether batches that several workers make hold each other up
 
     def named(self, *patterns: str, at_least: float = 0.0) -> tuple[InputFunction, ...]:
         """The functions whose name or file contains one of the patterns, with at least this share."""
@@ -131,6 +133,7 @@ def find_input_facts(timeline: Timeline, trainer: Trainer, steps: Steps) -> Inpu
         helpers=_helpers(plain),
         queueing_share=_share_of_wall(plain, "delay_ns"),
         received=_received(timeline, steps),
+        made_at_once=find_made_at_once(fetches) if len(workers) > 1 else None,
     )
 
 

@@ -14,6 +14,7 @@ from slowstep.diagnosis.input_side import (
     COMFORTABLE,
     QUEUED_AT_WORSE,
     RELIEF_EXPECTED,
+    SAVES_AT_LEAST,
     SIDE_BY_SIDE,
     Side,
     beside_ns,
@@ -26,8 +27,6 @@ from slowstep.diagnosis.input_side import (
 CAUSE_SHARE = 0.20
 # More files than this per sample are no picture with its label and mask any more.
 FILES_PER_SAMPLE = 8
-# As in too-few-workers: if more workers would save less than this share of the step, their number is not the limit.
-SAVES_AT_LEAST = 0.05
 # A container that nearly every sample opens; not each, because a sample may be left out or be seen twice in the timed batches.
 EVERY_SAMPLE = 0.9
 

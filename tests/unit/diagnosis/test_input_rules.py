@@ -75,7 +75,23 @@ FIRING: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"stage": "preprocess", "in title": "assemble", "also": "slow-transform"},
     ),
     "reopened-files of a container": (FILES | {"producer_lines": (ZIPPED,)}, {"stage": "preprocess", "in title": "ZipFile"}),
-    "network-input-capped": (NET | {"producer_lines": (BODY,)}, {"stage": "read", "in title": "fetch_bytes", "also": "too-few-workers"}),
+    "network-input-capped": (
+        NET | {"producer_lines": (BODY,), "blocked_together": True},
+        {"stage": "read", "in title": "of making a batch in receiving: the network's rate is the limit, not the number of workers",
+         "also": "too-few-workers"},
+    ),
+    "network-input-capped by one limit or by one for each": (
+        NET | {"producer_lines": (BODY,), "epoch_steps": None},
+        {"stage": "read", "in title": "the rate of the network, or of each connection, is the limit", "also": "too-few-workers"},
+    ),
+    "network-input-capped by a limit for each that no core is left to hide": (
+        NET | {"producer_lines": (BODY,), "foreign_cores": 3.5},
+        {"stage": "read", "in title": "the rate of each connection is the limit"},
+    ),
+    "too-few-workers beside a network that paces each connection": (
+        NET | {"producer_lines": (BODY,)},
+        {"stage": "read", "in title": "2 workers cannot keep up"},
+    ),
     "preprocess-saturates-cpu": (SLOW_BATCHES, {"stage": "preprocess", "in title": "2 cores"}),
     "preprocess-saturates-cpu on one core": (ALONE | {"cores": 1}, {"stage": "preprocess", "in title": "the only core is full"}),
     "repeated-preprocessing": (
@@ -109,6 +125,7 @@ CLOSE: dict[str, dict[str, Any]] = {
     "reopened-files behind a training that does not wait": {"getitem_ms": 8, "producer_lines": (MANY_FILES,)},
     "reopened-files of numpy archives": FILES | {"producer_lines": (ARRAYS,)},
     "reopened-files of sockets that are read like files": NET | {"producer_lines": (SOCKETS,)},
+    "network-input-capped by a pace of each connection": NET | {"producer_lines": (BODY,)},
     "network-input-capped by latency": NET | {"producer_lines": (LATENCY,)},
     "network-input-capped without a wait": {"producer_lines": (BODY,)},
     "network-input-capped where nothing was timed": NET,
@@ -247,3 +264,21 @@ def test_full_cores_name_the_innermost_function_that_holds_most_of_the_making(tm
     evidence = report["findings"][0]["evidence"]
     assert report["findings"][0]["rule"] == "preprocess-saturates-cpu"
     assert [row["name"] for row in evidence if row["unit"] == "share of making a batch"] == ["parse", "scale"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"epoch_steps": None}, "if each connection is slow by itself: slowstep prove --levers workers="),
+        ({"foreign_cores": 3.5}, "slowstep prove --levers workers="),
+        ({"blocked_together": True}, None),
+    ],
+    ids=["not known", "each by itself", "all together"],
+)
+def test_the_experiment_with_more_workers_is_named_unless_all_connections_share_a_limit(tmp_path, changes, told):
+    report = report_of(tmp_path, NET | {"producer_lines": (BODY,)} | changes)
+
+    (finding,) = [finding for finding in report["findings"] if finding["rule"] == "network-input-capped"]
+    named = [fix["text"] for fix in finding["fixes"] if (fix["lever"] or "").startswith("workers=")]
+    assert len(named) == (told is not None)
+    assert all(told in text for text in named)

@@ -1,22 +1,26 @@
-"""Samples arrive over the network no faster than its rate, and more workers would only share it.
+"""Samples arrive over the network no faster than its rate, or that of each connection.
 
 What it sees:
     The training waits for input at least 5 % of the window with its producers blocked on something that is no storage, they are idle less
     than a fifth of the time (so there is demand), and in the batches whose built-in calls were timed receiving from sockets holds at least
     20 % of the making. Of that, waiting for the first byte of an answer (Python's own HTTP client, which requests, urllib3 and boto3 use)
-    is less than half: what is waited for is the data itself.
+    is less than half: what is waited for is the data itself. Whether all connections share one limit shows where the number of batches that
+    are made at once changes (ends of epochs, workers with nothing to do): they do where one of n takes surely more than the square root of
+    n times as long. Where each is surely slow by itself and more workers hide that, too-few-workers says so, and this rule is silent. Where
+    the number hardly changes it may be either, and the report says so.
 Why it costs:
-    A line, a disk behind it or a server's quota delivers so many bytes per second, to all connections together. Workers that ask for more
-    at once each get less.
+    A line, a disk behind it or a server's quota delivers so many bytes per second, to all connections together: workers that ask for more
+    at once each get less. A server that paces each connection delivers more to more workers.
 How the gain is predicted:
     r is the wait for batches; B is what producers need without receiving: their time less what they spend in receives, divided by the
     workers, not below the CPU time of training and producers divided by the cores. At worse a fifth of the receiving remains.
 When it is wrong:
-    A server that is slow for each connection, but not in sum, gives more to more workers: the first seconds with more of them show it.
+    Where it is not known which of both limits binds, more workers may gain as much for less: slowstep prove --levers workers=N tells.
     Receives inside libraries of C++ (some clients of object stores) and other protocols than HTTP cannot be seen: then the answer is
     "blocked, cause unseen".
 What to try:
-    Copy or cache the data on this machine before training; compress it or store it at the size that is used; stream from nearer by.
+    Copy or cache the data on this machine before training; compress it or store it at the size that is used; stream from nearer by; more
+    workers where each connection is slow by itself.
 """
 
 from __future__ import annotations
@@ -25,8 +29,8 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.producers import UNSEEN
 from slowstep.diagnosis.gain import predict, share_interval
 from slowstep.diagnosis.input_causes import CAUSE_SHARE, Spared, place, receive_share, sparing
-from slowstep.diagnosis.input_side import WAIT_SHARE, claims, find_side, removable_waits
-from slowstep.diagnosis.lever_specs import MOCK_LOADER
+from slowstep.diagnosis.input_side import WAIT_SHARE, claims, find_side, removable_waits, workers_needed, workers_save
+from slowstep.diagnosis.lever_specs import MOCK_LOADER, workers
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
 
@@ -37,6 +41,15 @@ FIRST_BYTE = "HTTPResponse.begin"
 # Workers with nothing to do for longer than this could have asked for more.
 IDLE_AT_MOST = 0.20
 LEFT_AT_WORSE = 0.2
+# Halfway between a limit for all (made_at_once.py: 1) and one for each (0). Measured with a server of either kind, at ends of epochs: 0.71
+# (0.59 to 0.80) and 0.97 (0.94 to 1.01) of one for all, with two and four workers; -0.01 (-0.16 to 0.13) and -0.02 (-0.09 to 0.04) of one
+# for each.
+SHARED_FROM = 0.5
+LIMITS = {
+    True: "the network's rate is the limit, not the number of workers",
+    False: "the rate of each connection is the limit",
+    None: "the rate of the network, or of each connection, is the limit",
+}
 
 
 def judge(m: Measurements) -> Answer:
@@ -49,7 +62,9 @@ def judge(m: Measurements) -> Answer:
         return None
     blocked, _, _ = share_interval(m, removable_waits(m, UNSEEN))
     share, low, high = share_interval(m, side.removable_ns)
-    if blocked < WAIT_SHARE:
+    together = _shares_a_limit(m)
+    number = workers_needed(side, m.demand.workers)
+    if blocked < WAIT_SHARE or (together is False and workers_save(m, side, number)):
         return None
     assumes = "the data are on this machine, and nothing else about making batches changes"
     spared = Spared(expected=received, worse=(1 - LEFT_AT_WORSE) * received, better=received)
@@ -64,11 +79,12 @@ def judge(m: Measurements) -> Answer:
         Evidence(name="waiting for batches", value=share, unit="share of window", threshold=WAIT_SHARE),
         Evidence(name="removed per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
         *_rate(m),
+        *_together(m),
     )
     finding = Finding(
         rule=NAME,
         stage="read",
-        title=f"{who} spends {received:.0%} of making a batch in receiving: the network's rate is the limit, not the number of workers",
+        title=f"{who} spends {received:.0%} of making a batch in receiving: {LIMITS[together]}",
         share=share,
         share_low=low,
         share_high=high,
@@ -77,11 +93,35 @@ def judge(m: Measurements) -> Answer:
         gain=predict(m, counterfactual),
         fixes=(
             Fix(text="copy the data to this machine before training, or keep what was received in a local cache", bounded_by=MOCK_LOADER),
+            *(() if together else (_more_workers(number, known=together is False),)),
             Fix(text="send less: compress the files, or store them at the size that the model takes", bounded_by=MOCK_LOADER),
         ),
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _shares_a_limit(m: Measurements) -> bool | None:
+    """Whether all connections share one limit; False where each has its own, None where that is not known."""
+    found = m.input.made_at_once
+    if found is None or found.low <= SHARED_FROM <= found.high:
+        return None
+    return found.low > SHARED_FROM
+
+
+def _together(m: Measurements) -> tuple[Evidence, ...]:
+    found = m.input.made_at_once
+    if found is None:
+        return ()
+    unit = "(1: by one limit for all, 0: each is by itself)"
+    return (Evidence(name="held up by each other", value=found.slows, unit=unit, threshold=SHARED_FROM),)
+
+
+def _more_workers(number: int, *, known: bool) -> Fix:
+    """What gains where each connection is slow by itself, and tells whether it is where that is not `known`."""
+    lever = workers(number)
+    tried = f"num_workers={number}" if known else f"num_workers={number}, if each connection is slow by itself"
+    return Fix(text=f"{tried}: slowstep prove --levers {lever} tells", lever=lever)
 
 
 def _rate(m: Measurements) -> tuple[Evidence, ...]:

@@ -21,21 +21,27 @@ from slowstep.analyses.loader import Loader
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.producers import STARTUP
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
-from slowstep.diagnosis.input_side import WAIT_SHARE, Side, beside_ns, claims, find_side, wait_stage, workers_needed
+from slowstep.diagnosis.input_side import (
+    ATTAINED,
+    WAIT_SHARE,
+    Side,
+    beside_ns,
+    claims,
+    core_bound_ns,
+    find_side,
+    wait_stage,
+    workers_needed,
+    workers_save,
+)
 from slowstep.diagnosis.lever_specs import workers as workers_lever
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.units import format_count
 
 NAME = "too-few-workers"
-# If more workers would save less than this share of the step, the cores are the limit and not the number of workers.
-SAVES_AT_LEAST = 0.05
 # One more worker may slow those that are there: at worse they share what they wait for by a tenth.
 WORSE_SHARING = 1.10
-# Of what all cores would get done where each computed always and as fast as beside what there is now. Measured on the two cores of a
-# virtual machine by the samples/s that one more worker gave four trainings whose bound were the cores: 0.64, 0.72, 0.75 and 0.89; under one
-# that kept them busy for longer at a time they computed for 0.96 of it.
-ATTAINED, ATTAINED_AT_WORSE = 0.85, 0.70
+ATTAINED_AT_WORSE = 0.70
 # From this share of the window on, the restarts of the loader forbid a healthy verdict (design: a stage of 10 % that went unjudged).
 RESTARTS = 0.10
 
@@ -53,8 +59,7 @@ def judge(m: Measurements) -> Answer:
     now = m.loader.num_workers
     workers = workers_needed(side, now)
     counterfactual = _counterfactual(m, side, workers)
-    after = max(side.rest_ns, counterfactual.expected.beside_ns)
-    if after > (1 - SAVES_AT_LEAST) * m.step_ns.mean():
+    if not workers_save(m, side, workers):
         return None
     evidence = (
         Evidence(name="num_workers", value=now, unit="workers", threshold=workers, where=m.loader.dataset),
@@ -113,18 +118,10 @@ def _counterfactual(m: Measurements, side: Side, workers: int) -> Counterfactual
     shared = max(beside, side.rest_ns) * WORSE_SHARING
     return Counterfactual(
         assumes=words,
-        expected=Case(removed_ns=side.removable_ns, beside_ns=max(beside, _core_bound_ns(m, side, ATTAINED))),
-        worse=Case(removed_ns=side.removable_ns, beside_ns=max(shared, _core_bound_ns(m, side, ATTAINED_AT_WORSE))),
-        better=Case(removed_ns=side.removable_ns, beside_ns=max(beside, _core_bound_ns(m, side, 1.0))),
+        expected=Case(removed_ns=side.removable_ns, beside_ns=max(beside, core_bound_ns(m, side, ATTAINED))),
+        worse=Case(removed_ns=side.removable_ns, beside_ns=max(shared, core_bound_ns(m, side, ATTAINED_AT_WORSE))),
+        better=Case(removed_ns=side.removable_ns, beside_ns=max(beside, core_bound_ns(m, side, 1.0))),
     )
-
-
-def _core_bound_ns(m: Measurements, side: Side, attained: float) -> float:
-    """The shortest step for which the cores suffice, by all that the process tree used in one: passing batches on costs CPU time too."""
-    used, free = m.load.tree_cores, side.cores - (m.load.foreign_cores or 0.0)
-    if not used or free <= 0:
-        return 0.0
-    return float(m.step_ns.mean()) * min(used / (attained * free), 1.0)
 
 
 RULE = Rule(name=NAME, stages=("read", "preprocess"), judge=judge)
