@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from slowstep.analyses.load import BUSY_FROM, others_use
 from slowstep.analyses.measurements import Measurements
-from slowstep.diagnosis.healthy import NAME_IT, Doubt, not_healthy
+from slowstep.diagnosis.healthy import Doubt, not_healthy
 from slowstep.diagnosis.law import Diagnosis, Next, is_bottleneck, larger_unknown, rules, sort_answers
 from slowstep.diagnosis.rule import Judged
+from slowstep.diagnosis.unnamed import how_to_name
 from slowstep.findings import Finding, Verdict
 from slowstep.stages import STAGES, UNATTRIBUTED
 
@@ -52,7 +53,7 @@ def _doubt(m: Measurements, first: Finding | None) -> Doubt | None:
         enough = STEPS_AT_LEAST + 10
         return Doubt(f"only {m.steps.count} steps were recorded after warm-up; let it run for at least {enough} steps")
     larger = None if first is None else larger_unknown(m.ledger.share(UNATTRIBUTED), first, m.ledger.share(first.stage))
-    return Doubt(f"{larger}; {NAME_IT}") if larger is not None else None
+    return Doubt(f"{larger}; {how_to_name(m)}") if larger is not None else None
 
 
 def _largest_stage(m: Measurements) -> str:

@@ -25,6 +25,7 @@ from slowstep.diagnosis.lever_specs import MOCK_LOADER, threads
 from slowstep.diagnosis.loop_side import NAME_ENVIRONMENT
 from slowstep.diagnosis.rule import Judged
 from slowstep.diagnosis.trainer_side import blocked_inside
+from slowstep.diagnosis.unnamed import NAME_IT, how_to_name
 from slowstep.findings import Finding, NotJudged
 from slowstep.stages import STAGES, UNATTRIBUTED
 
@@ -33,7 +34,6 @@ HEALTHY_SHARING = UNJUDGED_STAGE
 
 INPUT = ("read", "preprocess")
 MOST_OF_INPUT = f"slowstep prove --levers {MOCK_LOADER} tells the most that faster input can gain"
-NAME_IT = "wrap the loop's input in slowstep.steps(), or name stretches by slowstep.span()"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def _unseen(m: Measurements) -> Doubt | None:
     """Time of which it is not known what it is, or whether it is needed."""
     unattributed = m.ledger.share(UNATTRIBUTED)
     if unattributed >= HEALTHY_UNATTRIBUTED:
-        return Doubt(f"{unattributed:.0%} of the time could not be attributed; {NAME_IT}")
+        return Doubt(f"{unattributed:.0%} of the time could not be attributed; {how_to_name(m)}")
     if m.between_forwards_share >= HEALTHY_UNATTRIBUTED:
         what = f"{m.between_forwards_share:.0%} of the time lies between a step's forwards, and what runs there is not known"
         return Doubt(f"{what} (an environment, sampling?); {NAME_ENVIRONMENT}")

@@ -31,6 +31,7 @@ from slowstep.diagnosis.lever_specs import CALLBACKS_OFF, LOGGING_OFF, stub_of
 from slowstep.diagnosis.named_ranges import judge_ranges
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import delay_share, stack_spread, with_core_delay
+from slowstep.diagnosis.unnamed import how_to_name
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.stages import CALLBACK, LOGGING, PROGRESS, UNATTRIBUTED, VALIDATION
 from slowstep.units import format_share
@@ -47,7 +48,8 @@ def judge(m: Measurements) -> Answer:
     candidates = [*named, *spans]
     if not candidates:
         if m.ledger.share(UNATTRIBUTED) >= UNNAMED:
-            return NotJudged(rule=NAME, reason="no stacks were taken of the time after the updates; record longer, at --level 1 or more")
+            tell = how_to_name(m) if m.has_stacks else "record longer, at --level 1 or more"
+            return NotJudged(rule=NAME, reason=f"no stacks were taken of the time after the updates; {tell}")
         return None
     # Where another rule says better what a function is, the next one is worth a line of its own.
     unsaid = [p for p in candidates if not better_named(m, p) and m.ledger.share(*p) >= CLAIM]

@@ -1,0 +1,25 @@
+"""What would tell what the time is that no span covers and no stack names."""
+
+from __future__ import annotations
+
+from slowstep.analyses.ledger import CORE
+from slowstep.analyses.measurements import Measurements
+from slowstep.diagnosis.law import HEALTHY_UNATTRIBUTED
+from slowstep.stages import STAGES, UNATTRIBUTED
+
+NAME_IT = "wrap the loop's input in slowstep.steps(), or name stretches by slowstep.span()"
+
+
+def how_to_name(m: Measurements) -> str:
+    """What to do about unattributed time.
+
+    Where steps have their input of a loader, or of slowstep.steps(), it lies outside of both input and body: there is nothing to wrap. On
+    cores that are not enough short stretches of the loop's own become long, and the stack sampler does not get to run in them either.
+    """
+    if not m.trainer.is_fed:
+        return NAME_IT
+    where = "it lies between updates and the requests for the next input"
+    queued = sum(m.ledger.share(stage, CORE) for stage in (*STAGES, UNATTRIBUTED))
+    if queued >= HEALTHY_UNATTRIBUTED:
+        return f"{where}, and the training thread waited for a core for {queued:.0%} of the time: record with more cores, or less beside it"
+    return f"{where}: name what runs there by slowstep.span()"
