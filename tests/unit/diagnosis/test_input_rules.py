@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from judged_recordings import report_of
-from made_recordings import DATA
+from made_recordings import DATA, Training, make_recording
+from slowstep.analyses.measurements import measure
 from slowstep.diagnosis.input_side import Side, workers_needed
+from slowstep.diagnosis.rules import host_widening
+from slowstep.findings import NotJudged
+from slowstep.sources.recording import SOURCE
 
 Report = dict[str, Any]
 SAMPLES, WALL_MS = 32, 100
@@ -282,3 +287,27 @@ def test_the_experiment_with_more_workers_is_named_unless_all_connections_share_
     named = [fix["text"] for fix in finding["fixes"] if (fix["lever"] or "").startswith("workers=")]
     assert len(named) == (told is not None)
     assert all(told in text for text in named)
+
+
+WIDE = form(size_bytes=8_000_000, spare_bytes=6_000_000)
+
+
+@pytest.mark.parametrize(
+    ("changes", "device", "reason"),
+    [
+        ({"workers": 0}, "cuda", "copies to the device"),
+        ({"workers": 0}, "cpu", None),
+        ({}, "cuda", "no batch was looked at"),
+        ({"producer_lines": (WIDE,)}, "cuda", None),
+    ],
+    ids=["no workers, a device", "no workers, no device", "no batch was seen", "a batch was seen"],
+)
+def test_whether_batches_are_wider_than_their_values_is_not_judged_where_none_was_looked_at(tmp_path, changes, device, reason):
+    m = replace(measure(SOURCE.read(make_recording(tmp_path, Training(steps=100, **changes)))), device=device)
+
+    answer = host_widening.judge(m)
+
+    assert isinstance(answer, NotJudged) == (reason is not None)
+    if isinstance(answer, NotJudged):
+        assert reason in answer.reason
+        assert answer.advisory

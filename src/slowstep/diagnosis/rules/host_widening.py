@@ -10,7 +10,8 @@ How the gain is predicted:
     Not: what each byte costs on its way was not measured one by one. What receiving costs in sum stands in batch-transport.
 When it is wrong:
     Only some hundred values of a few batches are looked at: others may lie off the grid. A model that is fed by the loader's own process
-    needs the wide type anyway; only the way there gets shorter.
+    needs the wide type anyway; only the way there gets shorter. Without workers batches are not looked at: with a device that they are
+    copied to, the rule then says that it could not judge.
 What to try:
     Send uint8 and convert after receipt, on the device where there is one: images.to(device).float().div_(255). The values stay the same.
 """
@@ -20,20 +21,29 @@ from __future__ import annotations
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.advice import advice
 from slowstep.diagnosis.rule import Answer, Rule
-from slowstep.findings import Evidence
+from slowstep.findings import Evidence, NotJudged
 
 NAME = "host-widening"
 SPARE_SHARE = 0.5
 # A copy with its allocation runs at 1 GB/s at least (slow-collate); saved time under 3 % of a step is no finding by the design's law.
 COPY_BYTES_PER_NS = 1.0
 STEP_SHARE = 0.03
+UNSEEN = (
+    "batches that the training thread makes itself are not looked at, nor is how long their copies to the device take; where they are "
+    "wider than their values, convert them behind that copy"
+)
 
 
 def judge(m: Measurements) -> Answer:
     """Whether batches could travel in a quarter of their bytes."""
-    forms = m.input.forms
-    if forms is None or m.loader is None or not m.loader.num_workers:
+    if m.loader is None:
         return None
+    if not m.loader.num_workers:
+        # On the processor such batches travel nowhere.
+        return None if m.device == "cpu" else NotJudged(rule=NAME, reason=UNSEEN, advisory=True)
+    forms = m.input.forms
+    if forms is None:
+        return NotJudged(rule=NAME, reason="no batch was looked at; record longer", advisory=True)
     spare = forms.spare_bytes / max(forms.size_bytes, 1.0)
     saved = forms.spare_bytes / COPY_BYTES_PER_NS / float(m.step_ns.mean())
     if spare < SPARE_SHARE or saved < STEP_SHARE:
