@@ -55,9 +55,12 @@ class Batches:
 
     def sizes_within(self, first: int, last: int) -> tuple[int, int] | None:
         """The smallest and the largest usual size of these stretches' batches; None where there is one size. An epoch's rest is none."""
-        sizes = _without_rests(self._of(first, last))
+        every = self._of(first, last)
+        sizes = every[_no_rests(every)]
         if not len(sizes) or np.unique(sizes, return_counts=True)[1].max() >= USUAL_SHARE * len(sizes):
             return None
+        # Of sizes that vary from batch to batch many a smaller one only looks like a rest.
+        sizes = sizes if len(_levels(sizes)) else every
         low, high = (np.percentile(sizes, percent, method="nearest") for percent in MOST_PERCENT)
         return (int(low), int(high)) if low < high else None
 
@@ -98,26 +101,26 @@ def _stretch(edges: Ints, got: pl.DataFrame) -> Ints:
     return np.searchsorted(edges, got["start_ns"].to_numpy(), side="right") - 1
 
 
-def _without_rests(sizes: Ints) -> Ints:
-    """The sizes, without single batches that are smaller than the one before: what was left of an epoch."""
-    after = np.append(sizes[1:], -1)
-    rest = np.diff(sizes, prepend=sizes[:1]) < 0
-    return np.asarray(sizes[~(rest & (after != sizes))])
+def _no_rests(sizes: Ints) -> NDArray[np.bool_]:
+    """Which are no single batches that are smaller than the one before: what was left of an epoch."""
+    rest = (np.diff(sizes, prepend=sizes[:1]) < 0) & (np.append(sizes[1:], -1) != sizes)
+    return np.asarray(~rest)
+
+
+def _levels(sizes: Ints) -> Ints:
+    """Where long rows of batches of one size begin; empty where those are not nearly all."""
+    begins = np.flatnonzero(np.diff(sizes, prepend=-1) != 0)
+    lengths = np.diff(np.append(begins, len(sizes)))
+    long = lengths >= LEVEL_BATCHES
+    return begins[long] if lengths[long].sum() >= LEVELS_HOLD * len(sizes) else begins[:0]
 
 
 def _changes(got: pl.DataFrame, edges: Ints, totals: pl.DataFrame) -> tuple[SizeChange, ...]:
     """Where the size changes for good: from many batches of one size to many of another."""
-    sizes = got["samples"].to_numpy()
-    after = np.append(sizes[1:], -1)
-    kept = np.flatnonzero(~((np.diff(sizes, prepend=sizes[:1]) < 0) & (after != sizes)))
-    sizes = sizes[kept]
-    begins = np.flatnonzero(np.diff(sizes, prepend=-1) != 0)
-    lengths = np.diff(np.append(begins, len(sizes)))
-    levels = begins[lengths >= LEVEL_BATCHES]
-    if lengths[lengths >= LEVEL_BATCHES].sum() < LEVELS_HOLD * len(sizes):
-        return ()
+    kept = np.flatnonzero(_no_rests(got["samples"].to_numpy()))
+    sizes = got["samples"].to_numpy()[kept]
     found = []
-    for before, here in pairwise(levels.tolist()):
+    for before, here in pairwise(_levels(sizes).tolist()):
         if sizes[before] != sizes[here]:
             time = int(got["start_ns"][int(kept[here])])
             counted = int(totals.filter(pl.col("end_ns") <= time)["steps"].sum())

@@ -79,11 +79,13 @@ def test_rests_do_not_hide_that_the_size_of_the_others_changes(tmp_path):
 
 
 def test_sizes_that_vary_from_batch_to_batch_are_a_range_and_no_changes(tmp_path):
-    sizes = np.random.default_rng(0).choice([8, 16, 32], 200).tolist()
+    sizes = np.random.default_rng(0).integers(8, 33, 400).tolist()
 
     steps = _steps(_training(tmp_path, sizes))
 
-    assert (steps.batch_sizes, steps.size_changes) == ((8, 32), ())
+    assert steps.batch_sizes is not None
+    assert steps.batch_sizes[0] <= 9 < 31 <= steps.batch_sizes[1]
+    assert steps.size_changes == ()
 
 
 def test_loaders_of_two_sizes_that_are_read_together_are_a_range(tmp_path):
