@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from slowstep.analyses.trace.clocks import REMEDY as CLOCKS_REMEDY
 from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.analyses.trace.parts import whole
-from slowstep.analyses.trace.whole_steps import COPY_AGAIN, FEWER_STEPS
 from slowstep.diagnosis.law import (
     BOTTLENECK_PREDICTED,
     HEALTHY_SHARE_OF_UNKNOWN_GAIN,
@@ -23,19 +21,13 @@ from slowstep.diagnosis.law import (
     sort_answers,
 )
 from slowstep.diagnosis.rule import Judged
-from slowstep.diagnosis.trace_side import for_framework
+from slowstep.diagnosis.trace_doubts import doubt
+from slowstep.diagnosis.trace_side import ALL_STEPS, for_framework
 from slowstep.findings import Finding, NotJudged, Verdict
 from slowstep.stages import STAGES, UNATTRIBUTED
-from slowstep.units import format_count
 
-# A run needs 30 steps for its verdict; profilers are told to keep three to ten. Of two, one confirms the other.
-STEPS_AT_LEAST = 2
 # The stage that is the model's own work, and the one that depends on other ranks.
 MODEL, SHARED = "compute", "gradient_sharing"
-# The framework whose backward passes are always to be seen, by their names.
-TORCH = "pytorch"
-# What a trace does not show must be less than what a verdict is about.
-COVERED_AT_LEAST = 0.90
 # What `among_ranks` puts the other ranks' part in the place of.
 LATE_ONE_NOT_SEEN = "whether this rank waits for a late one is not seen: analyze the folder of all ranks' traces"
 
@@ -76,58 +68,44 @@ def _may_gain(finding: Finding) -> bool:
 
 
 def _verdict(m: TraceMeasurements, answers: Answers) -> Verdict:
-    largest = max(STAGES, key=m.share)
-    doubt = _doubt(m)
-    if doubt is not None:
-        return Verdict(state="undetermined", stage=largest, healthy=None, rule=None, summary=f"undetermined, because {doubt}")
+    largest = _largest(m)
+
+    def undetermined(why: str) -> Verdict:
+        return Verdict(state="undetermined", stage=largest, healthy=None, rule=None, summary=f"undetermined, because {why}")
+
+    why = doubt(m, found=bool(answers.findings))
+    if why is not None:
+        return undetermined(why)
     first = next((j.finding for j in answers.leading if is_bottleneck(j.finding)), None)
     larger = None if first is None else larger_unknown(m.share(UNATTRIBUTED), first, m.share(first.stage))
     if larger is not None:
-        summary = f"undetermined, because {larger}; {_shows_more(m)}"
-        return Verdict(state="undetermined", stage=largest, healthy=None, rule=None, summary=summary)
+        return undetermined(f"{larger}; {_shows_more(m)}")
     if first is not None:
-        return Verdict(state="bottleneck", stage=first.stage, healthy=False, rule=first.rule, summary=first.title)
+        summary = f"{_of_one_step(m)}{first.title}"
+        return Verdict(state="bottleneck", stage=first.stage, healthy=False, rule=first.rule, summary=summary)
     why = _not_healthy(m, answers)
     if why is not None:
-        return Verdict(state="undetermined", stage=largest, healthy=None, rule=None, summary=f"undetermined, because {why}")
+        return undetermined(f"{_of_one_step(m)}{why}")
+    if m.is_chosen:
+        return undetermined(f"{_of_one_step(m)}no rule found anything worth 10 %, which says nothing of the others: {ALL_STEPS}")
     busy = "" if m.device_busy_share is None else f", the device is busy {m.device_busy_share:.0%} of it"
-    summary = f"no rule found anything worth 10 %: {m.share(largest):.0%} of the time is {largest}{busy}"
+    summary = f"no rule found anything worth 10 %: {m.share(largest or MODEL):.0%} of the time is {largest or MODEL}{busy}"
     return Verdict(state="healthy", stage=largest, healthy=True, rule=None, summary=summary)
 
 
-def _doubt(m: TraceMeasurements) -> str | None:
-    """Why nothing can be said of the training as a whole, whatever the findings are."""
-    steps = m.table("steps")
-    if not m.training:
-        seen = "it is of an inference, or of a part of a training" if is_inference(m) else "whether it trains is not seen"
-        return f"this trace shows no backward pass: {seen}; the findings below are about what ran"
-    if steps.height and steps["mark"][0] == "window":
-        mark = for_framework(
-            m,
-            torch="call prof.step() after each update",
-            tensorflow="put tf.profiler.experimental.Trace('train', step_num=step, _r=1) around each step",
-            jax="put jax.profiler.StepTraceAnnotation('train', step_num=step) around each step",
-        )
-        return f"the trace marks no steps and none could be made out: {mark}, and trace it again"
-    if steps.height < STEPS_AT_LEAST:
-        more = f"trace at least {STEPS_AT_LEAST + 1} (active=5 in torch.profiler.schedule)"
-        # A first or last step that was traced in part is usual; where records are lost, more steps would lose more.
-        is_lost = any(remedy in note for note in m.notes for remedy in (COPY_AGAIN, FEWER_STEPS))
-        return f"the trace holds {format_count(steps.height, 'whole step')}: {'see what was left out, and why' if is_lost else more}"
-    if m.coverage.clocks_differ is not None:
-        return f"{m.coverage.clocks_differ}; {CLOCKS_REMEDY}"
-    launched = m.coverage.kernels_with_launch
-    if m.has_device and launched is not None and launched < COVERED_AT_LEAST and m.share(UNATTRIBUTED) >= HEALTHY_UNATTRIBUTED:
-        return (
-            f"{1 - launched:.0%} of the kernels have no launch in the trace: {m.share(UNATTRIBUTED):.0%} of the time has no known cause; "
-            "trace with activities=[CPU, CUDA]"
-        )
-    return None
+def _largest(m: TraceMeasurements) -> str | None:
+    """The stage with most time; None where no stage has any."""
+    stage = max(STAGES, key=lambda stage: m.share(stage))
+    return stage if m.share(stage) else None
 
 
-def is_inference(m: TraceMeasurements) -> bool:
-    """Whether the trace would show a backward pass, and shows none."""
-    return not m.training and (m.facts.framework == TORCH or m.facts.gradients is False)
+def _of_one_step(m: TraceMeasurements) -> str:
+    """What a verdict on one step begins with.
+
+    A step that the user chose may have a bottleneck, by the same law, and the sentence says that it is that step's. It is never healthy:
+    that is said of a training, and one step tells nothing of the others.
+    """
+    return f"of one step that you chose ({m.table('steps')['number'][0]}, of {m.whole_steps} steps): " if m.is_chosen else ""
 
 
 def _not_healthy(m: TraceMeasurements, answers: Answers) -> str | None:
@@ -191,13 +169,18 @@ def combined_gain(leading: list[Judged]) -> float:
 
 
 def _next(m: TraceMeasurements, first: Finding) -> Next | None:
-    """The largest stage once the first finding's part has gone; None where its gain is unknown."""
-    if not first.gain.predicted:
+    """The largest stage once the first finding's part has gone.
+
+    None where that is not known: without a gain, without steps, and where more of the time has no known cause than the stage holds.
+    """
+    if not first.gain.predicted or m.is_window:
         return None
     removed = 1 - 1 / first.gain.predicted
     claimed = {stage: m.share(stage, *map(whole, first.claims)) for stage in STAGES}
     held = max(sum(claimed.values()), removed, 1e-9)
     left = {stage: m.share(stage) - removed * claimed[stage] / held for stage in STAGES}
     stage = max(left, key=lambda s: left[s])
+    if m.share(UNATTRIBUTED) > left[stage]:
+        return None
     step_ms = m.window_ns / max(len(m.step_ns), 1) / 1e6
     return Next(stage=stage, predicted=f"{stage}, {left[stage] * step_ms:.1f} of {(1 - removed) * step_ms:.1f} ms per step")

@@ -24,6 +24,8 @@ HOST_SHARE: Final = 0.05
 COVERED: Final = 0.90
 # How calls of the devices' runtimes and drivers are named: cudaLaunchKernel, hipModuleLaunchKernel, cuLaunchKernel.
 RUNTIME_CALL: Final = r"(cuda|hip|cu)[A-Z]"
+# What to do where one step was chosen and does not tell enough.
+ALL_STEPS: Final = "analyze the trace without --step"
 # A finding that has most of a part takes it as a whole: what others say of that part is the same in other words.
 MOST: Final = 0.5
 
@@ -134,9 +136,38 @@ def for_framework(m: TraceMeasurements, *, torch: str, tensorflow: str, jax: str
     return f"PyTorch: {torch}; TensorFlow: {tensorflow}; JAX: {jax}"
 
 
+def to_mark_steps(m: TraceMeasurements) -> str:
+    """How the user marks steps, so that a trace shows them."""
+    return for_framework(
+        m,
+        torch="call prof.step() after each update",
+        tensorflow="put tf.profiler.experimental.Trace('train', step_num=step, _r=1) around each step",
+        jax="put jax.profiler.StepTraceAnnotation('train', step_num=step) around each step",
+    )
+
+
+def no_marks(m: TraceMeasurements) -> str | None:
+    """Why what a step has so many of cannot be told; None where the trace shows steps."""
+    return f"the trace marks no steps, which could show what recurs in each of them: {to_mark_steps(m)}" if m.is_window else None
+
+
+def one_step_only(m: TraceMeasurements) -> str | None:
+    """Why what recurs in each step cannot be told from what happens once, as at the start; None where two steps or more are looked at."""
+    if m.is_window:
+        return no_marks(m)
+    if m.is_chosen:
+        return f"one step was chosen, which cannot show what recurs in each: {ALL_STEPS}"
+    if not m.whole_steps:
+        return "the trace holds no whole step"
+    if m.whole_steps > 1:
+        return None
+    return "the window has one step only, which cannot show what recurs in each: profile at least three steps"
+
+
 def steps_seen(m: TraceMeasurements) -> Evidence:
-    """The evidence row that says over how few steps all others are."""
-    return Evidence(name="steps looked at", value=m.table("steps").height, unit="steps")
+    """The evidence row that says over how few steps all others are; a trace that marks none is measured as if it were one."""
+    marked = None if m.is_window else m.table("steps").height
+    return Evidence(name="steps looked at", value=marked, unit="steps", where="the trace marks none" if m.is_window else None)
 
 
 def host_work(gap: Mapping[str, Any]) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
@@ -12,7 +13,8 @@ import polars as pl
 
 from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.diagnosis.law import Diagnosis
-from slowstep.diagnosis.trace_engine import is_inference
+from slowstep.diagnosis.trace_doubts import is_inference
+from slowstep.diagnosis.unseen_stages import unseen_stages
 from slowstep.health import Health
 from slowstep.report.document import SCHEMA, LedgerRow, Part, Report, Run, Throughput
 from slowstep.stages import STAGES, UNATTRIBUTED
@@ -29,16 +31,12 @@ CAPTURE = "slowstep run --capture train.py"
 
 def fill_trace(path: Path, m: TraceMeasurements, diagnosis: Diagnosis, health: Iterable[Health]) -> Report:
     """The report of one rank's trace."""
-    judged = _judged(diagnosis)
-    if not m.window_ns:
-        # Without a step no stage is the largest.
-        judged["verdict"]["stage"] = None
     report: dict[str, Any] = {
         "schema": SCHEMA,
         "run": _run(path, m, diagnosis),
         "throughput": _throughput(m),
         "ledger": _ledger(m),
-        **judged,
+        **_judged(diagnosis),
         "health": [health_row(row) for row in health],
         # What the profiler cost is in the trace's times, and nobody knows how much.
         "overhead": {"us_per_step": None, "share": None},
@@ -85,14 +83,16 @@ def _run(path: Path, m: TraceMeasurements, diagnosis: Diagnosis) -> Run:
         "trace": {"format": m.facts.format, "events": m.facts.events, "bytes": m.facts.bytes, "coverage": asdict(m.coverage)},
         "notes": [_coverage(m), *m.notes],
     }
-    command = _next_command(m, diagnosis)
+    command = _next_command(path, m, diagnosis)
     return cast(Run, row if command is None else row | {"next_command": command})
 
 
-def _next_command(m: TraceMeasurements, diagnosis: Diagnosis) -> str | None:
+def _next_command(path: Path, m: TraceMeasurements, diagnosis: Diagnosis) -> str | None:
     """What to type where the verdict names no rule. An inference is no training that could be recorded: what is known of it stands here."""
     if diagnosis.verdict.state != "undetermined":
         return None
+    if m.is_chosen:
+        return shlex.join(["slowstep", "analyze", str(path)])
     if not is_inference(m):
         return CAPTURE
     return f"slowstep explain {diagnosis.findings[0].rule}" if diagnosis.findings else None
@@ -116,7 +116,7 @@ def _coverage(m: TraceMeasurements) -> str:
     if coverage.kernels_with_launch is not None:
         said.append(f"{format_share(coverage.kernels_with_launch)} of the kernels with their launch")
     if coverage.inside_steps is not None:
-        said.append(f"{format_share(coverage.inside_steps)} of the trace's time inside steps")
+        said.append(f"{format_share(coverage.inside_steps)} of the trace's time {'in the window' if m.is_window else 'inside steps'}")
     return "the trace shows " + ", ".join(said) + ("" if m.facts.complete else "; it is cut off")
 
 
@@ -125,24 +125,27 @@ def _throughput(m: TraceMeasurements) -> Throughput:
     seconds = m.window_ns / 1e9
     if not len(lengths) or seconds <= 0:
         return {"samples_per_s": None, "steps_per_s": None, "step_ms": {"median": None, "p05": None, "p95": None}}
-    marked = m.table("steps")["mark"][0] != "window"
     p05, median, p95 = (float(value) for value in np.percentile(lengths, [5, 50, 95]))
     return {
-        "samples_per_s": m.batch_size * len(lengths) / seconds if m.batch_size and marked else None,
-        "steps_per_s": len(lengths) / seconds if marked else None,
+        "samples_per_s": m.batch_size * len(lengths) / seconds if m.batch_size and not m.is_window else None,
+        "steps_per_s": len(lengths) / seconds if not m.is_window else None,
         "step_ms": {"median": median, "p05": p05, "p95": p95},
     }
 
 
 def _ledger(m: TraceMeasurements) -> list[LedgerRow]:
     if not m.window_ns:
-        return [{"stage": stage, "share": None, "ms_per_step": None, "parts": []} for stage in (*STAGES, UNATTRIBUTED)]
+        return [_unknown(stage) for stage in (*STAGES, UNATTRIBUTED)]
     steps = max(len(m.step_ns), 1)
     whole = m.window_ns
+    unseen = unseen_stages(m)
     spent = m.table("ledger").group_by("stage", "part").agg(pl.col("ns").sum()).sort("ns", "part", descending=[True, False])
     rows: list[LedgerRow] = []
     for stage in (*STAGES, UNATTRIBUTED):
         own = spent.filter(pl.col("stage") == stage)
+        if stage in unseen:
+            rows.append(_unknown(stage))
+            continue
         ns = int(own["ns"].sum())
         parts: list[Part] = [
             {"name": part, "share": part_ns / whole, "ms_per_step": part_ns / steps / 1e6}
@@ -151,3 +154,7 @@ def _ledger(m: TraceMeasurements) -> list[LedgerRow]:
         ]
         rows.append({"stage": stage, "share": ns / whole, "ms_per_step": ns / steps / 1e6, "parts": parts[:PARTS_KEPT]})
     return rows
+
+
+def _unknown(stage: str) -> LedgerRow:
+    return {"stage": stage, "share": None, "ms_per_step": None, "parts": []}

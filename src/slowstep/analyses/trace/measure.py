@@ -40,8 +40,11 @@ def measure_trace(timeline: Timeline, *, batch_size: int | None = None, step: Ch
     """
     if timeline.trace is None:
         raise ValueError("the timeline is of a recording, not of a trace")
-    steps, notes = find_steps(timeline)
-    steps = _chosen(steps, step)
+    whole, notes = find_steps(timeline)
+    steps = _chosen(whole, step)
+    if steps.height < whole.height:
+        which = "" if isinstance(step, int) else f", the {step} one"
+        notes += (f"of {whole.height} whole steps you chose step {steps['number'][0]}{which}: all that is said here is of it alone",)
     # Who called what is looked up by nearly all of them.
     callers = Callers(timeline)
     ledger, gaps = build_ledger(timeline, steps, callers)
@@ -68,7 +71,7 @@ def measure_trace(timeline: Timeline, *, batch_size: int | None = None, step: Ch
     window_ns = int((steps["end_ns"] - steps["start_ns"]).sum())
     return TraceMeasurements(
         facts=timeline.trace,
-        coverage=find_coverage(timeline, steps, clocks),
+        coverage=find_coverage(timeline, whole, clocks),
         tables=tables,
         training=is_training(timeline),
         batch_size=batch_size or found_size,
@@ -77,6 +80,7 @@ def measure_trace(timeline: Timeline, *, batch_size: int | None = None, step: Ch
         compute_capability=device.get("compute_capability"),
         device_busy_share=1 - int((gaps["end_ns"] - gaps["start_ns"]).sum()) / window_ns if device and window_ns else None,
         has_device=bool(device),
+        chosen_of=None if step is None else whole.height,
         notes=notes,
     )
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 import polars as pl
 
 from slowstep.timeline.trace import TraceFacts
+
+# The mark of a trace that shows no steps, and is taken as one.
+WINDOW: Final = "window"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,7 +33,8 @@ class TraceMeasurements:
     """One rank's trace as measured. `tables` are by the names in `tables.py`, all of them there, empty where nothing was seen.
 
     `training` is False where there is no backward pass: inference, or a part of a training that shows none. `batch_size` is what the
-    user said, else what the input's shapes tell, else None.
+    user said, else what the input's shapes tell, else None. `chosen_of` is the number of the trace's whole steps where the user chose one
+    of them: all tables then are of that one.
     """
 
     facts: TraceFacts
@@ -42,11 +47,28 @@ class TraceMeasurements:
     compute_capability: float | None
     device_busy_share: float | None  # of the window; None without device events
     has_device: bool
+    chosen_of: int | None = None
     notes: tuple[str, ...] = ()  # sentences that the reader must see, e.g. how the steps were made out
 
     def table(self, name: str) -> pl.DataFrame:
         """A table by name. Raises KeyError for one that is not declared."""
         return self.tables[name]
+
+    @property
+    def whole_steps(self) -> int:
+        """How many whole steps the trace has, looked at or not."""
+        return self.tables["steps"].height if self.chosen_of is None else self.chosen_of
+
+    @property
+    def is_chosen(self) -> bool:
+        """Whether the user chose one step of several, so that nothing here is of the others."""
+        return self.whole_steps > self.tables["steps"].height
+
+    @property
+    def is_window(self) -> bool:
+        """Whether the trace shows no steps, and all of it is taken as one."""
+        steps = self.tables["steps"]
+        return steps.height > 0 and steps["mark"][0] == WINDOW
 
     @property
     def step_ns(self) -> list[int]:

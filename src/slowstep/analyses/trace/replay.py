@@ -19,6 +19,7 @@ import polars as pl
 from slowstep.analyses.chance import SEED
 from slowstep.analyses.trace.callers import Callers
 from slowstep.analyses.trace.clocks import Clocks, find_clocks
+from slowstep.analyses.trace.measured import WINDOW
 from slowstep.analyses.trace.replay_graph import build_graph, residual_ns
 from slowstep.analyses.trace.replay_hidden_waits import with_hidden_waits
 from slowstep.analyses.trace.replay_lengths import RESIDUAL_AT_MOST, Answer, scenario_lengths
@@ -35,8 +36,6 @@ STEPS_AT_MOST: Final = 5
 # this size takes 66, as each scenario needs its own: 50 s. A graph of a million, of a window without steps, also takes more than its trace.
 EVENTS_AT_MOST: Final = 1 << 18
 MISSES_AT_MOST: Final = 0.02
-# The mark of a trace that shows no steps, and is taken as one.
-WINDOW: Final = "window"
 
 
 def find_replay(

@@ -10,6 +10,9 @@ from slowstep.analyses.trace import replay_host_scenarios as host
 from slowstep.analyses.trace import scenarios
 from slowstep.analyses.trace.replay_scene import Changed, Scene
 
+# What an operator would take on a processor if it were another one, no trace tells; a device's kernels have known speeds.
+ON_A_PROCESSOR: Final = "a replay cannot tell how long other operators take on a processor: measure it with slowstep run, or slowstep prove"
+
 # None: the step has nothing of what the scenario changes, and takes as long as it did.
 Change = Callable[[Scene], Changed | str | None]
 
@@ -46,6 +49,9 @@ def change(scenario: str, scene: Scene) -> Changed | str | None:
     """The step changed as a scenario says; a sentence where that cannot be known, None where there is nothing to change."""
     if scenario in OF_HOST:
         return OF_HOST[scenario](scene)
+    facts = scene.trace.timeline.trace
+    if facts is not None and facts.vendor is None and not scene.trace.timeline.count("device_events"):
+        return ON_A_PROCESSOR
     if not len(scene.nodes):
         return "no device work of this step is in the trace"
     return OF_DEVICE[scenario](scene)

@@ -3,7 +3,8 @@
 A mark says when the host was in a step. The device trails it: a host that runs ahead ends its steps long before the device does, and the
 lengths of its marks say how full the queue is, not how long a step takes. So with a device a step begins when the host has begun it *and*
 the device has finished what the steps before launched; it ends where the next begins. Where the device waits for the host that is the
-mark's begin; where the host waits for the device it is the device's. `host_start_ns` and `host_end_ns` keep the mark.
+mark's begin; where the host waits for the device it is the device's. `host_start_ns` and `host_end_ns` keep the mark. A trace without
+steps that is taken as one begins with the device's first work: what the host did before is start-up, and left out.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ import polars as pl
 
 from slowstep.analyses.trace.device_work import busiest_device, device_work
 from slowstep.analyses.trace.marks import choose_marks
+from slowstep.analyses.trace.measured import WINDOW
 from slowstep.analyses.trace.repetition import infer_marks
+from slowstep.analyses.trace.start_up import start_up_note
 from slowstep.analyses.trace.tables import STEPS
 from slowstep.analyses.trace.training import is_training
 from slowstep.analyses.trace.training_thread import training_thread
@@ -46,10 +49,19 @@ def _whole(timeline: Timeline, notes: tuple[str, ...], work: pl.DataFrame | None
         return STEPS.empty(), (*notes, "the trace holds no time that could be divided")
     if work is not None and is_cut_off(timeline):
         return STEPS.empty(), (*notes, f"the trace marks no steps and none could be inferred; {NOTHING_LEFT}")
-    bounds = {"start_ns": [events["start_ns"].min()], "end_ns": [events["end_ns"].max()]}
-    row = pl.DataFrame({"number": [0], "mark": ["window"], "thread": [training_thread(timeline)]} | bounds)
-    row = row.with_columns(host_start_ns=pl.col("start_ns"), host_end_ns=pl.col("end_ns"))
-    return _table(row), (*notes, "the trace marks no steps and none could be inferred: it is taken as one step")
+    thread = training_thread(timeline)
+    begin_ns, end_ns = (int(value) for value in events.select(pl.col("start_ns").min(), pl.col("end_ns").max()).row(0))
+    first_ns, launched_ns = (begin_ns, begin_ns) if work is None else _first_work(work)
+    row = {"number": 0, "mark": WINDOW, "thread": thread, "start_ns": first_ns, "end_ns": end_ns}
+    rows = pl.DataFrame([row | {"host_start_ns": launched_ns, "host_end_ns": end_ns}])
+    left_out = start_up_note(timeline, begin_ns, first_ns, end_ns, thread)
+    return _table(rows), (*notes, "the trace marks no steps and none could be inferred: it is taken as one step", *left_out)
+
+
+def _first_work(work: pl.DataFrame) -> tuple[int, int]:
+    """When the device's first work began, and when the host launched it (where that is unknown: the same instant)."""
+    begin_ns, launched_ns = work.select("start_ns", "launch_start_ns").row(0)
+    return begin_ns, begin_ns if launched_ns is None else min(begin_ns, launched_ns)
 
 
 def _bounded(marks: pl.DataFrame, work: pl.DataFrame | None) -> pl.DataFrame:

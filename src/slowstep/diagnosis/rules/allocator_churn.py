@@ -2,7 +2,8 @@
 
 What it sees:
     cudaMalloc, cudaFree, cudaHostAlloc and their like inside steps, with the device having nothing to do while they run or after them:
-    at least 3 % of the window, the least that a finding may claim; nobody else has a mark for this.
+    at least 3 % of the window, the least that a finding may claim; nobody else has a mark for this. Two steps or more must be looked at:
+    the first call of a library allocates once, and in one step, or in a trace that marks none, that looks the same.
 Why it costs:
     cudaFree waits until all work launched before is done, and cudaMalloc takes 0.1 to several ms. The framework's allocator keeps what it
     once had, so that a training whose shapes repeat needs none of these calls after its first steps.
@@ -10,7 +11,8 @@ How the gain is predicted:
     The steps are replayed without these calls.
 When it is wrong:
     In the first steps, and after a validation with other shapes, the allocator must still grow: a trace that begins there shows
-    calls that later steps do not have. Memory that is really too small for the model is freed and asked for again whatever is set.
+    calls that later steps do not have. Where one step of several has them all, the interval of the share begins at nothing. Memory that
+    is really too small for the model is freed and asked for again whatever is set.
 What to try:
     Segments that can grow, the same shapes in every step, no empty_cache() in the loop.
 """
@@ -30,6 +32,7 @@ from slowstep.diagnosis.trace_side import (
     largest_stage,
     no_device,
     no_launches,
+    one_step_only,
     place,
     share_interval,
     steps_seen,
@@ -57,6 +60,9 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     if share < CLAIM:
         missing = no_launches(m, CLAIM)
         return NotJudged(rule=NAME, reason=missing) if missing is not None else None
+    missing = one_step_only(m)
+    if missing is not None:
+        return NotJudged(rule=NAME, reason=missing)
     sites = gaps.group_by("call", "operator", "where", maintain_order=True).agg(pl.col("ns").sum()).sort("ns", descending=True)
     worst = place(sites["call"][0], sites["where"][0] or sites["operator"][0])
     memory, steps = m.table("memory"), max(m.table("steps").height, 1)

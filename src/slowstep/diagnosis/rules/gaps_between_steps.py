@@ -41,6 +41,7 @@ from slowstep.diagnosis.trace_side import (
     host_work,
     no_device,
     no_launches,
+    one_step_only,
     place,
     share_interval,
     steps_seen,
@@ -58,8 +59,9 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     missing = no_device(m)
     if missing is not None or not m.has_device:
         return NotJudged(rule=NAME, reason=missing) if missing is not None else None
-    if m.table("steps").height < 2:
-        return NotJudged(rule=NAME, reason="the window has one step only, and nothing lies between two: profile at least three steps")
+    missing = one_step_only(m)
+    if missing is not None:
+        return NotJudged(rule=NAME, reason=missing)
     gaps = m.table("gaps").with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
     gaps = gaps.filter(pl.col("between_steps") & pl.col("stage").is_in(STAGES_BETWEEN))
     share, low, high = share_interval(m, by_step(m, gaps["step"], gaps["ns"]))

@@ -109,7 +109,7 @@ def _title(m: TraceMeasurements, share: float, long_share: float, worst: str | N
     if long_share >= OWN_WORK:
         return f"the device waits in {share:.0%} of the time for the host's own work between launches ({worst or 'not named'})"
     kernels = m.table("launches")["kernels"].median()
-    many = f" of {kernels:,.0f} kernels a step" if isinstance(kernels, int | float) else ""
+    many = f" of {kernels:,.0f} kernels{'' if m.is_window else ' a step'}" if isinstance(kernels, int | float) else ""
     return f"the device waits in {share:.0%} of the time for the launches{many}"
 
 

@@ -3,7 +3,7 @@
 What it sees:
     Ranges in which TorchDynamo, Inductor, XLA, Triton or Numba compile, or in which code that was just compiled is loaded, inside the
     window's steps, while the device had nothing to do (without a device: all of them): at least 3 % of the window, the least that a finding
-    may claim; nobody else has a mark for this.
+    may claim; nobody else has a mark for this. Two steps or more must be looked at: the first one compiles.
 Why it costs:
     Compiling takes from tenths of a second to minutes, and the step waits. Once a training runs, each function should be compiled; a new
     shape, a new Python number or a changed flag makes the compiler begin again, up to its limit, and then it gives up.
@@ -34,6 +34,7 @@ from slowstep.diagnosis.trace_side import (
     for_framework,
     largest_stage,
     no_device,
+    one_step_only,
     place,
     share_interval,
     steps_seen,
@@ -57,6 +58,9 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     share, low, high = share_interval(m, ns)
     if share < CLAIM:
         return None
+    missing = one_step_only(m)
+    if missing is not None:
+        return NotJudged(rule=NAME, reason=missing)
     sites = found.group_by("name", "where", maintain_order=True).agg(pl.len().alias("count"), pl.col("exposed_ns").sum())
     sites = sites.sort("exposed_ns", descending=True)
     worst = place(sites["name"][0], sites["where"][0])

@@ -25,11 +25,10 @@ from slowstep.analyses.trace.scenarios import NO_REPEATED_COPIES
 from slowstep.diagnosis.copy_sites import held, site_name, site_rows, traffic
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
-from slowstep.diagnosis.trace_side import for_framework, no_device, share_interval, steps_seen, with_stacks
+from slowstep.diagnosis.trace_side import for_framework, no_device, one_step_only, share_interval, steps_seen, with_stacks
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 
 NAME = "repeated-copy"
-STEPS_AT_LEAST = 2
 
 
 def judge_trace(m: TraceMeasurements) -> Answer:
@@ -38,8 +37,10 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     if missing is not None or not m.has_device:
         return NotJudged(rule=NAME, reason=missing) if missing is not None else None
     copies = m.table("copies").filter(pl.col("kind") == "h2d")
-    if m.table("steps").height < STEPS_AT_LEAST:
-        return _one_step(m, copies)
+    missing = one_step_only(m)
+    if missing is not None:
+        worth_it = share_interval(m, held(m, "h2d", copies, "copy to the device").ns)[0] >= CLAIM
+        return NotJudged(rule=NAME, reason=missing) if worth_it else None
     found = held(m, "h2d", copies.filter(pl.col("repeated")), "copy to the device")
     share, low, high = share_interval(m, found.ns)
     if share < CLAIM:
@@ -65,12 +66,6 @@ def judge_trace(m: TraceMeasurements) -> Answer:
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=None)
-
-
-def _one_step(m: TraceMeasurements, copies: pl.DataFrame) -> Answer:
-    if share_interval(m, held(m, "h2d", copies, "copy to the device").ns)[0] < CLAIM:
-        return None
-    return NotJudged(rule=NAME, reason="the window has one step only, which cannot show what repeats: profile at least three steps")
 
 
 def _fixes(m: TraceMeasurements, unknown: str) -> tuple[Fix, ...]:

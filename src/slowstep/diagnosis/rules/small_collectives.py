@@ -28,7 +28,7 @@ from slowstep.analyses.trace.scenarios import COLLECTIVES_MERGED
 from slowstep.diagnosis.kernel_side import unless_beside
 from slowstep.diagnosis.rule import CLAIM, Answer, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
-from slowstep.diagnosis.trace_side import claim_of, for_framework, no_device, per_step, share_interval, steps_seen
+from slowstep.diagnosis.trace_side import claim_of, for_framework, no_device, no_marks, per_step, share_interval, steps_seen
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 
 NAME = "small-collectives"
@@ -51,6 +51,9 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     a_step = _a_step(m, found)
     if share < CLAIM or a_step <= A_STEP:
         return _unknown(m, joining)
+    missing = no_marks(m)
+    if missing is not None:
+        return NotJudged(rule=NAME, reason=missing)
     carried = found.select((pl.col("bytes") * pl.col("count")).sum())["bytes"][0] / max(m.table("steps").height, 1)
     finding = Finding(
         rule=NAME,

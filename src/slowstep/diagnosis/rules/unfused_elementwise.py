@@ -25,7 +25,7 @@ from slowstep.analyses.trace.scenarios import FUSED_ELEMENTWISE
 from slowstep.diagnosis.kernel_side import compute_kernels, kernel_claims, kernel_rows, kernels_ns, unless_beside, whose
 from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
-from slowstep.diagnosis.trace_side import for_framework, no_device, share_interval, steps_seen
+from slowstep.diagnosis.trace_side import for_framework, no_device, no_marks, share_interval, steps_seen
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 
 NAME = "unfused-elementwise"
@@ -47,6 +47,9 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     a_step = int(found["count"].sum()) / max(m.table("steps").height, 1)
     if share < SHARE or a_step <= A_STEP:
         return None
+    missing = no_marks(m)
+    if missing is not None:
+        return NotJudged(rule=NAME, reason=missing)
     worst = found.sort("total_ns", descending=True).row(0, named=True)
     named = whose(worst["operator"], worst["where"], None)
     fused_ns = int(elementwise["total_ns"].sum()) - int(found["total_ns"].sum())

@@ -1,0 +1,27 @@
+"""The stages of which a trace shows nothing, so that their time is unknown and not nothing."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from slowstep.analyses.trace.measured import TraceMeasurements
+from slowstep.diagnosis.trace_side import no_device
+
+# A trace of the training process tells no reading from preprocessing: all waiting for input stands as `preprocess`.
+NEVER_SEEN: Final = ("read",)
+# What is done with results, and writes, have no events of their own: only a name tells them.
+BY_NAME: Final = ("output", "store")
+NAMES: Final = frozenset({"annotations", "python"})
+ON_A_DEVICE: Final = ("h2d", "gradient_sharing", "d2h")
+
+
+def unseen_stages(m: TraceMeasurements) -> frozenset[str]:
+    """Those of which nothing was charged and nothing could have been, as the trace lacks what would show them."""
+    requests = m.table("loader")
+    unseen = [
+        *NEVER_SEEN,
+        *(() if requests.height and (requests["end_ns"] > requests["start_ns"]).any() else ("preprocess",)),
+        *(() if m.facts.recorded & NAMES else BY_NAME),
+        *(() if no_device(m) is None else ON_A_DEVICE),
+    ]
+    return frozenset(stage for stage in unseen if not m.share(stage))
