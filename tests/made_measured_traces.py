@@ -61,6 +61,7 @@ def made_measured(
     coverage: Mapping[str, Any] | None = None,
     facts: Mapping[str, Any] | None = None,
     has_device: bool = True,
+    mark: str = "ProfilerStep",
     rest: tuple[str, str] = ("compute", KERNELS),
     tables: Mapping[str, Iterable[Mapping[str, Any]]] | None = None,
     **more: Any,
@@ -70,11 +71,12 @@ def made_measured(
     `ledger` has ms per step by stage and part, one number or a list with one for each step; rows of the table `gaps` are charged too
     (to the parts that `ledger` does not name); what is left of a step is `rest`.
     `replay` has, by scenario, the ms of a step after the change (a number, a list, or the tuple of expected, best and worst), or in
-    words why it is not judged. `tables` has the rows of other tables by name; `more` are fields of TraceMeasurements.
+    words why it is not judged. `mark` is "window" for a trace without steps, with `steps=1`. `tables` has the rows of other tables by
+    name; `more` are fields of TraceMeasurements.
     """
     lengths = _each(step_ms, steps)
     filled = {name: measured_table(name, (tables or {}).get(name, ())) for name in TABLE}
-    filled["steps"] = _steps(lengths)
+    filled["steps"] = _steps(lengths).with_columns(pl.lit(mark).cast(TABLE["steps"].schema["mark"]).alias("mark"))
     filled["ledger"] = _ledger(lengths, _charged(filled["gaps"], steps) | dict(ledger or {}), rest)
     filled["replay"] = _replay(lengths, replay or {})
     given: dict[str, Any] = {"format": "made", "files": ("made.json",), "bytes": 0, "events": 0, "recorded": frozenset(recorded)}
@@ -108,7 +110,7 @@ def _steps(lengths: Sequence[float]) -> pl.DataFrame:
 def _ledger(lengths: Sequence[float], parts: Mapping[tuple[str, str], Any], rest: tuple[str, str]) -> pl.DataFrame:
     charged = {part: _each(per_step, len(lengths)) for part, per_step in parts.items()}
     left = [length - sum(values[step] for values in charged.values()) for step, length in enumerate(lengths)]
-    assert min(left) >= 0.0, "more was charged to a step than its length"
+    assert min(left, default=0.0) >= 0.0, "more was charged to a step than its length"
     charged[rest] = [left[step] + charged.get(rest, [0.0] * len(lengths))[step] for step in range(len(lengths))]
     rows = [
         {"step": step, "stage": stage, "part": part, "ns": round(values[step] * 1e6)}

@@ -1,14 +1,20 @@
-"""What somebody has named in a trace, beside the model, judged as a callback is in a run."""
+"""What somebody has named in a trace, beside the model: callbacks and writes, each judged as it is in a run."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
 import polars as pl
 
+from slowstep.analyses.steps import Floats
 from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.analyses.trace.parts import VALIDATION
-from slowstep.analyses.trace.scenarios import NO_CALLBACKS
+from slowstep.analyses.trace.scenarios import NO_CALLBACKS, NO_WRITES
 from slowstep.diagnosis.gain import unknown_gain
 from slowstep.diagnosis.host_side import shortened
+from slowstep.diagnosis.lever_specs import CHECKPOINT_OFF
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import HOST_SHARE, by_step, per_step, share_interval, steps_seen
@@ -19,45 +25,93 @@ MOST = 0.5
 NEARLY_ALL = 0.9
 
 
-def judge_ranges(m: TraceMeasurements, name: str) -> Answer:
-    """Whether named ranges beside the model hold the training thread, and with a device keep it idle.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Named:
+    """A stage that only names tell, and what a rule says of a range of it: `alone` without a device, `waited` where one waits for it.
 
-    With a device only those inside steps: `gaps-between-steps` says what the others cost.
+    `between_steps`: whether gaps between steps are its, too; of other ranges `gaps-between-steps` says what those cost.
     """
-    return _inside_steps(m, name) if m.has_device else _without_device(m, name)
+
+    stage: str
+    scenario: str
+    between_steps: bool
+    alone: str
+    waited: str
+    assumes: str
+    fixes: Callable[[str], tuple[Fix, ...]]
 
 
-def _without_device(m: TraceMeasurements, name: str) -> Answer:
-    output = m.table("ledger").filter((pl.col("stage") == "output") & (pl.col("part") != VALIDATION))
-    if output.is_empty():
+def _do_less(part: str) -> tuple[Fix, ...]:
+    return (
+        Fix(text=f"call {part} every k steps, or hand its work to a background thread or process"),
+        Fix(text=f"do less in {part}: fewer images, smaller arrays, no read-back"),
+    )
+
+
+def _write_less(part: str) -> tuple[Fix, ...]:
+    return (
+        Fix(text=f"do {part} less often, or from a background thread on a copy of the state", lever=CHECKPOINT_OFF),
+        Fix(text="leave out of the checkpoint what can be made again"),
+    )
+
+
+CALLBACKS: Final = Named(
+    stage="output",
+    scenario=NO_CALLBACKS,
+    between_steps=False,
+    alone="runs on the training thread beside the model and takes",
+    waited="holds the training thread inside the steps, and the device has nothing to do:",
+    assumes="what somebody has named beside the model takes no time on the training thread",
+    fixes=_do_less,
+)
+WRITES: Final = Named(
+    stage="store",
+    scenario=NO_WRITES,
+    between_steps=True,
+    alone="writes on the training thread, which stands still for",
+    waited="writes on the training thread, and the device has nothing to do:",
+    assumes="writing checkpoints takes no time on the training thread",
+    fixes=_write_less,
+)
+
+
+def judge_ranges(m: TraceMeasurements, name: str, of: Named) -> Answer:
+    """Whether named ranges beside the model hold the training thread, and with a device keep it idle; `name` is the rule's."""
+    return _beside_a_device(m, name, of) if m.has_device else _without_device(m, name, of)
+
+
+def _without_device(m: TraceMeasurements, name: str, of: Named) -> Answer:
+    rows = m.table("ledger").filter((pl.col("stage") == of.stage) & (pl.col("part") != VALIDATION))
+    if rows.is_empty():
         return None
-    part = _largest(output)
-    removed = per_step(m, "output", part)
+    part = _largest(rows)
+    removed = per_step(m, of.stage, part)
     share = share_interval(m, removed)
     if share[0] < CLAIM:
         return None
-    title = f"{part} runs on the training thread beside the model and takes {share[0]:.0%} of the time"
+    title = f"{part} {of.alone} {share[0]:.0%} of the time"
     gain = shortened(m, removed, f"{part} takes no time on the training thread")
-    return _judged(name, part, (part,), share, (*_held(part, share[0], CLAIM, float(removed.mean()) / 1e6), steps_seen(m)), title, gain)
+    evidence = (*_held(part, share[0], CLAIM, float(removed.mean()) / 1e6), _steps_with(removed), steps_seen(m))
+    return _judged(name, of, part, (part,), share, evidence, title, gain)
 
 
-def _inside_steps(m: TraceMeasurements, name: str) -> Answer:
-    """Those ranges are claimed that lie inside steps for the most part. The replay takes all of output away: where that is more, the gain
-    of these alone is not known.
+def _beside_a_device(m: TraceMeasurements, name: str, of: Named) -> Answer:
+    """Ranges are claimed that lie inside steps for the most part, and others where they are the rule's own. The replay takes all of the
+    stage away: where that is more, the gain of these alone is not known.
     """
-    output = m.table("gaps").filter(pl.col("stage") == "output").with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
+    rows = m.table("gaps").filter(pl.col("stage") == of.stage).with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
     within = pl.when(pl.col("between_steps")).then(0).otherwise(pl.col("ns")).sum().over("part")
-    gaps = output.filter(within >= MOST * pl.col("ns").sum().over("part"))
-    share = share_interval(m, by_step(m, gaps["step"], gaps["ns"]))
+    gaps = rows if of.between_steps else rows.filter(within >= MOST * pl.col("ns").sum().over("part"))
+    held = by_step(m, gaps["step"], gaps["ns"])
+    share = share_interval(m, held)
     if share[0] < HOST_SHARE:
         return None
     part, parts = _largest(gaps), tuple(gaps["part"].unique(maintain_order=True).to_list())
-    title = f"{part} holds the training thread inside the steps, and the device has nothing to do: {share[0]:.0%} of the time"
-    assumes = "what somebody has named beside the model takes no time on the training thread"
-    is_all = float(gaps["ns"].sum()) >= NEARLY_ALL * float(output["ns"].sum())
-    gain = replayed_gain(m, NO_CALLBACKS, assumes) if is_all else unknown_gain(assumes)
-    evidence = (*_held(part, share[0], HOST_SHARE, removed_ms(m, NO_CALLBACKS)), steps_seen(m))
-    return _judged(name, part, parts, share, evidence, title, gain)
+    title = f"{part} {of.waited} {share[0]:.0%} of the time"
+    is_all = float(gaps["ns"].sum()) >= NEARLY_ALL * float(rows["ns"].sum())
+    gain = replayed_gain(m, of.scenario, of.assumes) if is_all else unknown_gain(of.assumes)
+    evidence = (*_held(part, share[0], HOST_SHARE, removed_ms(m, of.scenario)), _steps_with(held), steps_seen(m))
+    return _judged(name, of, part, parts, share, evidence, title, gain)
 
 
 def _held(part: str, share: float, threshold: float, removed: float | None) -> tuple[Evidence, ...]:
@@ -68,12 +122,17 @@ def _held(part: str, share: float, threshold: float, removed: float | None) -> t
     )
 
 
+def _steps_with(held: Floats) -> Evidence:
+    return Evidence(name="steps with it", value=int((held > 0).sum()), unit="steps")
+
+
 def _largest(rows: pl.DataFrame) -> str:
     return str(rows.group_by("part").agg(pl.col("ns").sum()).sort("ns", "part", descending=[True, False])["part"][0])
 
 
 def _judged(
     name: str,
+    of: Named,
     part: str,
     claims: tuple[str, ...],
     share: tuple[float, float, float],
@@ -83,7 +142,7 @@ def _judged(
 ) -> Judged:
     finding = Finding(
         rule=name,
-        stage="output",
+        stage=of.stage,
         title=title,
         share=share[0],
         share_low=share[1],
@@ -91,10 +150,7 @@ def _judged(
         claims=claims,
         evidence=evidence,
         gain=gain,
-        fixes=(
-            Fix(text=f"call {part} every k steps, or hand its work to a background thread or process"),
-            Fix(text=f"do less in {part}: fewer images, smaller arrays, no read-back"),
-        ),
+        fixes=of.fixes(part),
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=None)

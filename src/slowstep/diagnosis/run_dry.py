@@ -44,6 +44,7 @@ class RunDry:
     steps: int
     wait_ns: int
     bytes_each: float | None
+    places: int = 1  # that the trace tells apart: operators, or lines
 
     @property
     def named(self) -> str:
@@ -101,6 +102,7 @@ def _run_dry(m: TraceMeasurements, part: str, gaps: pl.DataFrame, calls: pl.Data
         count=int(rows["count"].sum()),
         steps=max(rows["steps"].drop_nulls().to_list(), default=gaps["step"].n_unique()),
         wait_ns=int(rows["host_wait_ns"].sum()),
+        places=rows.height,
         bytes_each=int(sized["bytes"].sum()) / max(int(sized["count"].sum()), 1) if sized.height else None,
     )
 

@@ -105,7 +105,7 @@ def _of_one_step(m: TraceMeasurements) -> str:
     A step that the user chose may have a bottleneck, by the same law, and the sentence says that it is that step's. It is never healthy:
     that is said of a training, and one step tells nothing of the others.
     """
-    return f"of one step that you chose ({m.table('steps')['number'][0]}, of {m.whole_steps} steps): " if m.is_chosen else ""
+    return f"of the one step that you chose ({m.table('steps')['number'][0]}, one of {m.whole_steps}): " if m.is_chosen else ""
 
 
 def _not_healthy(m: TraceMeasurements, answers: Answers) -> str | None:

@@ -43,7 +43,8 @@ def judge_among_ranks(ranks: Mapping[int, Rank], compared: Compared | None, give
     place = shlex.join(map(str, given))
     for number in compared.standings:
         report = ranks[number].report
-        shares = {row["stage"]: row["share"] for row in report["ledger"]}
+        # What a trace could not show is no stage's largest.
+        shares = {row["stage"]: row["share"] or 0.0 for row in report["ledger"]}
         fill_diagnosis(report, among_ranks(ranks[number].diagnosis, compared, number, shares=shares))
         other = look_at(compared, number)
         if other is not None and report["verdict"]["state"] == "undetermined":

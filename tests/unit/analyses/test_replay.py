@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -222,6 +223,11 @@ def test_no_input_wait_of_a_trace_without_a_device() -> None:
     assert row["expected_ns"] == 30_300_000
     assert row["worst_ns"] == 32_000_000
     assert "no device work" in replayed(slow, scenarios.LAUNCHES_FREE)["not_judged"]
+    trace = slow.trace()
+    assert trace.trace is not None
+    on_a_processor = find_replay(replace(trace, trace=replace(trace.trace, vendor=None)), slow.steps(), {})
+    reasons = on_a_processor.filter(pl.col("scenario") == scenarios.SINGLE_PRECISION)["not_judged"].to_list()
+    assert all("slowstep prove" in reason for reason in reasons)
 
 
 def test_named_callbacks_and_writes_go() -> None:

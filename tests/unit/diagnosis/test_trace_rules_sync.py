@@ -9,9 +9,10 @@ import pytest
 from judged_traces import evidence, finding, judged, reason
 from made_measured_traces import EVERYTHING, gaps_of, made_measured
 from slowstep.analyses.trace.measured import TraceMeasurements
-from slowstep.analyses.trace.parts import COPIES, NO_LAUNCH, RUN_DRY, piece
-from slowstep.analyses.trace.scenarios import NO_READBACKS, NO_SYNCHRONIZATION
+from slowstep.analyses.trace.parts import COPIES, LAUNCH, NO_LAUNCH, RUN_DRY, piece
+from slowstep.analyses.trace.scenarios import LAUNCHES_FREE, NO_READBACKS, NO_SYNCHRONIZATION
 from slowstep.diagnosis.rule import Judged
+from slowstep.diagnosis.trace_engine import diagnose_trace
 from slowstep.stages import UNATTRIBUTED
 
 SYNC = "cudaStreamSynchronize"
@@ -169,6 +170,46 @@ def test_what_one_part_waits_for_is_what_most_of_its_time_was_spent_for():
     assert found.share == pytest.approx(0.09)
     assert found.title.startswith("aten::item reads")
     assert judged("host-sync", m) is None
+
+
+def late(readbacks_gone_ms: float) -> TraceMeasurements:
+    """Steps of 100 ms with a read-back, after which the device runs dry for 1 ms, and with 20 gaps of 0.9 ms before launches."""
+    read = wait(1.0, reads_back=True, bytes=40)
+    launch = [row for number in range(20) for row in gaps_of(0.9, gap=500 + number, part=LAUNCH)]
+    copy = {"kind": "d2h", "operator": "aten::item", "where": "train.py:41", "count": 10, "steps": 10, "total_ms": 0.1, "blocking": True}
+    return made_measured(
+        tables={"gaps": [*read["gaps"], *launch], "synchronizations": [read["call"]], "copies": [copy]},
+        replay={NO_READBACKS: readbacks_gone_ms, LAUNCHES_FREE: 80.0},
+        facts={"framework": "pytorch"},
+    )
+
+
+def test_a_read_back_that_keeps_the_host_from_running_ahead_is_the_cause_of_the_launches_that_come_late():
+    found = finding("readback-every-step", late(84.0))
+
+    assert (found.stage, found.claims) == ("compute", (f"{RUN_DRY}{SYNC} (train.py:41)", LAUNCH))
+    assert found.share == pytest.approx(0.16)
+    assert "the host then cannot launch ahead of the device" in found.title
+    assert evidence(found, "of it, run dry right after").value == pytest.approx(0.01)
+    diagnosis = diagnose_trace(late(84.0))
+    assert [(one.rule, one.also) for one in diagnosis.findings] == [("readback-every-step", ("launch-bound",))]
+
+
+@pytest.mark.parametrize("gone_ms", [99.0, 91.0], ids=["nothing", "the lesser part"])
+def test_where_launches_are_late_without_read_backs_as_well_launching_is_the_cause(gone_ms):
+    assert judged("readback-every-step", late(gone_ms)) is None
+
+    found = finding("launch-bound", late(gone_ms))
+
+    assert evidence(found, "read-backs that the host waits for").value == pytest.approx(1.0)
+    assert "the step's read-backs (1) have to go first" in found.fixes[0].text
+
+
+def test_without_a_replay_a_read_back_is_blamed_for_what_follows_it_at_once_only():
+    m = late(84.0)
+    unknown = replace(m, tables={**m.tables, "replay": m.table("replay").clear()})
+
+    assert judged("readback-every-step", unknown) is None
 
 
 # large-readback

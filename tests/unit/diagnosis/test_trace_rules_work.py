@@ -149,6 +149,13 @@ def test_kernels_without_launches_leave_the_host_unknown():
 # recompilation
 
 
+ONE_STEP = [
+    ({"steps": 1, "mark": "window"}, "the trace marks no steps"),
+    ({"steps": 1, "chosen_of": 4}, "analyze the trace without --step"),
+    ({"steps": 1}, "profile at least three steps"),
+]
+
+
 def compiled(ms: float, steps: int = 10, **more: Any) -> list[dict[str, Any]]:
     row = {
         "name": "_compile.compile_inner (dynamo_timed)",
@@ -190,6 +197,16 @@ def test_compiling_in_one_step_of_ten_is_uncertain_and_not_hidden():
 
     assert found.share == pytest.approx(0.04)
     assert found.share_low < 0.03
+
+
+@pytest.mark.parametrize(("given", "said"), ONE_STEP, ids=["no marks", "chosen", "one"])
+def test_compiling_that_may_be_the_first_is_not_judged(given, said):
+    m = made_measured(ledger={("compute", LAUNCH): 45.0}, tables={"compilations": compiled(40.0, steps=1)}, **given)
+
+    answer = judge("recompilation", m)
+
+    assert isinstance(answer, NotJudged)
+    assert said in answer.reason
 
 
 def test_compiling_beside_a_busy_device_costs_nothing():
@@ -307,6 +324,16 @@ def test_allocating_inside_the_steps_is_found():
 def test_allocating_of_less_than_three_percent_is_no_finding():
     assert judge("allocator-churn", churned(1.9)) is None
     assert isinstance(judge("allocator-churn", churned(2.1)), Judged)
+
+
+@pytest.mark.parametrize(("given", "said"), ONE_STEP, ids=["no marks", "chosen", "one"])
+def test_allocating_that_may_be_the_first_calls_own_is_not_judged(given, said):
+    found = gaps(60.0, call="cudaFree", operator="aten::conv2d")[:1]
+
+    answer = judge("allocator-churn", made_measured(ledger={("compute", LAUNCH): 60.0}, tables={"gaps": found}, **given))
+
+    assert isinstance(answer, NotJudged)
+    assert said in answer.reason
 
 
 @pytest.mark.parametrize("call", ["cudaMallocAsync", "cudaFreeAsync", "cudaLaunchKernel", "cudaMemcpyAsync", None])

@@ -10,6 +10,7 @@ from made_measured_traces import made_measured
 from slowstep.analyses.trace.parts import INPUT_WAIT, KERNELS, NO_LAUNCH
 from slowstep.diagnosis import trace_engine
 from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.diagnosis.trace_doubts import is_inference
 from slowstep.diagnosis.trace_engine import diagnose_trace
 from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
 
@@ -157,10 +158,79 @@ def test_much_time_beside_the_model_is_not_healthy_without_any_finding(answering
     assert "no rule knows" in diagnose_trace(made_measured(ledger={("store", "checkpoint"): 30.0})).verdict.summary
 
 
-def test_findings_of_an_inference_are_still_listed(answering):
+def test_findings_of_an_inference_are_still_listed_and_where_there_are_none_none_are_spoken_of(answering):
+    answering(finding("large", 1.4))
+    diagnosis = diagnose_trace(made_measured(training=False))
+    assert [f.rule for f in diagnosis.findings] == ["large"]
+    assert diagnosis.verdict.summary.endswith("the findings below are about what ran")
+
+    answering()
+    assert "findings" not in diagnose_trace(made_measured(training=False)).verdict.summary
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"facts": {"complete": False}}, "the file is cut off, and whether it trains is not seen: copy the file again"),
+        ({"steps": 0}, "the trace holds no whole step, and whether it trains is not seen"),
+    ],
+    ids=["cut off", "no step"],
+)
+def test_what_shows_a_part_of_a_trace_is_not_called_an_inference(answering, given, said):
+    answering()
+    facts = {"framework": "pytorch"} | given.pop("facts", {})
+
+    m = made_measured(training=False, facts=facts, **given)
+
+    assert said in diagnose_trace(m).verdict.summary
+    assert "inference" not in diagnose_trace(m).verdict.summary
+    assert not is_inference(m)
+
+
+def test_a_file_that_is_cut_off_before_its_marks_is_to_be_copied_again(answering):
+    answering()
+
+    summary = diagnose_trace(made_measured(steps=1, mark="window", facts={"complete": False})).verdict.summary
+
+    assert "the file is cut off, and no whole step of it is left: copy the file again" in summary
+
+
+def chosen(**more):
+    """One step that the user chose, of four."""
+    return made_measured(steps=1, chosen_of=4, **more)
+
+
+def test_a_step_that_was_chosen_may_have_a_bottleneck_of_its_own_and_is_never_healthy(answering):
+    answering(finding("large", 1.4))
+    verdict = diagnose_trace(chosen()).verdict
+    assert (verdict.state, verdict.rule) == ("bottleneck", "large")
+    assert verdict.summary == "of the one step that you chose (5, one of 4): large is there"
+
+    answering()
+    verdict = diagnose_trace(chosen()).verdict
+    assert (verdict.state, verdict.healthy) == ("undetermined", None)
+    assert "analyze the trace without --step" in verdict.summary
+
+
+def test_the_one_step_of_a_trace_is_not_enough_whether_it_was_chosen_or_not(answering):
     answering(finding("large", 1.4))
 
-    assert [f.rule for f in diagnose_trace(made_measured(training=False)).findings] == ["large"]
+    assert "the trace holds 1 whole step" in diagnose_trace(made_measured(steps=1, chosen_of=1)).verdict.summary
+
+
+@pytest.mark.parametrize(("unknown_ms", "said"), [(9.0, False), (0.0, True)])
+def test_what_binds_next_is_left_out_where_more_of_the_time_has_no_known_cause(answering, unknown_ms, said):
+    answering(finding("wait", 8.0, share=0.9))
+
+    m = made_measured(ledger={("preprocess", INPUT_WAIT): 90.0, ("unattributed", NO_LAUNCH): unknown_ms})
+
+    assert (diagnose_trace(m).next is not None) is said
+
+
+def test_where_no_stage_has_any_time_none_is_the_largest(answering):
+    answering()
+
+    assert diagnose_trace(made_measured(rest=("unattributed", NO_LAUNCH))).verdict.stage is None
 
 
 @pytest.mark.parametrize(

@@ -2,16 +2,17 @@
 
 What it sees:
     Checkpoint writes (torch.save, safetensors) on the training thread hold at least 3 % of the window. All that one step writes is one
-    checkpoint, of however many files.
+    checkpoint, of however many files. In a trace: those functions, and ranges that are named for it (save_checkpoint, ModelCheckpoint);
+    with a device, where it had nothing to do meanwhile, at least 5 % of the window.
 Why it costs:
     Serialising and writing a model on the training thread is time in which nothing is trained, and it grows with the model.
 How the gain is predicted:
     r is the time of the writes, spread over the steps between them. B is what the loader's workers need per step, not below the CPU time of
     what is left divided by the cores. At better the rest of the step is also an eighth faster: what a write leaves in memory the kernel
-    brings to the disk beside the training.
+    brings to the disk beside the training. In a trace the step is shorter by r; with a device the steps are replayed without the writes.
 When it is wrong:
-    With fewer than two writes in the window the share depends on how long was recorded: the interval says so. A write that returns
-    before the disk has the data may slow later ones.
+    With fewer than two writes in the window the share depends on how long was recorded: the interval says so; in a trace of few steps
+    it begins at nothing. A write that returns before the disk has the data may slow later ones.
 What to try:
     Write less often, or copy the state to memory and write it from a background thread (torch.distributed.checkpoint.async_save).
 """
@@ -22,9 +23,11 @@ from dataclasses import replace
 
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.saves import SAVING
+from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.input_side import SIDE_BY_SIDE
 from slowstep.diagnosis.lever_specs import CHECKPOINT_OFF
+from slowstep.diagnosis.named_ranges import WRITES, judge_ranges
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE, delay_share, producers_beside_ns, with_core_delay
 from slowstep.findings import Evidence, Finding, Fix
@@ -81,4 +84,9 @@ def judge(m: Measurements) -> Answer:
     return Judged(finding=finding, counterfactual=counterfactual)
 
 
-RULE = Rule(name=NAME, stages=("store",), judge=judge)
+def judge_trace(m: TraceMeasurements) -> Answer:
+    """Whether named writes hold the training thread, and with a device keep it idle."""
+    return judge_ranges(m, NAME, WRITES)
+
+
+RULE = Rule(name=NAME, stages=("store",), judge=judge, judge_trace=judge_trace)

@@ -69,7 +69,9 @@ def judge_trace(m: TraceMeasurements) -> Answer:
         missing = no_launches(m, HOST_SHARE)
         return NotJudged(rule=NAME, reason=missing) if missing is not None else None
     parts = gaps.group_by("stage", "part", maintain_order=True).agg(pl.col("ns").sum()).sort("ns", descending=True)
-    causes = gaps.group_by("part", "call", "operator", "where", maintain_order=True).agg(pl.col("ns").sum()).sort("ns", descending=True)
+    causes = (
+        gaps.group_by("stage", "part", "call", "operator", "where", maintain_order=True).agg(pl.col("ns").sum()).sort("ns", descending=True)
+    )
     worst = causes.row(0, named=True)
     what = _named(worst)
     each_ms = float(np.median(gaps.group_by("gap").agg(pl.col("ns").sum())["ns"].to_numpy())) / 1e6
@@ -112,8 +114,9 @@ def _named(cause: dict[str, Any]) -> str | None:
 
 
 def _said_better(m: TraceMeasurements, cause: dict[str, Any]) -> bool:
-    """Whether a rule of its own is about it: operators on the host, compiling."""
-    return cause["part"] == LAUNCH and (cause["operator"] is not None or cause["call"] in m.table("compilations")["name"].to_list())
+    """Whether a rule of its own is about it: writes, operators on the host, compiling."""
+    compiles = cause["call"] in m.table("compilations")["name"].to_list()
+    return cause["stage"] == "store" or (cause["part"] == LAUNCH and (cause["operator"] is not None or compiles))
 
 
 def _row(m: TraceMeasurements, cause: dict[str, Any]) -> Evidence:

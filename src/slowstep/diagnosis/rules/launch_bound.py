@@ -12,7 +12,8 @@ How the gain is predicted:
     1 ms and more, the host does work of its own there that no graph takes away: then the gain is unknown.
 When it is wrong:
     Launches are slower under a profiler, with stacks and shapes most of all: the gain without it is smaller. A graph needs the same
-    shapes in every step and no read-back inside. A small model on a large device stays bound by launches whatever is done.
+    shapes in every step and no read-back inside. Where the launches come late because read-backs keep the host from running ahead,
+    readback-every-step says so, and leads. A small model on a large device stays bound by launches whatever is done.
 What to try:
     CUDA graphs, a compiled step, a larger batch, optimizers that update all parameters in one kernel (fused=True).
 """
@@ -26,6 +27,7 @@ import polars as pl
 from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.analyses.trace.parts import LAUNCH
 from slowstep.analyses.trace.scenarios import LAUNCHES_FREE
+from slowstep.diagnosis.launch_gaps import launch_gaps, readbacks_a_step
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import (
@@ -38,6 +40,7 @@ from slowstep.diagnosis.trace_side import (
     no_launches,
     share_interval,
     steps_seen,
+    to_mark_steps,
 )
 from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
 
@@ -55,8 +58,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     missing = no_device(m)
     if missing is not None or not m.has_device:
         return NotJudged(rule=NAME, reason=missing) if missing is not None else None
-    gaps = m.table("gaps").with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
-    gaps = gaps.filter((pl.col("stage") == "compute") & (pl.col("part") == LAUNCH) & ~pl.col("between_steps"))
+    gaps = launch_gaps(m)
     ns = by_step(m, gaps["step"], gaps["ns"])
     share, low, high = share_interval(m, ns)
     if share < HOST_SHARE:
@@ -78,6 +80,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
             Evidence(name="most of it before", value=worst, unit=""),
             Evidence(name="of it in stretches of 1 ms and more", value=long_share, unit="share", threshold=OWN_WORK),
             *_launches(m),
+            *_readbacks(m),
             steps_seen(m),
             Evidence(name="removed per step", value=removed_ms(m, LAUNCHES_FREE) if long_share < OWN_WORK else None, unit="ms"),
         ),
@@ -127,6 +130,11 @@ def _launches(m: TraceMeasurements) -> tuple[Evidence, ...]:
     )
 
 
+def _readbacks(m: TraceMeasurements) -> tuple[Evidence, ...]:
+    found = readbacks_a_step(m)
+    return () if found is None else (Evidence(name="read-backs that the host waits for", value=found[0], unit="per step", where=found[1]),)
+
+
 def _short(launches: pl.DataFrame) -> float | None:
     known = launches.filter(pl.col("short_kernels").is_not_null())
     return int(known["short_kernels"].sum()) / max(int(known["kernels"].sum()), 1) if known.height else None
@@ -145,10 +153,14 @@ def _us(values_ns: pl.Series) -> float | None:
 def _fixes(m: TraceMeasurements, own_work: bool, worst: str | None) -> tuple[Fix, ...]:
     """What is advised: no graph takes away what the host does for long between two launches."""
     if own_work:
+        if m.is_window:
+            return (_look(m, worst),)
         return _look(m, worst), Fix(text="a larger batch: what the host does in each step it does less often", changes_numerics=True)
+    found = readbacks_a_step(m)
+    first = "" if found is None else f"; the step's read-backs ({found[0]:,.0f}) have to go first"
     graph = for_framework(
         m,
-        torch="capture the step as a CUDA graph: torch.cuda.make_graphed_callables, or torch.compile(backend='cudagraphs')",
+        torch=f"capture the step as a CUDA graph: torch.cuda.make_graphed_callables, or torch.compile(backend='cudagraphs'){first}",
         tensorflow="put the whole step into one tf.function; compile(steps_per_execution=10)",
         jax="run several steps in one jax.lax.scan",
     )
@@ -166,6 +178,10 @@ def _fixes(m: TraceMeasurements, own_work: bool, worst: str | None) -> tuple[Fix
 
 
 def _look(m: TraceMeasurements, worst: str | None) -> Fix:
+    if m.is_window:
+        # What the first calls of a runtime and its libraries set up happens once.
+        work = "the host's own work" if worst is None else f"what the host does around {worst}"
+        return Fix(text=f"see whether {work} recurs in each step, or is done once at the start: {to_mark_steps(m)}, and trace some steps")
     if worst is not None:
         return Fix(text=f"find out what the host does around {worst} (Python, locks, other threads), and take it out of the step")
     name = for_framework(

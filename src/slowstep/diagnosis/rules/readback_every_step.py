@@ -2,7 +2,8 @@
 
 What it sees:
     Copies of less than 1 MiB to the host that the host waits for, in at least 90 % of the steps, after which the device had nothing to do:
-    together at least 3 % of the window, the least that a finding may claim; nobody else has a mark for this.
+    together at least 3 % of the window, the least that a finding may claim; nobody else has a mark for this. Where most of the gaps before
+    launches would go with the read-backs, by the replay, they count as well: the host, which waited, is no longer ahead of the device.
 Why it costs:
     loss.item(), .cpu(), print(loss) or a metric on the host wait until all work launched before is done. The next step's first kernel is
     launched only then, and until it begins the device idles: 20 us for a small gap, milliseconds where Python runs before the next launch.
@@ -10,20 +11,23 @@ How the gain is predicted:
     The steps are replayed without the copies to the host and the waits for them.
 When it is wrong:
     Where the next step depends on the value (early stopping inside a step, a branch on the loss, gradient scaling), it cannot simply be
-    read less often. Without stacks, read-backs of several places stand together. In a window of one step, "every" is not known: then
-    host-sync has them.
+    read less often; sizes and lengths that the step needs can be read ahead. Without stacks, read-backs of several places stand together.
+    In a window of one step, "every" is not known: then host-sync has them.
 What to try:
     Add the loss up on the device and read it every k steps, or read the last step's value while the device works on this one.
 """
 
 from __future__ import annotations
 
+from slowstep.analyses.steps import Floats
 from slowstep.analyses.trace.measured import TraceMeasurements
+from slowstep.analyses.trace.parts import LAUNCH
 from slowstep.analyses.trace.scenarios import NO_READBACKS
+from slowstep.diagnosis.launch_gaps import launches_exposed_by_readbacks
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.run_dry import EVERY_STEP, RunDry, in_every_step, run_dries, together_ns
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
-from slowstep.diagnosis.trace_side import for_framework, no_device, no_launches, share_interval, steps_seen, with_stacks
+from slowstep.diagnosis.trace_side import claim_of, for_framework, no_device, no_launches, share_interval, steps_seen, with_stacks
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 
 NAME = "readback-every-step"
@@ -37,21 +41,23 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     if missing is not None or not m.has_device:
         return NotJudged(rule=NAME, reason=missing) if missing is not None else None
     found = [one for one in run_dries(m) if one.waits_for == "read-back" and in_every_step(m, one)]
-    share, low, high = share_interval(m, together_ns(m, found))
+    dry = together_ns(m, found)
+    late = launches_exposed_by_readbacks(m, dry)
+    share, low, high = share_interval(m, dry + late)
     if share < CLAIM:
         missing = no_launches(m, CLAIM)
         return NotJudged(rule=NAME, reason=missing) if missing is not None else None
     worst = found[0]
     finding = Finding(
         rule=NAME,
-        stage="d2h",
-        title=f"{worst.named} reads a value back in every step, and the device then has nothing to do: {share:.0%} of the time",
+        stage="compute" if late.sum() > dry.sum() else "d2h",
+        title=_title(found, share, ahead=bool(late.any())),
         share=share,
         share_low=low,
         share_high=high,
-        claims=tuple(one.part for one in found),
+        claims=(*(one.part for one in found), *((claim_of(m, "compute", LAUNCH, "inside steps", late),) if late.any() else ())),
         evidence=(
-            Evidence(name="run dry after read-backs", value=share, unit="share of window", threshold=CLAIM),
+            *_costs(m, dry, late),
             *(_row(m, one) for one in found[:3]),
             Evidence(name="steps with it", value=worst.steps / m.table("steps").height, unit="share of steps", threshold=EVERY_STEP),
             Evidence(name="bytes each", value=worst.bytes_each, unit="bytes"),
@@ -59,19 +65,38 @@ def judge_trace(m: TraceMeasurements) -> Answer:
             Evidence(name="removed per step", value=removed_ms(m, NO_READBACKS), unit="ms"),
         ),
         gain=replayed_gain(m, NO_READBACKS, "results stay on the device; reading them once in many steps costs next to nothing"),
-        fixes=_fixes(m, worst, with_stacks(m, [one.where for one in found])),
+        fixes=_fixes(m, with_stacks(m, [one.where for one in found])),
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=None)
 
 
+def _title(found: list[RunDry], share: float, *, ahead: bool) -> str:
+    others = sum(one.places for one in found) - 1
+    reads = f" and {others} more read values" if others else " reads a value"
+    costs = "the host then cannot launch ahead of the device" if ahead else "the device then has nothing to do"
+    return f"{found[0].named}{reads} back in every step, and {costs}: {share:.0%} of the time"
+
+
+def _costs(m: TraceMeasurements, dry: Floats, late: Floats) -> tuple[Evidence, ...]:
+    """What was charged to the read-backs, and what to launching because of them."""
+    both = share_interval(m, dry + late)[0]
+    if not late.any():
+        return (Evidence(name="run dry after read-backs", value=both, unit="share of window", threshold=CLAIM),)
+    return (
+        Evidence(name="run dry, and launches too late", value=both, unit="share of window", threshold=CLAIM),
+        Evidence(name="of it, run dry right after them", value=share_interval(m, dry)[0], unit="share of window"),
+    )
+
+
 def _row(m: TraceMeasurements, one: RunDry) -> Evidence:
     share = float(one.ns.sum()) / max(m.window_ns, 1)
     each = one.count / max(one.steps, 1)
-    return Evidence(name=f"{one.operator or one.call}, {each:.0f} a step", value=share, unit="share of window", where=one.where)
+    others = " and others" if one.places > 1 else ""
+    return Evidence(name=f"{one.operator or one.call}{others}, {each:.0f} a step", value=share, unit="share of window", where=one.where)
 
 
-def _fixes(m: TraceMeasurements, worst: RunDry, unknown: str) -> tuple[Fix, ...]:
+def _fixes(m: TraceMeasurements, unknown: str) -> tuple[Fix, ...]:
     first = for_framework(
         m,
         torch=f"add up on the device (total += loss.detach()) and call .item() once in {EVERY} steps{unknown}",
@@ -84,7 +109,13 @@ def _fixes(m: TraceMeasurements, worst: RunDry, unknown: str) -> tuple[Fix, ...]
         tensorflow="read the last step's value after this one was started",
         jax="call copy_to_host_async() and read the value a step later",
     )
-    return Fix(text=first), Fix(text=second)
+    ahead = for_framework(
+        m,
+        torch="read sizes and lengths that a step needs for the next batch, beside this one (torchrec: TrainPipelineSparseDist)",
+        tensorflow="compute sizes and lengths that a step needs in the input pipeline, on the host",
+        jax="compute sizes and lengths that a step needs on the host, with the batch",
+    )
+    return Fix(text=first), Fix(text=second), Fix(text=ahead)
 
 
-RULE = Rule(name=NAME, stages=("d2h",), judge_trace=judge_trace)
+RULE = Rule(name=NAME, stages=("d2h", "compute"), judge_trace=judge_trace)

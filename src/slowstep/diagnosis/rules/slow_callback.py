@@ -28,7 +28,7 @@ from slowstep.diagnosis.after_update import Told, better_named, name_of, shorten
 from slowstep.diagnosis.gain import predict, share_interval
 from slowstep.diagnosis.growing import growing
 from slowstep.diagnosis.lever_specs import CALLBACKS_OFF, LOGGING_OFF, stub_of
-from slowstep.diagnosis.named_ranges import judge_ranges
+from slowstep.diagnosis.named_ranges import CALLBACKS, judge_ranges
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import delay_share, stack_spread, with_core_delay
 from slowstep.diagnosis.unnamed import how_to_name
@@ -159,7 +159,7 @@ def _lever(m: Measurements, part: Part) -> str | None:
 
 def judge_trace(m: TraceMeasurements) -> Answer:
     """Whether one named range beside the model holds the training thread."""
-    return judge_ranges(m, NAME)
+    return judge_ranges(m, NAME, CALLBACKS)
 
 
 RULE = Rule(name=NAME, stages=("output",), judge=judge, judge_trace=judge_trace)

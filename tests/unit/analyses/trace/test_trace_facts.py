@@ -52,7 +52,8 @@ def test_clocks_that_differ_overlapping_kernels_and_other_devices_are_counted() 
         "other-devices-left-out": 1,
     }
     ledger, _ = build_ledger(trace, find_steps(trace)[0])
-    assert ledger["ns"].sum() == 39_000
+    # From the first work of the device that is judged.
+    assert ledger["ns"].sum() == 35_000
 
 
 def test_a_sound_trace_has_no_doubts() -> None:

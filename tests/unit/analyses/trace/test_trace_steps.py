@@ -150,8 +150,26 @@ def test_what_repeats_in_an_inference_is_no_step() -> None:
     hosts = [launch(10 * n, n) for n in range(60)]
     devices = [device(f"kernel_{n % 6}", 10 * n + 5, 10 * n + 8, correlation=n) for n in range(60)]
     steps, notes = find_steps(made_trace(hosts=hosts, devices=devices))
-    assert steps.select("start_ns", "end_ns", "mark").rows() == [(0, 598_000, "window")]
-    assert notes == ("the trace marks no steps and none could be inferred: it is taken as one step",)
+    assert steps.select("start_ns", "end_ns", "mark").rows() == [(5_000, 598_000, "window")]
+    assert notes[0] == "the trace marks no steps and none could be inferred: it is taken as one step"
+
+
+def test_a_trace_without_steps_begins_with_the_devices_first_work_and_says_what_came_before() -> None:
+    hosts = [host("aten::to", 0, 300), host("cudaDeviceGetStreamPriorityRange", 10, 290, "runtime"), launch(296, 1), launch(350, 2)]
+    devices = [device("gemm", 300, 340, correlation=1), device("gemm", 360, 390, correlation=2)]
+
+    steps, notes = find_steps(made_trace(hosts=[*hosts, host("cudaFree", 390, 400, "runtime")], devices=devices))
+
+    assert steps.select("start_ns", "host_start_ns", "end_ns").rows() == [(300_000, 296_000, 400_000)]
+    said = "300 us before the device's first work (75 % of the trace, most of it in cudaDeviceGetStreamPriorityRange)"
+    assert notes[1] == f"{said} are start-up and left out"
+
+
+def test_a_trace_without_a_device_begins_with_its_first_event() -> None:
+    steps, notes = find_steps(made_trace(hosts=[host("aten::mm", 5, 10), host("aten::mm", 20, 30)]))
+
+    assert steps.select("start_ns", "end_ns").rows() == [(5_000, 30_000)]
+    assert len(notes) == 1
 
 
 def test_a_layer_is_no_period_of_the_whole() -> None:
