@@ -90,9 +90,7 @@ def _verdict(
         if unknown is not None:
             return undetermined(f"{unknown}; trace the host too")
         if first is not None:
-            # The sentence of one step that was chosen says so.
-            summary = verdict.summary if verdict.rule == first.rule and verdict.summary.endswith(first.title) else first.title
-            return replace(verdict, stage=first.stage, rule=first.rule, summary=summary)
+            return replace(verdict, stage=first.stage, rule=first.rule, summary=first.title)
     held_up = pace(compared, rank) if compared.is_uneven else None
     still = verdict.state == "undetermined" and not unjudged and LATE_ONE_NOT_SEEN not in verdict.summary
     if held_up is not None and still:

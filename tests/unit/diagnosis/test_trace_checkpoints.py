@@ -44,7 +44,7 @@ def test_short_writes_and_none_are_no_finding(m) -> None:
 @pytest.mark.parametrize("between", [True, False])
 def test_with_a_device_writes_are_judged_wherever_they_are_and_lead_over_the_gap_that_they_make(between) -> None:
     gaps = gaps_of(30.0, stage="store", part="save_checkpoint", call="save_checkpoint", between_steps=between)
-    m = made_measured(tables={"gaps": gaps}, replay={NO_WRITES: 70.0, NO_WORK_BETWEEN_STEPS: 70.0})
+    m = made_measured(tables={"gaps": gaps}, replay={NO_WRITES: 70.0, NO_WORK_BETWEEN_STEPS: 65.0})
 
     assert finding("blocking-checkpoint", m).gain.predicted == pytest.approx(100 / 70)
     led = diagnose_trace(m).findings

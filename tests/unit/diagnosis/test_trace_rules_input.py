@@ -233,6 +233,17 @@ def test_long_host_work_without_a_name_is_to_be_named():
     assert not any("graph" in fix.text for fix in fixes)
 
 
+def test_long_host_work_of_a_trace_without_steps_may_be_set_up_and_is_no_matter_of_the_step():
+    gaps = gaps_of(20.0, steps=[0], part=LAUNCH, operator="aten::conv2d")
+    m = made_measured(steps=1, mark="window", tables={"gaps": gaps}, facts={"framework": "pytorch"})
+
+    found = finding("launch-bound", m)
+
+    assert [fix.text.split(":")[0] for fix in found.fixes] == ["see whether what the host does around aten"]
+    assert "prof.step()" in found.fixes[0].text
+    assert evidence(found, "steps looked at").value is None
+
+
 def test_host_work_is_named_by_the_costliest_of_its_long_stretches():
     stretches = [("a", 3.0, 3), ("b", 8.0, 1), ("c", 0.5, 20)]
     gaps = [

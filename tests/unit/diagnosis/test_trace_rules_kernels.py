@@ -234,6 +234,12 @@ def test_many_elementwise_kernels_are_found():
     assert "aten::gelu" in found.fixes[0].text
 
 
+def test_how_many_a_step_has_is_not_known_of_a_trace_without_steps():
+    m = made_measured(steps=1, step_ms=1000.0, mark="window", tables={"kernels": [elementwise(300.0)]})
+
+    assert "the trace marks no steps" in reason("unfused_elementwise", m)
+
+
 def test_under_a_tenth_of_the_time_they_are_no_finding():
     assert judge("unfused_elementwise", busy(elementwise(99.0), half(700.0))) is None
 

@@ -18,7 +18,7 @@ from slowstep.analyses.trace.scenarios import (
     NO_LOSS_SCALING,
 )
 from slowstep.diagnosis.engine import rules
-from slowstep.diagnosis.rule import Answer, Judged
+from slowstep.diagnosis.rule import CLAIM, Answer, Judged
 from slowstep.findings import Finding, NotJudged
 
 SYNC = "run dry after cudaStreamSynchronize (train.py:55)"
@@ -336,6 +336,14 @@ def test_allocating_that_may_be_the_first_calls_own_is_not_judged(given, said):
     assert said in answer.reason
 
 
+def test_allocating_in_one_step_of_several_is_uncertain():
+    found = gaps(60.0, call="cudaMalloc", operator="aten::conv2d")[:1]
+
+    once = finding("allocator-churn", made_measured(steps=4, ledger={("compute", LAUNCH): [60.0, 0.0, 0.0, 0.0]}, tables={"gaps": found}))
+
+    assert once.share_low < CLAIM < once.share
+
+
 @pytest.mark.parametrize("call", ["cudaMallocAsync", "cudaFreeAsync", "cudaLaunchKernel", "cudaMemcpyAsync", None])
 def test_pools_and_other_calls_are_not_the_allocators(call):
     m = made_measured(ledger={("compute", LAUNCH): 20.0}, tables={"gaps": gaps(20.0, call=call)})
@@ -424,6 +432,16 @@ def test_small_collectives_are_found():
     assert value(found, "mean size") == pytest.approx(40_000)
     assert value(found, "each") == pytest.approx(250.0)
     assert "bucket_cap_mb" in found.fixes[0].text
+
+
+def test_how_many_small_collectives_a_step_has_is_not_known_of_a_trace_without_steps():
+    ledger = {("gradient_sharing", COLLECTIVES): 200.0}
+    m = made_measured(steps=1, step_ms=1000.0, mark="window", ledger=ledger, tables={"collectives": [collective(800, 200.0, 40_000)]})
+
+    answer = judge("small-collectives", m)
+
+    assert isinstance(answer, NotJudged)
+    assert "the trace marks no steps" in answer.reason
 
 
 def test_small_collectives_that_are_the_lesser_part_claim_their_piece():
