@@ -70,24 +70,25 @@ def _may_gain(finding: Finding) -> bool:
 def _verdict(m: TraceMeasurements, answers: Answers) -> Verdict:
     largest = _largest(m)
 
-    def undetermined(why: str) -> Verdict:
-        return Verdict(state="undetermined", stage=largest, healthy=None, rule=None, summary=f"undetermined, because {why}")
+    def undetermined(why: str, step: str = "") -> Verdict:
+        return Verdict(state="undetermined", stage=largest, healthy=None, rule=None, summary=f"undetermined{step}, because {why}")
 
     why = doubt(m, found=bool(answers.findings))
     if why is not None:
         return undetermined(why)
+    step = _of_one_step(m)
     first = next((j.finding for j in answers.leading if is_bottleneck(j.finding)), None)
     larger = None if first is None else larger_unknown(m.share(UNATTRIBUTED), first, m.share(first.stage))
     if larger is not None:
-        return undetermined(f"{larger}; {_shows_more(m)}")
+        return undetermined(f"{larger}; {_shows_more(m)}", step)
     if first is not None:
-        summary = f"{_of_one_step(m)}{first.title}"
+        summary = f"{step.strip()}: {first.title}" if step else first.title
         return Verdict(state="bottleneck", stage=first.stage, healthy=False, rule=first.rule, summary=summary)
     why = _not_healthy(m, answers)
     if why is not None:
-        return undetermined(f"{_of_one_step(m)}{why}")
-    if m.is_chosen:
-        return undetermined(f"{_of_one_step(m)}no rule found anything worth 10 %, which says nothing of the others: {ALL_STEPS}")
+        return undetermined(why, step)
+    if step:
+        return undetermined(f"no rule found anything worth 10 % in it, which says nothing of the others: {ALL_STEPS}", step)
     busy = "" if m.device_busy_share is None else f", the device is busy {m.device_busy_share:.0%} of it"
     summary = f"no rule found anything worth 10 %: {m.share(largest or MODEL):.0%} of the time is {largest or MODEL}{busy}"
     return Verdict(state="healthy", stage=largest, healthy=True, rule=None, summary=summary)
@@ -100,12 +101,12 @@ def _largest(m: TraceMeasurements) -> str | None:
 
 
 def _of_one_step(m: TraceMeasurements) -> str:
-    """What a verdict on one step begins with.
+    """What a verdict on one step says of it, with a space before; nothing where all steps are looked at.
 
     A step that the user chose may have a bottleneck, by the same law, and the sentence says that it is that step's. It is never healthy:
     that is said of a training, and one step tells nothing of the others.
     """
-    return f"of the one step that you chose ({m.table('steps')['number'][0]}, one of {m.whole_steps}): " if m.is_chosen else ""
+    return f" in the one step that you chose ({m.table('steps')['number'][0]}, of {m.whole_steps})" if m.is_chosen else ""
 
 
 def _not_healthy(m: TraceMeasurements, answers: Answers) -> str | None:

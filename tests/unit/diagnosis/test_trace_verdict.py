@@ -204,11 +204,12 @@ def test_a_step_that_was_chosen_may_have_a_bottleneck_of_its_own_and_is_never_he
     answering(finding("large", 1.4))
     verdict = diagnose_trace(chosen()).verdict
     assert (verdict.state, verdict.rule) == ("bottleneck", "large")
-    assert verdict.summary == "of the one step that you chose (5, one of 4): large is there"
+    assert verdict.summary == "in the one step that you chose (5, of 4): large is there"
 
     answering()
     verdict = diagnose_trace(chosen()).verdict
     assert (verdict.state, verdict.healthy) == ("undetermined", None)
+    assert verdict.summary.startswith("undetermined in the one step that you chose (5, of 4), because no rule")
     assert "analyze the trace without --step" in verdict.summary
 
 
