@@ -11,7 +11,7 @@ import os
 from typing import Final
 
 # jemalloc(3), opt.dirty_decay_ms and opt.muzzy_decay_ms; polars puts what it finds there behind its own. After half a second, not at once:
-# of a Kineto file of 1 GB that saves a third of the page faults, 3 s of processor time, for 5 % more memory (benchmarks/README.md).
+# of a Kineto file of 1 GB that saves a third of the page faults, 3 s of CPU time, for 5 % more memory (benchmarks/README.md).
 POLARS: Final = ("_RJEM_MALLOC_CONF", "dirty_decay_ms:500,muzzy_decay_ms:0")
 # mallopt(3): blocks from this size on are mapped by themselves, and a free end of the heap of that size is given back.
 M_TRIM_THRESHOLD: Final = -1

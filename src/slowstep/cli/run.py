@@ -6,13 +6,13 @@ import os
 import re
 import sys
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Final
 
 import typer
 
 from slowstep.cli.durations import parse_duration
 from slowstep.cli.run_report import RunReport
-from slowstep.cli.user_command import UserCommand, check_json_target
+from slowstep.cli.user_command import Alone, UserCommand, check_json_target
 from slowstep.errors import BadUsage, CommandNotStarted, SlowstepError
 from slowstep.experiments.known_levers import check, known_levers
 from slowstep.experiments.plan import parse_spec
@@ -27,6 +27,9 @@ from slowstep.record.plain_run import run_plainly
 # Five steps, after a warm-up of any usual training.
 USUAL_CAPTURE = "31-35"
 MOST_CAPTURED = 20
+_STEPS: Final = re.compile(r"(\d+)-(\d+)")
+# A single number too: it is no command, and the option says better what is missing.
+_ONE_OR_TWO_NUMBERS: Final = re.compile(r"\d+(?:-\d+)?")
 _FOR = (
     "End the recording after a time, such as 60s or 2m, counted from the first update; where none is seen, from the first backward "
     f"pass; where neither is, --stop waits {START_UP_S / 60:.0f} minutes more for one, from the command's start."
@@ -36,9 +39,9 @@ _MISTAKE: Any = typer.BadParameter.__base__
 
 
 class RunCommand(UserCommand):
-    """`--capture` alone asks for the usual steps: its own are given as `--capture=FIRST-LAST`."""
+    """`--capture` alone asks for the usual steps: its own are given as `--capture=FIRST-LAST`, or as the next word."""
 
-    alone: ClassVar[Mapping[str, str]] = {"--capture": USUAL_CAPTURE}
+    alone: ClassVar[Mapping[str, Alone]] = {"--capture": Alone(usual=USUAL_CAPTURE, form=_ONE_OR_TWO_NUMBERS)}
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Split the words, and make a mistake in ours end with 125: every other code is the command's own."""
@@ -66,7 +69,7 @@ def run(
     ] = 1,
     capture: Annotated[
         str | None,
-        typer.Option("--capture", metavar="[=FIRST-LAST]", help=f"Profile a few steps with torch.profiler too ({USUAL_CAPTURE})."),
+        typer.Option("--capture", metavar="[FIRST-LAST]", help=f"Profile a few steps with torch.profiler too ({USUAL_CAPTURE})."),
     ] = None,
     status: Annotated[bool, typer.Option("--status", help="Tell the progress on standard error.")] = False,
     with_: Annotated[
@@ -144,7 +147,7 @@ def _check_spares_files(spec: Spec, harms: str | None) -> None:
 
 
 def _captured(text: str) -> tuple[int, int]:
-    match = re.fullmatch(r"(\d+)-(\d+)", text)
+    match = _STEPS.fullmatch(text)
     if match is None or not 1 <= int(match[1]) <= int(match[2]) < int(match[1]) + MOST_CAPTURED:
         raise CommandNotStarted(f"--capture={text}: give the first and the last step, at most {MOST_CAPTURED} of them, as {USUAL_CAPTURE}.")
     return int(match[1]), int(match[2])

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import re
+import shutil
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -14,28 +18,46 @@ from slowstep.errors import BadUsage
 SCRIPT: Final = ".py"
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Alone:
+    """An option that stands alone although it takes a value: the value that it then has, and what its own looks like as the next word."""
+
+    usual: str
+    form: re.Pattern[str]
+
+    def takes(self, word: str) -> bool:
+        """Whether the next word is the option's value: what could be started is the user's command, whatever it looks like."""
+        return self.form.fullmatch(word) is not None and not os.path.exists(word) and shutil.which(word) is None
+
+
 class UserCommand(TyperCommand):
     """Reads options up to the user's command: the rest is the user's, `--help` and `-m` included."""
 
     # Options that stand alone although they take a value.
-    alone: ClassVar[Mapping[str, str]] = {}
+    alone: ClassVar[Mapping[str, Alone]] = {}
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Split the words; an option of `alone` gets its usual value, since the next word may be the command."""
-        end = self._count_own_words(args)
-        own = [f"{word}={self.alone[word]}" if word in self.alone else word for word in args[:end]]
-        rest = args[end + 1 :] if args[end : end + 1] == ["--"] else args[end:]
+        """Split the words at the first that is the user's."""
+        own, rest = self._divided(args)
         if not rest and len(own) > 1 and own[-1].endswith(SCRIPT) and own[-2].startswith("-"):
             ctx.fail(f"no command is left: {own[-1]} was taken for the value of {own[-2]}. Give that its own, then the command.")
         return super().parse_args(ctx, [*own, "--", *rest])
 
-    def _count_own_words(self, args: list[str]) -> int:
+    def _divided(self, args: list[str]) -> tuple[list[str], list[str]]:
+        """Our options with their values, and the user's command."""
         takes_value = {name: not getattr(option, "is_flag", False) for option in self.params for name in option.opts}
-        position = 0
+        own, position = list[str](), 0
         while position < len(args) and args[position].startswith("-") and args[position] not in ("-m", "-", "--"):
-            word = args[position]
-            position += 2 if takes_value.get(word, False) and word not in self.alone else 1
-        return min(position, len(args))
+            word, following = args[position], args[position + 1 : position + 2]
+            alone = self.alone.get(word)
+            if alone is not None:
+                following = following if following and alone.takes(following[0]) else []
+                own.append(f"{word}={following[0] if following else alone.usual}")
+            else:
+                following = following if takes_value.get(word, False) else []
+                own += [word, *following]
+            position += 1 + len(following)
+        return own, args[position + 1 :] if args[position : position + 1] == ["--"] else args[position:]
 
 
 def check_json_target(json: str | None) -> None:

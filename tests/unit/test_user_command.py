@@ -1,0 +1,59 @@
+"""Where our options end and the user's command begins."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import typer.main
+
+from slowstep.cli.main import app
+from slowstep.errors import CommandNotStarted
+
+
+def parsed(*words: str) -> dict[str, Any]:
+    group: Any = typer.main.get_command(app)
+    return dict(group.commands["run"].make_context("run", list(words)).params)
+
+
+@pytest.fixture(autouse=True)
+def empty_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("words", "captured"),
+    [
+        (["--capture", "train.py", "--capture", "5-9"], "31-35"),
+        (["--capture=5-9", "train.py", "--capture", "5-9"], "5-9"),
+        (["--capture", "5-9", "train.py", "--capture", "5-9"], "5-9"),
+        (["--steps", "60", "--capture", "5-9", "--level", "0", "--", "train.py", "--capture", "5-9"], "5-9"),
+    ],
+)
+def test_steps_to_capture_may_be_a_word_of_their_own(words: list[str], captured: str) -> None:
+    params = parsed(*words)
+
+    assert params["capture"] == captured
+    assert params["command"] == ["train.py", "--capture", "5-9"]
+
+
+def test_a_command_that_looks_like_steps_is_the_users(tmp_path, monkeypatch) -> None:
+    (tmp_path / "5-9").write_text("#!/bin/sh\n")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "6-8").write_text("#!/bin/sh\n")
+    (tmp_path / "bin" / "6-8").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+
+    assert parsed("--capture", "5-9", "7")["command"] == ["5-9", "7"]
+    assert parsed("--capture", "6-8", "7")["command"] == ["6-8", "7"]
+
+
+def test_the_words_of_a_script_are_not_looked_at() -> None:
+    assert parsed("train.py", "--capture", "5-9")["capture"] is None
+    assert parsed("--capture", "--", "5-9")["command"] == ["5-9"]
+
+
+def test_a_single_number_is_no_command_and_the_option_says_what_is_missing(capsys) -> None:
+    group: Any = typer.main.get_command(app)
+    with pytest.raises(CommandNotStarted, match=r"--capture=31: give the first and the last step"):
+        group.commands["run"].main(["--capture", "31", "train.py"], standalone_mode=False)
