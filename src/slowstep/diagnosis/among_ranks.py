@@ -99,9 +99,12 @@ def _verdict(
         return undetermined(f"{held_up}: {_advice(compared, rank)}")
     if verdict.state == "bottleneck" or (verdict.state == "undetermined" and unjudged):
         return undetermined(_without_bottleneck(findings, unjudged))
-    if compared.is_whole and LATE_ONE_NOT_SEEN in verdict.summary:
-        return replace(verdict, summary=verdict.summary.replace(LATE_ONE_NOT_SEEN, NONE_LATER))
-    return verdict
+    late = (
+        NONE_LATER
+        if compared.is_whole
+        else LATE_ONE_NOT_SEEN.replace("a late one", f"one of the {compared.missing} that left no trace here")
+    )
+    return replace(verdict, summary=verdict.summary.replace(LATE_ONE_NOT_SEEN, late))
 
 
 def _advice(compared: Compared, rank: int) -> str:

@@ -10,7 +10,8 @@ from slowstep.analyses.trace.ranks import Compared, Standing
 from slowstep.diagnosis.law import UNJUDGED_STAGE
 from slowstep.diagnosis.rule import CLAIM
 from slowstep.diagnosis.rules.exposed_communication import COMPARE_RANKS, NOT_SEEN
-from slowstep.findings import Evidence, Finding, Gain, NotJudged
+from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
+from slowstep.units import format_count
 
 # What the screen rounds to a percent.
 SAID_FROM: Final = 0.005
@@ -32,10 +33,8 @@ def without_waiting(finding: Finding, standing: Standing, compared: Compared) ->
     row = Evidence(name="waiting for later ranks", value=part * standing.waited_ns / 1e6, unit="ms")
     low, high = max(finding.share_low - waited, 0.0), max(finding.share_high - waited, share)
     gain = _gain(finding.gain, low, share, high)
-    fixes = finding.fixes
-    if compared.is_whole:
-        gain = replace(gain, assumes=gain.assumes.replace(NOT_SEEN, OTHERS_IN_TIME))
-        fixes = tuple(fix for fix in fixes if fix.text != COMPARE_RANKS)
+    in_time = OTHERS_IN_TIME if compared.is_whole else f"{OTHERS_IN_TIME} ({compared.missing} of them not seen)"
+    gain = replace(gain, assumes=gain.assumes.replace(NOT_SEEN, in_time))
     for_whom = f"; for {waited:.0%} of it this rank waits for later ones" if waited >= SAID_FROM else ""
     return replace(
         finding,
@@ -45,8 +44,19 @@ def without_waiting(finding: Finding, standing: Standing, compared: Compared) ->
         share_high=high,
         evidence=(*finding.evidence, row),
         gain=gain,
-        fixes=fixes or finding.fixes,
+        fixes=_fixes(finding, compared),
     )
+
+
+def _fixes(finding: Finding, compared: Compared) -> tuple[Fix, ...]:
+    """Those of the finding, of which comparing the ranks was done as far as there are traces."""
+    others = tuple(fix for fix in finding.fixes if fix.text != COMPARE_RANKS)
+    if compared.is_whole or len(others) == len(finding.fixes):
+        return others or finding.fixes
+    rest = (
+        f"compare with the {format_count(compared.missing, 'rank')} that left no trace here; where one is late, its own cause comes first"
+    )
+    return *others, Fix(text=rest)
 
 
 def _gain(gain: Gain, low: float, share: float, high: float) -> Gain:

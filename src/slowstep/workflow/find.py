@@ -217,15 +217,15 @@ def _why_not(path: Path) -> str:
 
 def _recordings_in(folder: Path) -> list[Path]:
     """The recordings right below a folder, by name; what must not be looked into is none."""
-    recordings = [source for source in sources().values() if source.name == RECORDING]
-
-    def is_one(child: Path) -> bool:
-        try:
-            return any(source.sniff(b"", child) for source in recordings)
-        except OSError:
-            return False
-
     try:
-        return sorted(filter(is_one, folder.iterdir()))
+        return sorted(filter(is_recording, folder.iterdir()))
     except OSError:
         return []
+
+
+def is_recording(folder: Path) -> bool:
+    """Whether this is a folder that `slowstep run` made, as far as it may be looked into."""
+    try:
+        return sources()[RECORDING].sniff(b"", folder)
+    except OSError:
+        return False

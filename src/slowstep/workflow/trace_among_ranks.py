@@ -12,6 +12,7 @@ from slowstep.diagnosis.among_ranks import among_ranks, look_at
 from slowstep.diagnosis.among_ranks import pace as pace_of_job
 from slowstep.workflow.rank_rows import JUDGED_SINGLY
 from slowstep.workflow.trace_document import fill_diagnosis
+from slowstep.workflow.trace_next import next_after_trace
 from slowstep.workflow.trace_ranks import Rank, size_of
 
 APART: Final = (
@@ -45,7 +46,8 @@ def judge_among_ranks(ranks: Mapping[int, Rank], compared: Compared | None, give
         report = ranks[number].report
         # What a trace could not show is no stage's largest.
         shares = {row["stage"]: row["share"] or 0.0 for row in report["ledger"]}
-        fill_diagnosis(report, among_ranks(ranks[number].diagnosis, compared, number, shares=shares))
+        diagnosis = among_ranks(ranks[number].diagnosis, compared, number, shares=shares)
+        fill_diagnosis(report, diagnosis, next_after_trace(diagnosis, ranks[number].facts, ranks[number].path))
         other = look_at(compared, number)
         if other is not None and report["verdict"]["state"] == "undetermined":
             report["run"]["next_command"] = f"slowstep analyze {place} --rank {other}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
@@ -20,13 +19,10 @@ from slowstep.report.document import SCHEMA, LedgerRow, Part, Report, Run, Throu
 from slowstep.stages import STAGES, UNATTRIBUTED
 from slowstep.units import format_count, format_share
 from slowstep.workflow.document import SMALLEST_SHARE, finding_row, health_row, not_judged_row
+from slowstep.workflow.trace_next import next_after_trace
 
 # Of parts of a stage, those beyond these many are too small to be read.
 PARTS_KEPT = 12
-
-
-# What a trace leaves open, a recording of the training itself answers, with a trace of a few of its steps.
-CAPTURE = "slowstep run --capture train.py"
 
 
 def fill_trace(path: Path, m: TraceMeasurements, diagnosis: Diagnosis, health: Iterable[Health]) -> Report:
@@ -45,12 +41,12 @@ def fill_trace(path: Path, m: TraceMeasurements, diagnosis: Diagnosis, health: I
     return cast(Report, report)
 
 
-def fill_diagnosis(report: dict[str, Any], diagnosis: Diagnosis) -> None:
-    """Put another diagnosis of a training into the report of its trace."""
+def fill_diagnosis(report: dict[str, Any], diagnosis: Diagnosis, next_command: str | None) -> None:
+    """Put another diagnosis of a training into the report of its trace, and what to type after it."""
     report.update(_judged(diagnosis))
     report["run"].pop("next_command", None)
-    if diagnosis.verdict.state == "undetermined":
-        report["run"]["next_command"] = CAPTURE
+    if next_command is not None:
+        report["run"]["next_command"] = next_command
 
 
 def _judged(diagnosis: Diagnosis) -> dict[str, Any]:
@@ -83,19 +79,8 @@ def _run(path: Path, m: TraceMeasurements, diagnosis: Diagnosis) -> Run:
         "trace": {"format": m.facts.format, "events": m.facts.events, "bytes": m.facts.bytes, "coverage": asdict(m.coverage)},
         "notes": [_coverage(m), *m.notes],
     }
-    command = _next_command(path, m, diagnosis)
+    command = next_after_trace(diagnosis, m.facts, path, is_inference=is_inference(m), is_chosen=m.is_chosen)
     return cast(Run, row if command is None else row | {"next_command": command})
-
-
-def _next_command(path: Path, m: TraceMeasurements, diagnosis: Diagnosis) -> str | None:
-    """What to type where the verdict names no rule. An inference is no training that could be recorded: what is known of it stands here."""
-    if diagnosis.verdict.state != "undetermined":
-        return None
-    if m.is_chosen:
-        return shlex.join(["slowstep", "analyze", str(path)])
-    if not is_inference(m):
-        return CAPTURE
-    return f"slowstep explain {diagnosis.findings[0].rule}" if diagnosis.findings else None
 
 
 def _device(m: TraceMeasurements) -> str:
@@ -108,11 +93,10 @@ def _device(m: TraceMeasurements) -> str:
 def _coverage(m: TraceMeasurements) -> str:
     """How much the trace shows, before any verdict."""
     coverage = m.coverage
-    said = [f"{m.facts.events:,} events"]
+    said = [format_count(m.facts.events, "event")]
     if m.has_device:
-        said.append(
-            f"{coverage.kernels:,} kernels on {format_count(coverage.devices, 'device')}, {format_count(coverage.streams, 'stream')}"
-        )
+        kernels, devices = format_count(coverage.kernels, "kernel"), format_count(coverage.devices, "device")
+        said.append(f"{kernels} on {devices}, {format_count(coverage.streams, 'stream')}")
     if coverage.kernels_with_launch is not None:
         said.append(f"{format_share(coverage.kernels_with_launch)} of the kernels with their launch")
     if coverage.inside_steps is not None:

@@ -76,7 +76,12 @@ class Compared:
     @property
     def is_whole(self) -> bool:
         """Whether all ranks of the job are among them."""
-        return len(self.standings) >= self.size
+        return not self.missing
+
+    @property
+    def missing(self) -> int:
+        """How many ranks of the job are not among them."""
+        return max(self.size - len(self.standings), 0)
 
 
 def pace_of(m: TraceMeasurements) -> Pace | None:

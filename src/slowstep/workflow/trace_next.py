@@ -1,0 +1,41 @@
+"""What to type after the report of a trace whose verdict names no rule: what would tell more than this trace did."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from typing import Final
+
+from slowstep.diagnosis.law import Diagnosis
+from slowstep.diagnosis.trace_engine import LATE_ONE_NOT_SEEN, TORCH
+from slowstep.timeline.trace import TraceFacts
+from slowstep.workflow.find import is_recording
+
+# What a trace leaves open, a recording of the training itself answers, with a trace of a few of its steps.
+RECORD: Final = "slowstep run train.py"
+CAPTURE: Final = "slowstep run --capture train.py"
+ALL_RANKS: Final = "slowstep analyze FOLDER_OF_ALL_RANKS"
+ANOTHER: Final = "slowstep analyze NEW_TRACE"
+# How a verdict ends that needs them.
+ASKS_FOR_ALL: Final = LATE_ONE_NOT_SEEN.partition(": ")[2]
+# As `slowstep run --capture` names what it makes.
+CAPTURED: Final = re.compile(r"capture-\d+\.json(\.gz)?")
+
+
+def next_after_trace(diagnosis: Diagnosis, facts: TraceFacts, path: Path, *, is_inference: bool = False) -> str | None:
+    """The command; None where the verdict is no open question, or where nothing that is known helps."""
+    if diagnosis.verdict.state != "undetermined":
+        return None
+    explained = f"slowstep explain {diagnosis.findings[0].rule}" if diagnosis.findings else None
+    if is_inference:
+        # It is no training that could be recorded: what is known of it stands here.
+        return explained
+    if ASKS_FOR_ALL in diagnosis.verdict.summary:
+        return ALL_RANKS
+    if CAPTURED.fullmatch(path.name):
+        return f"slowstep analyze {shlex.quote(str(path.parent))}" if is_recording(path.parent) else RECORD
+    if facts.framework not in (TORCH, None):
+        # Recordings are of PyTorch's trainings: of others a better trace tells more.
+        return explained or ANOTHER
+    return CAPTURE

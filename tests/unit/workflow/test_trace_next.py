@@ -1,0 +1,71 @@
+"""The command under a trace's report: something that tells more than this trace, and that works for what it is of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from slowstep.diagnosis.law import Diagnosis
+from slowstep.diagnosis.trace_engine import LATE_ONE_NOT_SEEN
+from slowstep.findings import Evidence, Finding, Fix, Gain, Verdict
+from slowstep.timeline.trace import TraceFacts
+from slowstep.workflow.trace_next import next_after_trace
+
+FINDING = Finding(
+    rule="launch-bound",
+    stage="compute",
+    title="the device waits",
+    share=0.5,
+    share_low=0.4,
+    share_high=0.6,
+    claims=("launch",),
+    evidence=(Evidence(name="idle", value=0.5, unit="share of window", threshold=0.05),),
+    gain=Gain(predicted=None, low=None, high=None, assumes="nothing"),
+    fixes=(Fix(text="a larger batch"),),
+)
+
+
+def diagnosis(state: Literal["undetermined", "healthy"] = "undetermined", *findings: Finding, summary: str = "not known") -> Diagnosis:
+    verdict = Verdict(state=state, stage="compute", healthy=None, rule=None, summary=summary)
+    return Diagnosis(findings=findings, not_judged=(), verdict=verdict, next=None)
+
+
+def following(found: Diagnosis, path: Path = Path("trace.json"), framework: str | None = "pytorch", **more: Any) -> str | None:
+    facts = TraceFacts(format="Kineto trace", files=(), bytes=1, events=1, recorded=frozenset(), framework=framework)
+    return next_after_trace(found, facts, path, **more)
+
+
+def test_what_a_trace_of_pytorch_leaves_open_a_recording_with_a_capture_answers() -> None:
+    assert following(diagnosis()) == "slowstep run --capture train.py"
+    assert following(diagnosis(), framework=None) == "slowstep run --capture train.py"
+    assert following(diagnosis("healthy")) is None
+
+
+@pytest.mark.parametrize("framework", ["jax", "tensorflow"])
+def test_a_training_that_no_recording_can_look_into_is_explained_or_traced_again(framework: str) -> None:
+    assert following(diagnosis("undetermined", FINDING), framework=framework) == "slowstep explain launch-bound"
+    assert following(diagnosis(), framework=framework) == "slowstep analyze NEW_TRACE"
+
+
+def test_a_captures_trace_is_followed_by_the_report_of_its_recording(tmp_path: Path) -> None:
+    capture = tmp_path / "my run" / "capture-417.json"
+    capture.parent.mkdir()
+
+    lone = following(diagnosis(), capture)
+    (capture.parent / "launcher.jsonl").write_text("")
+
+    assert lone == "slowstep run train.py"
+    assert following(diagnosis(), capture) == f"slowstep analyze '{capture.parent}'"
+
+
+def test_one_rank_whose_verdict_needs_the_others_is_followed_by_all_of_them() -> None:
+    found = diagnosis(summary=f"undetermined, because 30% of the time is gradient_sharing, and {LATE_ONE_NOT_SEEN}")
+
+    assert following(found) == "slowstep analyze FOLDER_OF_ALL_RANKS"
+
+
+def test_an_inference_is_not_recorded_as_a_training() -> None:
+    assert following(diagnosis(), is_inference=True) is None
+    assert following(diagnosis("undetermined", FINDING), is_inference=True) == "slowstep explain launch-bound"
