@@ -18,6 +18,7 @@ from slowstep.sources._source import Reading
 from slowstep.workflow.analyze import analyze as analyze_paths
 from slowstep.workflow.export import SUFFIX, Kind
 from slowstep.workflow.export import export as export_trace
+from slowstep.workflow.trace_memory import events_within
 from slowstep.workflow.traces import Asked
 
 UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
@@ -45,7 +46,7 @@ def analyze(
         int | None, typer.Option("--batch-size", metavar="N", min=1, help="Samples in a step of the trace, where it does not tell them.")
     ] = None,
     memory: Annotated[
-        str | None, typer.Option("--memory", metavar="SIZE", help="Read a trace in at most so much memory, e.g. 500M or 2G.")
+        str | None, typer.Option("--memory", metavar="SIZE", help="Take at most so much memory for a trace, e.g. 500M: its last steps.")
     ] = None,
     export: Annotated[
         str | None,
@@ -57,7 +58,8 @@ def analyze(
     asked = Asked(step=_step(step), batch_size=batch_size)
     kind = _kind(export, export_to)
     with progress_on(sys.stderr) as progress:
-        how = Reading(memory_bytes=_bytes(memory), progress=progress)
+        limit = _bytes(memory)
+        how = Reading(memory_bytes=limit, most_events=events_within(limit), progress=progress)
         report = analyze_paths(paths, warmup=warmup, rank=rank, asked=asked, how=how)
         place = export_trace(kind, paths, report, export_to, asked=asked, how=how) if kind is not None else None
     if json == "-":

@@ -16,9 +16,13 @@ def _silent(share: float) -> None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reading:
-    """How something is to be read: in at most `memory_bytes` (None: as the source pleases), telling `progress` the share done, 0 to 1."""
+    """How something is to be read: in at most `memory_bytes` (None: as the source pleases), telling `progress` the share done, 0 to 1.
+
+    Of a trace with more than `most_events` events (None: any number) only the last steps are wanted.
+    """
 
     memory_bytes: int | None = None
+    most_events: int | None = None
     progress: Callable[[float], None] = _silent
 
 

@@ -18,6 +18,7 @@ from slowstep.sources._kineto.helpers import HelperLost, Helpers, helpers_here
 from slowstep.sources._kineto.reader import EventReader, metadata
 from slowstep.sources._kineto.tables import finished_tables
 from slowstep.sources._kineto.text import EVENTS_KEY, MARK, SPACE, nesting_depth
+from slowstep.sources._last_steps import left_out
 from slowstep.sources._source import PLAIN, Reading, Source
 from slowstep.timeline.timeline import RunFacts, Timeline
 from slowstep.timeline.trace import TraceFacts
@@ -94,10 +95,10 @@ def _read_into(stack: ExitStack, path: Path, how: Reading, helpers: Helpers) -> 
             for grown in columns.grown:
                 grown.spill(folder)
     helpers.join(columns, counts)
-    return _timeline(path, unpacked, reader, columns, counts, limit)
+    return _timeline(path, unpacked, reader, columns, counts, how.most_events)
 
 
-def _timeline(path: Path, unpacked: Unpacked, reader: EventReader, columns: Columns, counts: Counter[str], limit: int | None) -> Timeline:
+def _timeline(path: Path, unpacked: Unpacked, reader: EventReader, columns: Columns, counts: Counter[str], most: int | None) -> Timeline:
     rows = sum(grown.rows for grown in columns.grown)
     if not rows:
         raise UnreadableInput(_nothing(path, reader, unpacked, counts))
@@ -106,7 +107,7 @@ def _timeline(path: Path, unpacked: Unpacked, reader: EventReader, columns: Colu
     counts["no-length"] += columns.pairs.begins_alone
     counts["ends-alone"] = columns.pairs.ends_alone
     about = metadata(reader.around, counts)
-    tables, first_ns = finished_tables(columns, counts)
+    tables, first_ns, left = finished_tables(columns, counts, most)
     vendor = vendor_of(about, list(columns.names))
     tables["trace_devices"] = devices_table(about, tables["device_events"], vendor)
     recorded = recorded_kinds(about, tables)
@@ -135,7 +136,7 @@ def _timeline(path: Path, unpacked: Unpacked, reader: EventReader, columns: Colu
         clock_ns=clock_of(tables, first_ns + base_of(about)),
     )
     run = RunFacts(name=path.name, command=(), started=None, started_ns=None, ended_ns=None, exit_code=None, stop_signals=(), warmup=None)
-    health = tuple(health_rows(counts, unpacked.damage, sorted(columns.groups.foreign)))
+    health = (*health_rows(counts, unpacked.damage, sorted(columns.groups.foreign)), *([left_out(left)] if left else []))
     return Timeline(source="kineto", tables=tables, processes=(), run=run, health=health, trace=facts)
 
 

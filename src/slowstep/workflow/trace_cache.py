@@ -16,6 +16,7 @@ import polars as pl
 
 import slowstep
 from slowstep.health import Health
+from slowstep.sources._last_steps import last_steps, left_out, of_tables
 from slowstep.sources._source import Reading, Source
 from slowstep.timeline.stored import Stored
 from slowstep.timeline.table import light
@@ -35,13 +36,13 @@ FACTS = "facts.json"
 def read_cached(path: Path, source: Source, how: Reading) -> Timeline:
     """The timeline of a trace, from the cache where this very file was read before. Raises what the source raises."""
     folder = _folder(path, source)
-    kept = _load(folder) if folder is not None else None
+    kept = _load(folder, how.most_events) if folder is not None else None
     if kept is not None:
         return _with_less_memory(kept, how)
     began = time.perf_counter()
-    timeline = source.read(path, how)
+    timeline = _last_steps(source.read(path, how), how.most_events)
     # What was read with little memory says so, and another look may have more.
-    if folder is not None and how.memory_bytes is None and time.perf_counter() - began >= WORTH_S:
+    if folder is not None and how.memory_bytes is None and how.most_events is None and time.perf_counter() - began >= WORTH_S:
         _keep(folder, timeline)
     return _with_less_memory(timeline, how)
 
@@ -75,11 +76,27 @@ def _folder(path: Path, source: Source) -> Path | None:
     return _root() / hashlib.sha256(key.encode()).hexdigest()[:32]
 
 
-def _load(folder: Path) -> Timeline | None:
-    """What was kept; None where nothing was, or what another version kept."""
+def _last_steps(timeline: Timeline, most_events: int | None) -> Timeline:
+    """The timeline without its first steps, where the source kept more events than are wanted."""
+    found = None if most_events is None else last_steps(of_tables(timeline.tables), most_events)
+    if found is None or timeline.trace is None:
+        return timeline
+    tables, steps = found
+    trace = replace(timeline.trace, events=sum(map(len, tables.values())))
+    return replace(timeline, tables={**timeline.tables, **tables}, trace=trace, health=(*timeline.health, left_out(steps)))
+
+
+def _load(folder: Path, most_events: int | None) -> Timeline | None:
+    """What was kept, or of more events than are wanted the last steps; None where nothing was, or what another version kept."""
+
+    def column(table: str, name: str) -> pl.Series:
+        return pl.read_ipc(folder / f"{table}.arrow", columns=[name])[name]
+
     try:
         facts: dict[str, Any] = json.loads((folder / FACTS).read_text(encoding="utf-8"))
-        tables = {table.name: light(pl.read_ipc(folder / f"{table.name}.arrow").iter_columns()) for table in TRACE_TABLES}
+        cut, steps = (last_steps(column, most_events) if most_events is not None else None) or ({}, 0)
+        whole = [table.name for table in TRACE_TABLES if table.name not in cut]
+        tables = cut | {name: light(pl.read_ipc(folder / f"{name}.arrow").iter_columns()) for name in whole}
         os.utime(folder)
         trace = facts["trace"] | {"recorded": frozenset(facts["trace"]["recorded"]), "files": tuple(facts["trace"]["files"])}
         trace["clock_ns"] = None if trace["clock_ns"] is None else tuple(trace["clock_ns"])
@@ -90,8 +107,8 @@ def _load(folder: Path) -> Timeline | None:
             tables=tables,
             processes=(),
             run=RunFacts(**run),
-            health=tuple(Health(**row) for row in facts["health"]),
-            trace=TraceFacts(**trace),
+            health=(*(Health(**row) for row in facts["health"]), *([left_out(steps)] if steps else [])),
+            trace=TraceFacts(**trace | ({"events": sum(map(len, cut.values()))} if cut else {})),
         )
     except (OSError, ValueError, KeyError, TypeError, pl.exceptions.PolarsError):
         return None

@@ -18,7 +18,6 @@ from slowstep.analyses.trace.ranks import pace_of
 from slowstep.diagnosis.trace_engine import diagnose_trace
 from slowstep.errors import BadUsage, UnreadableInput
 from slowstep.health import Health
-from slowstep.record.kernel_files import read_size
 from slowstep.sources._source import Reading
 from slowstep.timeline.timeline import Timeline
 from slowstep.workflow.find import Found, Skipped
@@ -27,6 +26,7 @@ from slowstep.workflow.trace_cache import read_cached
 from slowstep.workflow.trace_captures import one_of_each_process
 from slowstep.workflow.trace_document import fill_trace
 from slowstep.workflow.trace_jobs import jobs
+from slowstep.workflow.trace_memory import exceeded
 from slowstep.workflow.trace_ranks import Preferred, Rank, add_trace_ranks
 from slowstep.workflow.traces_left_out import left_out
 
@@ -95,7 +95,7 @@ def _diagnose(found: Found, asked: Asked, how: Reading) -> Rank:
     timeline = read_cached(found.path, found.source, how)
     m = measure_trace(timeline, batch_size=asked.batch_size, step=asked.step)
     told = m.facts.rank if m.facts.rank is not None else found.rank_in_name
-    doubts = (*timeline.health, *find_mark_doubts(timeline.table("marked_steps")), *find_doubts(timeline), *_memory(how.memory_bytes))
+    doubts = (*timeline.health, *find_mark_doubts(timeline.table("marked_steps")), *find_doubts(timeline), *exceeded(how.memory_bytes))
     diagnosis = diagnose_trace(m)
     report = fill_trace(found.path, m, diagnosis, _health(doubts, m))
     return Rank(
@@ -117,15 +117,6 @@ def _pid(timeline: Timeline, m: TraceMeasurements) -> int:
     threads = timeline.table("trace_threads")
     known = threads.filter(pl.col("thread") == thread[0])["pid"].drop_nulls() if len(thread) else threads["pid"].drop_nulls()
     return int(known[0]) if len(known) else 0
-
-
-def _memory(limit_bytes: int | None) -> list[Health]:
-    """Whether this process has held more memory than it was allowed; the count is its peak in bytes."""
-    held = read_size("/proc/self/status", "VmHWM:")
-    if limit_bytes is None or held is None or held <= limit_bytes:
-        return []
-    remedy = "bytes were held at the most, more than was allowed; allow more, or profile fewer steps"
-    return [Health(name="memory-limit-exceeded", severity="notice", count=held, remedy=remedy)]
 
 
 def _health(read: tuple[Health, ...], m: TraceMeasurements) -> tuple[Health, ...]:

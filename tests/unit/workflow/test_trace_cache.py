@@ -9,7 +9,7 @@ from polars.testing import assert_frame_equal
 
 from made_traces import device, host, made_trace, step
 from slowstep.health import Health
-from slowstep.sources._source import PLAIN, Source
+from slowstep.sources._source import PLAIN, Reading, Source
 from slowstep.timeline.trace_tables import TRACE_TABLES
 from slowstep.workflow import trace_cache
 from slowstep.workflow.trace_cache import read_cached
@@ -18,18 +18,24 @@ from slowstep.workflow.trace_cache import read_cached
 class Counting:
     """A source that counts how often it is asked."""
 
-    def __init__(self) -> None:
+    def __init__(self, steps: int = 1) -> None:
         self.reads = 0
+        self.begins = range(0, 10 * steps, 10)
         self.source = Source(name="made", sniff=lambda head, path: True, read=self.read)
 
     def read(self, path, how):
         self.reads += 1
         made = made_trace(
-            hosts=[host("aten::mm", 0, 5, shapes="[[2, 2]]"), host("cudaLaunchKernel", 1, 2, "runtime", correlation=7)],
-            devices=[device("gemm", 3, 9, correlation=7, bytes=None)],
-            steps=[step(1, 0, 10)],
+            hosts=[row for at in self.begins for row in self.hosts(at)],
+            devices=[device("gemm", at + 3, at + 9, correlation=at + 7, bytes=None) for at in self.begins],
+            steps=[step(number, at, at + 10) for number, at in enumerate(self.begins, start=1)],
         )
         return replace(made, health=(Health(name="garbage", severity="notice", count=2, remedy="none"),))
+
+    @staticmethod
+    def hosts(at):
+        calls = host("cudaLaunchKernel", at + 1, at + 2, "runtime", correlation=at + 7)
+        return host("aten::mm", at, at + 5, shapes="[[2, 2]]"), calls
 
 
 @pytest.fixture
@@ -55,6 +61,29 @@ def test_the_second_look_is_not_read_again_and_sees_the_same(cache, trace):
     for table in TRACE_TABLES:
         assert_frame_equal(first.table(table.name), second.table(table.name))
     assert (first.trace, first.run, first.health) == (second.trace, second.run, second.health)
+
+
+@pytest.mark.parametrize("is_kept", [False, True])
+def test_of_more_events_than_are_wanted_the_last_steps_are_given_whether_they_were_kept_or_not(cache, trace, is_kept):
+    counting = Counting(steps=6)
+    if is_kept:
+        read_cached(trace, counting.source, PLAIN)
+
+    few = read_cached(trace, counting.source, Reading(most_events=12))
+
+    assert counting.reads == 1
+    assert few.table("marked_steps")["number"].to_list() == [4, 5, 6]
+    assert [len(few.table(name)) for name in ("host_events", "device_events")] == [6, 3]
+    assert (few.trace.events, few.table("trace_devices").height) == (12, 1)
+    assert {row.name: row.count for row in few.health} == {"garbage": 2, "steps-left-out-for-memory": 3}
+
+
+def test_few_steps_that_were_wanted_once_are_not_what_is_kept(cache, trace):
+    counting = Counting(steps=6)
+    read_cached(trace, counting.source, Reading(memory_bytes=1 << 20, most_events=12))
+
+    assert read_cached(trace, counting.source, PLAIN).table("marked_steps").height == 6
+    assert counting.reads == 2
 
 
 def test_a_file_that_has_changed_is_read_again(cache, trace):

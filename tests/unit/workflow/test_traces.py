@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from made_recordings import Training, make_recording
 from slowstep.report.terminal import render
 from slowstep.sources._source import Reading
 from slowstep.workflow.analyze import analyze
+from slowstep.workflow.trace_memory import EVENT_BYTES, FLOOR_BYTES, events_within
 
 
 def trace(path, operators: int, *, begin_us: float = 0.0, **around) -> None:
@@ -106,11 +108,24 @@ def test_what_was_lost_of_another_rank_is_said_in_every_report(tmp_path):
     assert "truncated-file" in health(cut)
 
 
-@pytest.mark.parametrize(("allowed", "said"), [(1 << 20, True), (1 << 40, False), (None, False)])
-def test_more_memory_than_was_allowed_is_said(tmp_path, allowed, said):
+@pytest.mark.parametrize(
+    ("allowed", "said"),
+    [(1 << 20, "were held, 1.00 MiB were allowed; 180 MiB are needed for the smallest trace: allow more"), (1 << 40, ""), (None, "")],
+)
+def test_more_memory_than_was_allowed_is_said_in_the_units_in_which_it_is_given(tmp_path, allowed, said):
     trace(tmp_path / "trace.json", 9)
-    exceeded = health(analyze([tmp_path / "trace.json"], how=Reading(memory_bytes=allowed))).get("memory-limit-exceeded", (0, ""))
-    assert (exceeded[0] > 1 << 20) == said
+
+    count, remedy = health(analyze([tmp_path / "trace.json"], how=Reading(memory_bytes=allowed))).get("memory-limit-exceeded", (0, ""))
+
+    assert (count == 1) == bool(said)
+    assert remedy.endswith(said)
+    assert not said or re.match(r"[\d.]+ [MG]iB were held", remedy)
+
+
+def test_of_a_limit_what_the_program_itself_takes_is_not_left_for_events():
+    assert events_within(None) is None
+    assert events_within(1 << 20) == events_within(FLOOR_BYTES) == 0
+    assert events_within(FLOOR_BYTES + 10 * EVENT_BYTES) == 10
 
 
 NOON_US = 1_700_000_000_000_000.0

@@ -18,6 +18,7 @@ from slowstep.sources._kineto.groups import Codes
 from slowstep.sources._kineto.keys import clean_keys
 from slowstep.sources._kineto.numbers import number_in
 from slowstep.sources._kineto.store import Grown
+from slowstep.sources._last_steps import first_kept_ns
 from slowstep.timeline.schema import TABLE
 from slowstep.timeline.table import light
 from slowstep.timeline.trace_tables import DEVICE_KIND, DEVICE_KINDS, HOST_KIND, HOST_KINDS
@@ -28,8 +29,10 @@ Take = Callable[[str], Array]
 _NO_RECORDING_NS = 3_600_000_000_000
 
 
-def finished_tables(columns: Columns, counts: Counter[str]) -> tuple[dict[str, pl.DataFrame], int]:
-    """All tables but the devices', and the time of the first event, with which their times begin; `columns` is used up."""
+def finished_tables(columns: Columns, counts: Counter[str], most_events: int | None = None) -> tuple[dict[str, pl.DataFrame], int, int]:
+    """All tables but the devices', the time of the first event, with which their times begin, and how many steps were left out because
+    they hold more events than are wanted; `columns` is used up.
+    """
     starts = {grown: grown.column("time_ns" if grown is columns.memory else "start_ns") for grown in columns.grown}
     first_ns = min((int(values[values != 0].min()) for values in starts.values() if values.any()), default=0)
     if first_ns < _NO_RECORDING_NS:
@@ -37,15 +40,20 @@ def finished_tables(columns: Columns, counts: Counter[str]) -> tuple[dict[str, p
     for values in starts.values():
         counts["no-time"] += int((values < first_ns).sum())
     ranks = _ranks(columns.threads)
+    marks = starts[columns.steps]
+    events = (starts[columns.hosts], starts[columns.devices])
+    cut_ns = None if most_events is None else first_kept_ns(marks, events, most_events)
+    left_out = 0 if cut_ns is None else int((marks < cut_ns).sum())
+    del marks, events
     tables = {
-        "marked_steps": _steps(_taker(columns.steps, starts, first_ns, ranks)),
-        "allocations": _allocations(_taker(columns.memory, starts, first_ns, ranks)),
-        "host_events": _hosts(columns, _taker(columns.hosts, starts, first_ns, ranks)),
-        "device_events": _devices(columns, _taker(columns.devices, starts, first_ns, ranks)),
+        "marked_steps": _steps(_taker(columns.steps, starts, first_ns, ranks, cut_ns)),
+        "allocations": _allocations(_taker(columns.memory, starts, first_ns, ranks, cut_ns)),
+        "host_events": _hosts(columns, _taker(columns.hosts, starts, first_ns, ranks, cut_ns, until="end_ns")),
+        "device_events": _devices(columns, _taker(columns.devices, starts, first_ns, ranks, cut_ns, until="end_ns")),
         "trace_threads": _threads(columns, ranks),
     }
     tables |= clean_keys(tables["host_events"], tables["device_events"], tables["trace_threads"], columns, counts)
-    return tables, first_ns
+    return tables, first_ns, left_out
 
 
 def _ranks(threads: Codes) -> Array:
@@ -56,19 +64,22 @@ def _ranks(threads: Codes) -> Array:
     return ranks
 
 
-def _taker(grown: Grown, starts: dict[Grown, Array], first_ns: int, ranks: Array) -> Take:
+def _taker(grown: Grown, starts: dict[Grown, Array], first_ns: int, ranks: Array, cut_ns: int | None, *, until: str | None = None) -> Take:
     """Gives each column of a table once, in order of time: sorted column by column, so that the whole is never there twice. What is
-    before `first_ns` is left out.
+    before `first_ns` is left out, and what is over before `cut_ns`; `until` is the column that says when, None for that of the begins.
     """
     begin = starts.pop(grown)
+    taken = {} if until is None or cut_ns is None else {until: grown.column(until)}
     # Kineto's rows are sorted runs, one after the other: a stable sort merges them.
     in_order = bool((begin[1:] >= begin[:-1]).all()) and not (len(begin) and begin[0] < first_ns)
-    order = None if in_order else np.argsort(begin, kind="stable")
+    order = None if in_order and cut_ns is None else np.argsort(begin, kind="stable")
     if order is not None:
         order = order[np.searchsorted(begin, first_ns, sorter=order) :]
+    if order is not None and cut_ns is not None:
+        order = order[(begin if until is None else taken[until])[order] >= cut_ns]
 
     def take(name: str) -> Array:
-        values = begin if name in ("start_ns", "time_ns") else grown.column(name)
+        values = begin if name in ("start_ns", "time_ns") else taken.pop(name) if name in taken else grown.column(name)
         if order is not None:
             values = values[order]
         if name == "thread":
