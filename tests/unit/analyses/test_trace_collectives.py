@@ -62,6 +62,21 @@ def test_a_generic_kernel_is_what_the_range_around_its_launch_says():
     assert set(found.select("operation", "library", "bytes").rows()) == {("all_to_all", "rccl", 16384), ("other", "rccl", None)}
 
 
+@pytest.mark.parametrize(
+    ("name", "vendor", "told"),
+    [
+        ("void deep_ep::internode_ll::dispatch<true, 3, 10, 7168>(void*, float*", "nvidia", ("all_to_all", "deepep")),
+        ("void deep_ep::intranode::cached_notify_combine<8>(void**, int*", "nvidia", ("all_to_all", "deepep")),
+        ("void deep_ep::intranode::barrier<8>(int**, int)", "nvidia", ("barrier", "deepep")),
+        ("mscclKernel_Sum_hip_bfloat16_Simple_false", "amd", ("other", "rccl")),
+    ],
+)
+def test_libraries_beside_nccl_are_known_by_their_kernels(name, vendor, told):
+    found = find_collectives(made_trace(devices=[device(name, 100, 200)], vendor=vendor), STEPS)
+
+    assert found.select("operation", "library").row(0) == told
+
+
 def test_what_the_trace_says_of_the_operation_counts_most():
     devices = [device("ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t(", 0, 10, collective="_allgather_base")]
     assert find_collectives(made_trace(devices=devices), STEPS)["operation"].to_list() == ["all_gather"]

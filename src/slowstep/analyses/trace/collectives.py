@@ -25,19 +25,26 @@ from slowstep.timeline.element_types import element_bytes
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Timeline
 
-# Of PyTorch's names (`nccl:_all_gather_base`), of NCCL's kernels (`ncclDevKernel_AllGather_RING_LL`) and of XLA's (`all-gather`).
+# Of PyTorch's names (`nccl:_all_gather_base`), of NCCL's kernels (`ncclDevKernel_AllGather_RING_LL`) and of XLA's (`all-gather`). DeepEP sends
+# tokens to the ranks of their experts and back.
 OPERATIONS: Final = (
     ("reduce_scatter", r"(?i)reduce_?-?scatter"),
     ("all_reduce", r"(?i)all_?-?reduce|cross_device_reduce"),
     ("all_gather", r"(?i)all_?-?gather"),
-    ("all_to_all", r"(?i)all_?-?to_?-?all"),
+    ("all_to_all", r"(?i)all_?-?to_?-?all|deep_ep::\w+::\w*(dispatch|combine)"),
     ("broadcast", r"(?i)broadcast"),
     ("send_recv", r"(?i)send|recv|collective-permute"),
     ("barrier", r"(?i)barrier"),
 )
 COLUMNS: Final = ("device", "start_ns", "end_ns", "kind", "name", "collective", "bytes", "group_size")
 RANGE: Final = r"(?i)^(nccl|rccl|gloo|mpi|ucc):"
-LIBRARIES: Final = (("gloo", r"(?i)^gloo"), ("xla", r"^(all|reduce|collective)-"), ("nccl", r"(?i)nccl"), ("rccl", r"(?i)rccl"))
+LIBRARIES: Final = (
+    ("gloo", r"(?i)^gloo"),
+    ("xla", r"^(all|reduce|collective)-"),
+    ("deepep", r"deep_ep::"),
+    ("nccl", r"(?i)nccl|^msccl"),
+    ("rccl", r"(?i)rccl"),
+)
 
 
 def find_collectives(timeline: Timeline, steps: pl.DataFrame, callers: Callers | None = None) -> pl.DataFrame:

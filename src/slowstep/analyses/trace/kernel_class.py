@@ -5,7 +5,10 @@ shape) are explained in its profiler's documentation; cuBLAS' and cuDNN's (`h884
 of Kineto's TensorBoard plugin (torch_tb_profiler, tensor_core.py), which has them from NVIDIA's DLProf. `ffma`, inside some of them, is
 the instruction of the ordinary cores. Tensile's (`Cijk_..._BBS_BH_MT64x64x64_MI16x16x16x1`: element types, tile, matrix instruction) in
 the kernel parameters of Tensile's documentation; `xdlops` and `gtcx` are what composable_kernel and MIOpen call AMD's matrix cores.
-PyTorch's own kernels carry their element types as template arguments.
+PyTorch's own kernels carry their element types as template arguments. FlashAttention-3's are the classes of hopper/flash_fwd_launch_template.h
+and flash_bwd_launch_template.h (Dao-AILab/flash-attention); `fused_moe_kernel` is the grouped product of vLLM and SGLang (fused_moe.py, in
+Triton). DeepEP's are the functions of csrc/kernels/ (deepseek-ai/DeepEP), of which those of `layout` count and send nothing;
+`mscclKernel_<reduction>_<type>_...` is RCCL's (src/include/msccl/msccl_kernel.h).
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from slowstep.analyses.trace.names import matches
 
 COLLECTIVE: Final = (
     r"(?i)^nccl|nccl(dev)?kernel|^rccl|rccl.*kernel|multimem_(all|reduce|one)|(one|two)_?shot_?all_?reduce|cross_device_reduce"
+    r"|^msccl_?kernel|deep_ep::int(ra|er)node(_ll)?::"
     r"|^(all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute|collective-broadcast)|all_?reduce.*kernel|kernel.*all_?reduce"
 )
 
@@ -42,7 +46,7 @@ CLASSES: Final = (
     ),
     (
         "attention",
-        r"(?i)flash_(fwd|bwd|attn|decode)|fmha|attention|attn_(fwd|bwd|forward|backward)|fused_attn|sdpa|bwd_kernel_d(k_?dv|q)|mha_(fwd|bwd)",
+        r"(?i)flash_?(fwd|bwd|attn|decode)|flash::prepare_varlen|fmha|attention|attn_(fwd|bwd|forward|backward)|fused_attn|sdpa|bwd_kernel_d(k_?dv|q)|mha_(fwd|bwd)",
     ),
     (
         "convolution",
@@ -52,7 +56,7 @@ CLASSES: Final = (
         "normalization",
         r"(?i)(batch|layer|group|instance|rms)_?norm|softmax|bn_(fw|bw)_|ln_(fwd|bwd)|gammabeta|rowwisemoments|computeinternalgradients",
     ),
-    ("matmul", r"(?i)(^|[^b])gemm|gemv|matmul|nvjet|^cijk_|^bmm_|triton_(tem|mm|bmm)|(^|_)(mm|bmm|addmm)_kernel|wmma|syrk"),
+    ("matmul", r"(?i)(^|[^b])gemm|gemv|matmul|nvjet|^cijk_|^bmm_|triton_(tem|mm|bmm)|(^|_)(mm|bmm|addmm|fused_moe)_kernel|wmma|syrk"),
     ("embedding", r"scatter_gather_elementwise|index_elementwise"),
     ("elementwise", r"(?i)rotary|elementwise|subtensorop|dropout|^loop_.*fusion|^wrapped_(add|multiply|convert|subtract|divide)"),
     (
@@ -71,7 +75,7 @@ ORDINARY: Final = ("elementwise", "reduction", "normalization", "embedding", "op
 
 TENSOR_CORES: Final = (
     r"(?i)tensorop|[shdic](884|1688|8816|16816|16832|16864|161616)|tensor[0-9]+x[0-9]+x[0-9]+|[hiq]mma|gmma|warpgroup|nvjet|wmma|sm100_xmma"
-    r"|flash_(fwd|bwd)|fmhasm(90|100)|bmm_.*_(mxe|bfloat|fp16|e4m3).*_tma|mfma|xdl|gtcx|^cijk_.*_mi[0-9]+x"
+    r"|flash_(fwd|bwd)|flashattn(fwd|bwd)sm[0-9]|fmhasm(90|100)|bmm_.*_(mxe|bfloat|fp16|e4m3).*_tma|mfma|xdl|gtcx|^cijk_.*_mi[0-9]+x"
 )
 ORDINARY_CORES: Final = (
     r"(?i)ffma|simt|(^|[^a-z])[sdcz]gemm|gcgemm|(^|[^0-9a-z])scudnn|_scudnn|gemv|fft2d_|winograd_nonfused|alg0_engine|convolve_common_engine"
@@ -99,8 +103,8 @@ PRECISIONS: Final = (
     ("float32", r"^Cijk_[A-Za-z]+_[A-Za-z]+_(SB|SSS|S_B|S_MX|CB)"),
     ("float64", r"(^|[^a-z0-9_])double([^a-z0-9_]|$)"),
 )
-# Bytes that are sent on, whatever they mean: NCCL's send and receive know no element type.
-TYPELESS: Final = r"(?i)sendrecv|ncclDevKernel_Generic"
+# Bytes that are sent on, whatever they mean: NCCL's send and receive know no element type, and DeepEP's `float*` are scales and weights.
+TYPELESS: Final = r"(?i)sendrecv|ncclDevKernel_Generic|deep_ep::\w+::\w*dispatch"
 
 
 def is_collective(names: pl.Series) -> pl.Series:

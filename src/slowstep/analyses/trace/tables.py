@@ -160,7 +160,7 @@ COLLECTIVES = Table(
     row="One row per operation, kernel name and size.",
     columns=(
         column("operation", pl.String, "all_reduce, all_gather, reduce_scatter, broadcast, all_to_all, send_recv, barrier, other"),
-        column("library", pl.String, "nccl, rccl, gloo, xla, other"),
+        column("library", pl.String, "nccl, rccl, gloo, xla, deepep, other"),
         column("name", pl.String, "kernel or range name"),
         column("bytes", pl.Int64, "bytes of its input", nullable=True),
         column("group_size", pl.Int32, "ranks that take part", nullable=True),
