@@ -62,9 +62,9 @@ def kernel_rows(m: TraceMeasurements, rows: pl.DataFrame, most: int = 3) -> tupl
 
 
 def whose(operator: str | None, where: str | None, shapes: str | None) -> str | None:
-    """The operator of a kernel with its shapes and line, as far as they are known: "aten::mm [[64, 512], [512, 30522]] at train.py:12"."""
+    """The operator of a kernel with its shapes and function, as far as known: "aten::mm [[64, 512], [512, 30522]] in head (net.py:12)"."""
     known = " ".join(word for word in (operator, first_shapes(shapes)) if word)
-    return " at ".join(word for word in (known, where) if word) or None
+    return " in ".join(word for word in (known, where) if word) or None
 
 
 def first_shapes(shapes: str | None) -> str | None:

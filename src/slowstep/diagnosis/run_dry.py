@@ -48,7 +48,7 @@ class RunDry:
 
     @property
     def named(self) -> str:
-        """The operator, else the call, with its line."""
+        """The operator, else the call, and the function that it is in."""
         return place(self.operator or self.call, self.where)
 
 

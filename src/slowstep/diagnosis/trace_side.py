@@ -13,6 +13,7 @@ from slowstep.analyses.chance import SEED
 from slowstep.analyses.steps import Floats
 from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.analyses.trace.parts import piece
+from slowstep.analyses.trace.user_places import is_function
 from slowstep.diagnosis.gain import RESAMPLES
 from slowstep.findings import Evidence
 
@@ -171,7 +172,7 @@ def steps_seen(m: TraceMeasurements) -> Evidence:
 
 
 def host_work(gap: Mapping[str, Any]) -> str | None:
-    """What the host did in a row of the table `gaps` that is charged to launching: an operator or a range, with the line where it is known.
+    """What the host did in a row of the table `gaps` that is charged to launching: an operator or a range, and in which function.
 
     A call that launches names nothing: it ends the gap.
     """
@@ -181,17 +182,25 @@ def host_work(gap: Mapping[str, Any]) -> str | None:
 
 
 def place(call: str | None, where: str | None) -> str:
-    """A call and its line in one phrase: "aten::to at train.py:41"; "an unnamed call" where nothing is known."""
-    return " at ".join(word for word in (call, where) if word) or "an unnamed call"
+    """A call and the function that it is in, in one phrase: "aten::to in load (train.py:41)"; "an unnamed call" where nothing is known."""
+    return " in ".join(word for word in (call, where) if word) or "an unnamed call"
+
+
+def has_stacks(m: TraceMeasurements) -> bool:
+    """Whether Python functions or stacks are in the trace: to ask for them once more tells nothing new."""
+    return "stacks" in m.facts.recorded or "python" in m.facts.recorded
 
 
 def with_stacks(m: TraceMeasurements, wheres: Iterable[str | None]) -> str:
-    """What to add to a fix where the trace knows no source line; nothing where it does."""
-    if any(wheres) or "stacks" in m.facts.recorded or "python" in m.facts.recorded:
+    """What to add to a fix where the trace does not know the user's function; nothing where it does, or where it never will."""
+    known = [where for where in wheres if where is not None]
+    if known and not any(map(is_function, known)):
+        return f" (it is called outside of all functions of {known[0]}: put it into one, and the trace names that)"
+    if known or has_stacks(m):
         return ""
     return for_framework(
         m,
-        torch=" (record with with_stack=True to get its line)",
-        tensorflow=" (record with ProfilerOptions(python_tracer_level=1) to get its line)",
-        jax=" (record with python_tracer_level=1 to get its line)",
+        torch=" (record with with_stack=True to get its function)",
+        tensorflow=" (record with ProfilerOptions(python_tracer_level=1) to get its function)",
+        jax=" (record with python_tracer_level=1 to get its function)",
     )

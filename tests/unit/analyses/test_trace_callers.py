@@ -6,15 +6,15 @@ import pytest
 
 from made_traces import device, host, made_trace
 from slowstep.analyses.trace.callers import Callers
-from slowstep.analyses.trace.user_lines import line_of_stack, user_line
+from slowstep.analyses.trace.user_places import is_function, place_in_stack, user_function, user_place, without_folders
 
 
 @pytest.mark.parametrize(
-    ("frame", "line"),
+    ("frame", "place"),
     [
         ("train_ddp.py(184): <module>", "train_ddp.py"),
-        ("train_ddp.py(12): main", "train_ddp.py:12"),
-        ("/home/me/proj/model.py(12): forward", "/home/me/proj/model.py:12"),
+        ("train_ddp.py(12): main", "main (train_ddp.py:12)"),
+        ("/home/me/proj/model.py(12): forward", "forward (/home/me/proj/model.py:12)"),
         ("torch/nn/modules/module.py(1743): _call_impl", None),
         ("/opt/venv/lib/python3.11/site-packages/timm/layers.py(3): forward", None),
         ("threading.py(953): run", None),
@@ -24,13 +24,20 @@ from slowstep.analyses.trace.user_lines import line_of_stack, user_line
         ("<string>(2): f", None),
     ],
 )
-def test_a_line_is_the_users_unless_a_library_holds_it(frame, line):
-    assert user_line(frame) == line
+def test_a_function_is_the_users_unless_a_library_holds_it(frame, place):
+    assert user_place(frame) == place
 
 
-def test_the_innermost_line_of_the_user_in_a_stack_counts():
-    assert line_of_stack("torch/nn/functional.py(9): linear;net.py(30): forward;train.py(7): main") == "net.py:30"
-    assert line_of_stack("torch/nn/functional.py(9): linear;runpy.py(3): run") is None
+def test_the_ledger_names_functions_without_folders_and_no_script_as_a_whole():
+    assert user_function("/home/me/proj/model.py(12): forward") == "forward (model.py:12)"
+    assert user_function("train_ddp.py(184): <module>") is None
+    assert (without_folders("train.py"), without_folders("/a/train.py:3")) == ("train.py", "train.py:3")
+    assert [is_function(place) for place in ("main (train.py:3)", "train.py:3", "a/train.py", "<stdin>")] == [True, True, False, False]
+
+
+def test_the_innermost_function_of_the_user_in_a_stack_counts():
+    assert place_in_stack("torch/nn/functional.py(9): linear;net.py(30): forward;train.py(7): main") == "forward (net.py:30)"
+    assert place_in_stack("torch/nn/functional.py(9): linear;runpy.py(3): run") is None
 
 
 def test_instants_are_led_back_to_operator_and_line():
@@ -49,7 +56,7 @@ def test_instants_are_led_back_to_operator_and_line():
 
     assert around["operator"].to_list() == ["aten::linear", None, "Optimizer.step#SGD.step", "aten::item", None, None]
     assert around["innermost"].to_list() == ["aten::addmm", None, "Optimizer.step#SGD.step", "aten::_local_scalar_dense", None, None]
-    assert around["where"].to_list() == ["train.py:5", "train.py:5", "train.py:5", "opt.py:8", None, None]
+    assert around["where"].to_list() == [*["main (train.py:5)"] * 3, "closure (opt.py:8)", None, None]
     assert around["backward"].to_list() == [False, False, False, False, None, None]
 
 
@@ -87,13 +94,13 @@ def backward_hosts() -> list[dict]:
 def test_the_line_of_a_backward_operator_is_its_forwards():
     around = Callers(made_trace(hosts=backward_hosts())).around(np.array([1]), np.array([55_000]))
 
-    assert around.row(0) == ("aten::mm", "aten::mm", "net.py:30", True)
+    assert around.row(0) == ("aten::mm", "aten::mm", "forward (net.py:30)", True)
 
 
 def test_a_function_that_runs_inside_the_backward_is_nearer_than_the_forward():
     around = Callers(made_trace(hosts=backward_hosts())).around(np.array([1]), np.array([64_000]))
 
-    assert around["where"].item() == "again.py:4"
+    assert around["where"].item() == "run_fn (again.py:4)"
 
 
 def test_device_events_are_led_back_by_correlation_else_by_the_operators_number():

@@ -101,4 +101,4 @@ def test_the_line_that_called_what_is_compiled_is_told():
     stack = "train.py(8): step;train.py(20): <module>"
     found = find_compilations(made_trace(hosts=[host(COMPILES, 10, 90, stack=stack)]), steps((0, 100)), GAPS.empty())
 
-    assert found["where"].to_list() == ["train.py:8"]
+    assert found["where"].to_list() == ["step (train.py:8)"]

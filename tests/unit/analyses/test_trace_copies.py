@@ -40,7 +40,7 @@ def test_copies_of_one_place_are_one_row_with_bytes_and_speed():
     row = found.row(0, named=True)
 
     assert found.schema == COPIES.schema
-    assert (row["kind"], row["operator"], row["where"], row["count"], row["steps"]) == ("h2d", "aten::to", "net.py:3", 2, 2)
+    assert (row["kind"], row["operator"], row["where"], row["count"], row["steps"]) == ("h2d", "aten::to", "forward (net.py:3)", 2, 2)
     assert (row["bytes"], row["total_ns"], row["exposed_ns"], row["pageable"], row["blocking"]) == (2000, 20_000, 20_000, True, False)
     assert row["gb_per_s"] == pytest.approx(0.1)
 
@@ -117,7 +117,7 @@ def test_the_same_copy_in_every_step_is_repeated_and_the_input_is_not():
 
     found = find_copies(a_trace(*parts), STEPS)
 
-    assert found.filter("repeated")["where"].to_list() == ["net.py:8"]
+    assert found.filter("repeated")["where"].to_list() == ["forward (net.py:8)"]
     # One step is no repetition, and a copy that misses in a step is none.
     assert not find_copies(a_trace(*parts), steps((0, 1000)))["repeated"].any()
     assert not find_copies(a_trace(*parts), steps((0, 1000), (1000, 2000), (2000, 3000)))["repeated"].any()
@@ -142,7 +142,7 @@ def test_synchronizations_by_place_with_what_they_read_back():
     sync = rows["cudaStreamSynchronize"]
     assert (sync["operator"], sync["where"], sync["host_wait_ns"], sync["reads_back"], sync["bytes"]) == (
         "aten::to",
-        "net.py:3",
+        "forward (net.py:3)",
         20_000,
         True,
         8,
@@ -167,7 +167,7 @@ def test_run_dry_time_goes_to_the_last_wait_before_the_gap():
 
     found = find_synchronizations(made_trace(hosts=hosts), STEPS, pl.DataFrame(gaps, schema=GAPS.schema))
 
-    assert found.select("where", "run_dry_ns").rows() == [(None, 110_000), ("train.py:7", 50_000)]
+    assert found.select("where", "run_dry_ns").rows() == [(None, 110_000), ("main (train.py:7)", 50_000)]
 
 
 def test_the_call_that_a_gap_names_comes_before_a_later_one():

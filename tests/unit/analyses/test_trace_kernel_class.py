@@ -28,7 +28,7 @@ NAMES = [
     ("cudnn-conv.1", "convolution", None, None),
     ("void pytorch_flash::flash_fwd_kernel<Flash_fwd_kernel_traits<64, 128, 128, 4, cutlass::bfloat16_t>>", "attention", "bfloat16", True),
     (
-        "void cutlass::device_kernel<flash::enable_sm90_or_later<flash::FlashAttnFwdSm90<flash::CollectiveMainloopFwdSm90<2, cutlass::bfloat16_t",
+        "void cutlass::device_kernel<flash::enable_sm90_or_later<flash::FlashAttnFwdSm90<Mainloop<2, cutlass::bfloat16_t",
         "attention",
         "bfloat16",
         True,

@@ -86,7 +86,7 @@ def test_operators_are_counted_by_shapes_and_line():
     hosts = [host("aten::mm", 0, 4, shapes="[[1]]"), host("aten::mm", 5, 9, shapes="[[2]]"), host("aten::mm", 10, 14, shapes="[[2]]")]
     hosts.append(host("aten::mm", 20, 24, shapes="[[2]]", stack="net.py(3): forward"))
     found = find_operators(made_trace(hosts=hosts), steps((0, 100))).sort("count", "where", nulls_last=True)
-    assert found.select("shapes", "where", "count").rows() == [("[[2]]", "net.py:3", 1), ("[[1]]", None, 1), ("[[2]]", None, 2)]
+    assert found.select("shapes", "where", "count").rows() == [("[[2]]", "forward (net.py:3)", 1), ("[[1]]", None, 1), ("[[2]]", None, 2)]
 
 
 def test_placement_divides_each_places_time_by_precision():

@@ -14,17 +14,17 @@ from slowstep.diagnosis.rule import Judged
 MB = 1_000_000
 TO_DEVICE = piece(COPIES, "to the device")
 SYNC = "cudaStreamSynchronize"
-BATCH = {"kind": "h2d", "operator": "aten::to", "where": "train.py:30", "count": 20, "steps": 10, "bytes": 1000 * MB, "pageable": False}
-WAIT = {"call": SYNC, "operator": "aten::to", "where": "train.py:30"}
+BATCH = {"kind": "h2d", "operator": "aten::to", "where": "f (train.py:30)", "count": 20, "steps": 10, "bytes": 1000 * MB, "pageable": False}
+WAIT = {"call": SYNC, "operator": "aten::to", "where": "f (train.py:30)"}
 
 
 def copying(exposed_ms: float, *rows: dict[str, Any], wait_ms: float = 0.0, steps: int = 10, **more: Any) -> TraceMeasurements:
     """A training whose copies to the device are exposed for so long in each step, all of it in the first of `rows`."""
     first, *others = rows or ({},)
     known = {"total_ms": steps * (exposed_ms + 1.0), "exposed_ms": steps * exposed_ms, "blocking": wait_ms > 0}
-    copies = [BATCH | known | first, *(BATCH | {"total_ms": 1.0, "where": "train.py:31"} | row for row in others)]
+    copies = [BATCH | known | first, *(BATCH | {"total_ms": 1.0, "where": "f (train.py:31)"} | row for row in others)]
     waits = WAIT | {"count": steps, "steps": steps, "run_dry_ms": steps * wait_ms}
-    gaps = gaps_of(wait_ms, steps=range(steps if wait_ms else 0), stage="d2h", part=f"{RUN_DRY}{SYNC} (train.py:30)", **WAIT)
+    gaps = gaps_of(wait_ms, steps=range(steps if wait_ms else 0), stage="d2h", part=f"{RUN_DRY}{SYNC} in f (train.py:30)", **WAIT)
     tables = {"copies": copies, "synchronizations": [waits] if wait_ms else [], "gaps": gaps}
     return made_measured(steps=steps, ledger={("h2d", COPIES): exposed_ms}, tables=tables, **more)
 
@@ -37,7 +37,7 @@ def test_a_copy_that_nothing_hides_is_found_with_its_place_and_speed():
 
     assert (found.stage, found.claims, found.names_cause) == ("h2d", (TO_DEVICE,), False)
     assert found.share == pytest.approx(0.09)
-    assert "aten::to at train.py:30" in found.title
+    assert "aten::to in f (train.py:30)" in found.title
     assert evidence(found, "copied").value == pytest.approx(100.0)
     assert evidence(found, "speed").value == pytest.approx(10.0)
     assert evidence(found, "aten::to, 20 copies in 10 steps").value == pytest.approx(0.09)
@@ -48,7 +48,7 @@ def test_the_wait_for_a_copy_counts_with_it_and_is_claimed():
     found = finding("exposed-copy", copying(1.0, wait_ms=5.0))
 
     assert found.share == pytest.approx(0.06)
-    assert found.claims == (TO_DEVICE, f"{RUN_DRY}{SYNC} (train.py:30)")
+    assert found.claims == (TO_DEVICE, f"{RUN_DRY}{SYNC} in f (train.py:30)")
     assert evidence(found, "of it, while they ran").value == pytest.approx(0.01)
     assert evidence(found, "the host waits for").value == pytest.approx(1.0)
 
@@ -84,7 +84,7 @@ def test_copies_that_take_longer_than_the_kernels_must_get_fewer():
     [
         {"operator": "FSDP::pre_forward (shared)"},
         {"operator": "FullyShardedDataParallel.forward"},
-        {"where": "deepspeed/runtime/zero/partitioned_param_coordinator.py:310"},
+        {"where": "f (deepspeed/runtime/zero/partitioned_param_coordinator.py:310)"},
         {"operator": "Optimizer.step#AdamW.step"},
     ],
 )
@@ -96,7 +96,9 @@ def test_copies_of_offloaded_parameters_are_advised_for_parameters(place):
     assert not any("batch" in fix.text or "uint8" in fix.text for fix in fixes)
 
 
-@pytest.mark.parametrize("place", [{"operator": "aten::to", "where": "train.py:30"}, {"operator": None, "where": "parametric.py:3"}])
+@pytest.mark.parametrize(
+    "place", [{"operator": "aten::to", "where": "f (train.py:30)"}, {"operator": None, "where": "f (parametric.py:3)"}]
+)
 def test_copies_of_anything_else_are_advised_for_the_next_batch(place):
     assert "next batch" in finding("exposed-copy", copying(9.0, place)).fixes[0].text
 
@@ -104,14 +106,14 @@ def test_copies_of_anything_else_are_advised_for_the_next_batch(place):
 def test_places_stand_in_the_order_of_what_they_hold():
     found = finding("exposed-copy", copying(9.0, {"exposed_ms": 1.0}, {"exposed_ms": 89.0}))
 
-    assert "(aten::to at train.py:31 and 1 more)" in found.title
-    assert [row.where for row in found.evidence if row.name.startswith("aten::to")] == ["train.py:31", "train.py:30"]
+    assert "(aten::to in f (train.py:31) and 1 more)" in found.title
+    assert [row.where for row in found.evidence if row.name.startswith("aten::to")] == ["f (train.py:31)", "f (train.py:30)"]
 
 
 def test_the_costliest_place_that_has_a_name_is_named():
     nowhere = {"operator": None, "where": None}
 
-    assert "(aten::to at train.py:31 and 1 more)" in finding("exposed-copy", copying(9.0, nowhere, {"exposed_ms": 1.0})).title
+    assert "(aten::to in f (train.py:31) and 1 more)" in finding("exposed-copy", copying(9.0, nowhere, {"exposed_ms": 1.0})).title
     assert "does not name" in finding("exposed-copy", copying(9.0, nowhere)).title
 
 
@@ -131,7 +133,7 @@ def test_pageable_copies_are_the_cause_of_what_they_hold():
     )
 
     assert (found.stage, found.names_cause) == ("h2d", True)
-    assert found.claims == (TO_DEVICE, f"{RUN_DRY}{SYNC} (train.py:30)")
+    assert found.claims == (TO_DEVICE, f"{RUN_DRY}{SYNC} in f (train.py:30)")
     assert found.share == pytest.approx(0.09)
     assert found.gain.predicted == pytest.approx(100 / 92)
     assert "pin_memory=True" in found.fixes[0].text
@@ -149,7 +151,7 @@ def test_of_copies_that_are_pinned_only_the_pageable_ones_count():
 
 
 def test_a_wait_for_another_copy_is_not_held_against_a_pageable_one():
-    elsewhere = {"pageable": True, "where": "train.py:31", "exposed_ms": 20.0}
+    elsewhere = {"pageable": True, "where": "f (train.py:31)", "exposed_ms": 20.0}
 
     assert judged("pageable-copy", copying(1.0, {"blocking": True}, elsewhere, wait_ms=9.0)) is None
     assert finding("exposed-copy", copying(1.0, {"blocking": True}, elsewhere, wait_ms=9.0)).share == pytest.approx(0.10)
@@ -170,7 +172,7 @@ def test_a_constant_that_is_copied_in_every_step_is_named():
 
     assert (found.stage, found.claims, found.names_cause) == ("h2d", (TO_DEVICE,), True)
     assert found.share == pytest.approx(0.05)
-    assert "aten::to at train.py:30" in found.title
+    assert "aten::to in f (train.py:30)" in found.title
     assert "register_buffer" in found.fixes[0].text
     assert found.gain.predicted == pytest.approx(100 / 95.5)
 
@@ -208,13 +210,15 @@ def inside(ms: Any, *rows: dict[str, Any], **more: Any) -> TraceMeasurements:
 
 
 def test_copies_within_the_device_are_named_by_operator_and_line():
-    m = inside(8.0, {"operator": "aten::cat", "where": "model.py:5"}, {"kind": "p2p", "total_ms": 30.0}, replay={NO_DEVICE_COPIES: 92.0})
+    m = inside(
+        8.0, {"operator": "aten::cat", "where": "f (model.py:5)"}, {"kind": "p2p", "total_ms": 30.0}, replay={NO_DEVICE_COPIES: 92.0}
+    )
 
     found = finding("device-to-device-copies", m)
 
     assert (found.stage, found.claims, found.names_cause) == ("compute", (DEVICE_COPIES,), True)
     assert found.share == pytest.approx(0.08)
-    assert "(aten::cat at model.py:5)" in found.title
+    assert "(aten::cat in f (model.py:5))" in found.title
     assert evidence(found, "aten::cat, 10 copies").value == pytest.approx(0.625)
     assert found.gain.predicted == pytest.approx(100 / 92)
 

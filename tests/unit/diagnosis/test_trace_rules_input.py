@@ -114,12 +114,12 @@ def between(ms: float, part: str = LAUNCH, stage: str = "compute", **more: Any) 
 def test_a_callback_between_steps_is_named_and_claims_its_part():
     found = finding(
         "gaps-between-steps",
-        between(12.0, "Confusion.on_train_batch_end", "output", where="train.py:7", replay={NO_WORK_BETWEEN_STEPS: 89.0}),
+        between(12.0, "Confusion.on_train_batch_end", "output", where="f (train.py:7)", replay={NO_WORK_BETWEEN_STEPS: 89.0}),
     )
 
     assert (found.stage, found.claims, found.names_cause) == ("output", ("Confusion.on_train_batch_end",), True)
     assert found.share == pytest.approx(0.12)
-    assert "Confusion.on_train_batch_end at train.py:7" in found.title
+    assert "Confusion.on_train_batch_end in f (train.py:7)" in found.title
     assert "once in 10 steps" in found.fixes[0].text
     assert found.gain.predicted == pytest.approx(100 / 89)
     assert evidence(found, "such a gap").value == pytest.approx(12.0)
@@ -134,16 +134,16 @@ def test_host_work_without_a_name_names_no_cause():
 
 
 def test_a_range_around_host_work_names_it():
-    found = finding("gaps-between-steps", between(12.0, call="## publish ##", where="train.py:7"))
+    found = finding("gaps-between-steps", between(12.0, call="## publish ##", where="f (train.py:7)"))
 
     assert found.names_cause
-    assert "## publish ## at train.py:7" in found.title
+    assert "## publish ## in f (train.py:7)" in found.title
 
 
 def test_a_function_is_named_with_its_line_once():
-    found = finding("gaps-between-steps", between(12.0, "save_masks (train.py:143)", "output", where="/home/me/train.py:143"))
+    found = finding("gaps-between-steps", between(12.0, "save_masks in f (train.py:143)", "output", where="f (/home/me/train.py:143)"))
 
-    assert found.title.endswith(": save_masks (train.py:143)")
+    assert found.title.endswith(": save_masks in f (train.py:143)")
 
 
 @pytest.mark.parametrize("cause", [{"operator": "aten::sort"}, {"call": "dynamo"}], ids=["operator", "compiling"])
@@ -215,10 +215,10 @@ def test_launches_below_five_percent_are_no_finding(pieces, fires):
 
 
 def test_long_host_work_between_launches_is_no_matter_of_launching_and_its_gain_unknown():
-    found = finding("launch-bound", launching(20.0, 1, where="model.py:9", replay={LAUNCHES_FREE: 80.0}))
+    found = finding("launch-bound", launching(20.0, 1, where="f (model.py:9)", replay={LAUNCHES_FREE: 80.0}))
 
     assert "host's own work" in found.title
-    assert "aten::add at model.py:9" in found.fixes[0].text
+    assert "aten::add in f (model.py:9)" in found.fixes[0].text
     assert not any("graph" in fix.text for fix in found.fixes)
     assert found.gain.predicted is None
     assert evidence(found, "removed per step").value is None

@@ -45,7 +45,7 @@ def value(of: Finding, name: str) -> Any:
 def kernel(name: str, kind: str, ms: float, precision: str | None = "float32", **more: Any) -> dict[str, Any]:
     eligible = kind in ("matmul", "convolution")
     row = {"name": name, "class": kind, "total_ms": ms, "precision": precision, "tensor_core": False, "eligible": eligible}
-    return row | {"operator": "aten::mm", "where": "train.py:12"} | more
+    return row | {"operator": "aten::mm", "where": "f (train.py:12)"} | more
 
 
 def sgemm(ms: float, **more: Any) -> dict[str, Any]:
@@ -111,10 +111,10 @@ def test_a_model_in_16_bit_with_few_products_left_in_float32_is_no_finding():
 
 
 def test_above_xprofs_mark_the_operator_that_fell_back_is_named():
-    found = finding("full_precision_matmul", busy(sgemm(100.0, operator="aten::addmm", where="model.py:9"), half(500.0)))
+    found = finding("full_precision_matmul", busy(sgemm(100.0, operator="aten::addmm", where="f (model.py:9)"), half(500.0)))
 
-    assert found.title.startswith("aten::addmm at model.py:9 fell back to float32")
-    assert "aten::addmm at model.py:9" in found.fixes[0].text
+    assert found.title.startswith("aten::addmm in f (model.py:9) fell back to float32")
+    assert "aten::addmm in f (model.py:9)" in found.fixes[0].text
     assert value(found, "kernels in 16 bit") == pytest.approx(0.5)
 
 
@@ -161,7 +161,7 @@ def test_sizes_that_miss_the_tensor_cores_are_found_with_their_shapes():
     found = finding("tensor_core_misaligned_shapes", busy(misaligned(200.0), half(500.0), replay={ALIGNED_SHAPES: 85.0}))
 
     assert found.share == pytest.approx(0.2)
-    assert "[[4096, 512], [512, 30522]] at train.py:12" in found.title
+    assert "[[4096, 512], [512, 30522]] in f (train.py:12)" in found.title
     assert found.gain.predicted == pytest.approx(100 / 85)
     assert "multiples of 64" in found.fixes[0].text
     assert value(found, "of them without Tensor Cores") == 1.0
@@ -295,7 +295,7 @@ def test_without_types_the_hosts_precision_is_not_judged():
 
 
 def operator(name: str, ms: float, **more: Any) -> dict[str, Any]:
-    row = {"name": name, "shapes": "[[64, 512], [512, 512]]", "where": "model.py:31", "host_total_ms": 1.0, "host_self_ms": 1.0}
+    row = {"name": name, "shapes": "[[64, 512], [512, 512]]", "where": "f (model.py:31)", "host_total_ms": 1.0, "host_self_ms": 1.0}
     return row | {"device_total_ms": ms, "device_self_ms": ms} | more
 
 
@@ -305,7 +305,7 @@ def test_a_dominant_operation_is_advice_with_its_line():
     assert found.advisory
     assert found.claims == ()
     assert found.gain.predicted is None
-    assert found.title == "aten::mm [[64, 512], [512, 512]] at model.py:31 holds 25% of the time"
+    assert found.title == "aten::mm [[64, 512], [512, 512]] in f (model.py:31) holds 25% of the time"
     assert found.names_cause
 
 
@@ -331,11 +331,17 @@ def test_a_host_that_was_not_recorded_is_not_judged():
     assert "no operators" in reason("dominant_operation", made_measured(has_device=False, recorded={"annotations"}))
 
 
-def test_a_kind_of_operations_without_shapes_and_lines_is_no_operation():
-    rows = [operator("aten::convolution_backward", 600.0, shapes=None, where=None)]
-    m = made_measured(recorded=EVERYTHING - {"shapes", "stacks"}, tables={"operators": rows}, facts={"framework": "pytorch"})
+@pytest.mark.parametrize("where", [None, "train.py"])
+def test_a_kind_of_operations_without_shapes_and_functions_is_no_operation(where):
+    rows = [operator("aten::convolution_backward", 600.0, shapes=None, where=where)]
 
-    assert "record_shapes=True and with_stack=True" in reason("dominant_operation", m)
+    def said(lacks):
+        m = made_measured(recorded=EVERYTHING - lacks, tables={"operators": rows}, facts={"framework": "pytorch"})
+        return reason("dominant_operation", m)
+
+    assert said({"shapes", "stacks", "python"}).endswith("record with record_shapes=True and with_stack=True")
+    # Python functions are there already: they cannot be what is missing.
+    assert said({"shapes", "stacks"}).endswith("record with record_shapes=True")
 
 
 @pytest.mark.parametrize("name", ["record_param_comms", "c10d::allreduce_", "nccl:all_reduce", "_c10d_functional::all_reduce"])
@@ -413,5 +419,5 @@ def test_without_runtime_calls_small_batches_are_not_judged():
 
 def test_a_claim_on_a_piece_leads_back_to_its_part():
     assert whole(piece(KERNELS, "matmul, float32")) == KERNELS
-    assert whole("run dry after cudaFree (train.py:3): loss scaling") == "run dry after cudaFree (train.py:3)"
+    assert whole("run dry after cudaFree in f (train.py:3): loss scaling") == "run dry after cudaFree in f (train.py:3)"
     assert whole("callback: on_train_batch_end") == "callback: on_train_batch_end"

@@ -20,11 +20,11 @@ MB = 1_000_000
 
 
 def part(call: str, where: str | None) -> str:
-    return f"{RUN_DRY}{call} ({where})" if where else f"{RUN_DRY}{call}"
+    return f"{RUN_DRY}{call} in {where}" if where else f"{RUN_DRY}{call}"
 
 
 def wait(
-    ms: float, *, call: str = SYNC, operator: str | None = "aten::item", where: str | None = "train.py:41", **row: Any
+    ms: float, *, call: str = SYNC, operator: str | None = "aten::item", where: str | None = "f (train.py:41)", **row: Any
 ) -> dict[str, Any]:
     """A synchronizing call and the time for which the device ran dry after it: ms in each of the steps that `on` lists."""
     on = list(row.pop("on", range(10)))
@@ -43,26 +43,28 @@ def dry(*waits: dict[str, Any], **more: Any) -> TraceMeasurements:
 
 
 def test_a_synchronizing_call_is_named_with_its_line_and_claims_its_part():
-    m = dry(wait(12.0, call="cudaDeviceSynchronize", operator=None, where="train.py:9"), replay={NO_SYNCHRONIZATION: (88.0, 86.0, 92.0)})
+    m = dry(
+        wait(12.0, call="cudaDeviceSynchronize", operator=None, where="f (train.py:9)"), replay={NO_SYNCHRONIZATION: (88.0, 86.0, 92.0)}
+    )
 
     found = finding("host-sync", m)
 
-    assert (found.stage, found.claims, found.names_cause) == ("d2h", (f"{RUN_DRY}cudaDeviceSynchronize (train.py:9)",), True)
+    assert (found.stage, found.claims, found.names_cause) == ("d2h", (f"{RUN_DRY}cudaDeviceSynchronize in f (train.py:9)",), True)
     assert found.share == pytest.approx(0.12)
-    assert found.title.startswith("cudaDeviceSynchronize at train.py:9 waits")
+    assert found.title.startswith("cudaDeviceSynchronize in f (train.py:9) waits")
     assert found.gain.predicted == pytest.approx(100 / 88)
-    assert evidence(found, "cudaDeviceSynchronize, 10 calls in 10 steps").where == "train.py:9"
+    assert evidence(found, "cudaDeviceSynchronize, 10 calls in 10 steps").where == "f (train.py:9)"
     assert evidence(found, "host time inside").value == pytest.approx(240.0)
 
 
 def test_several_calls_stand_together_the_costliest_first():
-    m = dry(wait(2.0, operator="aten::nonzero", where="loss.py:3"), wait(4.0, operator="aten::unique", where="loss.py:8"))
+    m = dry(wait(2.0, operator="aten::nonzero", where="f (loss.py:3)"), wait(4.0, operator="aten::unique", where="f (loss.py:8)"))
 
     found = finding("host-sync", m)
 
     assert found.share == pytest.approx(0.06)
-    assert found.claims == (f"{RUN_DRY}{SYNC} (loss.py:8)", f"{RUN_DRY}{SYNC} (loss.py:3)")
-    assert "aten::unique at loss.py:8 and 1 more" in found.title
+    assert found.claims == (f"{RUN_DRY}{SYNC} in f (loss.py:8)", f"{RUN_DRY}{SYNC} in f (loss.py:3)")
+    assert "aten::unique in f (loss.py:8) and 1 more" in found.title
 
 
 @pytest.mark.parametrize(("ms", "fires"), [(2.9, False), (3.1, True)])
@@ -97,11 +99,13 @@ def test_a_read_back_now_and_then_is_a_synchronization():
 
 
 def test_a_wait_for_a_copy_to_the_device_is_left_to_the_rules_about_copies():
-    copies = [{"kind": "h2d", "operator": "aten::to", "where": "train.py:41", "count": 10, "steps": 10, "total_ms": 5.0, "blocking": True}]
+    copies = [
+        {"kind": "h2d", "operator": "aten::to", "where": "f (train.py:41)", "count": 10, "steps": 10, "total_ms": 5.0, "blocking": True}
+    ]
     waits = wait(12.0, operator="aten::to")
 
     assert judged("host-sync", dry(waits, tables={"copies": copies})) is None
-    assert finding("host-sync", dry(waits, tables={"copies": [copies[0] | {"where": "train.py:90"}]})) is not None
+    assert finding("host-sync", dry(waits, tables={"copies": [copies[0] | {"where": "f (train.py:90)"}]})) is not None
 
 
 def test_without_stacks_the_fix_says_how_to_get_the_line():
@@ -118,13 +122,13 @@ def test_a_loss_that_is_read_in_every_step_is_named():
 
     found = finding("readback-every-step", m)
 
-    assert (found.stage, found.claims, found.names_cause) == ("d2h", (f"{RUN_DRY}{SYNC} (train.py:41)",), True)
+    assert (found.stage, found.claims, found.names_cause) == ("d2h", (f"{RUN_DRY}{SYNC} in f (train.py:41)",), True)
     assert found.share == pytest.approx(0.09)
-    assert found.title.startswith("aten::item at train.py:41 reads a value back in every step")
+    assert found.title.startswith("aten::item in f (train.py:41) reads a value back in every step")
     assert found.gain.predicted == pytest.approx(100 / 90)
     assert evidence(found, "bytes each").value == pytest.approx(4.0)
     assert evidence(found, "steps with it").value == pytest.approx(1.0)
-    assert evidence(found, "aten::item, 1 a step").where == "train.py:41"
+    assert evidence(found, "aten::item, 1 a step").where == "f (train.py:41)"
     assert ".item() once in 50 steps" in found.fixes[0].text
     assert judged("host-sync", m) is None
 
@@ -152,7 +156,7 @@ def test_in_a_window_of_one_step_nothing_is_known_of_every_step_and_the_wait_is_
 @pytest.mark.parametrize(("scaler_ms", "left_out"), [(5.0, True), (4.0, False)])
 def test_a_gradient_scalers_read_back_is_left_to_the_rule_about_it(scaler_ms, left_out):
     m = dry(wait(9.0, reads_back=True, bytes=40))
-    reads = pl.DataFrame({"part": [part(SYNC, "train.py:41")] * 10, "run_dry_ns": [round(scaler_ms * 1e6)] * 10})
+    reads = pl.DataFrame({"part": [part(SYNC, "f (train.py:41)")] * 10, "run_dry_ns": [round(scaler_ms * 1e6)] * 10})
     m = replace(m, tables={**m.tables, "loss_scaling": reads})
 
     assert (judged("readback-every-step", m) is None) is left_out
@@ -214,12 +218,12 @@ def test_without_a_replay_a_read_back_is_blamed_for_what_follows_it_at_once_only
 
 # large-readback
 
-LARGE = {"kind": "d2h", "operator": "aten::to", "where": "train.py:60", "count": 10, "steps": 10, "bytes": 320 * MB, "pageable": True}
+LARGE = {"kind": "d2h", "operator": "aten::to", "where": "f (train.py:60)", "count": 10, "steps": 10, "bytes": 320 * MB, "pageable": True}
 
 
 def large(wait_ms: float, exposed_ms: float, **copy: Any) -> TraceMeasurements:
     row = LARGE | {"total_ms": 10 * exposed_ms, "exposed_ms": 10 * exposed_ms} | copy
-    waits = wait(wait_ms, operator="aten::to", where="train.py:60", reads_back=True, bytes=row["bytes"])
+    waits = wait(wait_ms, operator="aten::to", where="f (train.py:60)", reads_back=True, bytes=row["bytes"])
     return dry(waits, ledger={("d2h", COPIES): exposed_ms}, tables={"copies": [row]}, replay={NO_READBACKS: 80.0})
 
 
@@ -229,10 +233,10 @@ def test_an_output_copied_to_the_host_is_found_with_its_size_and_both_its_parts(
     found = finding("large-readback", m)
 
     assert (found.stage, found.names_cause) == ("d2h", True)
-    assert found.claims == (piece(COPIES, "to the host"), f"{RUN_DRY}{SYNC} (train.py:60)")
+    assert found.claims == (piece(COPIES, "to the host"), f"{RUN_DRY}{SYNC} in f (train.py:60)")
     assert found.share == pytest.approx(0.12)
     assert found.title.startswith("copies of 32.0 MB to the host")
-    assert "(aten::to at train.py:60)" in found.title
+    assert "(aten::to in f (train.py:60))" in found.title
     assert evidence(found, "copied").value == pytest.approx(32.0)
     assert evidence(found, "speed").value == pytest.approx(8.0)
     assert evidence(found, "into pageable memory").value == pytest.approx(1.0)

@@ -21,7 +21,7 @@ from slowstep.diagnosis.engine import rules
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged
 from slowstep.findings import Finding, NotJudged
 
-SYNC = "run dry after cudaStreamSynchronize (train.py:55)"
+SYNC = "run dry after cudaStreamSynchronize in f (train.py:55)"
 FREE = "run dry after cudaFree"
 TORCH = {"framework": "torch"}
 
@@ -79,13 +79,13 @@ def test_a_healthy_training_is_no_finding(rule):
 # operation-on-host
 
 
-def on_host(idle_ms: float, *, launch_ms: float | None = None, where: str | None = "train.py:41", **more: Any) -> TraceMeasurements:
+def on_host(idle_ms: float, *, launch_ms: float | None = None, where: str | None = "f (train.py:41)", **more: Any) -> TraceMeasurements:
     """Steps of 100 ms with a gap in `aten::unique` on the host, and one in `aten::add`, which the device computes."""
     operators = [
         {"name": "aten::unique", "where": where, "host_total_ms": 50.0, "host_self_ms": 50.0, "on_host": True},
-        {"name": "aten::add", "where": "train.py:42", "host_total_ms": 5.0, "host_self_ms": 5.0, "on_host": False},
+        {"name": "aten::add", "where": "f (train.py:42)", "host_total_ms": 5.0, "host_self_ms": 5.0, "on_host": False},
     ]
-    found = gaps(idle_ms, operator="aten::unique", where=where) + gaps(9.0, operator="aten::add", where="train.py:42")
+    found = gaps(idle_ms, operator="aten::unique", where=where) + gaps(9.0, operator="aten::add", where="f (train.py:42)")
     tables = {
         "operators": operators,
         "gaps": found,
@@ -98,7 +98,7 @@ def test_an_operator_on_the_host_is_found_with_its_line():
     found = finding("operation-on-host", on_host(20.0, replay={HOST_OPERATIONS_ON_DEVICE: 82.0}, facts=TORCH))
 
     assert found.share == pytest.approx(0.2)
-    assert "aten::unique at train.py:41" in found.title
+    assert "aten::unique in f (train.py:41)" in found.title
     assert found.claims == (LAUNCH,)
     assert found.gain.predicted == pytest.approx(100 / 82)
     assert "device='cuda'" in found.fixes[0].text
@@ -117,8 +117,8 @@ def test_host_time_of_less_than_five_percent_may_be_the_profilers():
 def test_an_operator_that_mostly_runs_on_the_device_is_not_blamed_for_its_gaps():
     m = on_host(20.0)
     both = [
-        {"name": "aten::unique", "where": "train.py:41", "host_total_ms": 2.0, "host_self_ms": 2.0, "on_host": True},
-        {"name": "aten::unique", "where": "train.py:41", "host_total_ms": 9.0, "host_self_ms": 9.0, "on_host": False},
+        {"name": "aten::unique", "where": "f (train.py:41)", "host_total_ms": 2.0, "host_self_ms": 2.0, "on_host": True},
+        {"name": "aten::unique", "where": "f (train.py:41)", "host_total_ms": 9.0, "host_self_ms": 9.0, "on_host": False},
     ]
     mixed = made_measured(ledger={("compute", LAUNCH): 20.0}, tables={"operators": both, "gaps": m.table("gaps").to_dicts()})
 
@@ -159,7 +159,7 @@ ONE_STEP = [
 def compiled(ms: float, steps: int = 10, **more: Any) -> list[dict[str, Any]]:
     row = {
         "name": "_compile.compile_inner (dynamo_timed)",
-        "where": "train.py:8",
+        "where": "f (train.py:8)",
         "start_ns": 0,
         "end_ms": ms,
         "exposed_ms": ms,
@@ -178,7 +178,7 @@ def test_compiling_in_the_steps_is_found():
     assert found.share == pytest.approx(0.4)
     assert found.claims == (LAUNCH,)
     assert found.gain.predicted == pytest.approx(100 / 60)
-    assert "train.py:8" in found.title
+    assert "f (train.py:8)" in found.title
     assert any("mark_dynamic" in fix.text for fix in found.fixes)
 
 
@@ -236,7 +236,7 @@ def test_a_trace_of_the_device_alone_does_not_tell_of_compiling():
 
 
 def scaled(ms: float, **more: Any) -> list[dict[str, Any]]:
-    row = {"start_ns": 0, "end_ms": ms + 1.0, "thread": 0, "where": "train.py:55", "run_dry_ms": ms, "part": SYNC}
+    row = {"start_ns": 0, "end_ms": ms + 1.0, "thread": 0, "where": "f (train.py:55)", "run_dry_ms": ms, "part": SYNC}
     return [row | {"step": step} | more for step in range(10)]
 
 

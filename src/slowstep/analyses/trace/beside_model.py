@@ -20,7 +20,7 @@ from slowstep.analyses.trace.own_work import LONG_NS
 from slowstep.analyses.trace.synchronizing import synchronizing_calls
 from slowstep.analyses.trace.training_thread import OPTIMIZER_RANGE, training_thread
 from slowstep.analyses.trace.unions import merged
-from slowstep.analyses.trace.user_lines import user_function
+from slowstep.analyses.trace.user_places import user_function
 from slowstep.timeline.intervals import Ints, covered_ns
 from slowstep.timeline.timeline import Timeline
 

@@ -1,10 +1,10 @@
-"""Who called: the framework operator and the line of the user's code around instants of host threads, and around launches.
+"""Who called: the framework operator and the function of the user's code around instants of host threads, and around launches.
 
 An event of the device is led back to the host by its correlation: the call of the runtime that launched it, and what stood around that
 call. Where the trace has no correlation, by the number of the operator (`external`). A backward operator has no Python frame of the model
-around it: its line is that of the forward operator with the same sequence number. Of several operators with one number the one that began
+around it: its function is that of the forward operator with the same number. Of several operators with one number the one that began
 last made the node (PyTorch, torch/csrc/autograd/profiler_kineto.cpp). Numbers are counted by thread; traces of this kind do not say of
-which, so that with several threads that go forward a line may be that of another thread's.
+which, so that with several threads that go forward it may be that of another thread's.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from slowstep.analyses.trace.names import as_text, matches
 from slowstep.analyses.trace.nesting import Nesting, Rows, pieces_of
 from slowstep.analyses.trace.runtime_calls import calls_of_runtime
-from slowstep.analyses.trace.user_lines import user_lines
+from slowstep.analyses.trace.user_places import user_places
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Timeline
 
@@ -42,7 +42,7 @@ class Callers:
         self.nesting = Nesting(host["thread"].to_numpy(), host["start_ns"].to_numpy(), host["end_ns"].to_numpy())
         where = self._describe(host)
         self.nesting.forget_levels()
-        # Operators and Python functions, with the user's line: what an index of `indices_around` points into.
+        # Operators and Python functions, with the user's function: what an index of `indices_around` points into.
         unknown = where.null_count() == len(where)
         self.spans = host.select("kind", "name", "shapes", "types", where=pl.lit(None, dtype=pl.Categorical) if unknown else where)
 
@@ -55,7 +55,7 @@ class Callers:
 
         Columns: `operator`, of the framework operators around the instant that call one another the outermost (`aten::item`, not its
         `aten::_local_scalar_dense`), or the innermost range of another kind of name; `innermost`, the innermost operator; `where`, the
-        user's line; `backward`, whether autograd's backward called it. Null where there is none, as are all where nothing is around.
+        user's function; `backward`, whether autograd's backward called it. Null where there is none, as are all where nothing is around.
         """
         return self.describe(self.indices_around(threads, times_ns))
 
@@ -162,7 +162,7 @@ class Callers:
 
     def _where(self, host: pl.DataFrame) -> pl.Series:
         functions = host["name"].set(host["kind"] != "python", None)
-        lines = user_lines(functions, host["stack"])
+        lines = user_places(functions, host["stack"])
         if lines.null_count() == len(lines):
             return lines
         own = self.nesting.inherit(np.where(lines.is_not_null(), np.arange(host.height), -1))

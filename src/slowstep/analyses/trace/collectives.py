@@ -25,8 +25,8 @@ from slowstep.timeline.element_types import element_bytes
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Timeline
 
-# Of PyTorch's names (`nccl:_all_gather_base`), of NCCL's kernels (`ncclDevKernel_AllGather_RING_LL`) and of XLA's (`all-gather`). DeepEP sends
-# tokens to the ranks of their experts and back.
+# Of PyTorch's names (`nccl:_all_gather_base`), of NCCL's kernels (`ncclDevKernel_AllGather_RING_LL`) and of XLA's (`all-gather`). DeepEP
+# sends tokens to the ranks of their experts and back.
 OPERATIONS: Final = (
     ("reduce_scatter", r"(?i)reduce_?-?scatter"),
     ("all_reduce", r"(?i)all_?-?reduce|cross_device_reduce"),

@@ -1,4 +1,4 @@
-"""The rows of the table `gaps`: causes by name, with the host call, operator and source line that held meanwhile."""
+"""The rows of the table `gaps`: causes by name, with the host call, operator and function of the user's that held meanwhile."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _waiting_calls(lanes: Lanes, callers: Callers, rows: Ints) -> pl.DataFrame:
     calls = lanes.calls.rows[rows].select(pl.col("thread").cast(pl.Int64), "start_ns", pl.col("name").cast(pl.String))
     around = callers.around(calls["thread"], calls["start_ns"])
     named = pl.concat([calls, around.select("operator", "where")], how="horizontal").with_columns(pl.Series("row", rows))
-    place = pl.when(pl.col("where").is_not_null()).then(" (" + pl.col("where") + ")").otherwise(pl.lit(""))
+    place = pl.when(pl.col("where").is_not_null()).then(" in " + pl.col("where")).otherwise(pl.lit(""))
     return named.with_columns((pl.lit(parts.RUN_DRY) + pl.col("name") + place).alias("part"))
 
 

@@ -22,7 +22,7 @@ from slowstep.analyses.trace.stage_ranges import LOAD_BATCH, told_ranges
 from slowstep.analyses.trace.tables import LEDGER
 from slowstep.analyses.trace.training_thread import BACKWARD, OPTIMIZER_RANGE, training_thread
 from slowstep.analyses.trace.unions import merged
-from slowstep.analyses.trace.user_lines import user_function
+from slowstep.analyses.trace.user_places import user_function
 from slowstep.stages import UNATTRIBUTED
 from slowstep.timeline.intervals import Ints, containing, flattened
 from slowstep.timeline.timeline import Timeline

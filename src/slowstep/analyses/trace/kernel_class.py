@@ -5,10 +5,10 @@ shape) are explained in its profiler's documentation; cuBLAS' and cuDNN's (`h884
 of Kineto's TensorBoard plugin (torch_tb_profiler, tensor_core.py), which has them from NVIDIA's DLProf. `ffma`, inside some of them, is
 the instruction of the ordinary cores. Tensile's (`Cijk_..._BBS_BH_MT64x64x64_MI16x16x16x1`: element types, tile, matrix instruction) in
 the kernel parameters of Tensile's documentation; `xdlops` and `gtcx` are what composable_kernel and MIOpen call AMD's matrix cores.
-PyTorch's own kernels carry their element types as template arguments. FlashAttention-3's are the classes of hopper/flash_fwd_launch_template.h
-and flash_bwd_launch_template.h (Dao-AILab/flash-attention); `fused_moe_kernel` is the grouped product of vLLM and SGLang (fused_moe.py, in
-Triton). DeepEP's are the functions of csrc/kernels/ (deepseek-ai/DeepEP), of which those of `layout` count and send nothing;
-`mscclKernel_<reduction>_<type>_...` is RCCL's (src/include/msccl/msccl_kernel.h).
+PyTorch's own kernels carry their element types as template arguments. FlashAttention-3's are the classes that its launch templates start
+(Dao-AILab/flash-attention, hopper/flash_fwd_launch_template.h and flash_bwd_launch_template.h); `fused_moe_kernel` is the grouped product
+of vLLM and SGLang (fused_moe.py, in Triton). DeepEP's are the functions of csrc/kernels/ (deepseek-ai/DeepEP), of which those of `layout`
+count and send nothing; `mscclKernel_<reduction>_<type>_...` is RCCL's (src/include/msccl/msccl_kernel.h).
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ HOST_PYTHON: Final = "between operators"
 COLLECTIVES: Final = "exposed collectives"
 # h2d and d2h, with a copy running and nothing of higher rank
 COPIES: Final = "exposed copies"
-# d2h, with the device idle: the whole part is RUN_DRY followed by the call and, where known, its source line in brackets
+# d2h, with the device idle: the whole part is RUN_DRY followed by the call and, where known, the function it is in
 RUN_DRY: Final = "run dry after "
 # preprocess: a trace of the training process cannot tell what the producer of the batch did
 INPUT_WAIT: Final = "waiting for input"

@@ -14,7 +14,13 @@ STEP = column("step", pl.Int32, "position of the step in the window")
 START = column("start_ns", pl.Int64, "when it began")
 END = column("end_ns", pl.Int64, "when it ended")
 OPERATOR = column("operator", pl.String, "innermost framework operator around it, the outermost one for what it launched", nullable=True)
-WHERE = column("where", pl.String, "source line, as file:line, of the user's code where stacks tell it", nullable=True)
+WHERE = column(
+    "where",
+    pl.String,
+    "function of the user's code, as `step (train.py:82)`: the line at which it begins, for which line of it ran is not recorded; "
+    "outside of functions the file",
+    nullable=True,
+)
 THREAD = column("thread", pl.Int32, "index of the host thread", nullable=True)
 
 STEPS = Table(
@@ -87,7 +93,7 @@ KERNELS = Table(
 )
 OPERATORS = Table(
     name="operators",
-    row="One row per operator name, shapes and source line.",
+    row="One row per operator name, shapes and function of the user's.",
     columns=(
         column("name", pl.String, "name as in the trace"),
         column("shapes", pl.String, "shapes of its inputs", nullable=True),
@@ -123,7 +129,7 @@ LAUNCHES = Table(
 )
 COPIES = Table(
     name="copies",
-    row="One row per kind of copy, operator and source line.",
+    row="One row per kind of copy, operator and function of the user's.",
     columns=(
         column("kind", pl.String, "h2d, d2h, d2d, p2p, memset"),
         OPERATOR,
@@ -142,7 +148,7 @@ COPIES = Table(
 )
 SYNCHRONIZATIONS = Table(
     name="synchronizations",
-    row="One row per synchronizing host call, operator and source line.",
+    row="One row per synchronizing host call, operator and function of the user's.",
     columns=(
         column("call", pl.String, "runtime call, as cudaStreamSynchronize"),
         OPERATOR,

@@ -1,7 +1,7 @@
 """One operation holds a large part of the step.
 
 What it sees:
-    Of the operators, told apart by name, shapes and source line, the one with most time of its own on the device (in a trace without a
+    Of the operators, told apart by name, shapes and function, the one with most time of its own on the device (in a trace without a
     device: on the host) holds at least a quarter of the window. In a trace without operators the kernels stand for them.
 Why it costs:
     It need not: some operation must be the largest. But whatever is gained in it counts, and whatever is gained elsewhere hardly does.
@@ -21,9 +21,10 @@ from typing import Any
 import polars as pl
 
 from slowstep.analyses.trace.measured import TraceMeasurements
+from slowstep.analyses.trace.user_places import is_function
 from slowstep.diagnosis.kernel_side import compute_kernels, first_shapes, whose
 from slowstep.diagnosis.rule import Answer, Judged, Rule
-from slowstep.diagnosis.trace_side import for_framework, no_device, steps_seen, with_stacks
+from slowstep.diagnosis.trace_side import for_framework, has_stacks, no_device, steps_seen, with_stacks
 from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
 
 NAME = "dominant-operation"
@@ -45,7 +46,8 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     if operations[own][0] < WORTH * max(m.window_ns, 1):
         return None
     worst = operations.row(0, named=True)
-    if worst["where"] is None and worst["shapes"] is None and m.table("operators").height:
+    in_function = worst["where"] is not None and is_function(worst["where"])
+    if not in_function and worst["shapes"] is None and m.table("operators").height:
         return _kind_only(m, worst["name"])
     share = min(worst[own] / m.window_ns, 1.0)
     named = whose(worst["name"], worst["where"], worst["shapes"]) or worst["name"]
@@ -101,12 +103,12 @@ def _kind_only(m: TraceMeasurements, name: str) -> NotJudged:
     """Where all operations of a kind stand in one row: which of them dominates is not known."""
     ask = for_framework(
         m,
-        torch="record with record_shapes=True and with_stack=True",
+        torch=f"record with record_shapes=True{'' if has_stacks(m) else ' and with_stack=True'}",
         tensorflow="record with ProfilerOptions(python_tracer_level=1)",
         jax="record with python_tracer_level=1",
         nsys="record with nsys profile --pytorch=autograd-shapes-nvtx --python-backtrace=cuda",
     )
-    return NotJudged(rule=NAME, reason=f"{name} holds a quarter of the time, but the trace tells neither shapes nor lines apart: {ask}")
+    return NotJudged(rule=NAME, reason=f"{name} holds a quarter of the time, but the trace tells neither shapes nor functions apart: {ask}")
 
 
 def _fixes(m: TraceMeasurements, worst: dict[str, Any], named: str) -> tuple[Fix, ...]:

@@ -22,7 +22,6 @@ What to try:
 
 from __future__ import annotations
 
-from pathlib import PurePath
 from typing import Any
 
 import numpy as np
@@ -31,6 +30,7 @@ import polars as pl
 from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.analyses.trace.parts import LAUNCH
 from slowstep.analyses.trace.scenarios import NO_WORK_BETWEEN_STEPS
+from slowstep.analyses.trace.user_places import without_folders
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import (
@@ -110,7 +110,8 @@ def _named(cause: dict[str, Any]) -> str | None:
     if cause["part"] == LAUNCH:
         return host_work(cause)
     where = cause["where"]
-    return place(cause["part"], None if where is None or f"({PurePath(where).name})" in cause["part"] else where)
+    # The part may be that function itself, or name it.
+    return place(cause["part"], None if where is None or without_folders(where) in without_folders(cause["part"]) else where)
 
 
 def _said_better(m: TraceMeasurements, cause: dict[str, Any]) -> bool:

@@ -35,6 +35,7 @@ from slowstep.diagnosis.trace_side import (
     by_step,
     claim_of,
     for_framework,
+    has_stacks,
     host_work,
     no_device,
     no_launches,
@@ -186,7 +187,7 @@ def _look(m: TraceMeasurements, worst: str | None) -> Fix:
         return Fix(text=f"find out what the host does around {worst} (Python, locks, other threads), and take it out of the step")
     name = for_framework(
         m,
-        torch='with record_function("augment"), or record with with_stack=True',
+        torch='with record_function("augment")' + ("" if has_stacks(m) else ", or record with with_stack=True"),
         tensorflow='with tf.profiler.experimental.Trace("augment")',
         jax='with jax.profiler.TraceAnnotation("augment")',
     )

@@ -52,7 +52,7 @@ def test_a_call_that_waited_for_the_device_lets_it_run_dry() -> None:
 def test_the_line_of_the_waiting_call_stands_in_the_part() -> None:
     wait = host("cudaStreamSynchronize", 50, 110, "runtime")
     function = host("train.py(30): main", 0, 300, "python")
-    assert charged(two_kernels(wait, function)) == {("d2h", "run dry after cudaStreamSynchronize (train.py:30)"): 120}
+    assert charged(two_kernels(wait, function)) == {("d2h", "run dry after cudaStreamSynchronize in main (train.py:30)"): 120}
 
 
 def test_a_call_on_a_device_that_was_idle_already_waited_for_nothing() -> None:
@@ -152,7 +152,7 @@ def test_a_gap_has_its_call_operator_and_place() -> None:
     assert (row["call"], row["operator"], row["where"], row["between_steps"], row["thread"]) == (
         "cudaMalloc",
         "aten::mm",
-        "train.py:12",
+        "main (train.py:12)",
         False,
         0,
     )
