@@ -55,7 +55,7 @@ def kernel_rows(m: TraceMeasurements, rows: pl.DataFrame, most: int = 3) -> tupl
             name=f"{_short(row['name'])} ({row['count']} runs)",
             value=float(kernels_ns(m, worst[at]).sum()) / max(m.window_ns, 1),
             unit="share of window",
-            where=whose(row["operator"], row["where"], row["shapes"]),
+            where=whose(row["operator"], within(row["where"], row["module"]), row["shapes"]),
         )
         for at, row in enumerate(worst.iter_rows(named=True))
     )
@@ -65,6 +65,11 @@ def whose(operator: str | None, where: str | None, shapes: str | None) -> str | 
     """The operator of a kernel with its shapes and function, as far as known: "aten::mm [[64, 512], [512, 30522]] in head (net.py:12)"."""
     known = " ".join(word for word in (operator, first_shapes(shapes)) if word)
     return " in ".join(word for word in (known, where) if word) or None
+
+
+def within(where: str | None, module: str | None) -> str | None:
+    """A function of the user's, and the nn.Module that it called, as far as they are known: "step (train.py:82), Conv2d_3"."""
+    return ", ".join(word for word in (where, module) if word) or None
 
 
 def first_shapes(shapes: str | None) -> str | None:

@@ -121,3 +121,22 @@ def test_device_events_are_led_back_by_correlation_else_by_the_operators_number(
     assert launched["operator"].to_list() == ["aten::mm", "aten::add", None]
     assert launched["call"].to_list() == ["cudaLaunchKernel", None, None]
     assert launched["call_end_ns"].to_list() == [8000, None, None]
+
+
+def test_modules_are_told_of_forward_and_backward():
+    hosts = [
+        host("net.py(30): forward", 0, 40, kind="python"),
+        host("nn.Module: Net_0", 1, 39, kind="python"),
+        host("nn.Module: Linear_3", 4, 16, kind="python"),
+        host("aten::linear", 5, 15, sequence=7),
+        host("aten::relu", 21, 29, sequence=8),
+        host("AddmmBackward0", 51, 59, sequence=7, thread=1),
+        host("aten::mm", 52, 58, thread=1),
+        host("aten::add", 70, 80),
+    ]
+    callers = Callers(made_trace(hosts=hosts))
+
+    found = callers.modules(callers.indices_around(np.array([0, 0, 1, 0, 0]), np.array([10, 25, 55, 75, 300]) * 1000))
+
+    assert found.to_list() == ["Linear_3", "Net_0", "Linear_3", None, None]
+    assert Callers(made_trace(hosts=hosts[3:])).modules(np.array([0])) is None

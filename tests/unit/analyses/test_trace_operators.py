@@ -121,3 +121,15 @@ def test_without_a_device_all_that_computes_is_on_the_host():
 )
 def test_the_precision_of_input_types(types, precision):
     assert precision_of(types) == precision
+
+
+def test_of_several_layers_the_one_with_the_longest_call_is_named():
+    hosts = []
+    for number, length in enumerate((10, 30, 20)):
+        at = 100 * number
+        hosts += [host(f"nn.Module: Conv2d_{number}", at, at + 50, kind="python"), host("aten::convolution", at, at + length)]
+
+    row = find_operators(made_trace(hosts=hosts), steps((0, 1000))).row(0, named=True)
+
+    assert (row["name"], row["count"], row["module"]) == ("aten::convolution", 3, "Conv2d_1")
+    assert find_operators(made_trace(hosts=hosts[1::2]), steps((0, 1000)))["module"].to_list() == [None]

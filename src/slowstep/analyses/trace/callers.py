@@ -9,6 +9,7 @@ which, so that with several threads that go forward it may be that of another th
 
 from __future__ import annotations
 
+import re
 from functools import cached_property
 from typing import Final
 
@@ -30,6 +31,8 @@ NAMED: Final = r"^[A-Za-z_]\w*::"
 ENGINE: Final = r"^(autograd::|(struct )?torch::autograd::)"
 SPAN_KINDS: Final = ("operator", "python")
 SPAN_COLUMNS: Final = ("thread", "start_ns", "end_ns", "kind", "name", "shapes", "types", "stack")
+# As PyTorch's tracer names the calls of modules: their class, and a number of its own.
+NN_MODULE: Final = "nn.Module: "
 BACKWARD: Final = r"^(autograd::engine|(struct )?torch::autograd)|Backward\d*$"
 
 
@@ -41,6 +44,7 @@ class Callers:
         host = timeline.rows("host_events", *SPAN_COLUMNS, "sequence", kinds=SPAN_KINDS)
         self.nesting = Nesting(host["thread"].to_numpy(), host["start_ns"].to_numpy(), host["end_ns"].to_numpy())
         where = self._describe(host)
+        self._module = self._modules(host)
         self.nesting.forget_levels()
         # Operators and Python functions, with the user's function: what an index of `indices_around` points into.
         unknown = where.null_count() == len(where)
@@ -80,6 +84,15 @@ class Callers:
             "backward": pl.Series(_taken(self._nodes, indices) >= 0).set(pl.Series(indices < 0), None),
         }
         return pl.DataFrame(columns)
+
+    def modules(self, indices: Ints | Rows) -> pl.Series | None:
+        """The innermost nn.Module around rows of `spans` (-1 is none), of a backward operator that around its forward, as `Linear_3`;
+        categorical, null where there is none. None where the trace names no modules.
+        """
+        if self._module is None:
+            return None
+        found = _gather(self.spans.select("name"), _taken(self._module, indices))["name"]
+        return as_text(found).str.strip_prefix(NN_MODULE).cast(pl.Categorical).rename("module")
 
     @property
     def backward(self) -> pl.Series:
@@ -170,20 +183,32 @@ class Callers:
         # A function that the backward itself calls, as checkpointed ones that run again, is nearer than the forward's line.
         node_start = np.append(host["start_ns"].to_numpy(), 0)[self._nodes]
         own_start = np.append(host["start_ns"].to_numpy(), np.iinfo(np.int64).min)[own]
-        of_forward = _gather(self._forward_lines(host, where).to_frame("where"), self._with_sequence(host))["where"]
+        of_forward = _gather(self._forward_values(host, where).to_frame("where"), self._with_sequence(host))["where"]
         foreign = pl.Series((self._nodes >= 0) & (own_start < node_start)) & of_forward.is_not_null()
         return where.zip_with(~foreign, of_forward)
+
+    def _modules(self, host: pl.DataFrame) -> Rows | None:
+        """Row of the innermost nn.Module around each row, or around its forward; -1 where there is none, None without any."""
+        row = np.arange(host.height, dtype=np.int64)
+        is_module = (host["kind"] == "python") & matches(host["name"], f"^{re.escape(NN_MODULE)}")
+        if not bool(is_module.any()):
+            return None
+        own = self.nesting.inherit(np.where(is_module, row, -1)).astype(np.int64)
+        forward = self._forward_values(host, pl.Series("module", own).set(pl.Series(own < 0), None))
+        of_forward = _gather(forward.to_frame("module"), self._with_sequence(host))["module"].fill_null(-1).to_numpy()
+        return np.where(own >= 0, own, of_forward).astype(np.int32)
 
     def _with_sequence(self, host: pl.DataFrame) -> Rows:
         """The innermost backward node with a sequence number around each row; -1 where there is none."""
         numbered = host["sequence"].is_not_null().to_numpy() & (self._nodes == np.arange(host.height))
         return self.nesting.inherit(np.where(numbered, np.arange(host.height), -1))
 
-    def _forward_lines(self, host: pl.DataFrame, where: pl.Series) -> pl.Series:
-        rows = host.select("sequence", "start_ns").with_columns(where.alias("where"), self.backward)
-        forward = rows.filter(~pl.col("backward") & pl.col("sequence").is_not_null() & pl.col("where").is_not_null())
-        forward = forward.sort("start_ns").unique("sequence", keep="last").select("sequence", "where")
-        return rows.select("sequence").join(forward, on="sequence", how="left", maintain_order="left")["where"]
+    def _forward_values(self, host: pl.DataFrame, values: pl.Series) -> pl.Series:
+        """Of each row the value of the forward operator with its sequence number; null where there is none."""
+        rows = host.select("sequence", "start_ns").with_columns(values.alias("value"), self.backward)
+        forward = rows.filter(~pl.col("backward") & pl.col("sequence").is_not_null() & pl.col("value").is_not_null())
+        forward = forward.sort("start_ns").unique("sequence", keep="last").select("sequence", "value")
+        return rows.select("sequence").join(forward, on="sequence", how="left", maintain_order="left")["value"]
 
 
 def _taken(values: Rows, indices: Ints | Rows) -> Ints:

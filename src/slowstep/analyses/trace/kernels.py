@@ -34,8 +34,9 @@ def find_kernels(timeline: Timeline, steps: pl.DataFrame, callers: Callers | Non
         pl.col("ns").quantile(0.95, "linear").alias("p95_ns"),
         pl.col("delay_ns").median().alias("launch_delay_ns"),
         pl.col("occupancy").cast(pl.Float64).median(),
+        (pl.col("module").sort_by("ns").last() if "module" in kernels.columns else pl.lit(None, pl.Categorical)).alias("module"),
     )
-    by_name = by_name.with_columns(pl.col("name").cast(pl.String))
+    by_name = by_name.with_columns(pl.col("name", "module").cast(pl.String))
     # A place that is known tells more than one that is not, though some of a kernel's launches may be missing in the trace.
     order = [pl.col("operator").is_null(), -pl.col("ns"), *SITE]
     main = sites.sort(order).unique("name", keep="first", maintain_order=True)
@@ -54,7 +55,9 @@ def read_kernels(timeline: Timeline, callers: Callers) -> pl.DataFrame:
     rows = np.flatnonzero((events["kind"] == "kernel").to_numpy())
     calls = callers.launch_calls.select("span", "call_end_ns")[rows]
     span = calls["span"].to_numpy()
-    kernels = pl.concat([events[rows], calls.drop("span"), callers.categories(span), callers.inputs(span)], how="horizontal")
+    modules = callers.modules(span)
+    named = [] if modules is None else [modules.to_frame()]
+    kernels = pl.concat([events[rows], calls.drop("span"), callers.categories(span), callers.inputs(span), *named], how="horizontal")
     wait = (pl.col("start_ns") - pl.col("call_end_ns")).clip(lower_bound=0)
     return kernels.with_columns(
         (pl.col("end_ns") - pl.col("start_ns")).alias("ns"),

@@ -41,19 +41,26 @@ def find_operators(timeline: Timeline, steps: pl.DataFrame, callers: Callers | N
     """The table OPERATORS of those called inside the window, those with most device time, then most host time of their own, first."""
     rows = in_window(read_operators(timeline, callers or Callers(timeline)), steps, host=True)
     one = pl.lit(1, pl.Int64).alias("count"), pl.col("launches").cast(pl.Int64)
+    longest = pl.max_horizontal("device_self_ns", "host_self_ns").alias("longest_ns")
     computing = pl.when(pl.col("on_host")).then(pl.col("host_self_ns")).otherwise(0).alias("computing_ns")
-    grouped = _summed(pl.concat([_summed(some.with_columns(*one, computing)) for some in slices(rows)]))
+    grouped = _summed(pl.concat([_summed(some.with_columns(*one, computing, longest)) for some in slices(rows)]))
     is_mostly = pl.col("computing_ns") >= MOSTLY * pl.col("host_self_ns")
     place = pl.when(pl.col("on_host")).then(is_mostly).otherwise(pl.col("on_host")).alias("on_host")
-    grouped = grouped.with_columns(pl.col("name", "shapes", "types", "where").cast(pl.String), place).sort(
+    if "module" not in grouped.columns:
+        grouped = grouped.with_columns(pl.lit(None, pl.String).alias("module"))
+    grouped = grouped.with_columns(pl.col("name", "shapes", "types", "where", "module").cast(pl.String), place).sort(
         -pl.col("device_self_ns"), -pl.col("host_self_ns"), "name", "shapes", "where"
     )
     return grouped.select(pl.col(column.name).cast(column.type) for column in OPERATORS.columns)
 
 
 def _summed(rows: pl.DataFrame) -> pl.DataFrame:
+    # Its longest call stands for all: which of a network's layers it was.
+    modules = [pl.col("module").sort_by("longest_ns").last()] if "module" in rows.columns else []
     return rows.group_by("name", "shapes", "where").agg(
         pl.col("types").first(),
+        *modules,
+        pl.col("longest_ns").max(),
         pl.col("count", "host_total_ns", "host_self_ns", "device_total_ns", "device_self_ns", "launches", "computing_ns").sum(),
         pl.col("on_host").any(ignore_nulls=False),
         pl.col("backward").any(),
@@ -75,7 +82,9 @@ def read_operators(timeline: Timeline, callers: Callers) -> pl.DataFrame:
     device_self = _device_time(timeline, callers)
     operator = (spans["kind"] == "operator").to_numpy()
     start, total = _host_time(callers, operator)
+    modules = callers.modules(np.arange(spans.height, dtype=np.int32))
     found = spans.drop("kind").with_columns(
+        *([] if modules is None else [modules]),
         start,
         callers.backward,
         pl.Series("host_total_ns", total),

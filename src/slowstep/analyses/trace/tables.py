@@ -21,6 +21,9 @@ WHERE = column(
     "outside of functions the file",
     nullable=True,
 )
+MODULE = column(
+    "module", pl.String, "innermost nn.Module around that of them which took longest, as `Linear_3`, or around its forward", nullable=True
+)
 THREAD = column("thread", pl.Int32, "index of the host thread", nullable=True)
 
 STEPS = Table(
@@ -87,6 +90,7 @@ KERNELS = Table(
         OPERATOR,
         column("shapes", pl.String, "shapes of that operator's inputs, of several those with most time", nullable=True),
         WHERE,
+        MODULE,
         column("launch_delay_ns", pl.Float64, "median time from the end of its launch call to its start", nullable=True),
         column("occupancy", pl.Float64, "median estimated achieved occupancy", nullable=True),
     ),
@@ -99,6 +103,7 @@ OPERATORS = Table(
         column("shapes", pl.String, "shapes of its inputs", nullable=True),
         column("types", pl.String, "element types of its inputs", nullable=True),
         WHERE,
+        MODULE,
         column("count", pl.Int64, "how often it was called"),
         column("host_total_ns", pl.Int64, "host time from call to return"),
         column("host_self_ns", pl.Int64, "of it, outside operators that it called"),

@@ -22,7 +22,7 @@ import polars as pl
 
 from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.analyses.trace.user_places import is_function
-from slowstep.diagnosis.kernel_side import compute_kernels, first_shapes, whose
+from slowstep.diagnosis.kernel_side import compute_kernels, first_shapes, whose, within
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.diagnosis.trace_side import for_framework, has_stacks, no_device, steps_seen, with_stacks
 from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
@@ -50,7 +50,8 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     if not in_function and worst["shapes"] is None and m.table("operators").height:
         return _kind_only(m, worst["name"])
     share = min(worst[own] / m.window_ns, 1.0)
-    named = whose(worst["name"], worst["where"], worst["shapes"]) or worst["name"]
+    where = within(worst["where"], worst["module"])
+    named = whose(worst["name"], where, worst["shapes"]) or worst["name"]
     place = "device" if m.has_device else "host"
     all_ns = max(int(operations[own].sum()), 1)
     finding = Finding(
@@ -62,8 +63,8 @@ def judge_trace(m: TraceMeasurements) -> Answer:
         share_high=1.0,
         claims=(),
         evidence=(
-            Evidence(name="operation", value=worst["name"], unit="", where=worst["where"]),
-            Evidence(name="its share of the time", value=share, unit="share of window", threshold=WORTH, where=worst["where"]),
+            Evidence(name="operation", value=worst["name"], unit="", where=where),
+            Evidence(name="its share of the time", value=share, unit="share of window", threshold=WORTH, where=where),
             Evidence(name=f"its share of all operators' time on the {place}", value=worst[own] / all_ns, unit="share"),
             Evidence(name="calls", value=worst["count"] / max(m.table("steps").height, 1), unit="per step"),
             Evidence(name="shapes", value=first_shapes(worst["shapes"]), unit=""),
@@ -83,7 +84,7 @@ def _operations(m: TraceMeasurements, own: str) -> pl.DataFrame:
     rows = m.table("operators").filter(~pl.col("name").str.contains(COMMUNICATES))
     if not m.table("operators").height and m.has_device:
         rows = compute_kernels(m).rename({"total_ns": own})
-    return rows.sort(own, descending=True).select("name", "shapes", "where", "count", own)
+    return rows.sort(own, descending=True).select("name", "shapes", "where", "module", "count", own)
 
 
 def _nothing_named(m: TraceMeasurements) -> Answer:
