@@ -30,9 +30,9 @@ def format_number(value: float | None) -> str:
     return f"{value:,.{max(0, 2 - magnitude)}f}"
 
 
-def format_count(count: int, noun: str) -> str:
-    """Things that are counted, by a noun whose plural takes an s: "1 worker", "1,200 steps"."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+def format_count(count: int, noun: str, plural: str | None = None) -> str:
+    """Things that are counted, by a noun whose plural takes an s unless another is given: "1 worker", "1,200 steps", "2 copies"."""
+    return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
 
 
 def format_duration(duration_ns: float | None) -> str:

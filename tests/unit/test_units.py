@@ -69,6 +69,10 @@ def test_a_count_takes_the_plural_that_it_needs(count, text):
     assert units.format_count(count, "worker") == text
 
 
+def test_a_plural_of_its_own_is_given():
+    assert [units.format_count(count, "copy", "copies") for count in (1, 2)] == ["1 copy", "2 copies"]
+
+
 def test_a_count_is_not_rounded():
     assert units.format_number(123_456) == "123,456"
     assert units.format_number(123.456) == "123"

@@ -99,11 +99,8 @@ def _verdict(
         return undetermined(f"{held_up}: {_advice(compared, rank)}")
     if verdict.state == "bottleneck" or (verdict.state == "undetermined" and unjudged):
         return undetermined(_without_bottleneck(findings, unjudged))
-    late = (
-        NONE_LATER
-        if compared.is_whole
-        else LATE_ONE_NOT_SEEN.replace("a late one", f"one of the {compared.missing} that left no trace here")
-    )
+    of_others = LATE_ONE_NOT_SEEN.replace("a late one", f"one of the {compared.missing} that left no trace here")
+    late = NONE_LATER if compared.is_whole else of_others
     return replace(verdict, summary=verdict.summary.replace(LATE_ONE_NOT_SEEN, late))
 
 

@@ -14,6 +14,7 @@ from slowstep.analyses.trace.parts import COPIES, piece
 from slowstep.diagnosis.run_dry import Kind, RunDry, run_dries, together_ns
 from slowstep.diagnosis.trace_side import per_step, place, spread_over
 from slowstep.findings import Evidence
+from slowstep.units import format_count
 
 # Both directions have a part of this name in the ledger, in stages of their own: no finding about one may fold into one about the other.
 DIRECTION: Final = {"h2d": "to the device", "d2h": "to the host"}
@@ -61,11 +62,15 @@ def held(m: TraceMeasurements, stage: str, copies: pl.DataFrame, waits_for: Kind
     )
 
 
+def _often(copies: int, steps: int) -> str:
+    return f"{format_count(copies, 'copy', 'copies')} in {format_count(steps, 'step')}"
+
+
 def site_rows(m: TraceMeasurements, found: Held, most: int = 3) -> tuple[Evidence, ...]:
     """The costliest places as evidence: the share of the window that each of them holds."""
     return tuple(
         Evidence(
-            name=f"{row['operator'] or row['kind']}, {row['count']} copies in {row['steps']} steps",
+            name=f"{row['operator'] or row['kind']}, {_often(row['count'], row['steps'])}",
             value=row["held_ns"] / max(m.window_ns, 1),
             unit="share of window",
             where=row["where"],

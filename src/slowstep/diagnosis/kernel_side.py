@@ -14,6 +14,7 @@ from slowstep.analyses.trace.parts import KERNELS, piece
 from slowstep.diagnosis.rule import Judged
 from slowstep.diagnosis.trace_side import per_step
 from slowstep.findings import Evidence, Finding
+from slowstep.units import format_count
 
 UNKNOWN: Final = "unknown precision"
 # Of an operator's inputs, in a sentence.
@@ -52,7 +53,7 @@ def kernel_rows(m: TraceMeasurements, rows: pl.DataFrame, most: int = 3) -> tupl
     worst = rows.sort("total_ns", descending=True).head(most)
     return tuple(
         Evidence(
-            name=f"{_short(row['name'])} ({row['count']} runs)",
+            name=f"{_short(row['name'])} ({format_count(row['count'], 'run')})",
             value=float(kernels_ns(m, worst[at]).sum()) / max(m.window_ns, 1),
             unit="share of window",
             where=whose(row["operator"], within(row["where"], row["module"]), row["shapes"]),

@@ -33,6 +33,11 @@ _COLUMNS_SHARE = 1 / 4
 _SNIFF_BYTES = 16 << 20
 # How Kineto begins a file; a whole object that begins so and holds no events is something else's.
 _BEGIN = re.compile(rb'\{\s*"(?:schemaVersion|deviceProperties|distributedInfo)"')
+# What leaves a whole file without events: the handler is called at the end of a cycle, and once more where the profiler ends.
+_SCHEDULE = (
+    "Likely its schedule never came to the active steps, or the file was written when profiling ended between two cycles. Record it again: "
+    "train for more than wait + warmup + active steps, and call prof.step() after each."
+)
 _LIST_OF_EVENTS = re.compile(rb'\[\s*\{[^{}]*"ph"\s*:\s*"')
 
 
@@ -150,7 +155,7 @@ def _nothing(path: Path, reader: EventReader, unpacked: Unpacked, counts: Counte
     elif counts["malformed"]:
         why = f"holds no event that can be read: {counts['malformed']:,} are malformed"
     else:
-        why = "holds no event with a begin and a duration: nothing was profiled"
+        return f"{path} holds no event with a begin and a duration: nothing was profiled. {_SCHEDULE}"
     return f"{path} {why}. Record it again with torch.profiler, and let `export_chrome_trace` finish."
 
 

@@ -14,6 +14,7 @@ from slowstep.diagnosis.trace_engine import diagnose_trace
 from slowstep.errors import SlowstepError
 from slowstep.report.document import EvidenceRow, HealthRow
 from slowstep.sources._source import PLAIN
+from slowstep.units import format_count
 from slowstep.workflow.document import finding_row
 from slowstep.workflow.find import known
 
@@ -51,7 +52,8 @@ def add_capture(report: dict[str, Any], folder: Path, capture: Capture) -> None:
 
 def _note(path: Path, steps: str, m: TraceMeasurements) -> str:
     busy = "" if m.device_busy_share is None else f", the device busy {m.device_busy_share:.0%} of the time"
-    return f"steps {steps} were captured by torch.profiler ({m.facts.events:,} events{busy}): slowstep analyze {shlex.quote(str(path))}"
+    seen = format_count(m.facts.events, "event")
+    return f"steps {steps} were captured by torch.profiler ({seen}{busy}): slowstep analyze {shlex.quote(str(path))}"
 
 
 def _add_findings(report: dict[str, Any], diagnosis: Diagnosis, steps: str) -> None:

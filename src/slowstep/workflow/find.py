@@ -131,7 +131,8 @@ def _known_inside(file: Path) -> Found | Skipped:
     except OSError as error:
         return Skipped(path=file, reason=_refusal(error))
     if one is None:
-        is_missed = file.name.lower().endswith(TRACE_ENDINGS) and not _head(file)
+        head = _head(file)
+        is_missed = file.name.lower().endswith(TRACE_ENDINGS) and (not head or head.startswith(GZIP))
         return Skipped(path=file, reason=_why_not(file) if is_missed else None)
     return one
 
@@ -173,7 +174,7 @@ def _files(folder: Path, refused: Callable[[OSError], None]) -> Iterator[Path]:
 
 
 def _head(path: Path) -> bytes:
-    """The first bytes of a file, unpacked; none of a folder."""
+    """The first bytes of a file, unpacked where that can be done; none of a folder."""
     if path.is_dir():
         return b""
     with path.open("rb") as file:
@@ -210,6 +211,8 @@ def _why_not(path: Path) -> str:
     head = _head(path)
     if head.startswith(MARK):
         return "was written by slowstep, for Perfetto: give the trace that it was made from"
+    if head.startswith(GZIP):
+        return "is a gzip file whose beginning is damaged, so that nothing of it can be unpacked: copy it again"
     if head:
         return UNKNOWN
     return EMPTY if path.stat().st_size == 0 else "unpacks to nothing: it is empty, or was cut off"

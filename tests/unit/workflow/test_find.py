@@ -160,12 +160,18 @@ def test_an_empty_file_is_missed_only_where_its_name_is_that_of_a_trace(tmp_path
     (tmp_path / "rank0.json").write_text(TRACE)
     (tmp_path / "rank1.json").touch()
     (tmp_path / "rank2.json.gz").write_bytes(b"\x1f\x8b\x08\x00")
+    # No method of compression has this number.
+    (tmp_path / "rank3.json.gz").write_bytes(b"\x1f\x8b\x09\x00" + bytes(40))
     (tmp_path / "done").touch()
 
     said = skipped_at(tmp_path)
 
     assert said.pop("done") is None
-    assert said == {"rank1.json": "is empty", "rank2.json.gz": "unpacks to nothing: it is empty, or was cut off"}
+    assert said == {
+        "rank1.json": "is empty",
+        "rank2.json.gz": "unpacks to nothing: it is empty, or was cut off",
+        "rank3.json.gz": "is a gzip file whose beginning is damaged, so that nothing of it can be unpacked: copy it again",
+    }
 
 
 def test_of_what_was_asked_for_nothing_is_left_out_in_silence(tmp_path):

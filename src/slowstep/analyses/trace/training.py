@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections import Counter
 from typing import Any, Final
@@ -48,7 +49,8 @@ def is_training(timeline: Timeline) -> bool:
 def batch_size(timeline: Timeline, steps: pl.DataFrame) -> int | None:
     """Samples that a forward pass takes: the leading dimension of its input, the same in every step; else, or without shapes, None.
 
-    Told by what convolutions and embeddings take; by linear layers only where a tensor of as many rows is moved to the device.
+    Told by what convolutions and embeddings take; by linear layers only where a tensor of as many rows was moved before any layer: what
+    layers cast on the way may be positions of all samples, one below the other.
     """
     thread = training_thread(timeline)
     if thread is None or steps.is_empty():
@@ -67,10 +69,11 @@ def batch_size(timeline: Timeline, steps: pl.DataFrame) -> int | None:
 
 def _of_step(calls: pl.DataFrame) -> int | None:
     """What most layers of one step take; None where they do not agree."""
-    rows = calls.select("name", "shapes").rows()
+    rows = calls.sort("start_ns").select("name", "shapes").rows()
     sizes = [_leading(shapes, *LAYERS[name]) for name, shapes in rows if name in LAYERS]
     if not any(sizes):
-        moved = {_leading(shapes, 0, None) for name, shapes in rows if name in MOVES}
+        before = itertools.takewhile(lambda row: row[0] in MOVES, rows)
+        moved = {_leading(shapes, 0, None) for _, shapes in before}
         sizes = [size for name, shapes in rows if name == ROWS if (size := _leading(shapes, 0, None)) in moved]
     counts = Counter(size for size in sizes if size)
     size, count = counts.most_common(1)[0] if counts else (None, 0)

@@ -29,6 +29,7 @@ from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import for_framework, no_device, per_step, place, share_interval, steps_seen, with_stacks
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.units import format_count
 
 NAME = "device-to-device-copies"
 KINDS = ("d2d", "p2p")
@@ -70,7 +71,10 @@ def judge_trace(m: TraceMeasurements) -> Answer:
 def _row(sites: pl.DataFrame, row: dict[str, Any]) -> Evidence:
     share = row["total_ns"] / max(int(sites["total_ns"].sum()), 1)
     return Evidence(
-        name=f"{row['operator'] or row['kind']}, {row['count']} copies", value=share, unit="share of these copies", where=row["where"]
+        name=f"{row['operator'] or row['kind']}, {format_count(row['count'], 'copy', 'copies')}",
+        value=share,
+        unit="share of these copies",
+        where=row["where"],
     )
 
 

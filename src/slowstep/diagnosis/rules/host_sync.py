@@ -27,6 +27,7 @@ from slowstep.diagnosis.run_dry import RunDry, in_every_step, run_dries, togethe
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import for_framework, no_device, no_launches, share_interval, steps_seen, with_stacks
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.units import format_count
 
 NAME = "host-sync"
 
@@ -68,7 +69,12 @@ def judge_trace(m: TraceMeasurements) -> Answer:
 def _row(m: TraceMeasurements, one: RunDry) -> Evidence:
     share = float(one.ns.sum()) / max(m.window_ns, 1)
     name = f"{one.call} in {one.operator}" if one.operator else one.call
-    return Evidence(name=f"{name}, {one.count} calls in {one.steps} steps", value=share, unit="share of window", where=one.where)
+    return Evidence(
+        name=f"{name}, {format_count(one.count, 'call')} in {format_count(one.steps, 'step')}",
+        value=share,
+        unit="share of window",
+        where=one.where,
+    )
 
 
 def _fixes(m: TraceMeasurements, found: list[RunDry]) -> tuple[Fix, ...]:

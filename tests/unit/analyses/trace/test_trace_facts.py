@@ -122,6 +122,20 @@ def test_rows_are_samples_only_with_an_input_of_as_many() -> None:
     assert size_of(*moved, linear(10, 32), linear(110, 32)) == 32
 
 
+def test_rows_that_are_cast_between_layers_may_be_positions() -> None:
+    hosts = []
+    for at in (0, 100):
+        hosts += [
+            host("aten::to", at, at + 1, shapes="[[888], []]"),
+            host("aten::embedding", at + 2, at + 5, shapes="[[25136, 64], [888], [], [], []]"),
+            host("aten::to", at + 6, at + 8, shapes="[[888, 64], [], []]"),
+            linear(at + 10, 888),
+            host("aten::to", at + 20, at + 25, shapes="[[888, 128], [], []]"),
+            linear(at + 30, 888),
+        ]
+    assert size_of(*hosts) is None
+
+
 def test_without_shapes_the_batch_is_unknown() -> None:
     assert size_of(host("aten::conv2d", 0, 5), host("aten::conv2d", 100, 105, shapes="garbage")) is None
 
