@@ -92,7 +92,10 @@ class Callers:
         if self._module is None:
             return None
         found = _gather(self.spans.select("name"), _taken(self._module, indices))["name"]
-        return as_text(found).str.strip_prefix(NN_MODULE).cast(pl.Categorical).rename("module")
+        distinct = found.drop_nulls().unique()
+        texts = distinct.cast(pl.String).str.strip_prefix(NN_MODULE).cast(pl.Categorical)
+        named = pl.DataFrame({"name": distinct, "module": texts})
+        return found.to_frame("name").join(named, on="name", how="left", maintain_order="left")["module"]
 
     @property
     def backward(self) -> pl.Series:
