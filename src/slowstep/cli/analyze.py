@@ -46,7 +46,7 @@ def analyze(
         int | None, typer.Option("--batch-size", metavar="N", min=1, help="Samples in a step of the trace, where it does not tell them.")
     ] = None,
     memory: Annotated[
-        str | None, typer.Option("--memory", metavar="SIZE", help="Take at most so much memory for a trace, e.g. 500M: its last steps.")
+        str | None, typer.Option("--memory", metavar="SIZE", help="Take at most so much memory, e.g. 500M: of a long trace the last steps.")
     ] = None,
     export: Annotated[
         str | None,
