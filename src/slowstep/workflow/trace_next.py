@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from slowstep.diagnosis.law import Diagnosis
-from slowstep.diagnosis.trace_engine import LATE_ONE_NOT_SEEN, TORCH
+from slowstep.diagnosis.trace_doubts import TORCH
+from slowstep.diagnosis.trace_engine import LATE_ONE_NOT_SEEN
 from slowstep.timeline.trace import TraceFacts
 from slowstep.workflow.find import is_recording
 
@@ -23,10 +24,14 @@ ASKS_FOR_ALL: Final = LATE_ONE_NOT_SEEN.partition(": ")[2]
 CAPTURED: Final = re.compile(r"capture-\d+\.json(\.gz)?")
 
 
-def next_after_trace(diagnosis: Diagnosis, facts: TraceFacts, path: Path, *, is_inference: bool = False) -> str | None:
-    """The command; None where the verdict is no open question, or where nothing that is known helps."""
+def next_after_trace(
+    diagnosis: Diagnosis, facts: TraceFacts, path: Path, *, is_inference: bool = False, is_chosen: bool = False
+) -> str | None:
+    """The command; None where the verdict is no open question, or nothing that is known helps. `is_chosen`: of one of several steps."""
     if diagnosis.verdict.state != "undetermined":
         return None
+    if is_chosen:
+        return shlex.join(["slowstep", "analyze", str(path)])
     explained = f"slowstep explain {diagnosis.findings[0].rule}" if diagnosis.findings else None
     if is_inference:
         # It is no training that could be recorded: what is known of it stands here.
