@@ -191,7 +191,7 @@ def late(readbacks_gone_ms: float) -> TraceMeasurements:
 def test_a_read_back_that_keeps_the_host_from_running_ahead_is_the_cause_of_the_launches_that_come_late():
     found = finding("readback-every-step", late(84.0))
 
-    assert (found.stage, found.claims) == ("compute", (f"{RUN_DRY}{SYNC} (train.py:41)", LAUNCH))
+    assert (found.stage, found.claims) == ("compute", (f"{RUN_DRY}{SYNC} in f (train.py:41)", LAUNCH))
     assert found.share == pytest.approx(0.16)
     assert "the host then cannot launch ahead of the device" in found.title
     assert evidence(found, "of it, run dry right after").value == pytest.approx(0.01)
