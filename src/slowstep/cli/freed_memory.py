@@ -18,7 +18,9 @@ M_TRIM_THRESHOLD: Final = -1
 M_MMAP_THRESHOLD: Final = -3
 # One heap for all threads: what is freed in one of several, none of the others takes.
 M_ARENA_MAX: Final = -8
-BLOCK_BYTES: Final = 3 << 19
+# Smaller ones than that are most of what an analysis asks for, and giving them back costs more than they hold: at 8 MiB half of the page
+# faults are left that are there at 1.5, for 1 % more memory (a Kineto file of 1 GB).
+BLOCK_BYTES: Final = 1 << 23
 
 
 def give_back_freed_memory() -> None:
