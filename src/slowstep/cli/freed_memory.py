@@ -1,4 +1,4 @@
-"""What is freed goes back to the system soon, so that the largest table of an analysis is its peak, not the sum of all it made.
+"""What is freed goes back to the system, so that the largest table of an analysis is its peak, not the sum of all it made.
 
 Allocators keep what was freed for the next request, and the parts of a trace's analysis ask for tables of all sizes. What polars is told it
 reads when it is loaded; numpy allocates as the C library does.
@@ -8,11 +8,18 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Iterable
 from typing import Final
 
-# jemalloc(3), opt.dirty_decay_ms and opt.muzzy_decay_ms; polars puts what it finds there behind its own. After half a second, not at once:
-# of a Kineto file of 1 GB that saves a third of the page faults, 3 s of CPU time, for 5 % more memory (benchmarks/README.md).
-POLARS: Final = ("_RJEM_MALLOC_CONF", "dirty_decay_ms:500,muzzy_decay_ms:0")
+# jemalloc(3), opt.dirty_decay_ms and opt.muzzy_decay_ms; polars puts what it finds there behind its own.
+POLARS: Final = "_RJEM_MALLOC_CONF"
+AT_ONCE: Final = "dirty_decay_ms:0,muzzy_decay_ms:0"
+# Of a Kineto file of 1 GB this saves a third of the page faults, 3 s of CPU time, for 5 % more memory (benchmarks/README.md). What is kept
+# for half a second are some 40 MB, of small traces too: too much beside the 200 MiB and a little that these may take.
+SOON: Final = "dirty_decay_ms:500,muzzy_decay_ms:0"
+LARGE_BYTES: Final = 256 << 20
+# Kineto's files pack to a ninth to an eleventh.
+PACKED_TO: Final = 1 / 8
 # mallopt(3): blocks from this size on are mapped by themselves, and a free end of the heap of that size is given back.
 M_TRIM_THRESHOLD: Final = -1
 M_MMAP_THRESHOLD: Final = -3
@@ -23,9 +30,12 @@ M_ARENA_MAX: Final = -8
 BLOCK_BYTES: Final = 1 << 23
 
 
-def give_back_freed_memory() -> None:
-    """Tell the allocators of this process, before polars is imported. Where one cannot be told (musl, macOS), more memory is used."""
-    os.environ.setdefault(*POLARS)
+def give_back_freed_memory(paths: Iterable[str] = ()) -> None:
+    """Tell the allocators of this process, before polars is imported. Where one cannot be told (musl, macOS), more memory is used.
+
+    `paths` are what is going to be analyzed; words that are no paths are passed over.
+    """
+    os.environ.setdefault(POLARS, SOON if any(map(_is_large, paths)) else AT_ONCE)
     try:
         set_option = ctypes.CDLL(None).mallopt
     except (OSError, AttributeError):
@@ -33,3 +43,16 @@ def give_back_freed_memory() -> None:
     set_option(M_ARENA_MAX, 1)
     set_option(M_MMAP_THRESHOLD, BLOCK_BYTES)
     set_option(M_TRIM_THRESHOLD, BLOCK_BYTES)
+
+
+def _is_large(path: str) -> bool:
+    """Whether a file holds so much JSON, packed or not, that 0.9 byte for each of its bytes leave room for what is kept for a while."""
+    try:
+        if not os.path.isfile(path):
+            return False
+        with open(path, "rb") as file:
+            head = file.read(2)
+        size = os.path.getsize(path)
+    except (OSError, ValueError):
+        return False
+    return size >= LARGE_BYTES * (PACKED_TO if head == b"\x1f\x8b" else 1) and (head == b"\x1f\x8b" or head[:1] in (b"{", b"["))

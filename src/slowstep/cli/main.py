@@ -55,7 +55,7 @@ def main() -> None:
 def _add_other_commands(asked: str) -> None:
     """The one that is asked for, or all. `run` starts somebody's training: nobody waits for what the other commands import."""
     if asked == "analyze":
-        give_back_freed_memory()
+        give_back_freed_memory(sys.argv[2:])
     for name, add in _OTHERS.items():
         if asked == name or asked not in {"run", *_OTHERS}:
             add()
