@@ -14,7 +14,8 @@ How the gain is predicted:
     other. What the training gains by threads that no longer take the lock from it is left out.
 When it is wrong:
     A thread that hands over something else, and computes all the time, beside one that makes batches and mostly waits. Threads that live
-    less than a second, or use less than a tenth of a core, are not seen. What cannot be pickled or forked needs work first.
+    less than a second, or use less than a tenth of a core, are not seen. What cannot be pickled or forked needs work first. Threads that
+    hardly ever let go of the lock hold up the training itself, and the batches are ready: that is gil-contention.
 What to try:
     torch.utils.data.DataLoader with num_workers, which are processes: what the threads run goes into the data set's __getitem__.
 """
