@@ -14,6 +14,7 @@ from slowstep.experiments.experiment import INTERRUPTED, SCRIPT_ENDED, Experimen
 from slowstep.experiments.intervals import Interval
 from slowstep.experiments.known_levers import known_levers
 from slowstep.experiments.repeated import Repeated
+from slowstep.experiments.plan import parse_spec
 from slowstep.experiments.results import Result, Results, find_results, verdict_on_bound
 from slowstep.experiments.stats import Estimate
 from slowstep.record.lever import NUMERICS
@@ -226,9 +227,9 @@ def next_command(report: Report, options: tuple[str, ...]) -> str:
         # A script that ended by itself leaves more time unused.
         longer = "" if facts["ended_by"] == SCRIPT_ENDED else f" --budget {max(3 * facts['budget_s'], 60):.0f}s"
         return f"{again}{longer} {command}"
-    if any(row["verdict"] == "proved" for row in rows):
-        rule = next((row["rule"] for row in rows if row["verdict"] == "proved" and row["rule"]), None)
-        return f"slowstep explain {rule}" if rule else f"slowstep run {command}"
+    if proved := [row for row in rows if row["verdict"] == "proved"]:
+        # Of a lever that no finding named: what it answers, and what it leaves open.
+        return f"slowstep explain {next((row['rule'] for row in proved if row['rule']), parse_spec(str(proved[0]['lever'])).name)}"
     if (function := _to_make_faster(report)) is not None:
         return f"slowstep prove --levers {shlex.quote(f'swap={function}={_faster(function)}')} {command}"
     return f"slowstep run {command}" if options == ("--all",) else f"slowstep prove --all {command}"

@@ -130,6 +130,13 @@ def test_too_wide_an_interval_distinguishes_nothing_and_says_below_what(tmp_path
     assert report["run"]["next_command"] == "slowstep prove --budget 180s train.py"
 
 
+def test_after_the_proof_of_what_no_finding_named_the_lever_is_explained(tmp_path):
+    report = reported(tmp_path / "r", (choice("batch-size=64"),), {2: 1.4})
+
+    assert row_of(report, "batch-size=64")["verdict"] == "proved"
+    assert report["run"]["next_command"] == "slowstep explain batch-size"
+
+
 @pytest.mark.parametrize(
     ("options", "ended_by", "expected"),
     [
