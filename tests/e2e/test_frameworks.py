@@ -257,24 +257,6 @@ train(epochs=2, on_step=fail)
 
 
 @pytest.mark.parametrize("framework", TRAINERS)
-def test_ctrl_c_ends_a_training_as_it_does_without_recording(server: Server, tmp_path: Path, framework: str) -> None:
-    main = """
-calls = []
-def interrupt():
-    calls.append(1)
-    if len(calls) == 5:
-        os.kill(os.getpid(), signal.SIGINT)
-train(on_step=interrupt)
-"""
-    plain = run(server, tmp_path / "plain", framework, main, recorded=False)
-    ran = run(server, tmp_path / "recorded", framework, main)
-
-    assert ran.code == plain.code
-    assert ran.err.splitlines()[-1:] == plain.err.splitlines()[-1:]
-    assert "recorder_fault" not in ran.trainer.health
-
-
-@pytest.mark.parametrize("framework", TRAINERS)
 def test_a_killed_training_leaves_what_was_recorded(server: Server, tmp_path: Path, framework: str) -> None:
     main = """
 calls = []
@@ -296,9 +278,10 @@ train(epochs=2, on_step=kill)
 # What a training may do to itself after its eighth step, and how many of its 24 updates come of it.
 FAULTS = {
     "leaves at once": ("os._exit(7)", 8),
+    "is interrupted": ("os.kill(os.getpid(), signal.SIGINT)", 8),
     "is told to end": ("os.kill(os.getpid(), signal.SIGTERM)", 8),
     "closes its output": ("os.close(1)", 24),
-    "ends in a process of its own": ("os.waitpid(pid, 0) if (pid := os.fork()) else os._exit(0)", 24),
+    "forks": ("os.waitpid(pid, 0) if (pid := os.fork()) else os._exit(0)", 24),
 }
 
 

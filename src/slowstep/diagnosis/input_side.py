@@ -95,31 +95,22 @@ def find_side(m: Measurements) -> Side | str:
 
 def side_of_loop(m: Measurements, made: LoopInput) -> Side | str:
     """The same of a loop that makes its batches itself, or why it is not known."""
-    if m.cores is None:
-        return "how many cores the training may use is unknown"
     removable = np.minimum(made.made_ns + made.blocked_ns + made.delay_ns, m.step_ns)
-    rest, cpu = float(m.step_ns.mean() - removable.mean()), float(made.made_ns.mean())
-    trainer_cpu = m.trainer_cpu_ns if m.trainer_cpu_ns is not None else rest + cpu
-    return Side(
-        removable_ns=removable,
-        filling_ns=np.zeros_like(removable),
-        startup_ns=0.0,
-        rest_ns=rest,
-        queued_ns=_queued(m),
-        others_cpu_ns=_others_cpu(m),
-        wall_ns=cpu + float(made.blocked_ns.mean()),
-        cpu_ns=cpu,
-        trainer_cpu_ns=max(trainer_cpu - cpu, 0.0),
-        cores=m.cores,
-    )
+    cpu = float(made.made_ns.mean())
+    return _side_of_own(m, removable, wall_ns=cpu + float(made.blocked_ns.mean()), cpu_ns=cpu, trainer_ns=cpu)
 
 
 def side_of_threads(m: Measurements, waited_ns: Floats, threads: PrefetchThreads) -> Side | str:
     """The same of a loop that waits for threads of its own process; or why it is not known."""
+    return _side_of_own(m, np.minimum(waited_ns, m.step_ns), wall_ns=threads.wall_ns, cpu_ns=threads.cpu_ns, trainer_ns=0.0)
+
+
+def _side_of_own(m: Measurements, removable: Floats, *, wall_ns: float, cpu_ns: float, trainer_ns: float) -> Side | str:
+    """Of batches that the script's own process makes; `trainer_ns` of their CPU time are the training thread's."""
     if m.cores is None:
         return "how many cores the training may use is unknown"
-    removable = np.minimum(waited_ns, m.step_ns)
     rest = float(m.step_ns.mean() - removable.mean())
+    trainer_cpu = m.trainer_cpu_ns if m.trainer_cpu_ns is not None else rest + trainer_ns
     return Side(
         removable_ns=removable,
         filling_ns=np.zeros_like(removable),
@@ -127,9 +118,9 @@ def side_of_threads(m: Measurements, waited_ns: Floats, threads: PrefetchThreads
         rest_ns=rest,
         queued_ns=_queued(m),
         others_cpu_ns=_others_cpu(m),
-        wall_ns=threads.wall_ns,
-        cpu_ns=threads.cpu_ns,
-        trainer_cpu_ns=m.trainer_cpu_ns if m.trainer_cpu_ns is not None else rest,
+        wall_ns=wall_ns,
+        cpu_ns=cpu_ns,
+        trainer_cpu_ns=max(trainer_cpu - trainer_ns, 0.0),
         cores=m.cores,
     )
 

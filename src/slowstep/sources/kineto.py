@@ -11,10 +11,10 @@ from pathlib import Path
 from slowstep.errors import UnreadableInput
 from slowstep.sources._filled import clock_of
 from slowstep.sources._gzip import Unpacked, peek
+from slowstep.sources._kineto.co_readers import CoReaderLost, CoReaders, co_readers_here
 from slowstep.sources._kineto.columns import Columns
 from slowstep.sources._kineto.facts import base_of, devices_table, host_of, rank_of, recorded_kinds, vendor_of
 from slowstep.sources._kineto.health import health_rows
-from slowstep.sources._kineto.helpers import HelperLost, Helpers, helpers_here
 from slowstep.sources._kineto.reader import EventReader, metadata
 from slowstep.sources._kineto.tables import finished_tables
 from slowstep.sources._kineto.text import EVENTS_KEY, MARK, SPACE, nesting_depth
@@ -70,36 +70,35 @@ def _is_cut_off(path: Path) -> bool:
 def read(path: Path, how: Reading = PLAIN) -> Timeline:
     """Read one rank's trace. Raises UnreadableInput for what holds no events, or cannot be read at all."""
     try:
-        # Several processes take more memory than one.
-        with suppress(HelperLost), Helpers(helpers_here() if how.memory_bytes is None else 0) as helpers:
-            return _read(path, how, helpers)
-        with Helpers(0) as alone:
-            return _read(path, how, alone)
+        with suppress(CoReaderLost):
+            # Several processes take more memory than one.
+            return _read(path, how, co_readers_here() if how.memory_bytes is None else 0)
+        return _read(path, how, 0)
     except OSError as error:
         raise UnreadableInput(f"{path} cannot be read: {error.strerror or error}.") from error
 
 
-def _read(path: Path, how: Reading, helpers: Helpers) -> Timeline:
-    with ExitStack() as stack:
-        return _read_into(stack, path, how, helpers)
+def _read(path: Path, how: Reading, most_co_readers: int) -> Timeline:
+    with ExitStack() as stack, CoReaders(most_co_readers) as co_readers:
+        return _read_into(stack, path, how, co_readers)
 
 
-def _read_into(stack: ExitStack, path: Path, how: Reading, helpers: Helpers) -> Timeline:
+def _read_into(stack: ExitStack, path: Path, how: Reading, co_readers: CoReaders) -> Timeline:
     counts: Counter[str] = Counter()
     limit = how.memory_bytes
     chunk_bytes = CHUNK_BYTES if limit is None else max(LEAST_CHUNK_BYTES, min(CHUNK_BYTES, int(limit * _CHUNK_SHARE)))
     unpacked = Unpacked(path, chunk_bytes)
-    reader = EventReader(unpacked, counts, helpers.hand_over)
+    reader = EventReader(unpacked, counts, co_readers.hand_over)
     columns = Columns(counts)
     folder: Path | None = None
     for events in reader:
-        columns.add(events, helpers.turn())
+        columns.add(events, co_readers.turn())
         how.progress(unpacked.share)
         if limit is not None and sum(grown.held_bytes for grown in columns.grown) > limit * _COLUMNS_SHARE:
             folder = folder or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="slowstep-")))
             for grown in columns.grown:
                 grown.spill(folder)
-    helpers.join(columns, counts)
+    co_readers.join(columns, counts)
     return _timeline(path, unpacked, reader, columns, counts, how.most_events)
 
 

@@ -13,8 +13,8 @@ from slowstep.experiments.choose import Untried
 from slowstep.experiments.experiment import INTERRUPTED, SCRIPT_ENDED, Experiment, load
 from slowstep.experiments.intervals import Interval
 from slowstep.experiments.known_levers import known_levers
-from slowstep.experiments.repeated import Repeated
 from slowstep.experiments.plan import parse_spec
+from slowstep.experiments.repeated import Repeated
 from slowstep.experiments.results import Result, Results, find_results, verdict_on_bound
 from slowstep.experiments.stats import Estimate
 from slowstep.record.lever import NUMERICS

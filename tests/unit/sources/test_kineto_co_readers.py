@@ -12,9 +12,9 @@ import pytest
 from kineto_files import case, event, kernel, launch, lost, raw, read, same, written
 from slowstep.record import processes
 from slowstep.sources import kineto
-from slowstep.sources._kineto import helpers
+from slowstep.sources._kineto import co_readers
+from slowstep.sources._kineto.co_readers import CoReaders
 from slowstep.sources._kineto.events import Decode
-from slowstep.sources._kineto.helpers import Helpers
 from slowstep.sources._source import Reading
 from slowstep.timeline.timeline import Timeline
 
@@ -22,7 +22,7 @@ CHUNK_BYTES = 20_000
 
 
 class Beside:
-    """Reads small files as large ones are read, in chunks and with two helpers; `handed` counts the chunks that helpers got."""
+    """Reads small files as large ones are read, in chunks and with two co-readers; `handed` counts the chunks that co-readers got."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
         self.handed = 0
@@ -30,18 +30,18 @@ class Beside:
         self._monkeypatch = monkeypatch
         monkeypatch.setattr(tempfile, "tempdir", str(folder))
         monkeypatch.setattr(kineto, "CHUNK_BYTES", CHUNK_BYTES)
-        monkeypatch.setattr(helpers, "CHUNKS_ALONE", 1)
-        hand_over = Helpers.hand_over
+        monkeypatch.setattr(co_readers, "CHUNKS_ALONE", 1)
+        hand_over = CoReaders.hand_over
 
-        def counted(one: Helpers, text: bytes, decode: Decode) -> bool:
+        def counted(one: CoReaders, text: bytes, decode: Decode) -> bool:
             taken = hand_over(one, text, decode)
             self.handed += taken
             return taken
 
-        monkeypatch.setattr(Helpers, "hand_over", counted)
+        monkeypatch.setattr(CoReaders, "hand_over", counted)
 
     def read(self, path: Path) -> Timeline:
-        self._monkeypatch.setattr(kineto, "helpers_here", lambda: 2)
+        self._monkeypatch.setattr(kineto, "co_readers_here", lambda: 2)
         # Other tests of this process may have children.
         before = set(processes.tree(os.getpid()))
         timeline = read(path)
@@ -50,7 +50,7 @@ class Beside:
         return timeline
 
     def read_alone(self, path: Path) -> Timeline:
-        self._monkeypatch.setattr(kineto, "helpers_here", lambda: 0)
+        self._monkeypatch.setattr(kineto, "co_readers_here", lambda: 0)
         return read(path)
 
 
@@ -63,7 +63,7 @@ def beside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Beside:
 
 # Collectives, times that no float holds, stacks, and the words of 2022.
 @pytest.mark.parametrize("name", ["a100_collectives", "v100_nanoseconds", "mi300_python_frames", "a100_2022", "b200"])
-def test_helpers_give_equal_tables_and_notes(name: str, beside: Beside) -> None:
+def test_co_readers_give_equal_tables_and_notes(name: str, beside: Beside) -> None:
     timeline = beside.read(case(name))
     assert beside.handed >= 2
     alone = beside.read_alone(case(name))
@@ -80,7 +80,7 @@ def test_events_of_one_time_stay_in_the_order_of_the_file(beside: Beside, tmp_pa
     assert names == [f"op {number}" for number in range(2_000)]
 
 
-def test_what_is_wrong_with_events_is_counted_by_helpers_too(beside: Beside, tmp_path: Path) -> None:
+def test_what_is_wrong_with_events_is_counted_by_co_readers_too(beside: Beside, tmp_path: Path) -> None:
     events = [event("op", 1000 + number, -1 if number % 2 else 1) for number in range(2_000)]
     events += [kernel(5000 + number, 1, number, args={"registers per thread": 10_000}) for number in range(200)]
     path = written(tmp_path, events)
@@ -119,49 +119,51 @@ def test_begins_and_ends_in_different_chunks_are_joined(beside: Beside, tmp_path
 
 
 @pytest.mark.parametrize("when", ["give", "finish", "ended"])
-def test_a_helper_that_is_lost_costs_only_time(when: str, beside: Beside, monkeypatch: pytest.MonkeyPatch) -> None:
-    do = getattr(helpers._Helper, when)
+def test_a_co_reader_that_is_lost_costs_only_time(when: str, beside: Beside, monkeypatch: pytest.MonkeyPatch) -> None:
+    do = getattr(co_readers._CoReader, when)
     killed = []
 
-    def kill(one: helpers._Helper, *given: object) -> object:
-        # The second chunk finds a helper that died over the first.
+    def kill(one: co_readers._CoReader, *given: object) -> object:
+        # The second chunk finds a co-reader that died over the first.
         if when != "give" or killed:
             one._process.kill()
             one._process.wait()
         killed.append(one)
         return do(one, *given)
 
-    monkeypatch.setattr(helpers._Helper, when, kill)
+    monkeypatch.setattr(co_readers._CoReader, when, kill)
     timeline = beside.read(case("a100_collectives"))
     assert killed
     assert same(timeline, beside.read_alone(case("a100_collectives")))
 
 
-def test_a_helper_that_hangs_is_waited_for_no_longer_than_it_may_take(beside: Beside, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(helpers, "END_WITHIN_S", 0.1)
-    monkeypatch.setattr(helpers, "_CODE", "import time; time.sleep(100)")
+def test_a_co_reader_that_hangs_is_waited_for_no_longer_than_it_may_take(beside: Beside, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(co_readers, "END_WITHIN_S", 0.1)
+    monkeypatch.setattr(co_readers, "_CODE", "import time; time.sleep(100)")
     timeline = beside.read(case("a100_collectives"))
     assert beside.handed
     assert same(timeline, beside.read_alone(case("a100_collectives")))
 
 
-def test_helpers_that_cannot_be_started_are_done_without(beside: Beside, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(helpers, "words_apart", lambda *_: ["/nowhere/python"])
+def test_co_readers_that_cannot_be_started_are_done_without(beside: Beside, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(co_readers, "words_apart", lambda *_: ["/nowhere/python"])
     beside.read(case("a100_collectives"))
     assert beside.handed == 0
 
 
 def test_a_bound_of_memory_leaves_one_process(beside: Beside, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kineto, "helpers_here", lambda: 2)
+    monkeypatch.setattr(kineto, "co_readers_here", lambda: 2)
     read(case("a100_collectives"), Reading(memory_bytes=1 << 30))
     assert beside.handed == 0
 
 
 @pytest.mark.parametrize(
     ("cores", "quota", "most"),
-    [(1, None, 0), (2, None, 1), (64, None, helpers.MOST_HELPERS), (64, 2.5, 1), (64, 0.5, 0), (None, None, 0)],
+    [(1, None, 0), (2, None, 1), (64, None, co_readers.MOST_CO_READERS), (64, 2.5, 1), (64, 0.5, 0), (None, None, 0)],
 )
-def test_helpers_take_the_cores_that_are_left(cores: int | None, quota: float | None, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(helpers, "cores_allowed", lambda: cores)
-    monkeypatch.setattr(helpers, "cpu_quota", lambda: quota)
-    assert helpers.helpers_here() == most
+def test_co_readers_take_the_cores_that_are_left(
+    cores: int | None, quota: float | None, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(co_readers, "cores_allowed", lambda: cores)
+    monkeypatch.setattr(co_readers, "cpu_quota", lambda: quota)
+    assert co_readers.co_readers_here() == most

@@ -1,4 +1,4 @@
-"""The process that reads some of a file's chunks: the other side of `helpers`."""
+"""The process that reads some of a file's chunks: the other side of `co_readers`."""
 
 from __future__ import annotations
 
