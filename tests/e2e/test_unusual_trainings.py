@@ -76,7 +76,6 @@ def test_many_more_workers_than_cores_are_all_recorded(work: Workplace) -> None:
 
     assert len(list(work.recording().glob("[0-9]*.rec"))) == 1 + 64
     assert report["run"]["recorded_steps"] == 256
-    assert report["verdict"]["state"] in ("undetermined", "bottleneck", "healthy")
 
 
 def test_data_that_are_changed_in_the_middle_are_one_training(work: Workplace) -> None:

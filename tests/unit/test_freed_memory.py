@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from slowstep.cli import freed_memory
-from slowstep.cli.freed_memory import AT_ONCE, POLARS, SOON, give_back_freed_memory
+from slowstep.cli.freed_memory import AT_ONCE, LATER, POLARS, give_back_freed_memory
 
 
 def test_polars_is_told_before_analyze_imports_it():
@@ -21,7 +21,7 @@ def test_polars_is_told_before_analyze_imports_it():
         [sys.executable, "-c", program, "analyze", "/absent"], capture_output=True, text=True, check=True, env=environment
     )
 
-    assert done.stdout.strip().endswith(AT_ONCE)
+    assert done.stdout.strip().endswith(AT_ONCE.polars)
 
 
 def test_what_the_user_told_an_allocator_stays(monkeypatch: pytest.MonkeyPatch):
@@ -35,9 +35,9 @@ def test_what_the_user_told_an_allocator_stays(monkeypatch: pytest.MonkeyPatch):
 @pytest.mark.parametrize(
     ("begin", "size", "told"),
     [
-        (b'{"', 1000, SOON),
+        (b'{"', 1000, LATER),
         (b'{"', 999, AT_ONCE),
-        (b"\x1f\x8b", 125, SOON),
+        (b"\x1f\x8b", 125, LATER),
         (b"\x1f\x8b", 124, AT_ONCE),
         (b"SQLite format 3", 5000, AT_ONCE),
         (b"", 0, AT_ONCE),
@@ -53,4 +53,4 @@ def test_only_beside_a_large_trace_freed_memory_may_stay_for_a_while(monkeypatch
 
     give_back_freed_memory(["--json", str(tmp_path), "absent", "\0", str(path)])
 
-    assert os.environ[POLARS] == told
+    assert os.environ[POLARS] == told.polars

@@ -9,25 +9,33 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Final
 
 # jemalloc(3), opt.dirty_decay_ms and opt.muzzy_decay_ms; polars puts what it finds there behind its own.
 POLARS: Final = "_RJEM_MALLOC_CONF"
-AT_ONCE: Final = "dirty_decay_ms:0,muzzy_decay_ms:0"
-# Of a Kineto file of 1 GB this saves a third of the page faults, 3 s of CPU time, for 5 % more memory (benchmarks/README.md). What is kept
-# for half a second are some 40 MB, of small traces too: too much beside the 200 MiB and a little that these may take.
-SOON: Final = "dirty_decay_ms:500,muzzy_decay_ms:0"
-LARGE_BYTES: Final = 256 << 20
-# Kineto's files pack to a ninth to an eleventh.
-PACKED_TO: Final = 1 / 8
 # mallopt(3): blocks from this size on are mapped by themselves, and a free end of the heap of that size is given back.
 M_TRIM_THRESHOLD: Final = -1
 M_MMAP_THRESHOLD: Final = -3
 # One heap for all threads: what is freed in one of several, none of the others takes.
 M_ARENA_MAX: Final = -8
-# Smaller ones than that are most of what an analysis asks for, and giving them back costs more than they hold: at 8 MiB half of the page
-# faults are left that are there at 1.5, for 1 % more memory (a Kineto file of 1 GB).
-BLOCK_BYTES: Final = 1 << 23
+LARGE_BYTES: Final = 256 << 20
+# Kineto's files pack to a ninth to an eleventh.
+PACKED_TO: Final = 1 / 8
+
+
+@dataclass(frozen=True, slots=True)
+class Habit:
+    """What polars is told, and how large a block is that numpy gives back by itself."""
+
+    polars: str
+    block_bytes: int
+
+
+AT_ONCE: Final = Habit("dirty_decay_ms:0,muzzy_decay_ms:0", 3 << 19)
+# Giving small blocks back at once costs more than they hold: of a Kineto file of 1 GB this leaves a third of the page faults, and takes 5 s
+# of CPU time less, for 3 % more memory (benchmarks/README.md). What is kept are some 50 MB, of small traces too: they have not the room.
+LATER: Final = Habit("dirty_decay_ms:500,muzzy_decay_ms:0", 1 << 23)
 
 
 def give_back_freed_memory(paths: Iterable[str] = ()) -> None:
@@ -35,14 +43,15 @@ def give_back_freed_memory(paths: Iterable[str] = ()) -> None:
 
     `paths` are what is going to be analyzed; words that are no paths are passed over.
     """
-    os.environ.setdefault(POLARS, SOON if any(map(_is_large, paths)) else AT_ONCE)
+    habit = LATER if any(map(_is_large, paths)) else AT_ONCE
+    os.environ.setdefault(POLARS, habit.polars)
     try:
         set_option = ctypes.CDLL(None).mallopt
     except (OSError, AttributeError):
         return
     set_option(M_ARENA_MAX, 1)
-    set_option(M_MMAP_THRESHOLD, BLOCK_BYTES)
-    set_option(M_TRIM_THRESHOLD, BLOCK_BYTES)
+    set_option(M_MMAP_THRESHOLD, habit.block_bytes)
+    set_option(M_TRIM_THRESHOLD, habit.block_bytes)
 
 
 def _is_large(path: str) -> bool:
