@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -18,15 +18,22 @@ def _silent(share: float) -> None:
 class Reading:
     """How something is to be read: in at most `memory_bytes` (None: as the source pleases), telling `progress` the share done, 0 to 1.
 
-    Of a trace with more than `most_events` events (None: any number) only the last steps are wanted.
+    Of a trace with more than `most_events` events (None: any number) only the last steps are wanted. Of a file that holds several processes
+    only the one with the id `pid` is read (None: that which ran most); other formats do not look at it.
     """
 
     memory_bytes: int | None = None
     most_events: int | None = None
+    pid: int | None = None
     progress: Callable[[float], None] = _silent
 
 
 PLAIN: Final = Reading()
+
+
+def _one(path: Path) -> Sequence[int]:
+    """Of a format whose files hold one process each."""
+    return ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,9 +41,11 @@ class Source:
     """One format, of one recording or of one rank's trace.
 
     `sniff(head, path)` sees the first bytes, unpacked where they are gzip (none of a folder); `read(path, how)` raises UnreadableInput
-    for what it cannot make anything of, and reads what it can of anything else.
+    for what it cannot make anything of, and reads what it can of anything else. `processes(path)` has the ids of the processes that are
+    ranks, where a file holds several; it is empty where there is one at most, or the file cannot be read.
     """
 
     name: str
     sniff: Callable[[bytes, Path], bool]
     read: Callable[[Path, Reading], Timeline]
+    processes: Callable[[Path], Sequence[int]] = _one

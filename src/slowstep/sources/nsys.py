@@ -31,12 +31,11 @@ MAGIC: Final = b"SQLite format 3\x00"
 REPORT_ENDINGS: Final = (".nsys-rep", ".qdrep")
 EVENT_TABLES: Final = (*_nsys_device.TABLES, *_nsys_host.CALLS, _nsys_host.RANGES)
 OWN_TABLES: Final = ("StringIds", "META_DATA_EXPORT", "META_DATA_CAPTURE", "ANALYSIS_DETAILS", *EVENT_TABLES)
-# Of processes with as many kernels as the one that is read, those that are named.
+# Ranks of a job run one program, and stages of a pipeline about as much of it each. A process with a smaller share of the kernels of the
+# busiest one is a helper: it makes batches, or looks at a device once.
+RANK_FROM: Final = 0.1
+# Of processes that are left out, those that are named.
 PROCESSES_SHOWN: Final = 5
-EACH_APART: Final = (
-    "No option shows another one of the same export: give each rank a report of its own, with torchrun --no-python nsys profile "
-    "--output rank%q{RANK} python train.py, and analyze the folder of their exports"
-)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,23 +61,28 @@ def sniff(head: bytes, path: Path) -> bool:
 
 
 def read(path: Path, how: Reading = PLAIN) -> Timeline:
-    """Read an export into a Timeline: that of the process with most kernels, where it holds several (health says so).
+    """Read an export into a Timeline: that of the process `how.pid`, or of the one with most kernels.
 
     Rows travel in pieces. `how.memory_bytes` bounds what is kept of them until the tables are made. Raises UnreadableInput for a report
-    that was not exported, an SQLite file without events, and one too damaged.
+    that was not exported, an SQLite file without events, one too damaged, and a process that is not there.
     """
-    return read_process(path, None, how)
-
-
-def read_process(path: Path, pid: int | None, how: Reading = PLAIN) -> Timeline:
-    """Read one process of an export, as `read` does; None is the one with most kernels. Raises UnreadableInput, also for an unknown pid."""
     with ExitStack() as stack, _export(path, how) as database:
         found = _processes(database)
-        chosen = next((process for process in found if pid in (None, process.pid)), None)
-        if pid is not None and chosen is None:
+        chosen = next((process for process in found if how.pid in (None, process.pid)), None)
+        if how.pid is not None and chosen is None:
             there = ", ".join(str(process.pid) for process in found) or "none"
-            raise UnreadableInput(f"{path} holds no process {pid} that ran kernels; it holds {there}.")
+            raise UnreadableInput(f"{path} holds no process {how.pid} that ran kernels; it holds {there}.")
         return _timeline(path, database, chosen, found, how, stack)
+
+
+def processes(path: Path) -> tuple[int, ...]:
+    """The processes of an export that are ranks, by their ids: launchers start ranks in order. Empty where there are not two."""
+    try:
+        with _export(path, PLAIN) as database:
+            ranks = tuple(sorted(process.pid for process in _ranks(_processes(database))))
+    except UnreadableInput:
+        return ()
+    return ranks if len(ranks) > 1 else ()
 
 
 @contextmanager
@@ -149,6 +153,11 @@ def _processes(database: Database) -> tuple[Process, ...]:
             kernels[serialized] = kernels.get(serialized, 0) + count
     found = [Process(serialized=key, pid=_pid(key), kernels=count) for key, count in kernels.items()]
     return tuple(sorted(found, key=lambda process: (-process.kernels, process.serialized)))
+
+
+def _ranks(found: Sequence[Process]) -> Sequence[Process]:
+    """Those that run about as much as the busiest, which comes first."""
+    return [process for process in found if process.kernels >= RANK_FROM * found[0].kernels]
 
 
 def _pid(serialized: int) -> int:
@@ -226,8 +235,7 @@ def _losses(path: Path, database: Database, rows: Rows, running: Sequence[Proces
         where = f" in {', '.join(sorted(database.damaged))}" if database.damaged else ""
         remedy = f"the file is damaged or was cut off{where}; export the report again: {_command(path)}"
         health.append(Health(name="damaged-file", severity="data_loss", count=max(len(database.damaged), 1), remedy=remedy))
-    if len(running) > 1 and process:
-        health.append(Health(name="other-processes", severity="notice", count=len(running) - 1, remedy=_only(process, running)))
+    health += _helpers(running)
     absent = [table for table in (_nsys_device.KERNELS, _nsys_host.CALLS[0]) if table not in database.columns]
     if absent:
         remedy = f"the export has no {' and no '.join(absent)}; record with --trace=cuda,nvtx"
@@ -235,12 +243,18 @@ def _losses(path: Path, database: Database, rows: Rows, running: Sequence[Proces
     return health
 
 
-def _only(process: Process, running: Sequence[Process]) -> str:
-    """Which of several processes is looked at and why, and how the others can be."""
-    as_many = [each.pid for each in running if each.kernels == process.kernels and each is not process]
-    tie = f", which has as many as {', '.join(map(str, as_many[:PROCESSES_SHOWN]))} ({process.kernels:,})"
-    why = tie if as_many else f", which has most ({process.kernels:,})"
-    return f"the export holds {len(running)} processes with kernels; only {process.pid}{why}, is looked at. {EACH_APART}"
+def _helpers(running: Sequence[Process]) -> list[Health]:
+    """What is said of processes with kernels that are no ranks."""
+    ranks = _ranks(running)
+    others = [process for process in running if process not in ranks]
+    if not others:
+        return []
+    named = ", ".join(f"{process.pid} ({process.kernels:,})" for process in others[:PROCESSES_SHOWN])
+    more = f" and {len(others) - PROCESSES_SHOWN} more" if len(others) > PROCESSES_SHOWN else ""
+    remedy = (
+        f"left out, for they ran under {RANK_FROM:.0%} of the kernels of process {running[0].pid} ({running[0].kernels:,}): {named}{more}"
+    )
+    return [Health(name="other-processes", severity="notice", count=len(others), remedy=remedy)]
 
 
 def _absent_names(path: Path, database: Database, strings: pl.DataFrame) -> list[Health]:
@@ -284,4 +298,4 @@ def _session_began_ns(database: Database) -> int:
     return int(began[0]) if len(began) else 0
 
 
-SOURCE = Source(name="nsys", sniff=sniff, read=read)
+SOURCE = Source(name="nsys", sniff=sniff, read=read, processes=processes)

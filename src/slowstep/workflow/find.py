@@ -6,7 +6,7 @@ import os
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from slowstep.errors import UnreadableInput
@@ -31,14 +31,17 @@ RANK = re.compile(r"rank[-_ ]?(\d+)", re.IGNORECASE)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Found:
-    """A file or folder that a source reads."""
+    """A file or folder that a source reads; where it holds several ranks, the process `pid` in it."""
 
     path: Path
     source: Source
+    pid: int | None = None
 
     @property
     def rank_in_name(self) -> int | None:
-        """The rank that the file's name tells."""
+        """The rank that the file's name tells: none of several in one file."""
+        if self.pid is not None:
+            return None
         told = RANK.findall(self.path.name)
         return int(told[-1]) if told else None
 
@@ -89,6 +92,11 @@ def find(paths: Iterable[Path]) -> tuple[list[Found], list[Skipped]]:
     if not found:
         raise UnreadableInput(_nothing(given, skipped))
     return list({each.path.resolve(): each for each in found}.values()), skipped
+
+
+def each_process(found: Iterable[Found]) -> list[Found]:
+    """The traces, those that hold several ranks once for each of them."""
+    return [replace(each, pid=pid) for each in found for pid in (each.source.processes(each.path) or (None,))]
 
 
 def _only_recording(folder: Path, inside: list[Found]) -> Found | None:

@@ -17,12 +17,13 @@ import polars as pl
 import slowstep
 from slowstep.health import Health
 from slowstep.sources._last_steps import last_steps, left_out, of_tables
-from slowstep.sources._source import Reading, Source
+from slowstep.sources._source import Reading
 from slowstep.timeline.stored import Stored
 from slowstep.timeline.table import light
 from slowstep.timeline.timeline import RunFacts, Timeline
 from slowstep.timeline.trace import TraceFacts
 from slowstep.timeline.trace_tables import TRACE_TABLES
+from slowstep.workflow.find import Found
 
 # Reading that is quicker than this is not worth a file.
 WORTH_S = 1.0
@@ -33,14 +34,14 @@ WORTH_STORING_BYTES = 1 << 25
 FACTS = "facts.json"
 
 
-def read_cached(path: Path, source: Source, how: Reading) -> Timeline:
+def read_cached(found: Found, how: Reading) -> Timeline:
     """The timeline of a trace, from the cache where this very file was read before. Raises what the source raises."""
-    folder = _folder(path, source)
+    folder = _folder(found)
     kept = _load(folder, how.most_events) if folder is not None else None
     if kept is not None:
         return _with_less_memory(kept, how)
     began = time.perf_counter()
-    timeline = _last_steps(source.read(path, how), how.most_events)
+    timeline = _last_steps(found.source.read(found.path, replace(how, pid=found.pid)), how.most_events)
     # What was read with little memory says so, and another look may have more.
     if folder is not None and how.memory_bytes is None and how.most_events is None and time.perf_counter() - began >= WORTH_S:
         _keep(folder, timeline)
@@ -64,15 +65,15 @@ def _root() -> Path:
     return Path(base) / "slowstep" / "traces"
 
 
-def _folder(path: Path, source: Source) -> Path | None:
-    """Where this file's tables are kept: named for its place, size and time. None for a folder, whose content may change unseen."""
-    if path.is_dir():
+def _folder(found: Found) -> Path | None:
+    """Where the tables are kept: named for the file's place, size, time and process. None for a folder, whose content may change unseen."""
+    if found.path.is_dir():
         return None
-    seen = path.stat()
+    seen = found.path.stat()
     # The code that read it is a part of what was read: another version may read more.
     package = Path(slowstep.__path__[0])
     code = max(file.stat().st_mtime_ns for part in ("sources", "timeline") for file in (package / part).rglob("*.py"))
-    key = f"{path.resolve()}|{seen.st_size}|{seen.st_mtime_ns}|{source.name}|{slowstep.__version__}|{code}"
+    key = f"{found.path.resolve()}|{found.pid}|{seen.st_size}|{seen.st_mtime_ns}|{found.source.name}|{slowstep.__version__}|{code}"
     return _root() / hashlib.sha256(key.encode()).hexdigest()[:32]
 
 

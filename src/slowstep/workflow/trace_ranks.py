@@ -32,6 +32,12 @@ class Rank:
     path: Path
     pid: int  # of the training process; 0 where the trace does not say
     marked: frozenset[int] = frozenset()  # the numbers of the steps that it marks
+    is_one_of_several: bool = False  # whether its file holds other ranks, too
+
+    @property
+    def name(self) -> str:
+        """The file's name, and its process where that is needed to tell which trace is meant."""
+        return f"{self.path.name}, process {self.pid}" if self.is_one_of_several else self.path.name
 
     @property
     def events(self) -> int:
@@ -97,7 +103,7 @@ def _row(rank: Rank) -> RankRow:
         "stages": [{"stage": row["stage"], "share": row["share"]} for row in stages[:STAGES_SHOWN]],
         "state": report["verdict"]["state"],
         "rule": report["verdict"]["rule"],
-        "report": rank.path.name,
+        "report": rank.name,
     }
 
 
@@ -125,6 +131,6 @@ def _absences(ranks: Mapping[int, Rank], size: int) -> list[HealthRow]:
         rows.append({"name": "missing-ranks", "severity": "notice", "count": size - len(ranks), "remedy": remedy})
     unnamed = [rank for rank in ranks.values() if not rank.told]
     if len(ranks) > 1 and unnamed:
-        remedy = "neither these traces nor their names tell the rank: numbered in the order of names"
+        remedy = "neither these traces nor their names tell the rank: numbered in the order of names, and of process ids within a file"
         rows.append({"name": "ranks-not-named", "severity": "notice", "count": len(unnamed), "remedy": remedy})
     return rows

@@ -20,7 +20,7 @@ from slowstep.errors import BadUsage, UnreadableInput
 from slowstep.health import Health
 from slowstep.sources._source import Reading
 from slowstep.timeline.timeline import Timeline
-from slowstep.workflow.find import Found, Skipped
+from slowstep.workflow.find import Found, Skipped, each_process
 from slowstep.workflow.trace_among_ranks import compare_ranks, first_shown, judge_among_ranks
 from slowstep.workflow.trace_cache import read_cached
 from slowstep.workflow.trace_captures import one_of_each_process
@@ -51,12 +51,13 @@ def diagnose_traces(
     """
     read: list[Rank] = []
     refused: list[str] = []
-    for index, each in enumerate(found):
-        share = _part(how, index, len(found))
+    traces = each_process(found)
+    for index, each in enumerate(traces):
+        share = _part(how, index, len(traces))
         try:
             read.append(_diagnose(each, asked, share))
         except UnreadableInput as error:
-            if len(found) == 1:
+            if len(traces) == 1:
                 raise
             refused.append(f"{each.path.name}: {error}")
     if not read:
@@ -92,7 +93,7 @@ def _numbered(read: Sequence[Rank]) -> tuple[dict[int, Rank], list[Preferred]]:
 
 
 def _diagnose(found: Found, asked: Asked, how: Reading) -> Rank:
-    timeline = read_cached(found.path, found.source, how)
+    timeline = read_cached(found, how)
     m = measure_trace(timeline, batch_size=asked.batch_size, step=asked.step)
     told = m.facts.rank if m.facts.rank is not None else found.rank_in_name
     doubts = (*timeline.health, *find_mark_doubts(timeline.table("marked_steps")), *find_doubts(timeline), *exceeded(how.memory_bytes))
@@ -106,7 +107,8 @@ def _diagnose(found: Found, asked: Asked, how: Reading) -> Rank:
         diagnosis=diagnosis,
         pace=pace_of(m),
         path=found.path,
-        pid=_pid(timeline, m),
+        pid=found.pid or _pid(timeline, m),
+        is_one_of_several=found.pid is not None,
         marked=frozenset(timeline.table("marked_steps")["number"].drop_nulls().to_list()),
     )
 

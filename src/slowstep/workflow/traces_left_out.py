@@ -46,7 +46,7 @@ def left_out(
         sum(len(each.others) for each in doubles),
         f"several traces are of one rank: the one with most events was taken: {_named(doubles)}",
     )
-    others = _listed([f"{rank.path.name} ({_said(rank)})" for rank in unrelated])
+    others = _listed([f"{rank.name} ({_said(rank)})" for rank in unrelated])
     add(
         "unrelated-traces",
         "notice",

@@ -47,25 +47,14 @@ def real():
     return nsys.read(REAL)
 
 
-def test_one_of_its_two_processes_is_read_and_the_other_counted(real):
+def test_its_two_processes_are_ranks_and_read_one_at_a_time(real):
+    other = nsys.read(REAL, Reading(pid=112))
+
+    assert nsys.processes(REAL) == (111, 112)
     assert rows(real, "trace_threads", "pid", "tid", "name") == [(111, 111, "python3")]
-    assert real.table("trace_devices")["device"].to_list() == [0]
-    assert health(real) == {"other-processes": 1}
-
-
-def test_a_tie_of_two_processes_is_said_as_one_with_how_to_reach_the_other(real):
-    said = next(row.remedy for row in real.health)
-
-    assert "2 processes with kernels; only 111, which has as many as 112 (515), is looked at" in said
-    assert "which has most" not in said
-    assert "rank%q{RANK}" in said
-
-
-def test_the_other_process_can_be_read_too():
-    other = nsys.read_process(REAL, 112)
-
-    assert other.table("trace_devices")["device"].to_list() == [1]
+    assert [each.table("trace_devices")["device"].to_list() for each in (real, other)] == [[0], [1]]
     assert other.table("device_events").filter(kind="kernel").height == 515
+    assert health(real) == health(other) == {}
 
 
 def test_nothing_of_the_process_is_lost(real):
@@ -167,7 +156,7 @@ def test_an_empty_or_absent_file_is_refused(tmp_path):
     with pytest.raises(UnreadableInput, match="cannot be read"):
         nsys.read(tmp_path / "absent.sqlite")
     with pytest.raises(UnreadableInput, match="no process 5"):
-        nsys.read_process(made_export(tmp_path / "t.sqlite", {KERNELS: [kernel(1, 2)]}), 5)
+        nsys.read(made_export(tmp_path / "t.sqlite", {KERNELS: [kernel(1, 2)]}), Reading(pid=5))
 
 
 def test_kernels_carry_name_place_and_shape(export):
@@ -333,13 +322,28 @@ def test_free_ranges_that_cross_others_are_left_out_but_still_mark_steps(export)
     assert health(timeline)["crossing-ranges"] == 2
 
 
-def test_only_the_busiest_process_is_read(export):
+def test_of_several_processes_the_busiest_is_read_where_none_is_asked_for(export):
     kernels = [kernel(10, 20, globalPid=OTHER), kernel(30, 40), kernel(50, 60)]
     timeline = export(**{KERNELS: kernels, CALLS: [call(5, 6), call(5, 6, globalTid=OTHER | 1)]})
 
     assert timeline.table("device_events").height == 2
     assert timeline.table("host_events").height == 1
-    assert health(timeline)["other-processes"] == 1
+
+
+def test_a_process_of_few_kernels_is_no_rank_and_is_counted(tmp_path):
+    few = [kernel(10 * n, 10 * n + 5, globalPid=OTHER) for n in range(9)]
+    trace = made_export(tmp_path / "t.sqlite", {KERNELS: [*few, *(kernel(10 * n, 10 * n + 5) for n in range(91))]})
+
+    assert nsys.processes(trace) == ()
+    assert next(row for row in nsys.read(trace).health if row.name == "other-processes").count == 1
+
+
+@pytest.mark.parametrize("content", [b"", b"SQLite format 3\x00" + bytes(200)])
+def test_a_file_that_cannot_be_read_holds_no_processes(tmp_path, content):
+    trace = tmp_path / "t.sqlite"
+    trace.write_bytes(content)
+
+    assert nsys.processes(trace) == ()
 
 
 def test_events_without_sane_times_are_counted_and_those_of_no_length_kept(export):

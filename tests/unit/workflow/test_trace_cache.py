@@ -12,6 +12,7 @@ from slowstep.health import Health
 from slowstep.sources._source import PLAIN, Reading, Source
 from slowstep.timeline.trace_tables import TRACE_TABLES
 from slowstep.workflow import trace_cache
+from slowstep.workflow.find import Found
 from slowstep.workflow.trace_cache import read_cached
 
 
@@ -55,7 +56,7 @@ def trace(tmp_path) -> Path:
 def test_the_second_look_is_not_read_again_and_sees_the_same(cache, trace):
     counting = Counting()
 
-    first, second = (read_cached(trace, counting.source, PLAIN) for _ in range(2))
+    first, second = (read_cached(Found(path=trace, source=counting.source), PLAIN) for _ in range(2))
 
     assert counting.reads == 1
     for table in TRACE_TABLES:
@@ -67,9 +68,9 @@ def test_the_second_look_is_not_read_again_and_sees_the_same(cache, trace):
 def test_of_more_events_than_are_wanted_the_last_steps_are_given_whether_they_were_kept_or_not(cache, trace, is_kept):
     counting = Counting(steps=6)
     if is_kept:
-        read_cached(trace, counting.source, PLAIN)
+        read_cached(Found(path=trace, source=counting.source), PLAIN)
 
-    few = read_cached(trace, counting.source, Reading(most_events=12))
+    few = read_cached(Found(path=trace, source=counting.source), Reading(most_events=12))
 
     assert counting.reads == 1
     assert few.table("marked_steps")["number"].to_list() == [4, 5, 6]
@@ -80,18 +81,18 @@ def test_of_more_events_than_are_wanted_the_last_steps_are_given_whether_they_we
 
 def test_few_steps_that_were_wanted_once_are_not_what_is_kept(cache, trace):
     counting = Counting(steps=6)
-    read_cached(trace, counting.source, Reading(memory_bytes=1 << 20, most_events=12))
+    read_cached(Found(path=trace, source=counting.source), Reading(memory_bytes=1 << 20, most_events=12))
 
-    assert read_cached(trace, counting.source, PLAIN).table("marked_steps").height == 6
+    assert read_cached(Found(path=trace, source=counting.source), PLAIN).table("marked_steps").height == 6
     assert counting.reads == 2
 
 
 def test_a_file_that_has_changed_is_read_again(cache, trace):
     counting = Counting()
-    read_cached(trace, counting.source, PLAIN)
+    read_cached(Found(path=trace, source=counting.source), PLAIN)
 
     trace.write_text("{} ")
-    read_cached(trace, counting.source, PLAIN)
+    read_cached(Found(path=trace, source=counting.source), PLAIN)
 
     assert counting.reads == 2
 
@@ -99,18 +100,18 @@ def test_a_file_that_has_changed_is_read_again(cache, trace):
 def test_what_is_read_quickly_is_not_kept(cache, trace, monkeypatch):
     monkeypatch.setattr(trace_cache, "WORTH_S", 60.0)
 
-    read_cached(trace, Counting().source, PLAIN)
+    read_cached(Found(path=trace, source=Counting().source), PLAIN)
 
     assert not cache.exists()
 
 
 def test_a_spoiled_cache_is_no_fault(cache, trace):
     counting = Counting()
-    read_cached(trace, counting.source, PLAIN)
+    read_cached(Found(path=trace, source=counting.source), PLAIN)
     for file in cache.rglob("*.arrow"):
         file.write_bytes(b"not arrow")
 
-    assert read_cached(trace, counting.source, PLAIN).trace is not None
+    assert read_cached(Found(path=trace, source=counting.source), PLAIN).trace is not None
     assert counting.reads == 2
 
 
@@ -120,7 +121,7 @@ def test_a_cache_that_cannot_be_written_is_no_fault_and_leaves_nothing(tmp_path,
     monkeypatch.setenv("XDG_CACHE_HOME", str(blocked))
     monkeypatch.setattr(trace_cache, "WORTH_S", 0.0)
 
-    assert read_cached(trace, Counting().source, PLAIN).trace is not None
+    assert read_cached(Found(path=trace, source=Counting().source), PLAIN).trace is not None
     assert blocked.read_text() == "a file where the folder should be"
 
 
@@ -129,11 +130,11 @@ def test_the_trace_looked_at_longest_ago_makes_room(cache, tmp_path, monkeypatch
     files = [tmp_path / f"{name}.json" for name in "ab"]
     for file in files:
         file.write_text(file.name)
-    read_cached(files[0], counting.source, PLAIN)
+    read_cached(Found(path=files[0], source=counting.source), PLAIN)
     kept = next((cache / "slowstep" / "traces").iterdir())
     monkeypatch.setattr(trace_cache, "MOST_BYTES", sum(file.stat().st_size for file in kept.iterdir()) + 10)
 
-    read_cached(files[1], counting.source, PLAIN)
+    read_cached(Found(path=files[1], source=counting.source), PLAIN)
 
     assert not kept.exists()
     assert len(list((cache / "slowstep" / "traces").iterdir())) == 1
@@ -141,11 +142,11 @@ def test_the_trace_looked_at_longest_ago_makes_room(cache, tmp_path, monkeypatch
 
 def test_facts_of_another_version_are_read_anew(cache, trace):
     counting = Counting()
-    read_cached(trace, counting.source, PLAIN)
+    read_cached(Found(path=trace, source=counting.source), PLAIN)
     for file in cache.rglob("facts.json"):
         file.write_text('{"trace": {"recorded": [], "files": [], "colour": "red"}, "source": "made"}')
 
-    assert read_cached(trace, counting.source, PLAIN).trace is not None
+    assert read_cached(Found(path=trace, source=counting.source), PLAIN).trace is not None
     assert counting.reads == 2
 
 
@@ -154,8 +155,17 @@ def test_the_parts_of_a_source_are_a_part_of_the_key(trace, tmp_path, monkeypatc
     part.parent.mkdir(parents=True)
     part.write_text("")
     monkeypatch.setattr(trace_cache.slowstep, "__path__", [str(tmp_path / "slowstep")])
-    before = trace_cache._folder(trace, Counting().source)
+    before = trace_cache._folder(Found(path=trace, source=Counting().source))
 
     os.utime(part, (1, 1))
 
-    assert trace_cache._folder(trace, Counting().source) != before
+    assert trace_cache._folder(Found(path=trace, source=Counting().source)) != before
+
+
+def test_each_process_of_a_file_is_kept_apart(cache, trace):
+    counting = Counting()
+
+    for pid in (1, 2, 1):
+        read_cached(Found(path=trace, source=counting.source, pid=pid), PLAIN)
+
+    assert counting.reads == 2

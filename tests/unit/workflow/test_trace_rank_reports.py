@@ -6,13 +6,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from kineto_files import event, kernel, launch, written
 from slowstep.report.document import validate
 from slowstep.report.terminal import render
+from slowstep.sources._source import PLAIN
 from slowstep.workflow.analyze import analyze
+from slowstep.workflow.export import export
 from slowstep.workflow.traces import Asked
 
 MATMUL = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1_execute_segment_k_off_kernel__5x_cublas"
+EXPORT = Path(__file__).parents[2] / "data/nsys/h100_two_processes/trace.sqlite"
 
 
 def traces(
@@ -114,3 +119,25 @@ def test_trainings_that_share_nothing_are_not_called_ranks_traced_apart(tmp_path
         written(tmp_path, [*events, *updates], f"rank{rank}.json")
 
     assert not any("whether a rank is late" in note for note in analyze([tmp_path])["run"]["notes"])
+
+
+def test_one_export_of_two_processes_is_a_job_of_two_ranks() -> None:
+    reports = [analyze([EXPORT], rank=rank)["run"] for rank in (0, 1)]
+
+    assert [(run["ranks"], run["rank"], run["pid"]) for run in reports] == [(2, 0, 111), (2, 1, 112)]
+    assert [row["report"] for row in reports[0]["rank_rows"]] == ["trace.sqlite, process 111", "trace.sqlite, process 112"]
+
+
+def test_the_tables_of_the_chosen_process_are_exported(tmp_path: Path) -> None:
+    for rank, device in ((0, 0), (1, 1)):
+        report = analyze([EXPORT], rank=rank)
+        place = export("parquet", [EXPORT], report, tmp_path / str(rank), asked=Asked(), how=PLAIN)
+
+        assert pl.read_parquet(place / "trace_devices.parquet")["device"].to_list() == [device]
+
+
+def test_a_rank_in_the_name_of_a_file_with_several_ranks_is_none_of_theirs(tmp_path: Path) -> None:
+    trace = tmp_path / "rank5.sqlite"
+    trace.write_bytes(EXPORT.read_bytes())
+
+    assert [row["rank"] for row in analyze([trace])["run"]["rank_rows"]] == [0, 1]
