@@ -24,6 +24,9 @@ BLOCKED_SHARE = 0.5
 # Of longer recordings so many of each kind, spread over all of it.
 MOST = 1_000
 RESAMPLES = 500
+# Halfway between one limit for all (1) and one for each (0). Measured with a server of either kind, at ends of epochs: 0.71 (0.59 to 0.80)
+# and 0.97 (0.94 to 1.01) of one for all, with two and four workers; -0.01 (-0.16 to 0.13) and -0.02 (-0.09 to 0.04) of one for each.
+SHARED_FROM = 0.5
 
 Floats = NDArray[np.float64]
 
@@ -39,6 +42,11 @@ class MadeAtOnce:
     low: float
     high: float
     fewer: int  # batches that were made beside fewer others than usual
+
+    @property
+    def share_a_limit(self) -> bool | None:
+        """Whether all wait for one limit; False where each has its own, None where that is not sure."""
+        return None if self.low <= SHARED_FROM <= self.high else self.low > SHARED_FROM
 
 
 def find_made_at_once(fetches: pl.DataFrame) -> MadeAtOnce | None:

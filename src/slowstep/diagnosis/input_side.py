@@ -197,16 +197,19 @@ def workers_save(m: Measurements, side: Side, workers: int) -> bool:
     return after <= (1 - SAVES_AT_LEAST) * float(m.step_ns.mean())
 
 
-def crowded(m: Measurements, side: Side, *, freed: float = 0.0) -> str | None:
-    """What the gain would have to assume where the training's own threads leave workers no cores; None where they leave them enough.
+def crowded(m: Measurements, side: Side, *, freed: float = 0.0, by_others: bool = True) -> str | None:
+    """What the gain would have to assume where workers find no cores; None where they find enough.
 
-    `freed`: cores that are used now, and no longer where workers make the batches.
+    `freed`: cores that are used now, and no longer where workers make the batches. Other processes' use of the cores counts `by_others`:
+    it keeps workers from gaining, and is not the training's doing.
     """
     threads, used, making = m.machine.threads or 1, m.machine.tree_cores, float(side.removable_ns.mean())
     if threads == 1 or used is None:
         return None
-    wanted = making / max(side.rest_ns, making)
-    left = side.cores - (used - freed) - (m.load.foreign_cores or 0.0)
-    if left >= ENOUGH_LEFT * wanted:
+    # What a worker is blocked needs no core.
+    wanted = making / max(side.rest_ns, making) * min(side.cpu_ns / max(side.wall_ns, 1.0), 1.0)
+    foreign = (m.load.foreign_cores or 0.0) if by_others else 0.0
+    if side.cores - (used - freed) - foreign >= ENOUGH_LEFT * wanted:
         return None
-    return f"workers find cores of their own: the training's {threads} threads use {used - freed:.1f} of {side.cores:g} already"
+    others = f", and other processes {foreign:.1f}" if m.load.busy and by_others else ""
+    return f"workers find cores of their own: the training's {threads} threads use {used - freed:.1f} of {side.cores:g} already{others}"

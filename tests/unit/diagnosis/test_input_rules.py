@@ -10,9 +10,10 @@ import pytest
 
 from judged_recordings import report_of
 from made_recordings import DATA, Training, make_recording
+from slowstep.analyses.made_at_once import MadeAtOnce
 from slowstep.analyses.measurements import measure
 from slowstep.diagnosis.input_side import Side, workers_needed
-from slowstep.diagnosis.rules import host_widening
+from slowstep.diagnosis.rules import host_widening, too_few_workers
 from slowstep.findings import NotJudged
 from slowstep.sources.recording import SOURCE
 
@@ -82,8 +83,7 @@ FIRING: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "reopened-files of a container": (FILES | {"producer_lines": (ZIPPED,)}, {"stage": "preprocess", "in title": "ZipFile"}),
     "network-input-capped": (
         NET | {"producer_lines": (BODY,), "blocked_together": True},
-        {"stage": "read", "in title": "of making a batch in receiving: the network's rate is the limit, not the number of workers",
-         "also": "too-few-workers"},
+        {"stage": "read", "in title": "of making a batch in receiving: the network's rate is the limit, not the number of workers"},
     ),
     "network-input-capped by one limit or by one for each": (
         NET | {"producer_lines": (BODY,), "epoch_steps": None},
@@ -287,6 +287,37 @@ def test_the_experiment_with_more_workers_is_named_unless_all_connections_share_
     named = [fix["text"] for fix in finding["fixes"] if (fix["lever"] or "").startswith("workers=")]
     assert len(named) == (told is not None)
     assert all(told in text for text in named)
+
+
+LOCKED: dict[str, Any] = {"workers": 2, "getitem_ms": 4, "blocked_ms": 60, "cores": 4}
+
+
+def test_workers_that_wait_for_one_limit_are_not_told_to_become_more(tmp_path):
+    report = report_of(tmp_path, LOCKED | {"blocked_together": True})
+
+    assert "too-few-workers" not in {finding["rule"] for finding in report["findings"]}
+    assert report["verdict"]["state"] == "undetermined"
+    reasons = {row["rule"]: row["reason"] for row in report["not_judged"]}
+    assert "2 workers make at once take 2 times as long as one that is made alone" in reasons["too-few-workers"]
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [(None, 1.0), ((0.0, -0.1, 0.1), 1.0), ((0.3, 0.2, 0.4), 2**0.3), ((0.3, -0.1, 0.6), 1.0)],
+    ids=["not known", "each by itself", "a little", "perhaps"],
+)
+def test_more_workers_are_expected_to_hold_each_other_up_as_those_that_are_there(tmp_path, found, expected):
+    m = measure(SOURCE.read(make_recording(tmp_path, Training(steps=100, **LOCKED))))
+    slowed = None if found is None else MadeAtOnce(slows=found[0], low=found[1], high=found[2], fewer=20)
+    alone = too_few_workers.judge(replace(m, input=replace(m.input, made_at_once=None)))
+
+    answer = too_few_workers.judge(replace(m, input=replace(m.input, made_at_once=slowed)))
+
+    workers = int(answer.finding.fixes[0].lever.removeprefix("workers="))
+    blocked = alone.counterfactual.expected.beside_ns * expected ** (np.log2(workers / 2))
+    assert answer.counterfactual.expected.beside_ns == pytest.approx(blocked, rel=0.1)
+    assert answer.finding.gain.low <= alone.finding.gain.low + 1e-9
+    assert (answer.counterfactual.assumes == alone.counterfactual.assumes) == (expected == 1.0)
 
 
 WIDE = form(size_bytes=8_000_000, spare_bytes=6_000_000)

@@ -144,6 +144,9 @@ CLOSE: dict[str, dict[str, Any]] = {
     "too-few-workers in epochs of one step": {"epoch_steps": 1},
     "slow-transform": {"getitem_ms": 70, "transform": ("augment", 0.3), "cores": 2},
     "slow-transform with cores to spare": {"getitem_ms": 70, "transform": ("augment", 0.8), "cores": 16},
+    "slow-transform where others use the cores": {
+        "workers": 2, "getitem_ms": 2, "blocked_ms": 60, "transform": ("augment", 0.8), "cores": 4, "foreign_cores": 3.5,
+    },
     "small-batch": {"batch_size": 2, "last_batch": 1, "getitem_ms": 0.6, "collate_ms": 0.1, "fixed_ms": 2, "per_sample_ms": 4},
     "small-batch in steps that a callback makes long": {**FIRING["small-batch"][0], "after_ms": 20},
     "needless-workers of batches that take longer to make": {**IN_MEMORY, "getitem_ms": 1.2},

@@ -25,6 +25,7 @@ What to try:
 
 from __future__ import annotations
 
+from slowstep.analyses.made_at_once import SHARED_FROM
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.producers import UNSEEN
 from slowstep.diagnosis.gain import predict, share_interval
@@ -41,10 +42,6 @@ FIRST_BYTE = "HTTPResponse.begin"
 # Workers with nothing to do for longer than this could have asked for more.
 IDLE_AT_MOST = 0.20
 LEFT_AT_WORSE = 0.2
-# Halfway between a limit for all (made_at_once.py: 1) and one for each (0). Measured with a server of either kind, at ends of epochs: 0.71
-# (0.59 to 0.80) and 0.97 (0.94 to 1.01) of one for all, with two and four workers; -0.01 (-0.16 to 0.13) and -0.02 (-0.09 to 0.04) of one
-# for each.
-SHARED_FROM = 0.5
 LIMITS = {
     True: "the network's rate is the limit, not the number of workers",
     False: "the rate of each connection is the limit",
@@ -103,10 +100,7 @@ def judge(m: Measurements) -> Answer:
 
 def _shares_a_limit(m: Measurements) -> bool | None:
     """Whether all connections share one limit; False where each has its own, None where that is not known."""
-    found = m.input.made_at_once
-    if found is None or found.low <= SHARED_FROM <= found.high:
-        return None
-    return found.low > SHARED_FROM
+    return None if m.input.made_at_once is None else m.input.made_at_once.share_a_limit
 
 
 def _together(m: Measurements) -> tuple[Evidence, ...]:

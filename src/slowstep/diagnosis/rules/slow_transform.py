@@ -77,8 +77,8 @@ def judge(m: Measurements) -> Answer:
     if isinstance(side, str):
         return NotJudged(rule=NAME, reason=side)
     share, low, high = share_interval(m, side.removable_ns)
-    # Workers that find no cores hide nothing.
-    if share < WAIT_SHARE or (hidden_by_workers(side) and crowded(m, side) is None):
+    # Workers that find no cores hide nothing. What others take of them is nothing that the function does.
+    if share < WAIT_SHARE or (hidden_by_workers(side) and crowded(m, side, by_others=False) is None):
         return None
     if not m.timed_fetches:
         return NotJudged(rule=NAME, reason="no call was timed while batches were made; record longer, at --level 1 or more")

@@ -8,16 +8,22 @@ Why it costs:
 How the gain is predicted:
     r is the part of the waits in which the batch was still being made. B is the producers' time divided by the workers proposed, not
     below the CPU time of all processes of the training divided by 0.85 of the cores that they may use, 0.7 of them at worse: cores never
-    compute all of the time, and slow each other when they do (see ATTAINED).
+    compute all of the time, and slow each other when they do (see ATTAINED). Where the number of batches that are made at once changes
+    (ends of epochs, workers with nothing to do), what making one is blocked grows with the workers as it does there; where all share one
+    limit (a lock, a disk, a line), the rule does not judge. Else workers share what they wait for by a tenth at worse.
 When it is wrong:
-    If what the workers wait for is itself at its limit (a saturated disk or network), more workers wait longer. Each worker needs memory.
+    If what the workers wait for is itself at its limit (a saturated disk or network), and always as many batches are made at once, more
+    workers wait longer than is predicted. Each worker needs memory.
 What to try:
     DataLoader(..., num_workers=N); a larger prefetch_factor only helps where the time per batch varies a lot.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from slowstep.analyses.loader import Loader
+from slowstep.analyses.made_at_once import MadeAtOnce
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.producers import STARTUP
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
@@ -57,6 +63,8 @@ def judge(m: Measurements) -> Answer:
     if share < WAIT_SHARE:
         return _restarts(m)
     now = m.loader.num_workers
+    if m.input.made_at_once is not None and m.input.made_at_once.share_a_limit:
+        return NotJudged(rule=NAME, reason=_shared(m.input.made_at_once, now))
     workers = workers_needed(side, now)
     counterfactual = _counterfactual(m, side, workers)
     if not workers_save(m, side, workers):
@@ -112,16 +120,46 @@ def _restarts(m: Measurements) -> NotJudged | None:
     )
 
 
+def _shared(found: MadeAtOnce, now: int) -> str:
+    longer = f"batches that {now} workers make at once take {now**found.slows:.2g} times as long as one that is made alone"
+    return f"{longer}: more workers would wait for each other, too; look for a lock, a disk or a server that all of them share"
+
+
 def _counterfactual(m: Measurements, side: Side, workers: int) -> Counterfactual:
-    beside = beside_ns(side, workers)
-    words = f"{workers} workers share the work evenly and do not slow each other"
-    shared = max(beside, side.rest_ns) * WORSE_SHARING
+    longer = _longer(m, workers)
+
+    def beside(times: float) -> float:
+        return beside_ns(side, workers, spared_wall_ns=(1 - times) * max(side.wall_ns - side.cpu_ns, 0.0))
+
+    def case(at_once_ns: float, attained: float) -> Case:
+        return Case(removed_ns=side.removable_ns, beside_ns=max(at_once_ns, core_bound_ns(m, side, attained)))
+
+    how = "do not slow each other" if longer.expected == 1 else f"are blocked {longer.expected:.2f} times as long as now, for they share it"
     return Counterfactual(
-        assumes=words,
-        expected=Case(removed_ns=side.removable_ns, beside_ns=max(beside, core_bound_ns(m, side, ATTAINED))),
-        worse=Case(removed_ns=side.removable_ns, beside_ns=max(shared, core_bound_ns(m, side, ATTAINED_AT_WORSE))),
-        better=Case(removed_ns=side.removable_ns, beside_ns=max(beside, core_bound_ns(m, side, 1.0))),
+        assumes=f"{workers} workers share the work evenly and {how}",
+        expected=case(beside(longer.expected), ATTAINED),
+        worse=case(max(beside(longer.worse), side.rest_ns) * WORSE_SHARING, ATTAINED_AT_WORSE),
+        better=case(beside(longer.better), 1.0),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Longer:
+    """How many times as long as now the making of a batch is blocked."""
+
+    expected: float = 1.0
+    worse: float = 1.0
+    better: float = 1.0
+
+
+def _longer(m: Measurements, workers: int) -> _Longer:
+    """With so many workers; as now where it is not known, or may be so, whether they hold each other up."""
+    found = m.input.made_at_once
+    if found is None:
+        return _Longer()
+    more = workers / m.demand.workers
+    slows = found.slows if found.low > 0 else 0.0
+    return _Longer(*(more ** min(max(each, 0.0), 1.0) for each in (slows, found.high, found.low)))
 
 
 RULE = Rule(name=NAME, stages=("read", "preprocess"), judge=judge)
