@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import polars as pl
 
 from slowstep.timeline.timeline import RunFacts, Timeline
@@ -14,11 +16,18 @@ _BY_HAND = (
 )
 
 
+# What is missing of a recording may be all of the training.
+LOSSES: Final = ("data_loss", "error")
+
+
 def describe_untrained(timeline: Timeline) -> str:
     """Why there is nothing to diagnose."""
     run = timeline.run
     seen = sum(1 for facts in timeline.processes if facts.role == "trainer")
     ending = _ending(run)
+    if lost := [row.remedy.rstrip(".") for row in timeline.health if row.severity in LOSSES]:
+        # What was not called cannot be told from what was not kept.
+        return " ".join(filter(None, (f"no update was kept{_duration(run)}: {lost[0]}.", ending)))
     if not seen:
         called = "no process that PyTorch was imported in called a loader, backward or an optimizer."
         return " ".join(filter(None, (f"no training was seen{_duration(run)}: {called}", ending, _AUTO)))

@@ -78,3 +78,12 @@ def test_a_command_that_failed_before_pytorch_was_imported_says_so_too(tmp_path)
     text = describe_untrained(SOURCE.read(tmp_path))
     assert "no training was seen" in text
     assert text.index("exit code 1") < text.index("import slowstep.auto")
+
+
+def test_of_what_was_lost_it_is_not_said_that_it_was_not_called(events):
+    remedy = "the recording of this process ended early (No space left on device): free some space"
+    events.trainer.lines.append({"kind": "health", "name": "disk_full", "severity": "data_loss", "count": 1, "remedy": remedy})
+
+    text = describe(events)
+
+    assert text == f"no update was kept in 40 s: {remedy}."
