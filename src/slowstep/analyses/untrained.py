@@ -46,8 +46,7 @@ def _duration(run: RunFacts) -> str:
 
 def _ending(run: RunFacts) -> str:
     """How the command ended, where that says more than that it is over."""
-    if run.stop_signals == ("SIGKILL",):
-        # `--stop` asks first: this is an experiment, whose training is thrown away.
+    if run.was_thrown_away:
         return "The experiment ended before it trained, and its command was killed."
     if run.stop_signals:
         return "The command was ended by --stop, after the time given with --for."

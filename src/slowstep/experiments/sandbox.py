@@ -90,10 +90,13 @@ def open_sandbox(folder: Path, cwd: Path, *, allow_writes: bool, kind: str | Non
         except Impossible as reason:
             reasons.append(f"{name}: {reason}")
     why = "; ".join(reasons) or "no sandbox was asked for"
+    refused = f"The script cannot be kept from changing your files here ({why}), so it was not started. "
+    if kind in ("overlay", "copy"):
+        # It was asked for by name: whether another kind is possible was not tried.
+        raise NoSandbox(f"{refused}Only --sandbox {kind} was allowed: leave that out, and the best kind that is possible here is taken.")
     raise NoSandbox(
-        f"The script cannot be kept from changing your files here ({why}), so it was not started. "
-        f"With --allow-writes it runs in {working} itself: it overwrites and deletes what a run of it does (checkpoints, logs, databases), "
-        "and is killed in the middle, so that a file may be left half written. Do that with files that you have elsewhere."
+        f"{refused}With --allow-writes it runs in {working} itself: it overwrites and deletes what a run of it does (checkpoints, logs, "
+        "databases), and is killed in the middle, so that a file may be left half written. Do that with files that you have elsewhere."
     )
 
 

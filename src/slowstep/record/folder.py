@@ -41,7 +41,7 @@ def create_folder(*, parent: str | None, stem: str, now_s: float | None = None, 
     except OSError as error:
         raise CommandNotStarted(
             f"The recording cannot be written to {where}: {error.strerror or error}. "
-            "Choose a folder that you may write to: slowstep run --out DIR ... The command was not started."
+            "Choose a folder that you may write to with --out DIR. The command was not started."
         ) from error
     return folder
 

@@ -79,7 +79,7 @@ class RunFacts:
     started_ns: int | None
     ended_ns: int | None
     exit_code: int | None
-    stop_signals: tuple[str, ...]  # that --stop sent; empty where it was not used
+    stop_signals: tuple[str, ...]  # that --stop sent, or an experiment; empty where neither ended it
     warmup: int | None
     host: str | None = None
     launcher_rank: int | None = None  # of several launchers of one job: which one this is
@@ -88,6 +88,11 @@ class RunFacts:
     cores_allowed: int | None = None
     experiment_ns: int | None = None  # where an experiment begins, of which nothing was read
     session: Session | None = None  # where the recording was begun from within; `started_ns` is then unknown
+
+    @property
+    def was_thrown_away(self) -> bool:
+        """Whether an experiment ended it: `--stop` asks first."""
+        return self.stop_signals == ("SIGKILL",)
 
     @property
     def killer(self) -> str | None:

@@ -10,9 +10,9 @@ if TYPE_CHECKING:
 
 def ending_note(run: RunFacts) -> str | None:
     """A sentence for the report; None where the command ended well, still runs, or was ended by an experiment."""
-    if run.stop_signals:
+    if run.stop_signals and not run.was_thrown_away:
         return _stopped(run.stop_signals)
-    if not run.exit_code:
+    if not run.exit_code or run.was_thrown_away:
         return None
     return f"the command ended with {_name(run)}: the report is of the steps that were recorded"
 

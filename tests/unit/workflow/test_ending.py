@@ -28,6 +28,10 @@ def test_the_report_says_how_a_stopped_training_ended(tmp_path, signals, said):
     assert said in note
 
 
+def test_a_training_that_an_experiment_threw_away_was_not_stopped(tmp_path):
+    assert not _report_after(tmp_path, ["SIGKILL"], 137)
+
+
 @pytest.mark.parametrize(
     ("code", "said"),
     [(1, "exit code 1:"), (137, "exit code 137 (SIGKILL, as where memory runs out)"), (130, "130 (SIGINT)"), (250, "exit code 250:")],

@@ -19,6 +19,8 @@ from slowstep.experiments._sandbox.spec import Spec
 from slowstep.record.folder import DEFAULT_PARENT
 from slowstep.record.format import ENV_UNPROTECTED
 
+# What the kernel refuses a program does not hold back `chmod` and `utime` (docs/sandbox.md).
+CONTENT_CLAIMS: Final = "no file's content changed"
 # Caches that programs write wherever they run; in a copy they begin empty. A tracker's or compiler's own words for its folder.
 _CACHES: Final = ("XDG_CACHE_HOME", "MPLCONFIGDIR", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "CUDA_CACHE_PATH", "NUMBA_CACHE_DIR")
 
@@ -51,7 +53,7 @@ def _opened(folder: str, cwd: str, places: tuple[str, str], limit_bytes: int, ho
     answer = try_out(spec)
     return Opened(
         kind="copy",
-        claims=CLAIMS if hold_back else f"{CLAIMS} in {cwd}",
+        claims=CONTENT_CLAIMS if hold_back else f"{CLAIMS} in {cwd}",
         spec=spec,
         places=places,
         warnings=tuple(_warnings(copy, hold_back=hold_back)),
@@ -97,6 +99,6 @@ def _warnings(copy: Copy, *, hold_back: bool) -> Iterator[str]:
     if copy.linked:
         yield f"Not copied, because they hold a Python environment: {', '.join(copy.linked)}."
     if hold_back:
-        yield "Where the script writes elsewhere, by an absolute path, the write fails."
+        yield "Where the script writes elsewhere, by an absolute path, the write fails; modes and times that it sets there are set."
     else:
         yield f"Only files in {copy.source} are protected: what the script writes elsewhere, by an absolute path or a link, is written."

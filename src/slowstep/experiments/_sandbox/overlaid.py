@@ -28,7 +28,7 @@ _LIMIT_S: Final = 60.0
 
 def open_overlay(folder: str, cwd: str) -> Opened:
     """Try every way until one is shown to hold. Raises Impossible with what the kernel said to the last one on a disk."""
-    reason, deadline_s = "no folder for the scratch has room", time.monotonic() + _LIMIT_S
+    on_disk, in_memory, deadline_s = "no folder for the scratch has room", "", time.monotonic() + _LIMIT_S
     for scratch, memory_bytes in _places(folder):
         for new_user, options in ((False, entering.ROOT), (False, entering.USER), (True, entering.USER)):
             spec = Spec(
@@ -42,15 +42,18 @@ def open_overlay(folder: str, cwd: str) -> Opened:
                 memory_bytes=memory_bytes,
             )
             if time.monotonic() > deadline_s:
-                raise Impossible(f"{reason}; no more was tried after {_LIMIT_S:.0f} s")
+                raise Impossible(f"{on_disk}{in_memory}; no more was tried after {_LIMIT_S:.0f} s")
             try:
                 return _opened(spec, _tried(spec))
             except BaseException as said:  # Ctrl-C too: the scratch is removed
                 remove(scratch)
                 if not isinstance(said, Impossible):
                     raise
-                reason = f"{reason}; in memory: {said}" if memory_bytes else str(said)
-    raise Impossible(reason)
+                if memory_bytes is None:
+                    on_disk = str(said)
+                elif str(said) != on_disk:
+                    in_memory = f"; in memory: {said}"
+    raise Impossible(on_disk + in_memory)
 
 
 def _places(folder: str) -> Iterator[tuple[str, int | None]]:

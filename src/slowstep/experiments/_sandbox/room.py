@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from slowstep.units import format_bytes
+
 # A scratch with less is not begun; and so much, or half of what is free if that is less, is left for everybody else.
 LEAST_BYTES: Final = 500_000_000
 MOST_BYTES: Final = 50_000_000_000
@@ -36,7 +38,9 @@ class Room:
         self._due_s = ended_s + max(_LEAST_PAUSE_S, (ended_s - began_s) * _PAUSE_PER_COST)
         if used <= self.limit_bytes:
             return None
-        return f"the script wrote more than the {self.limit_bytes / 1e9:.1f} GB that the scratch may hold"
+        most = "the most that an experiment may write" if self.limit_bytes == MOST_BYTES else "half of what the disk had free"
+        remedy = "free some space, or give a folder on another disk with --out"
+        return f"{format_bytes(used)} were written, more than {most} ({format_bytes(self.limit_bytes)}): {remedy}"
 
     def used_bytes(self) -> int:
         """Bytes on disk of all that lies in the places."""
