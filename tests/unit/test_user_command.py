@@ -57,3 +57,16 @@ def test_a_single_number_is_no_command_and_the_option_says_what_is_missing(capsy
     group: Any = typer.main.get_command(app)
     with pytest.raises(CommandNotStarted, match=r"--capture=31: give the first and the last step"):
         group.commands["run"].main(["--capture", "31", "train.py"], standalone_mode=False)
+
+
+@pytest.mark.parametrize("words", [["slowstep", "prove", "train.py"], ["-m", "slowstep", "run", "train.py"], ["/opt/bin/slowstep", "run"]])
+def test_slowstep_itself_is_no_command_to_look_at(words: list[str]) -> None:
+    with pytest.raises(Exception, match="is slowstep itself"):
+        parsed("--level", "0", *words)
+
+
+def test_a_folder_or_a_script_of_that_name_is_the_users(tmp_path) -> None:
+    (tmp_path / "slowstep").mkdir()
+
+    assert parsed("slowstep")["command"] == ["slowstep"]
+    assert parsed("slowstep.py", "slowstep")["command"] == ["slowstep.py", "slowstep"]

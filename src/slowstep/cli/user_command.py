@@ -16,6 +16,7 @@ from slowstep.errors import BadUsage
 
 # The end of a script's name, where an option's value was forgotten.
 SCRIPT: Final = ".py"
+OWN: Final = "slowstep"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,6 +42,8 @@ class UserCommand(TyperCommand):
         own, rest = self._divided(args)
         if not rest and len(own) > 1 and own[-1].endswith(SCRIPT) and own[-2].startswith("-"):
             ctx.fail(f"no command is left: {own[-1]} was taken for the value of {own[-2]}. Give that its own, then the command.")
+        if _is_own(rest):
+            ctx.fail(f"{' '.join(rest[:3])} ...: the command to look at is slowstep itself. Give the command that trains.")
         return super().parse_args(ctx, [*own, "--", *rest])
 
     def _divided(self, args: list[str]) -> tuple[list[str], list[str]]:
@@ -58,6 +61,11 @@ class UserCommand(TyperCommand):
                 own += [word, *following]
             position += 1 + len(following)
         return own, args[position + 1 :] if args[position : position + 1] == ["--"] else args[position:]
+
+
+def _is_own(words: list[str]) -> bool:
+    """Whether a command starts slowstep: one recording inside of another would take its hooks away."""
+    return words[:2] == ["-m", OWN] or (bool(words) and os.path.basename(words[0]) == OWN and not os.path.isdir(words[0]))
 
 
 def check_json_target(json: str | None) -> None:
