@@ -79,10 +79,13 @@ def test_many_more_workers_than_cores_are_all_recorded(work: Workplace) -> None:
 
 
 def test_data_that_are_changed_in_the_middle_are_one_training(work: Workplace) -> None:
-    _, report = run(work, "".join(f"fit(DataLoader(Samples(16 * 120, {wait}), batch_size=16))\n" for wait in (0.0, 0.002)))
+    data = ("16 * 120, 0.0", "16 * 121, 0.002")
+    _, report = run(work, "".join(f"fit(DataLoader(Samples({each}), batch_size=16))\n" for each in data))
 
-    assert report["run"]["recorded_steps"] == 240
+    assert report["run"]["recorded_steps"] == 241
     assert "serial-loader" in named(report)
+    said = next(row["remedy"] for row in report["health"] if row["name"] == "loader-changed")
+    assert "at step 121 from Samples (1,920 samples, 0 workers) to Samples (1,936 samples, 0 workers)" in said
 
 
 @pytest.mark.parametrize(

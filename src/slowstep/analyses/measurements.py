@@ -26,6 +26,7 @@ from slowstep.analyses.input_facts import InputFacts, find_input_facts
 from slowstep.analyses.ledger import CORE, Ledger
 from slowstep.analyses.load import Load, find_load, without_strangers
 from slowstep.analyses.loader import Loader, find_loader
+from slowstep.analyses.loader_changes import LoaderChange, find_loader_changes
 from slowstep.analyses.loop_input import LoopInput, find_loop_input
 from slowstep.analyses.machine import Machine, find_machine
 from slowstep.analyses.over_time import OverTime, find_over_time
@@ -53,6 +54,7 @@ class Measurements:
     steps: Steps
     ledger: Ledger
     loader: Loader | None
+    loader_changes: tuple[LoaderChange, ...]  # in the whole recording
     demand: Demand
     ready: Floats  # batches that were ready at each request in the window, NaN unknown
     wait_ns: Floats  # length of each of those requests
@@ -120,6 +122,7 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
         steps=_confirmed(steps, fetches),
         ledger=ledger,
         loader=find_loader(timeline, trainer),
+        loader_changes=find_loader_changes(timeline, trainer, steps),
         demand=demand,
         ready=waits.ready[asked],
         wait_ns=asked_ns,

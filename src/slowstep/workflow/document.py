@@ -13,9 +13,7 @@ import numpy as np
 from slowstep.analyses.ledger import Ledger
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.own_cost import OwnCost
-from slowstep.analyses.steps import Steps
 from slowstep.diagnosis.engine import busy_note
-from slowstep.diagnosis.gain import PACE_DEVIATIONS
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.findings import Finding, NotJudged
 from slowstep.health import Health
@@ -37,6 +35,7 @@ from slowstep.report.document import (
 from slowstep.stages import STAGES, UNATTRIBUTED
 from slowstep.timeline.timeline import RunFacts, Timeline
 from slowstep.units import format_duration
+from slowstep.workflow.doubts import find_doubts
 from slowstep.workflow.ending import ending_note
 from slowstep.workflow.lever_notes import lever_notes
 
@@ -46,10 +45,6 @@ SMALLEST_SHARE = 1e-6
 ENOUGH_STEPS = 200
 # Of stacks, too, there are 200 by then.
 ENOUGH_NS = 10e9
-# Two runs that may differ by twice the least gain of a verdict: who fixes something may not see it.
-UNEVEN = 0.20
-# Changes of the batch size that are told one by one.
-CHANGES_TOLD = 4
 # `slowstep bench` posts plans, and writes no file of an experiment.
 _BENCHED = (
     "slowstep bench held this training, read its loader and fed it cached batches: only the steps before that are looked at here; "
@@ -88,7 +83,7 @@ def fill(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosis
         "findings": [finding_row(finding) for finding in diagnosis.findings],
         "next": {"stage": diagnosis.next.stage, "predicted": diagnosis.next.predicted} if diagnosis.next else None,
         "not_judged": [not_judged_row(row) for row in diagnosis.not_judged],
-        "health": [health_row(row) for row in (*timeline.health, *_doubts(timeline, m))],
+        "health": [health_row(row) for row in (*timeline.health, *find_doubts(m))],
         "overhead": _overhead(m.own_cost),
         "experiments": [],
     }
@@ -258,51 +253,6 @@ def not_judged_row(row: NotJudged) -> NotJudgedRow:
 def health_row(row: Health) -> HealthRow:
     """A health record as a row of the report."""
     return {"name": row.name, "severity": row.severity, "count": row.count, "remedy": row.remedy}
-
-
-def _doubts(timeline: Timeline, m: Measurements) -> list[Health]:
-    """What is doubtful about the measurements themselves."""
-    rows = []
-    if not m.has_stacks:
-        rows.append(
-            Health(name="no-stacks", severity="notice", count=1, remedy="functions cannot be named: record longer, at --level 1 or more")
-        )
-    if (differ := math.exp(PACE_DEVIATIONS * m.pace_spread) - 1) >= UNEVEN and not m.load.busy:
-        remedy = (
-            f"compute was now faster, now slower, as on a shared machine: another run may differ by {differ:.0%} (slowstep prove: in pairs)"
-        )
-        rows.append(Health(name="uneven-pace", severity="notice", count=1, remedy=remedy))
-    if m.steps.size_changes:
-        rows.append(Health(name="batch-size-changed", severity="notice", count=len(m.steps.size_changes), remedy=_said_of(m.steps)))
-    if not m.steps.whole_periods:
-        rows.append(
-            Health(
-                name="one-period",
-                severity="info",
-                count=1,
-                remedy="fewer than two whole periods (epochs, checkpoints) were recorded: record longer for a sharper gain",
-            )
-        )
-    if m.steps.only_counted:
-        rows.append(
-            Health(
-                name="thinned",
-                severity="info",
-                count=m.steps.only_counted,
-                remedy="the recording reached its size limit: details are kept for part of the steps",
-            )
-        )
-    return rows
-
-
-def _said_of(steps: Steps) -> str:
-    """Where the batch size changed; of many changes the first few."""
-    changes = steps.size_changes
-    told = [f"from {change.before} to {change.after} at step {change.step:,}" for change in changes[:CHANGES_TOLD]]
-    others = len(changes) - len(told)
-    more = f", and {others} more time{'s' if others > 1 else ''}" if others else ""
-    looked_at = "figures per step are means over steps of several sizes" if steps.batch_sizes else "the steps looked at are of one size"
-    return f"the batch size changed {', '.join(told)}{more}: {looked_at}"
 
 
 def _overhead(cost: OwnCost | None) -> Overhead:

@@ -1,0 +1,75 @@
+"""What is doubtful about the measurements of a recording themselves, and what to do about it."""
+
+from __future__ import annotations
+
+import math
+
+from slowstep.analyses.loader_changes import LoaderChange
+from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.steps import Steps
+from slowstep.diagnosis.gain import PACE_DEVIATIONS
+from slowstep.health import Health
+
+# Two runs that may differ by twice the least gain of a verdict: who fixes something may not see it.
+UNEVEN = 0.20
+# Changes of the batch size, or of the loader, that are told one by one.
+CHANGES_TOLD = 4
+
+
+def find_doubts(m: Measurements) -> list[Health]:
+    """What is doubtful about the measurements themselves."""
+    rows = []
+    if not m.has_stacks:
+        rows.append(
+            Health(name="no-stacks", severity="notice", count=1, remedy="functions cannot be named: record longer, at --level 1 or more")
+        )
+    if (differ := math.exp(PACE_DEVIATIONS * m.pace_spread) - 1) >= UNEVEN and not m.load.busy:
+        remedy = (
+            f"compute was now faster, now slower, as on a shared machine: another run may differ by {differ:.0%} (slowstep prove: in pairs)"
+        )
+        rows.append(Health(name="uneven-pace", severity="notice", count=1, remedy=remedy))
+    if m.steps.size_changes:
+        rows.append(Health(name="batch-size-changed", severity="notice", count=len(m.steps.size_changes), remedy=_of_sizes(m.steps)))
+    if m.loader_changes:
+        remedy = _of_loaders(m.loader_changes)
+        rows.append(Health(name="loader-changed", severity="notice", count=len(m.loader_changes), remedy=remedy))
+    if not m.steps.whole_periods:
+        rows.append(
+            Health(
+                name="one-period",
+                severity="info",
+                count=1,
+                remedy="fewer than two whole periods (epochs, checkpoints) were recorded: record longer for a sharper gain",
+            )
+        )
+    if m.steps.only_counted:
+        rows.append(
+            Health(
+                name="thinned",
+                severity="info",
+                count=m.steps.only_counted,
+                remedy="the recording reached its size limit: details are kept for part of the steps",
+            )
+        )
+    return rows
+
+
+def _of_sizes(steps: Steps) -> str:
+    """Where the batch size changed, and whether that is in the steps that are looked at."""
+    told = _first_few([f"from {change.before} to {change.after} at step {change.step:,}" for change in steps.size_changes])
+    looked_at = "figures per step are means over steps of several sizes" if steps.batch_sizes else "the steps looked at are of one size"
+    return f"the batch size changed {told}: {looked_at}"
+
+
+def _of_loaders(changes: tuple[LoaderChange, ...]) -> str:
+    """Where the training went on with another loader, and whether that is in the steps that are looked at."""
+    told = _first_few([f"at step {change.step:,} from {change.before} to {change.after}" for change in changes])
+    inside = any(change.inside for change in changes)
+    looked_at = "figures per step are means over all of them" if inside else "the steps looked at are of one of them"
+    return f"the training went on with another loader {told}: {looked_at}"
+
+
+def _first_few(told: list[str]) -> str:
+    others = len(told) - CHANGES_TOLD
+    more = f", and {others} more time{'s' if others > 1 else ''}" if others > 0 else ""
+    return ", ".join(told[:CHANGES_TOLD]) + more
