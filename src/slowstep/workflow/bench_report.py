@@ -7,13 +7,13 @@ from typing import Any, Final
 from slowstep.experiments.design import AS_IS, CONTROL
 from slowstep.experiments.figures import Figure, scaled
 from slowstep.experiments.loader_bound import Bound, is_crowded, judge
-from slowstep.experiments.loader_speed import Point, bend, curve, own_point
+from slowstep.experiments.loader_speed import Point, curve, own_point
 from slowstep.experiments.loader_stages import Stage, read_calls, stages
 from slowstep.experiments.overlap import Whole, are_samples_known, arm_rate, put_together
 from slowstep.report.bench_document import SCHEMA, BenchReport, ComputeRow
 from slowstep.workflow.bench_act import Asked, Measured
+from slowstep.workflow.bench_next import next_command
 from slowstep.workflow.bench_rows import bound_row, figure, loader_row, run_row, stage_rows, sweep_row, whole_row, words_of
-from slowstep.workflow.bench_sentences import next_command
 
 CACHED: Final = 2
 # The steps' samples are counted in batches by their first dimension; where they and the loader's own count differ by more, by the loader's.
@@ -44,9 +44,8 @@ def make_report(measured: Measured, asked: Asked) -> BenchReport:
             asked,
             words_of(measured),
             point=point,
-            points=found.points,
-            bend=bend(found.points),
             whole=whole,
+            wholes=found.wholes(),
             interrupted=measured.ended_by == "interrupted",
         ),
     }
@@ -88,12 +87,15 @@ class _Found:
 
     def whole(self) -> Whole | None:
         """Both halves together; None where one is missing."""
-        point = self.point
-        if point is None or point.samples_per_s is None or self.cached is None:
-            return None
-        return put_together(
-            point.samples_per_s, self.cached, self.as_is, workers=point.workers, receive_ms=self._receive_ms(), core_ms=self._core_ms()
-        )
+        return None if self.point is None else self._whole(self.point, self.point.workers)
+
+    def wholes(self) -> dict[int, Whole]:
+        """The whole by the number of workers, as far as the curve goes. Without a curve a worker makes batches as the thread does."""
+        points = {point.workers: point for point in self.points}
+        if not points and self.point is not None:
+            points = {self.point.workers: self.point} | ({1: self.point} if not self.point.workers else {})
+        found = {workers: self._whole(point, workers) for workers, point in points.items()}
+        return {workers: whole for workers, whole in found.items() if whole is not None}
 
     def notes(self) -> list[str]:
         """What the reader must know beside the numbers."""
@@ -112,11 +114,17 @@ class _Found:
         bad = [note for note in self._measured.lever_notes if note["state"] in ("failed", "not applicable", "not undone")]
         return [*found, *(f"{note['name']}: {note['state']}, because {note['reason']}" for note in bad)]
 
+    def _whole(self, point: Point, workers: int) -> Whole | None:
+        """Both halves together, with the loader of a point and so many workers."""
+        if point.samples_per_s is None or self.cached is None:
+            return None
+        return put_together(
+            point.samples_per_s, self.cached, self.as_is, workers=workers, receive_ms=self._receive_ms(), core_ms=self._core_ms(point)
+        )
+
     def _transported(self) -> Point | None:
-        """The loader with workers: its own, else one."""
-        if self.point is not None and self.point.workers:
-            return self.point
-        return next((point for point in self.points if point.workers == 1), None)
+        """The loader with workers: what it has none of is no part of its samples' time."""
+        return self.point if self.point is not None and self.point.workers else None
 
     def _rate(self, arms: tuple[int, ...]) -> Figure | None:
         plan = self._measured.plan
@@ -154,12 +162,14 @@ class _Found:
         per_step = float(steps.samples[counted].sum()) / known * self._factor
         return float(sum(note["cpu_ns"] for note in used) / sum(note["steps"] for note in used) / 1e6 / per_step)
 
-    def _core_ms(self) -> float | None:
+    def _core_ms(self, point: Point) -> float | None:
         """CPU ms per sample of loader and compute together, over the cores; None where one of them is not known."""
-        compute, point = self._compute_cpu_ms(), self.point
-        if compute is None or point is None or self.cores is None or point.samples <= 0:
+        compute = self._compute_cpu_ms()
+        if compute is None or self.cores is None or point.samples <= 0:
             return None
-        made, received, batches = point.total("process_ns"), point.total("trainer_cpu_ns"), point.total("batches")
+        made, batches = point.total("process_ns"), point.total("batches")
+        # Without workers receiving is in the process's own time.
+        received = point.total("trainer_cpu_ns") if point.workers else 0
         if made is None or received is None or not batches:
             return None
         samples = point.samples / point.batches * batches

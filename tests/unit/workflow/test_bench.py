@@ -202,6 +202,22 @@ def test_the_document_of_a_training_without_workers_adds_up(real_bench: Callable
     assert (report["stages"], report["sweep"], report["bound"]) == ([], None, None)
 
 
+def test_a_loader_without_workers_carries_no_batch(real_bench: Callable[[str], dict[str, Any]]):
+    real = real_bench("case_study_data")
+    with_workers = make_report(measured_of(real), Asked(what="data", words=("train.py",)))
+    # Its own number is that of its first reading.
+    first = next(note for note in real["notes"] if note["part"] == "drain" and note["workers"] == 0)
+    real["notes"].insert(next(at for at, note in enumerate(real["notes"]) if note["part"] == "drain"), first)
+
+    report = make_report(measured_of(real), Asked(what="data", words=("train.py",)))
+
+    assert faults(report) == []
+    assert (report["loader"]["workers"], report["whole"]["how"]) == (0, "sum")
+    assert "transport" in [row["kind"] for row in with_workers["stages"]]
+    assert "transport" not in [row["kind"] for row in report["stages"]]
+    assert report["next"]["command"].startswith("slowstep prove --levers workers=4 ")
+
+
 @pytest.mark.parametrize("kept", [0, 1, 2, 3, 5])
 def test_the_document_of_a_partial_run_is_valid(real_bench: Callable[[str], dict[str, Any]], kept: int):
     real = real_bench("case_study_data")

@@ -1,0 +1,92 @@
+"""What `slowstep bench` says to do next, and why: the proof of what was found, or the look at the other half."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from slowstep.experiments.figures import Figure
+from slowstep.experiments.judging import WORTH
+from slowstep.experiments.loader_speed import LEAST_ADDED, Point
+from slowstep.experiments.overlap import Whole
+from slowstep.report.bench_document import NextRow
+from slowstep.units import format_count, format_ratio, format_share
+from slowstep.workflow.bench_act import Asked
+
+# The least gain that a verdict calls a bottleneck (the design's verdict: 1.10, and its low end above WORTH).
+LEAST_GAIN: Final = 1.10
+_HALF: Final = 0.5
+_NO_LOADER: Final = (
+    "slowstep bench measures a training's torch DataLoader by itself, and had none to measure; "
+    "slowstep run says where a step's time goes, with any loader or none"
+)
+
+
+def next_command(
+    asked: Asked,
+    words: Sequence[str],
+    *,
+    point: Point | None,
+    whole: Whole | None,
+    wholes: Mapping[int, Whole],
+    interrupted: bool = False,
+) -> NextRow:
+    """The command that helps most now. `wholes`: the whole with each number of workers that is known, the loader's own among them."""
+    command = shlex.join(words)
+    if interrupted and whole is None:
+        return {"command": f"slowstep bench {asked.what} {command}", "why": "it was interrupted before it was done"}
+    if point is None:
+        return {"command": f"slowstep run {command}", "why": _NO_LOADER}
+    if whole is None:
+        other = "compute" if asked.what == "data" else "data"
+        return {"command": f"slowstep bench {other} {command}", "why": "one half says nothing about the whole"}
+    if whole.binds == "compute":
+        return {"command": f"slowstep run --capture {command}", "why": "the compute decides: this shows what is in it"}
+    if (better := better_workers(point.workers, wholes)) is not None:
+        workers, gain = better
+        why = f"{_with(workers, point.workers)}: {format_ratio(gain)} the throughput, by these figures"
+        return {"command": f"slowstep prove --levers workers={workers} {command}", "why": why}
+    if whole.how == "sum" and (computing := 1 - loading_share(point, whole)) > _HALF:
+        why = f"computing is {format_share(computing)} of the time, and more workers would gain little: this shows what is in it"
+        return {"command": f"slowstep run --capture {command}", "why": why}
+    decides = "both want the same cores" if whole.cores_bound else "the loader decides"
+    if asked.what == "compute":
+        return {"command": f"slowstep bench data {command}", "why": f"{decides}: this shows what is in the loader"}
+    return {"command": f"slowstep prove {command}", "why": f"{decides}: this tries what answers it"}
+
+
+def _with(workers: int, own: int) -> str:
+    if not workers:
+        return "without workers no batch is carried over"
+    return f"with {format_count(workers, 'worker')} {'the loader is faster' if own else 'loading and computing overlap'}"
+
+
+def better_workers(own: int, wholes: Mapping[int, Whole]) -> tuple[int, float] | None:
+    """The fewest workers with which the training is nearly as fast as with any number, and its gain; None where none is worth a try.
+
+    What is compared is the whole: a loader that is faster without workers no longer runs beside the compute.
+    """
+    if own not in wholes:
+        return None
+    best = max(whole.predicted.value for whole in wholes.values())
+    fewest = min(workers for workers, whole in wholes.items() if whole.predicted.value * (1 + LEAST_ADDED) >= best)
+    if fewest == own:
+        return None
+    gain = _gain(wholes[fewest], wholes[own])
+    return (fewest, gain.value) if gain.value >= LEAST_GAIN and gain.low > WORTH else None
+
+
+def _gain(there: Whole, here: Whole) -> Figure:
+    """How many times as fast. Both have the same compute, and their draws are in the same order: where it is slow it is so in both."""
+    one, other = there.predicted, here.predicted
+    count = min(len(one.draws), len(other.draws))
+    return Figure(value=one.value / other.value, draws=one.draws[:count] / np.maximum(other.draws[:count], other.value * 1e-6))
+
+
+def loading_share(point: Point, whole: Whole) -> float:
+    """The loader's share of the time where the training thread makes its batches itself."""
+    assert point.samples_per_s is not None
+    return whole.predicted.value / point.samples_per_s.value

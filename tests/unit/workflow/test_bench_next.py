@@ -1,0 +1,104 @@
+"""What `slowstep bench` says to do next: the number of workers that makes the whole faster, or the half that decides."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from slowstep.experiments.figures import Figure
+from slowstep.experiments.loader_speed import Point
+from slowstep.experiments.overlap import Whole, put_together
+from slowstep.workflow.bench_act import Asked
+from slowstep.workflow.bench_next import better_workers, next_command
+
+
+def about(value: float, share: float = 0.01) -> Figure:
+    return Figure(value=value, draws=np.random.default_rng(1).normal(value, share * value, 500))
+
+
+def a_point(workers: int, rate: float) -> Point:
+    nothing: dict[str, Any] = {"start_s": None, "slices": (), "reason": None}
+    counts = {"batches": 100, "samples": 1600, "seen": 1600, "ready": 0, "ready_ns": 0}
+    return Point(workers=workers, samples_per_s=about(rate), batches_per_s=about(rate / 16), bytes_per_s=None, **counts, **nothing)
+
+
+def wholes_of(rates: dict[int, float], compute: float, share: float = 0.01, core_ms: float | None = None) -> dict[int, Whole]:
+    return {
+        workers: put_together(about(rate), about(compute, share), None, workers=workers, core_ms=core_ms) for workers, rate in rates.items()
+    }
+
+
+def following(own: int, rates: dict[int, float], compute: float, what: Any = "data", **changes: Any) -> dict[str, str]:
+    wholes = wholes_of(rates, compute, **changes)
+    asked = Asked(what=what, words=("train.py",))
+    return dict(next_command(asked, ["train.py"], point=a_point(own, rates[own]), whole=wholes[own], wholes=wholes))
+
+
+def test_no_workers_are_named_where_they_are_the_fastest():
+    found = following(2, {0: 39_279, 1: 358, 2: 369, 4: 238}, compute=14_550)
+
+    assert found == {
+        "command": "slowstep prove --levers workers=0 train.py",
+        "why": "without workers no batch is carried over: 29x the throughput, by these figures",
+    }
+
+
+def test_a_loader_that_is_faster_without_workers_need_not_make_the_training_faster():
+    # Alone 1.5 times as fast; after each other both take longer than beside each other.
+    found = following(2, {0: 150, 1: 90, 2: 100, 4: 95}, compute=120)
+
+    assert found["command"] == "slowstep prove train.py"
+
+
+def test_the_fewest_workers_that_are_nearly_as_fast_as_any():
+    found = following(1, {0: 100, 1: 100, 2: 200, 4: 205}, compute=1000)
+
+    assert found == {
+        "command": "slowstep prove --levers workers=2 train.py",
+        "why": "with 2 workers the loader is faster: 2.0x the throughput, by these figures",
+    }
+
+
+def test_workers_are_worth_no_more_than_the_compute_lets_them():
+    # Four times the loader, and a training that is nearly as fast already.
+    assert following(1, {0: 100, 1: 100, 2: 200, 4: 400}, compute=105)["command"] == "slowstep prove train.py"
+
+
+def test_where_loading_is_little_of_the_sum_the_compute_decides():
+    found = following(0, {0: 45_141}, compute=789, what="compute")
+
+    assert found == {
+        "command": "slowstep run --capture train.py",
+        "why": "computing is 98 % of the time, and more workers would gain little: this shows what is in it",
+    }
+
+
+def test_a_small_gain_by_workers_that_an_unsure_compute_may_swallow_is_not_advised():
+    rates = {0: 4218.0, 1: 3733.0, 2: 2831.0, 4: 3027.0}
+
+    assert following(0, rates, compute=553, share=0.01)["command"] == "slowstep prove --levers workers=1 train.py"
+    assert following(0, rates, compute=553, share=0.5)["command"] == "slowstep run --capture train.py"
+
+
+def test_where_loading_counts_workers_are_advised():
+    found = following(0, {0: 40, 1: 40, 2: 88, 4: 173}, compute=286)
+
+    assert found == {
+        "command": "slowstep prove --levers workers=4 train.py",
+        "why": "with 4 workers loading and computing overlap: 4.9x the throughput, by these figures",
+    }
+
+
+@pytest.mark.parametrize(("what", "command"), [("data", "slowstep prove train.py"), ("compute", "slowstep bench data train.py")])
+def test_a_loader_that_decides_and_that_workers_do_not_help(what, command):
+    # Both together need more cores than there are: overlapped they are no faster.
+    found = following(0, {0: 100, 1: 100, 2: 100, 4: 100}, compute=400, what=what, core_ms=12.4)
+
+    assert found["command"] == command
+    assert found["why"].startswith("the loader decides")
+
+
+def test_of_a_curve_without_the_loaders_own_number_nothing_is_compared():
+    assert better_workers(3, wholes_of({1: 100, 2: 400}, compute=1000)) is None

@@ -1,0 +1,46 @@
+"""What the sentence about the whole says of a prediction that misses the training."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from slowstep.experiments.figures import Figure
+from slowstep.experiments.overlap import put_together
+from slowstep.workflow.bench_sentences import whole_sentence
+
+
+def exactly(value: float) -> Figure:
+    return Figure(value=value, draws=np.full(100, value))
+
+
+@pytest.mark.parametrize(
+    ("real", "said"),
+    [
+        (283, "that explains the training to 0 %"),
+        (262, "that explains the training to 8 %"),
+        (200, "that predicts 42 % more than the training makes: something else takes time"),
+        (93, "that predicts 3.04 times what the training makes: something else takes time"),
+        (400, "that predicts 29 % less than the training makes: a half of it was slower alone than in the training"),
+        (849, "that predicts less than the training makes, which is 3.00 times as fast: a half of it was slower alone"),
+    ],
+)
+def test_how_far_off_the_prediction_is_stands_in_words_that_mean_it(real, said):
+    sentence = whole_sentence(put_together(exactly(283), exactly(4000), exactly(real), workers=2))
+
+    assert sentence.startswith("loading and computing overlap, and the loader is the slower of them")
+    assert said in sentence
+
+
+def test_wide_intervals_are_said_in_place_of_a_cause():
+    wide = Figure(value=283, draws=np.linspace(50, 500, 100))
+
+    sentence = whole_sentence(put_together(wide, exactly(4000), exactly(200), workers=2))
+
+    assert sentence.endswith(
+        "that predicts 42 % more than the training makes, and the intervals are too wide to say more: give it a larger --budget"
+    )
+
+
+def test_without_the_training_itself_nothing_is_compared():
+    assert whole_sentence(put_together(exactly(283), exactly(4000), None, workers=0)).endswith("so loading and computing add up")
