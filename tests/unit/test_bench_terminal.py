@@ -77,6 +77,65 @@ def test_control_characters_of_a_command_reach_no_terminal():
     assert "\x1b" not in render(report, width=80, color=False)
 
 
+def text_of(report: dict[str, Any]) -> str:
+    """All words of it, whatever the lines."""
+    assert faults(report) == []
+    return " ".join(render(report, width=120, color=False).split())
+
+
+def test_what_is_read_and_received_stands_beside_what_batches_hold():
+    report = load("bench-data")
+    figure = {"value": 1100.0, "low": 950.0, "high": 1200.0}
+    report["loader"] |= {"storage_mb_per_s": figure, "received_mb_per_s": figure}
+
+    text = text_of(report)
+
+    assert "12.3 (11.9-12.8) MB/s of batches" in text
+    assert "reads 6.45 (6.31-6.62) MB/s by read calls, 1,100 (950-1,200) MB/s from storage" in text
+    assert "receives 1,100 (950-1,200) MB/s over the network, with whatever else runs here" in text
+
+
+def test_a_loader_that_reads_next_to_nothing_is_not_said_to_read():
+    report = load("bench-data")
+    report["loader"]["read_mb_per_s"] = {"value": 0.1, "low": 0.1, "high": 0.1}
+
+    assert "by read calls" not in text_of(report)
+
+
+@pytest.mark.parametrize(
+    ("rates", "said"),
+    [
+        ((100.0, 102.0, 103.0, 104.0), "bends at 0 workers: more of them add under 5 %"),
+        ((100.0, 97.0, 98.0, 90.0), "bends at 0 workers: more of them add nothing"),
+        ((39_279.0, 358.0, 369.0, 238.0), "bends at 0 workers: more of them make it slower"),
+    ],
+)
+def test_what_workers_beyond_the_bend_do_is_said_as_it_is(rates, said):
+    report = load("bench-data")
+    for point, rate in zip(report["sweep"]["points"], rates, strict=True):
+        point["samples_per_s"] = {"value": rate, "low": rate, "high": rate}
+    report["sweep"]["bend"] = 0
+
+    assert said in text_of(report)
+
+
+def test_a_training_that_was_not_measured_has_a_reason_once():
+    report = load("bench-compute")
+    report["whole"] = None
+    report["compute"] |= {"samples_per_s": None, "as_is_samples_per_s": None, "reason": "too few blocks of steps in the time"}
+
+    assert "The training not measured (too few blocks of steps in the time)" in text_of(report)
+    report["compute"]["reason"] = None
+    assert "The training not measured Then" in text_of(report)
+
+
+def test_a_reason_for_everything_is_said_once():
+    report = load("bench-data")
+    report["run"]["reason"] = report["stages_reason"] = "the loader cannot be measured: it is gone"
+
+    assert text_of(report).count("it is gone") == 1
+
+
 def test_an_earlier_report_is_replaced_and_another_file_is_not(tmp_path):
     target = tmp_path / "bench.json"
     write(load("bench-data"), target)

@@ -71,14 +71,13 @@ def _bench(asked: Asked, json: str | None) -> None:
     with cleaning_up(), tell_on(sys.stderr) as tell:
         measured = bench_training(asked, os.environ, say=tell.say, phase=tell.phase)
     _say_failure(measured)
-    if measured.notes or measured.plan is not None:
-        report = make_report(measured, asked)
-        if json == "-":
-            sys.stdout.write(dumps(report))
-        else:
-            if json is not None:
-                write(report, json)
-            show(report, sys.stdout)
+    report = make_report(measured, asked)
+    if json == "-":
+        sys.stdout.write(dumps(report))
+    else:
+        if json is not None:
+            write(report, json)
+        show(report, sys.stdout)
     raise typer.Exit(measured.code)
 
 

@@ -190,4 +190,5 @@ def _rows(point: Point, shares: _Shares, ready: float | None, cores: float | Non
 
 
 def _share(name: str, figure: Figure | None) -> Row:
-    return Row(name=name, value=None if figure is None else figure.value, unit="share", threshold=HALF, source=HALF_FROM)
+    # A batch counts whole where it ends: of a few looks its time may be a little more than theirs.
+    return Row(name=name, value=None if figure is None else min(figure.value, 1.0), unit="share", threshold=HALF, source=HALF_FROM)

@@ -45,6 +45,18 @@ class Point:
         values = [each.get(name) for each in self.slices]
         return None if not values or None in values else sum(value for value in values if value is not None)
 
+    def per_s(self, name: str) -> Figure | None:
+        """How much a counter counts in a second; None where it is unknown, or was looked at too seldom."""
+        counted = [each.get(name) for each in self.slices]
+        if None in counted:
+            return None
+        return ratio([value or 0 for value in counted], [each["period_ns"] / 1e9 for each in self.slices])
+
+    @property
+    def has_connections(self) -> bool:
+        """Whether its producers were seen to hold a connection of the network."""
+        return any(each.get("connections") for each in self.slices)
+
 
 def make_point(workers: int, drains: Sequence[dict[str, Any]]) -> Point:
     """One point from all readings of the loader with that number of workers."""

@@ -34,7 +34,11 @@ class RunRow(TypedDict):
 
 
 class LoaderRow(TypedDict):
-    """The script's own loader alone. `page_cache`: how the first pass found it; `from_storage`: the share of its bytes from storage."""
+    """The script's own loader alone. `page_cache`: how the first pass found it; `from_storage`: the share of its bytes from storage.
+
+    `mb_per_s` are of the batches that it gives. `read_mb_per_s` is what its read calls return, `storage_mb_per_s` what came from storage
+    for it, `received_mb_per_s` what this machine received meanwhile, for whomever: null where the loader was seen to use no connection.
+    """
 
     workers: int
     prefetch_factor: int | None
@@ -45,6 +49,9 @@ class LoaderRow(TypedDict):
     samples_per_s: FigureRow | None
     batches_per_s: FigureRow | None
     mb_per_s: FigureRow | None
+    read_mb_per_s: FigureRow | None
+    storage_mb_per_s: FigureRow | None
+    received_mb_per_s: FigureRow | None
     batches: int
     start_s: float | None
     page_cache: Literal["warm", "cold", "mixed", "unknown"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 
+from slowstep.experiments.loader_speed import LEAST_ADDED
 from slowstep.report.canvas import ASCII, UNICODE, Canvas, fitting, printable
 from slowstep.report.streams import takes_color, takes_unicode, width_of
 from slowstep.units import UNKNOWN, format_count, format_duration, format_number, format_share
@@ -22,6 +23,8 @@ _WORKER_CELLS: Final = 9
 _RATE_CELLS: Final = 26
 # Rows of the table of stages; the smaller ones are said in one.
 _STAGES_SHOWN: Final = 9
+# Of the bytes of the batches; pipes and messages between workers are read, too.
+_NEXT_TO_NOTHING: Final = 0.01
 _WORDS: Final = {
     "cpu": "CPU-BOUND",
     "storage": "DISK-BOUND",
@@ -89,7 +92,8 @@ def _draw_stages(canvas: Canvas, report: BenchReport) -> None:
         _draw_stage(canvas, row, max(each["share"] for each in rows))
     if len(rows) > len(shown):
         canvas.prose(f"{len(rows) - len(shown)} smaller in the JSON report", style="dim", indent=2)
-    if report["bench"] == "data" and reason is not None:
+    # What ended it all stands above.
+    if report["bench"] == "data" and reason is not None and reason != report["run"]["reason"]:
         canvas.prose(reason, label="Not all parts:", label_style="yellow", hang=2)
 
 
@@ -103,7 +107,7 @@ def _draw_stage(canvas: Canvas, row: StageRow, largest: float) -> None:
         canvas.line(canvas.cut(name, _NAME_CELLS).ljust(_NAME_CELLS), f" {bar} ", (share, "bold"), ms, left_out.rjust(_MS_CELLS))
     else:
         canvas.edges([(name, "")], [(share, "bold"), (ms, "")])
-    if row["note"] is not None and row["kind"] != "transport":
+    if row["note"] is not None:
         canvas.prose(row["note"], style="dim", indent=2)
 
 
@@ -136,7 +140,14 @@ def _bend(bend: int | None, points: list[PointRow]) -> str:
     known = [point["workers"] for point in points if _rate(point) is not None]
     if bend == known[-1]:
         return f"* as it is; with {format_count(bend, 'worker')} the curve still rises"
-    return f"* as it is; the curve bends at {format_count(bend, 'worker')}: more of them add under 5 %"
+    return f"* as it is; the curve bends at {format_count(bend, 'worker')}: more of them {_more(bend, points)}"
+
+
+def _more(bend: int, points: list[PointRow]) -> str:
+    """What more workers than those at the bend do to the loader, at best."""
+    rates = {point["workers"]: rate["value"] for point in points if (rate := _rate(point)) is not None}
+    added = max(rate for workers, rate in rates.items() if workers > bend) / rates[bend] - 1
+    return "make it slower" if added <= -LEAST_ADDED else "add nothing" if added <= 0 else f"add under {format_share(LEAST_ADDED)}"
 
 
 def _draw_bound(canvas: Canvas, report: BenchReport) -> None:
@@ -151,19 +162,32 @@ def _draw_whole(canvas: Canvas, report: BenchReport) -> None:
     loader, compute, whole = report["loader"], report["compute"], report["whole"]
     canvas.blank()
     if loader is not None:
-        size = "" if loader["mb_per_s"] is None else f", {_interval(loader['mb_per_s'])} MB/s"
+        size = "" if loader["mb_per_s"] is None else f", {_interval(loader['mb_per_s'])} MB/s of batches"
         _labelled(canvas, "Loader alone", _samples(loader["samples_per_s"], loader["reason"]) + size)
+        _draw_sources(canvas, loader)
     if compute is not None:
         _labelled(canvas, "Compute alone", _samples(compute["samples_per_s"], compute["reason"]))
     if whole is not None:
         sign = "the slower of both (max)" if whole["how"] == "max" else "both added up (sum)"
         _labelled(canvas, "Together", f"{_samples(whole['predicted'], None)} predicted, {sign}")
-        _labelled(canvas, "The training", _samples(whole["real"], "not measured"))
+        _labelled(canvas, "The training", _samples(whole["real"], None))
         canvas.prose(whole["sentence"])
     elif compute is not None:
-        _labelled(canvas, "The training", _samples(compute["as_is_samples_per_s"], "not measured"))
+        _labelled(canvas, "The training", _samples(compute["as_is_samples_per_s"], compute["reason"]))
     canvas.prose(report["next"]["why"], label="Then".ljust(_LABEL_CELLS), label_style="dim")
     canvas.line(("Next".ljust(_LABEL_CELLS), "bold"), " ", (report["next"]["command"], "bold cyan"))
+
+
+def _draw_sources(canvas: Canvas, loader: LoaderRow) -> None:
+    """What comes in for the batches, where that is not next to nothing: files may hold more or less than what is made of them."""
+    batches, read, received = loader["mb_per_s"], loader["read_mb_per_s"], loader["received_mb_per_s"]
+    least = 0.0 if batches is None else _NEXT_TO_NOTHING * batches["value"]
+    stored = loader["storage_mb_per_s"]
+    if read is not None and stored is not None and max(read["value"], stored["value"]) > least:
+        from_storage = f"{_interval(stored)} MB/s" if stored["value"] else "nothing"
+        _labelled(canvas, "  reads", f"{_interval(read)} MB/s by read calls, {from_storage} from storage")
+    if received is not None and received["value"] > least:
+        _labelled(canvas, "  receives", f"{_interval(received)} MB/s over the network, with whatever else runs here")
 
 
 def _labelled(canvas: Canvas, label: str, text: str) -> None:
@@ -171,7 +195,9 @@ def _labelled(canvas: Canvas, label: str, text: str) -> None:
 
 
 def _samples(figure: FigureRow | None, reason: str | None) -> str:
-    return f"not measured ({reason})" if figure is None and reason else UNKNOWN if figure is None else f"{_interval(figure)} samples/s"
+    if figure is not None:
+        return f"{_interval(figure)} samples/s"
+    return f"not measured ({reason})" if reason else "not measured"
 
 
 def _interval(figure: FigureRow) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from slowstep.experiments.executor import LiveExecutor
+from slowstep.units import format_duration
 from slowstep.workflow.bench_act import Asked, Bench, Limits, Measured, Phase
 from slowstep.workflow.thrown_away import thrown_away
 
@@ -27,8 +28,15 @@ def bench(asked: Asked, environ: Mapping[str, str], *, say: Callable[[str], None
         sandbox = place.sandbox
         whole_s = limits.start_s + limits.slow_s + limits.overtime * asked.budget_s + _AFTER_S
         say(f"Runs the training and throws it away: {sandbox.claims}")
+        say(how_long(asked, limits, whole_s))
         for warning in sandbox.warnings:
             say(warning)
         measured = Measured(place.command, place={"kind": sandbox.kind, "claims": sandbox.claims, "warnings": list(sandbox.warnings)})
         executor = LiveExecutor(place.command, place.folder, sandbox, environ, limit_s=whole_s)
         return Bench(executor, asked, measured, phase, limits).run()
+
+
+def how_long(asked: Asked, limits: Limits, whole_s: float) -> str:
+    """How long it takes, and at most: said before it begins."""
+    usual, longest, start = (format_duration(seconds * 1e9) for seconds in (asked.budget_s, whole_s, limits.start_s))
+    return f"Measures for {usual} once it trains, longer where batches are slow: {longest} at most, of which {start} are for its start"

@@ -14,7 +14,7 @@ from slowstep.experiments.loader_speed import LEAST_ADDED, Point
 from slowstep.experiments.overlap import Whole
 from slowstep.report.bench_document import NextRow
 from slowstep.units import format_count, format_ratio, format_share
-from slowstep.workflow.bench_act import Asked
+from slowstep.workflow.bench_act import Asked, EndedBy
 
 # The least gain that a verdict calls a bottleneck (the design's verdict: 1.10, and its low end above WORTH).
 LEAST_GAIN: Final = 1.10
@@ -24,6 +24,17 @@ _NO_LOADER: Final = (
     "slowstep run says where a step's time goes, with any loader or none"
 )
 
+_FAILED: Final = "mend the script's own error: it ended before this was done"
+_ELSE: Final[dict[EndedBy, str]] = {
+    "never trained": "no training step was seen: this says what was",
+    "stood still": "it stood still before its loader could be read: this says where its time goes",
+}
+# Of a measuring that ended before there was a whole: what makes the next one come further.
+_AGAIN: Final[dict[EndedBy, str]] = {
+    "interrupted": "it was interrupted before it was done",
+    "script ended": "let the script train longer (more epochs, more steps): it ended before this was done",
+}
+
 
 def next_command(
     asked: Asked,
@@ -32,12 +43,18 @@ def next_command(
     point: Point | None,
     whole: Whole | None,
     wholes: Mapping[int, Whole],
-    interrupted: bool = False,
+    ended_by: EndedBy = "done",
+    failed: bool = False,
 ) -> NextRow:
-    """The command that helps most now. `wholes`: the whole with each number of workers that is known, the loader's own among them."""
+    """The command that helps most now. `wholes`: the whole with each number of workers that is known, the loader's own among them.
+
+    `failed`: whether the script ended with an error of its own.
+    """
     command = shlex.join(words)
-    if interrupted and whole is None:
-        return {"command": f"slowstep bench {asked.what} {command}", "why": "it was interrupted before it was done"}
+    if whole is None and ended_by in _AGAIN:
+        return {"command": f"slowstep bench {asked.what} {command}", "why": _FAILED if failed else _AGAIN[ended_by]}
+    if point is None and ended_by in _ELSE:
+        return {"command": f"slowstep run {command}", "why": _ELSE[ended_by]}
     if point is None:
         return {"command": f"slowstep run {command}", "why": _NO_LOADER}
     if whole is None:

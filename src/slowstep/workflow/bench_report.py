@@ -11,6 +11,7 @@ from slowstep.experiments.loader_speed import Point, curve, own_point
 from slowstep.experiments.loader_stages import Stage, read_calls, stages
 from slowstep.experiments.overlap import Whole, are_samples_known, arm_rate, put_together
 from slowstep.report.bench_document import SCHEMA, BenchReport, ComputeRow
+from slowstep.units import format_count
 from slowstep.workflow.bench_act import Asked, Measured
 from slowstep.workflow.bench_next import next_command
 from slowstep.workflow.bench_rows import bound_row, figure, loader_row, run_row, stage_rows, sweep_row, whole_row, words_of
@@ -27,12 +28,13 @@ def make_report(measured: Measured, asked: Asked) -> BenchReport:
     whole = found.whole()
     rows = found.stages() if asked.what == "data" else ()
     bound = found.bound() if asked.what == "data" else None
+    is_remote = (bound is not None and bound.kind == "network") or (point is not None and point.has_connections)
     sweep = sweep_row(found.points) if asked.what == "data" and found.points else None
     return {
         "schema": SCHEMA,
         "bench": asked.what,
         "run": run_row(measured, found.cores),
-        "loader": None if point is None else loader_row(point, found.description, found.drains[0]),
+        "loader": None if point is None else loader_row(point, found.description, found.drains[0], is_remote=is_remote),
         "stages": stage_rows(rows),
         "stages_reason": found.stages_reason() if asked.what == "data" else None,
         "sweep": sweep,
@@ -46,7 +48,8 @@ def make_report(measured: Measured, asked: Asked) -> BenchReport:
             point=point,
             whole=whole,
             wholes=found.wholes(),
-            interrupted=measured.ended_by == "interrupted",
+            ended_by=measured.ended_by,
+            failed=measured.ending is not None and bool(measured.ending.exit_code),
         ),
     }
 
@@ -101,8 +104,8 @@ class _Found:
         """What the reader must know beside the numbers."""
         found = []
         if self._measured.loaders > 1:
-            data = self.description.get("dataset")
-            found.append(f"the script reads {self._measured.loaders} loaders: measured is the one read last before an update, of a {data}")
+            which = f"measured is the one read last before an update{self._which()}"
+            found.append(f"the script reads {self._measured.loaders} loaders: {which}")
         if self.point is not None and is_crowded(self.point, self.cores):
             found.append(
                 "the loader queued for a core, behind others on this machine or behind itself in bursts: on a quiet one it may be faster"
@@ -121,6 +124,15 @@ class _Found:
         return put_together(
             point.samples_per_s, self.cached, self.as_is, workers=workers, receive_ms=self._receive_ms(), core_ms=self._core_ms(point)
         )
+
+    def _which(self) -> str:
+        """The loader that was measured, so that it is told from another of the same data set."""
+        told = self.description
+        if told.get("dataset") is None:
+            return ""
+        length = "" if told["dataset_length"] is None else f" of {format_count(told['dataset_length'], 'sample')}"
+        batches = "" if told["batch_size"] is None else f", in batches of {told['batch_size']:,}"
+        return f", a {told['dataset']}{length}{batches}"
 
     def _transported(self) -> Point | None:
         """The loader with workers: what it has none of is no part of its samples' time."""

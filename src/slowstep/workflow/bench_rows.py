@@ -51,8 +51,8 @@ def run_row(measured: Measured, cores: float | None) -> RunRow:
     }
 
 
-def loader_row(point: Point, description: dict[str, Any], first: dict[str, Any]) -> LoaderRow:
-    """The loader alone."""
+def loader_row(point: Point, description: dict[str, Any], first: dict[str, Any], *, is_remote: bool) -> LoaderRow:
+    """The loader alone. `is_remote`: whether it waits for the network, or was seen to use it; else what is received is others'."""
     state, share = page_cache(first)
     return {
         "workers": point.workers,
@@ -64,6 +64,9 @@ def loader_row(point: Point, description: dict[str, Any], first: dict[str, Any])
         "samples_per_s": figure(point.samples_per_s),
         "batches_per_s": figure(point.batches_per_s),
         "mb_per_s": figure(point.bytes_per_s, 1 / _MB),
+        "read_mb_per_s": figure(point.per_s("read_bytes"), 1 / _MB),
+        "storage_mb_per_s": figure(point.per_s("storage_bytes"), 1 / _MB),
+        "received_mb_per_s": figure(point.per_s("received_bytes"), 1 / _MB) if is_remote else None,
         "batches": point.batches,
         "start_s": point.start_s,
         "page_cache": state,

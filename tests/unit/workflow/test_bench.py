@@ -15,6 +15,7 @@ from slowstep.experiments.readings import Steps, no_steps
 from slowstep.record import format as contract
 from slowstep.record.command import Command
 from slowstep.report.bench_document import faults
+from slowstep.workflow.bench import how_long
 from slowstep.workflow.bench_act import Asked, Bench, Limits, Measured
 from slowstep.workflow.bench_report import make_report
 
@@ -244,6 +245,58 @@ def test_a_training_without_a_loader_is_sent_to_the_command_that_needs_none():
 
     assert following["command"] == "slowstep run train.py --lr 1"
     assert "measures a training's torch DataLoader by itself, and had none to measure" in following["why"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "code", "following"),
+    [
+        ({"ends_s": 2.0}, 2, "slowstep run train.py --lr 1"),
+        ({"ends_s": 4.0}, 2, "slowstep bench data train.py --lr 1"),
+        ({"ends_s": 4.0, "exit_code": 3}, 1, "slowstep bench data train.py --lr 1"),
+        ({"task_s": 1e6}, 2, "slowstep run train.py --lr 1"),
+    ],
+)
+def test_of_a_script_that_ended_early_there_is_a_document_too(changes: dict[str, Any], code: int, following: str):
+    measured = run(Played(notes_of={"task": [END], "iterator": [], "block": []}, **changes))
+
+    report = make_report(measured, Asked(what="data", words=COMMAND.words))
+
+    assert faults(report) == []
+    assert measured.code == code
+    assert report["run"]["reason"] == measured.reason
+    assert report["next"]["command"] == following
+    assert ("own error" in report["next"]["why"]) == (code == 1)
+
+
+def test_of_two_loaders_the_one_that_was_measured_is_told(real_bench: Callable[[str], dict[str, Any]]):
+    report = make_report(measured_of(real_bench("case_study_data"), loaders=2), Asked(what="data", words=("train.py",)))
+
+    assert (
+        "the script reads 2 loaders: measured is the one read last before an update, a ShapesDataset of 293 samples, in batches of 16"
+    ) in report["notes"]
+
+
+def test_what_is_received_is_the_loaders_only_where_it_uses_the_network(real_bench: Callable[[str], dict[str, Any]]):
+    real = real_bench("case_study_data")
+    slices = [each for note in real["notes"] for each in note.get("slices", ())]
+    for each in slices:
+        each["received_bytes"] = each["period_ns"] // 100
+
+    def loader() -> Any:
+        return make_report(measured_of(real), Asked(what="data", words=("train.py",)))["loader"]
+
+    assert loader()["received_mb_per_s"] is None
+    assert loader()["read_mb_per_s"]["value"] == pytest.approx(6.46, abs=0.01)
+    assert loader()["storage_mb_per_s"]["value"] == 0
+    for each in slices:
+        each["connections"] = 1
+    assert loader()["received_mb_per_s"]["value"] == pytest.approx(10.0)
+
+
+def test_how_long_it_takes_at_most_is_said_before_it_begins():
+    said = how_long(Asked(what="data", words=("train.py",), budget_s=20), Limits(), 440.0)
+
+    assert said == "Measures for 20.0 s once it trains, longer where batches are slow: 7.3 min at most, of which 5.0 min are for its start"
 
 
 def test_a_lever_that_failed_is_told(real_bench: Callable[[str], dict[str, Any]]):
