@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 import torch
+from torch.utils.data import DataLoader
 
 from slowstep import data
 from slowstep.data import FakeBatches
@@ -89,13 +91,88 @@ def test_without_either_it_says_what_to_install(monkeypatch):
         ({"shapes": [(4,)], "dtypes": ["float32", "int64"]}, "1 shapes, 2 dtypes"),
         ({"shapes": [(4,), (2,)], "domain": [(0, 1)]}, "2 shapes, 2 dtypes, 1 domains"),
         ({"shapes": [(4,)], "length": -1}, "length=-1"),
-        ({"shapes": (64, 3)}, r"give a list with one shape for each array"),
-        ({"shapes": [(4,)], "dtypes": "float23"}, "dtype 'float23' is none of torch's"),
+        ({"shapes": [(-1, 3)]}, r"shape \(-1, 3\): give its sizes, the batch size among them, in whole numbers, 0 or more"),
+        ({"shapes": [(4,)], "domain": (10, 0)}, r"domain=\(10, 0\): give two finite numbers, and the lower one first"),
+        ({"shapes": [(4,)], "domain": (0, float("nan"))}, "give two finite numbers"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(arguments, message):
-    with pytest.raises((ValueError, TypeError), match=message):
+    with pytest.raises(ValueError, match=message):
         FakeBatches(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"shapes": (64, 3)}, "give a list with one shape for each array"),
+        ({"shapes": 4}, "give a list with one shape for each array"),
+        ({"shapes": "abc"}, "give a list with one shape for each array"),
+        ({"shapes": ["ab"]}, "give a list with one shape for each array"),
+        ({"shapes": [(None, 3)]}, r"shape \(None, 3\): give its sizes"),
+        ({"shapes": [(2.5, 3)]}, r"shape \(2.5, 3\): give its sizes"),
+        ({"shapes": [(4,)], "dtypes": "float23"}, "dtype 'float23' is none of torch's"),
+        ({"shapes": [(4,)], "dtypes": [None]}, "dtype None is none of torch's"),
+        ({"shapes": [(4,)], "dtypes": [5]}, "dtype 5 is none of torch's"),
+        ({"shapes": [(4,)], "dtypes": "quint8"}, "no array of dtype 'quint8' can be made"),
+        ({"shapes": [(4,)], "domain": ()}, r"domain=\(\): give \(low, high\)"),
+        ({"shapes": [(4,)], "domain": 5}, r"domain=5: give \(low, high\)"),
+        ({"shapes": [(4,)], "domain": (0, 1, 2)}, r"domain=\(0, 1, 2\): give \(low, high\)"),
+        ({"shapes": [(4,)], "domain": ("a", "b")}, r"give \(low, high\)"),
+        ({"shapes": [(4,)], "length": None}, "length=None: give how many batches there are in whole numbers"),
+        ({"shapes": [(4,)], "length": 2.5}, "length=2.5: give how many"),
+    ],
+)
+def test_what_is_none_of_its_kind_is_refused_where_it_was_said(arguments, message):
+    with pytest.raises(TypeError, match=message):
+        FakeBatches(**arguments)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "torch.float16", torch.float16, np.float16, np.dtype("float16")])
+def test_types_are_given_as_torch_has_them_or_as_numpy_does(dtype, monkeypatch):
+    assert next(iter(FakeBatches([(2,)], dtype)))[0].dtype == torch.float16
+    assert next(iter(FakeBatches([(2,), (2,)], [dtype, "int64"])))[0].dtype == torch.float16
+
+    if not isinstance(dtype, torch.dtype):
+        monkeypatch.setitem(sys.modules, "torch", None)
+        assert next(iter(FakeBatches([(2,)], dtype)))[0].dtype == np.float16
+
+
+def test_types_of_python_are_what_numpy_takes_them_for():
+    made = next(iter(FakeBatches([(2,), (2,), (2,)], [float, int, bool])))
+
+    assert [each.dtype for each in made] == [torch.float64, torch.int64, torch.bool]
+
+
+@pytest.mark.parametrize("random", [False, True])
+def test_it_can_be_pickled_and_gives_the_same_batches_then(random):
+    batches = FakeBatches([(64,)], random=random, length=3)
+    before = [batch[0] for batch in batches]
+
+    pickled = pickle.dumps(batches)
+
+    again = [batch[0] for batch in pickle.loads(pickled)]
+    assert all(torch.equal(one, other) for one, other in zip(before, again, strict=True))
+    assert len(pickled) < 1000
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_loader_of_torch_takes_it_as_it_is(workers):
+    batches = FakeBatches([(4, 2), (4,)], ["float32", "int64"], random=True, length=5)
+
+    loaded = list(DataLoader(batches, batch_size=None, num_workers=workers))
+
+    assert [[tuple(array.shape) for array in batch] for batch in loaded] == [[(4, 2), (4,)]] * 5
+    assert all(torch.equal(mine[0], its[0]) for mine, its in zip(batches, loaded, strict=True))
+
+
+@pytest.mark.parametrize("random", [False, True])
+def test_a_batch_is_the_same_by_its_number_as_in_turn(random):
+    batches = FakeBatches([(16,)], random=random, length=3)
+
+    assert all(torch.equal(batches[number][0], batch[0]) for number, batch in enumerate(batches))
+    assert torch.equal(batches[-1][0], batches[2][0])
+    with pytest.raises(IndexError):
+        batches[3]
 
 
 def test_it_is_reached_by_its_package_and_brings_nothing_heavy_along():
