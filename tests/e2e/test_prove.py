@@ -258,7 +258,7 @@ def test_a_proof_that_is_terminated_leaves_nothing(place: Workplace) -> None:
         (("--levers", "werkers=4"), "No lever is called 'werkers'. Did you mean workers?"),
         pytest.param(("--levers", ","), "--levers needs at least one lever", marks=slow),
         pytest.param(("--levers", "mock-loader", "--all"), "exclude each other", marks=slow),
-        pytest.param(("--precision", "5"), "give percent", marks=slow),
+        pytest.param(("--precision", "0.05"), "say which, with the % sign", marks=slow),
         pytest.param(("--budget", "soon"), "is no duration", marks=slow),
         pytest.param(("--sandbox", "docker"), "give overlay or copy", marks=slow),
         pytest.param(("--json", "nowhere/report.json"), "there is no folder", marks=slow),

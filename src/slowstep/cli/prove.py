@@ -51,7 +51,7 @@ def prove(
         words=tuple(command),
         levers=_specs(levers or [], everything=all_),
         everything=all_,
-        precision=_precision(precision),
+        precision=parse_precision(precision),
         budget_s=parse_duration(budget),
         seed=seed,
         out=out,
@@ -73,12 +73,15 @@ def _specs(texts: list[str], *, everything: bool) -> tuple[Spec, ...]:
     return tuple(parse_spec(name) for name in dict.fromkeys(names))
 
 
-def _precision(text: str) -> float:
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%", text.strip())
-    share = float(match[1]) / 100 if match else 0.0
-    if not 0.0 < share < 1.0:
+def parse_precision(text: str) -> float:
+    """A share from "5%" or "5", both of which are percent."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?|\.\d+)\s*(%?)", text.strip())
+    percent = float(match[1]) if match else 0.0
+    if match and not match[2] and 0.0 < percent < 1.0:
+        raise BadUsage(f"--precision {text}: this may be {percent * 100:g}% or {percent:g}%; say which, with the % sign.")
+    if not 0.0 < percent < 100.0:
         raise BadUsage(f"--precision {text}: give percent between 0 and 100, such as 5%.")
-    return share
+    return percent / 100
 
 
 def _failure(ended: Ended) -> list[str]:

@@ -15,6 +15,7 @@ from slowstep.experiments.readings import Steps
 from slowstep.experiments.repeated import FEWEST_PAIRS, Repeated
 from slowstep.experiments.stats import Estimate, estimate
 from slowstep.record.lever import DEMAND, Lever
+from slowstep.units import format_count
 
 State = Literal["measured", "not applicable", "failed", "unmeasured"]
 Note = Mapping[str, Any]
@@ -28,6 +29,9 @@ FLOOR: Final = "floor_ns"
 
 # What is noted of a lever that raised when it was to undo its change.
 NOT_UNDONE: Final = "not undone"
+
+# What is timed with a lever that did nothing is the training as it is: no gain of the lever's, and no proof against it.
+IDLE: Final = "it never changed anything in {steps}: what it acts on did not happen then, or not where it reaches"
 
 ONLY_WALL: Final = "others left the machine alone"
 UNKNOWN_LOAD: Final = "what others took of the machine is not known"
@@ -114,6 +118,7 @@ def find_results(
     repeated = {
         arm: found for arm, choice in enumerate(experiment.choices, FIRST) if (found := experiment.repeated.levers.get(choice.name))
     }
+    idle = {arm: estimates.pop(arm).steps for arm in range(FIRST, len(plan.arms)) if arm in estimates and _effect(noted.get(arm, ())) == 0}
     measured: dict[int, Measured] = {**estimates, **{arm: found for arm, found in repeated.items() if found.rounds >= 2}}
     held_back = needing_cores(experiment.choices, levers, foreign_share)
     judgements = {
@@ -121,7 +126,9 @@ def find_results(
         for arm, it in judge_all(measured, lows, dict.fromkeys(repeated, FEWEST_PAIRS)).items()
     }
     results = [
-        _result(choice, changes[at], estimates.get(arm), judgements.get(arm), noted.get(arm, ()), foreign_share)
+        _idle(choice, changes[at], noted[arm], idle[arm])
+        if arm in idle
+        else _result(choice, changes[at], estimates.get(arm), judgements.get(arm), noted.get(arm, ()), foreign_share)
         for at, (arm, choice) in enumerate(enumerate(experiment.choices, FIRST))
     ]
     results = [_repeated(each, repeated[arm]) if arm in repeated else each for arm, each in enumerate(results, FIRST)]
@@ -203,8 +210,7 @@ def _facts(notes: Sequence[Note]) -> dict[str, Any]:
 
 def _effect(notes: Sequence[Note]) -> int | None:
     """How much an arm's levers have changed, by their last word; None without one."""
-    effects = [note for note in notes if note.get("state") == "effect"]
-    return int(effects[-1].get("effect") or 0) if effects else None
+    return next((note.get("effect") for note in reversed(notes) if note.get("state") == "effect"), None)
 
 
 def _result(
@@ -229,6 +235,14 @@ def _result(
         facts=_facts(notes),
         changes=changes,
     )
+
+
+def _idle(choice: Choice, changes: tuple[str, ...], notes: Sequence[Note], steps: int) -> Result:
+    """The result of a lever that was on for so many steps and did nothing; one that failed then is told as such."""
+    result = _result(choice, changes, None, None, notes, None)
+    if result.state == "failed":
+        return result
+    return replace(result, state="not applicable", reason=IDLE.format(steps=format_count(steps, "step")))
 
 
 def _repeated(result: Result, found: Repeated) -> Result:

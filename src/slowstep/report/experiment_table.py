@@ -120,8 +120,6 @@ def _said(row: ExperimentRow) -> list[str]:
             if is_known
             else f"too few {'runs' if row['how'] == 're-runs' else 'blocks'}, or too uneven ones"
         )
-    if row["state"] == "measured" and row["lever"] is not None and row["effect"] == 0:
-        said.append("the lever never changed anything")
     if row["used"] == "corrected":
         said.append("without waiting for cores that others took")
     if row["state"] != "measured":

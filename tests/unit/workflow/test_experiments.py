@@ -81,6 +81,40 @@ def test_a_gain_well_below_the_predicted_is_proved_and_one_of_nothing_refuted(tm
     assert report["findings"][0]["gain"]["measured"] == row["gain"]
 
 
+def test_a_lever_that_never_changed_anything_is_not_judged(tmp_path):
+    idle = {"arm": 3, "name": "logging-off", "state": "effect", "effect": 0, "facts": {}}
+
+    report = reported(tmp_path / "r", (STUB, choice("logging-off")), {2: 1.6, 3: 1.0}, notes=(idle,))
+
+    row = row_of(report, "logging-off")
+    assert (row["state"], row["verdict"], row["gain"], row["effect"]) == ("not applicable", None, None, 0)
+    assert row["reason"].startswith(f"it never changed anything in {12 * report['run']['experiment']['steps_per_block']} steps")
+    assert row_of(report, STUB.name)["verdict"] == "proved"
+    text = drawn(report)
+    assert "not applicable because it never changed anything" in text
+    assert "refuted" not in text
+
+
+def test_a_prediction_is_not_refuted_by_a_lever_that_never_changed_anything(tmp_path):
+    idle = {"arm": 2, "name": STUB.name, "state": "effect", "effect": 0, "facts": {}}
+
+    report = reported(tmp_path / "r", (STUB,), {2: 1.0}, notes=(idle,))
+
+    assert row_of(report, STUB.name)["verdict"] is None
+    assert report["findings"][0]["gain"]["measured"] is None
+
+
+def test_a_lever_that_failed_before_it_changed_anything_has_failed(tmp_path):
+    notes = (
+        {"arm": 2, "name": STUB.name, "state": "effect", "effect": 0},
+        {"arm": 2, "name": STUB.name, "state": "failed", "reason": "no"},
+    )
+
+    row = row_of(reported(tmp_path / "r", (STUB,), {2: 1.0}, notes=notes), STUB.name)
+
+    assert (row["state"], row["reason"]) == ("failed", "no")
+
+
 def test_a_bound_proves_no_fix_though_it_gains(tmp_path):
     report = reported(tmp_path / "r", (choice("mock-loader", "bound", "slow-callback"),), {2: 2.0})
 
@@ -275,7 +309,7 @@ def test_a_mocked_input_gains_less_by_what_receiving_a_batch_takes(tmp_path):
     assert row_of(with_floor, "mock-loader")["gain"]["value"] == pytest.approx(20 / 12, rel=0.02)
 
 
-@pytest.mark.parametrize(("given", "expected"), [(72, 20 / 12), (60, 20 / 12), (270, 20 / 18), (0, 20 / 12)])
+@pytest.mark.parametrize(("given", "expected"), [(72, 20 / 12), (60, 20 / 12), (270, 20 / 18), (None, 20 / 12)])
 def test_a_step_that_receives_several_batches_has_as_many_floors(tmp_path, given, expected):
     floor = {"arm": 2, "name": "mock-loader", "state": "effect", "effect": given, "facts": {"floor_ns": 2_000_000}}
 
