@@ -95,6 +95,11 @@ def blocks(rows: NDArray[np.int64], least: int) -> NDArray[np.int64]:
     return sums
 
 
+def exactly(figure: Figure | None) -> Figure | None:
+    """A figure as if its value were known for sure."""
+    return None if figure is None else Figure(value=figure.value, draws=np.full(len(figure.draws), figure.value))
+
+
 def scaled(figure: Figure, factor: float) -> Figure:
     """A figure times a number."""
     return Figure(value=figure.value * factor, draws=figure.draws * factor)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from slowstep.experiments.design import AS_IS, CONTROL
-from slowstep.experiments.figures import Figure, scaled
+from slowstep.experiments.figures import Figure, exactly, scaled
 from slowstep.experiments.loader_bound import Bound, is_crowded, judge
 from slowstep.experiments.loader_speed import Point, curve, own_point
 from slowstep.experiments.loader_stages import Stage, read_calls, stages
@@ -90,14 +90,19 @@ class _Found:
 
     def whole(self) -> Whole | None:
         """Both halves together; None where one is missing."""
-        return None if self.point is None else self._whole(self.point, self.point.workers)
+        return None if self.point is None else self._whole(self.point, self.cached, self.point.workers)
 
     def wholes(self) -> dict[int, Whole]:
-        """The whole by the number of workers, as far as the curve goes. Without a curve a worker makes batches as the thread does."""
+        """The whole by the number of workers, as far as the curve goes. Without a curve a worker makes batches as the thread does.
+
+        With workers the loader's figures alone say how sure it is that another number is faster; without, how much there is to hide depends
+        on how well the compute is known.
+        """
         points = {point.workers: point for point in self.points}
         if not points and self.point is not None:
             points = {self.point.workers: self.point} | ({1: self.point} if not self.point.workers else {})
-        found = {workers: self._whole(point, workers) for workers, point in points.items()}
+        compute = exactly(self.cached) if self.point is not None and self.point.workers else self.cached
+        found = {workers: self._whole(point, compute, workers) for workers, point in points.items()}
         return {workers: whole for workers, whole in found.items() if whole is not None}
 
     def notes(self) -> list[str]:
@@ -117,12 +122,12 @@ class _Found:
         bad = [note for note in self._measured.lever_notes if note["state"] in ("failed", "not applicable", "not undone")]
         return [*found, *(f"{note['name']}: {note['state']}, because {note['reason']}" for note in bad)]
 
-    def _whole(self, point: Point, workers: int) -> Whole | None:
+    def _whole(self, point: Point, compute: Figure | None, workers: int) -> Whole | None:
         """Both halves together, with the loader of a point and so many workers."""
-        if point.samples_per_s is None or self.cached is None:
+        if point.samples_per_s is None or compute is None:
             return None
         return put_together(
-            point.samples_per_s, self.cached, self.as_is, workers=workers, receive_ms=self._receive_ms(), core_ms=self._core_ms(point)
+            point.samples_per_s, compute, self.as_is, workers=workers, receive_ms=self._receive_ms(), core_ms=self._core_ms(point)
         )
 
     def _which(self) -> str:

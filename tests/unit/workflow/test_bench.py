@@ -203,6 +203,22 @@ def test_the_document_of_a_training_without_workers_adds_up(real_bench: Callable
     assert (report["stages"], report["sweep"], report["bound"]) == ([], None, None)
 
 
+def test_how_well_the_compute_is_known_is_no_reason_against_a_faster_loader(real_bench: Callable[[str], dict[str, Any]]):
+    real = real_bench("case_study_data")
+    steps = real["steps"]
+    cached = [at for at, arm in enumerate(steps["arm"]) if arm == 2 and not steps["settling"][at]]
+    for at in cached:
+        steps["ns"][at] //= 4
+    # One step in which the machine stood still: the compute may be anything.
+    steps["ns"][cached[0]] += 1_500_000_000
+
+    report = make_report(measured_of(real), Asked(what="data", words=("train.py",)))
+
+    assert report["compute"]["samples_per_s"]["low"] < 0.5 * report["compute"]["samples_per_s"]["value"]
+    assert report["whole"]["binds"] == "loader"
+    assert report["next"]["command"].startswith("slowstep prove --levers workers=")
+
+
 def test_a_loader_without_workers_carries_no_batch(real_bench: Callable[[str], dict[str, Any]]):
     real = real_bench("case_study_data")
     with_workers = make_report(measured_of(real), Asked(what="data", words=("train.py",)))
