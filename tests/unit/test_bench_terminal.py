@@ -11,7 +11,7 @@ import pytest
 from rich.cells import cell_len
 
 from slowstep.report.bench_document import faults
-from slowstep.report.bench_terminal import render, show
+from slowstep.report.bench_terminal import WORDS, render, show
 from slowstep.report.json import write
 
 REPORTS = Path(__file__).parents[1] / "data" / "reports"
@@ -134,6 +134,12 @@ def test_a_reason_for_everything_is_said_once():
     report["run"]["reason"] = report["stages_reason"] = "the loader cannot be measured: it is gone"
 
     assert text_of(report).count("it is gone") == 1
+
+
+def test_every_word_for_what_binds_a_loader_is_explained():
+    docs = (Path(__file__).parents[2] / "docs" / "experiments.md").read_text(encoding="utf-8")
+
+    assert [word for word in WORDS.values() if f"| {word} |" not in docs] == []
 
 
 def test_an_earlier_report_is_replaced_and_another_file_is_not(tmp_path):

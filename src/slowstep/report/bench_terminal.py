@@ -25,7 +25,7 @@ _RATE_CELLS: Final = 26
 _STAGES_SHOWN: Final = 9
 # Of the bytes of the batches. What workers and training say to each other is read, too: 9 KB for a batch of 200 KB were measured.
 _NEXT_TO_NOTHING: Final = 0.1
-_WORDS: Final = {
+WORDS: Final = {
     "cpu": "CPU-BOUND",
     "storage": "DISK-BOUND",
     "network": "NETWORK-BOUND",
@@ -155,7 +155,7 @@ def _draw_bound(canvas: Canvas, report: BenchReport) -> None:
     if bound is None:
         return
     canvas.blank()
-    canvas.prose(bound["sentence"], label=f"{_WORDS[bound['kind']]}:", label_style="bold red", hang=0)
+    canvas.prose(bound["sentence"], label=f"{WORDS[bound['kind']]}:", label_style="bold red", hang=0)
 
 
 def _draw_whole(canvas: Canvas, report: BenchReport) -> None:
