@@ -25,6 +25,8 @@ _RATE_CELLS: Final = 26
 _STAGES_SHOWN: Final = 9
 # Of the bytes of the batches. What workers and training say to each other is read, too: 9 KB for a batch of 200 KB were measured.
 _NEXT_TO_NOTHING: Final = 0.1
+# A tenth of what a disk gives that seeks for every 4 KiB (a hundred times a second, 0.4 MB/s) keeps no loader waiting.
+_LEAST_MB_PER_S: Final = 0.04
 WORDS: Final = {
     "cpu": "CPU-BOUND",
     "storage": "DISK-BOUND",
@@ -181,7 +183,7 @@ def _draw_whole(canvas: Canvas, report: BenchReport) -> None:
 def _draw_sources(canvas: Canvas, loader: LoaderRow) -> None:
     """What comes in for the batches, where that is not next to nothing: files may hold more or less than what is made of them."""
     batches, read, received = loader["mb_per_s"], loader["read_mb_per_s"], loader["received_mb_per_s"]
-    least = 0.0 if batches is None else _NEXT_TO_NOTHING * batches["value"]
+    least = max(_LEAST_MB_PER_S, 0.0 if batches is None else _NEXT_TO_NOTHING * batches["value"])
     stored = loader["storage_mb_per_s"]
     if read is not None and stored is not None and max(read["value"], stored["value"]) > least:
         from_storage = f"{_interval(stored)} MB/s" if stored["value"] else "nothing"

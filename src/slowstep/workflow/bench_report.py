@@ -95,13 +95,13 @@ class _Found:
     def wholes(self) -> dict[int, Whole]:
         """The whole by the number of workers, as far as the curve goes. Without a curve a worker makes batches as the thread does.
 
-        With workers the loader's figures alone say how sure it is that another number is faster; without, how much there is to hide depends
-        on how well the compute is known.
+        The loader's figures alone say how sure it is that another number is faster. Only where computing is the larger part of a sum does
+        that hang on how well the compute is known: what there is to hide is the rest.
         """
         points = {point.workers: point for point in self.points}
         if not points and self.point is not None:
             points = {self.point.workers: self.point} | ({1: self.point} if not self.point.workers else {})
-        compute = exactly(self.cached) if self.point is not None and self.point.workers else self.cached
+        compute = self.cached if self._is_mostly_computing() else exactly(self.cached)
         found = {workers: self._whole(point, compute, workers) for workers, point in points.items()}
         return {workers: whole for workers, whole in found.items() if whole is not None}
 
@@ -121,6 +121,13 @@ class _Found:
             found.append("batches are counted by the indices that were asked for: the first dimension of a batch is not its samples")
         bad = [note for note in self._measured.lever_notes if note["state"] in ("failed", "not applicable", "not undone")]
         return [*found, *(f"{note['name']}: {note['state']}, because {note['reason']}" for note in bad)]
+
+    def _is_mostly_computing(self) -> bool:
+        """Whether the training thread makes its batches itself, and computing takes it longer."""
+        point = self.point
+        if point is None or point.workers or point.samples_per_s is None or self.cached is None:
+            return False
+        return self.cached.value < point.samples_per_s.value
 
     def _whole(self, point: Point, compute: Figure | None, workers: int) -> Whole | None:
         """Both halves together, with the loader of a point and so many workers."""

@@ -219,6 +219,25 @@ def test_how_well_the_compute_is_known_is_no_reason_against_a_faster_loader(real
     assert report["next"]["command"].startswith("slowstep prove --levers workers=")
 
 
+@pytest.mark.parametrize(("faster", "is_advised"), [(8, True), (1, False)])
+def test_of_a_sum_the_compute_must_be_known_where_it_is_most_of_it(
+    real_bench: Callable[[str], dict[str, Any]], faster: int, is_advised: bool
+):
+    real = real_bench("case_study_compute")
+    steps = real["steps"]
+    cached = [at for at, arm in enumerate(steps["arm"]) if arm == 2 and not steps["settling"][at]]
+    for at in cached:
+        steps["ns"][at] //= faster
+    # One step in which the machine stood still: the compute may be anything.
+    steps["ns"][cached[0]] += 1_000_000_000
+
+    report = make_report(measured_of(real), Asked(what="compute", words=("train.py",)))
+
+    rates = report["compute"]["samples_per_s"], report["loader"]["samples_per_s"]
+    assert (rates[0]["value"] > rates[1]["value"]) == is_advised
+    assert (report["next"]["command"].startswith("slowstep prove --levers workers=")) == is_advised
+
+
 def test_a_loader_without_workers_carries_no_batch(real_bench: Callable[[str], dict[str, Any]]):
     real = real_bench("case_study_data")
     with_workers = make_report(measured_of(real), Asked(what="data", words=("train.py",)))
