@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 
+from slowstep.diagnosis.law import BOTTLENECK_PREDICTED
 from slowstep.experiments.figures import Figure
 from slowstep.experiments.judging import WORTH
 from slowstep.experiments.loader_speed import LEAST_ADDED, Point
@@ -16,8 +17,6 @@ from slowstep.report.bench_document import NextRow
 from slowstep.units import format_count, format_ratio, format_share
 from slowstep.workflow.bench_act import Asked, EndedBy
 
-# The least gain that a verdict calls a bottleneck (the design's verdict: 1.10, and its low end above WORTH).
-LEAST_GAIN: Final = 1.10
 _HALF: Final = 0.5
 _NO_LOADER: Final = (
     "slowstep bench measures a training's torch DataLoader by itself, and had none to measure; "
@@ -93,7 +92,7 @@ def better_workers(own: int, wholes: Mapping[int, Whole]) -> tuple[int, float] |
     if fewest == own:
         return None
     gain = _gain(wholes[fewest], wholes[own])
-    return (fewest, gain.value) if gain.value >= LEAST_GAIN and gain.low > WORTH else None
+    return (fewest, gain.value) if gain.value >= BOTTLENECK_PREDICTED and gain.low > WORTH else None
 
 
 def _gain(there: Whole, here: Whole) -> Figure:
