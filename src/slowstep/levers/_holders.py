@@ -32,6 +32,11 @@ class Holders:
         elif owner.__flags__ & _IMMUTABLE:
             raise TypeError(f"{owner.__module__}.{owner.__qualname__} is written in C")
 
+    @property
+    def identity(self) -> tuple[int, ...]:
+        """Equal for two that would replace the same."""
+        return (id(self.original), id(self._owner)) if isinstance(self._owner, type) else (id(self.original),)
+
     def _find(self) -> None:
         for holder in gc.get_referrers(self.original):
             if type(holder) is list:

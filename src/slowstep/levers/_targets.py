@@ -45,7 +45,7 @@ def find_functions(text: str) -> list[Function]:
     modules = list(_modules(name))
     if not modules:
         raise NotApplicable(f"no module {name} has been imported by the training")
-    found = [function for module in modules for function in _in_module(module, path, text)]
+    found = list({_identity(function): function for module in modules for function in _in_module(module, path, text)}.values())
     if not found:
         raise NotApplicable(f"{name} has no {path}")
     return found
@@ -68,13 +68,15 @@ def is_in_a_graph(function: Function) -> bool:
 
 def _modules(name: str) -> Iterator[ModuleType]:
     """The module of a name. A script's is `__main__` as well, which is called by its file's name here, or by the name given to `-m`."""
-    for main in _MAIN:
-        module = sys.modules.get(main)
-        if module is not None and name in (main, *_names(module)):
-            yield module
-    module = sys.modules.get(name)
-    if module is not None and name not in _MAIN:
-        yield module
+    mains = [module for main in _MAIN if (module := sys.modules.get(main)) is not None and name in (main, *_names(module))]
+    module = None if name in _MAIN else sys.modules.get(name)
+    # `__mp_main__` is the same module as `__main__`, or in a spawned worker the script's, which is loaded by that name.
+    yield from {id(each): each for each in (*mains, module) if each is not None}.values()
+
+
+def _identity(function: Function) -> object:
+    """Equal for what is one function, though two copies of a module hold it: its calls are to be handled once."""
+    return id(function) if isinstance(function, FunctionType) else function.identity
 
 
 def _names(module: ModuleType) -> list[str]:

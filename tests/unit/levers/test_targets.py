@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import sys
 import types
 from typing import Any
@@ -79,6 +80,17 @@ def script(monkeypatch: pytest.MonkeyPatch) -> Any:
     exec(compile(SOURCE, "train.py", "exec"), vars(main))
     monkeypatch.setitem(sys.modules, "__main__", main)
     return main
+
+
+@pytest.mark.parametrize("is_copy", [False, True])
+def test_what_two_modules_hold_is_found_once(script: Any, monkeypatch: pytest.MonkeyPatch, is_copy: bool) -> None:
+    script.sqrt = math.sqrt
+    # `__mp_main__` is `__main__` itself; in a spawned worker it is another module, of the script's file too.
+    monkeypatch.setitem(sys.modules, "__mp_main__", types.ModuleType("__mp_main__") if is_copy else script)
+    vars(sys.modules["__mp_main__"]).update(vars(script))
+
+    for path in ("plot", "Net.forward", "Wide.forward", "dumps", "sqrt"):
+        assert len(find_functions(f"train:{path}")) == 1
 
 
 @pytest.mark.parametrize("name", ["__main__", "train"])
