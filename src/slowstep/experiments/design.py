@@ -22,6 +22,8 @@ MIN_ROUNDS: Final = 8
 # and at least one step in a block is lost to the change of arms. Where steps are short that loss is made small by longer blocks.
 FEWEST_STEPS: Final = 5
 SHORTEST_BLOCK_MS: Final = 50.0
+# A block that holds several periods whole may last so long: with longer ones there are too few of them.
+LONGEST_BLOCK_MS: Final = 1000.0
 # Steps that are lost at a change of arms: the first always, after an input was mocked some more.
 SETTLING_STEPS: Final = 2
 # What a plan holds at most: an experiment that is not precise after so many rounds will not be.
@@ -60,6 +62,21 @@ def block_steps(step_ms: float, period_steps: int = 1, *, most: int | None = Non
     return min(_whole(steps, period_steps), most // period_steps * period_steps)
 
 
+def whole_turns(arms: Sequence[Arm], period_steps: int, step_ms: float, *, most: int) -> int:
+    """Steps in which what recurs is whole, and in which every lever that leaves one call in k has all its k turns where calls come in each
+    step, or in each period.
+
+    Turns go on from block to block (`levers/_turns.py`), so that the share of the calls that are made is right in any case. Whole turns
+    take what differs from block to block out of the noise, and are left out where blocks would get too long for it.
+    """
+    turns = 1
+    for every in sorted({spec.every for arm in arms for spec in arm.levers}):
+        together = math.lcm(turns, every)
+        if (steps := period_steps * together) <= most and steps * step_ms <= LONGEST_BLOCK_MS:
+            turns = together
+    return period_steps * turns
+
+
 def make_plan(arms: Sequence[Arm], *, seed: int, step_ms: float, period_steps: int = 1, budget_s: float) -> Plan:
     """The plan for these arms with levers; as-is and the control come before them. It is longer than the budget: whoever runs it stops.
 
@@ -70,7 +87,8 @@ def make_plan(arms: Sequence[Arm], *, seed: int, step_ms: float, period_steps: i
     if min(step_ms, budget_s) <= 0:
         raise ValueError(f"a step of {step_ms} ms and a budget of {budget_s} s: both must be longer than nothing")
     count = len(arms) + 2
-    steps = block_steps(step_ms, period_steps, most=_most_steps(count, step_ms, budget_s))
+    most = _most_steps(count, step_ms, budget_s)
+    steps = block_steps(step_ms, whole_turns(arms, period_steps, step_ms, most=most), most=most)
     wanted = math.ceil(SPARE_ROUNDS * budget_s / round_seconds(count, steps, step_ms))
     rounds = min(max(wanted, MIN_ROUNDS), MOST_ROUNDS)
     controls = (Arm(name="as-is"), Arm(name="control"))

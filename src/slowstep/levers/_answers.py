@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from slowstep.levers._intercept import Call
+from slowstep.levers._turns import Turns
 from slowstep.levers._values import CHANGED, GRAPH, NOTHING, ONCE, Kept
 
 UPDATES: Final = "the training's own work is done in it: gradients or the update of the model"
@@ -33,6 +34,13 @@ class Answer:
     def look(self) -> None:
         """Called between steps, or batches: see what has become of the results."""
 
+    def switch(self, *, on: bool) -> None:
+        """Answer from now on, or no longer."""
+        self.is_on = on
+
+    def begin_counting(self) -> None:
+        """From here on steps of the block are counted."""
+
     @property
     def is_ready(self) -> bool:
         """Whether what it needs to see of the function has been seen."""
@@ -42,9 +50,9 @@ class Answer:
 class LastResult(Answer):
     """Gives back what the function returned last. One call in `every` reaches it; so do those with arguments of a shape not seen yet."""
 
-    def __init__(self, every: int, needed: Callable[[], Any] = tuple) -> None:
+    def __init__(self, turns: Turns, needed: Callable[[], Any] = tuple) -> None:
         super().__init__()
-        self._every, self._kept, self._turn = every, Kept(), 0
+        self._turns, self._kept = turns, Kept()
         # Counts of what the training does, by the reason for which a function that does it is left alone.
         self._needed = needed
 
@@ -52,15 +60,21 @@ class LastResult(Answer):
         """Answer with the last result, or call the function and keep what it returns."""
         self.calls += 1
         if self.is_on and self.refused is None:
-            value = self._kept.get(args, kwargs) if self._every == 1 or self._is_left_out() else NOTHING
+            value = self._kept.get(args, kwargs) if self._turns.is_left_out() else NOTHING
             if value is not NOTHING:
                 self.replaced += 1
                 return value
         return self._watched(call, args, kwargs)
 
-    def _is_left_out(self) -> bool:
-        self._turn += 1
-        return self._turn % self._every != 0
+    def switch(self, *, on: bool) -> None:
+        """Answer from now on, or no longer."""
+        if on and not self.is_on:
+            self._turns.begin_block()
+        super().switch(on=on)
+
+    def begin_counting(self) -> None:
+        """From here on steps of the block are counted."""
+        self._turns.begin_counting()
 
     def _watched(self, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self.refused is not None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from slowstep.levers._intercept import Call, Function, Handler, intercept, release_all
+from slowstep.levers._turns import Turns
 from slowstep.record.hook import Undo, all_of
 from slowstep.record.lever import Change
 from slowstep.record.training import Training
@@ -19,10 +20,12 @@ class CallsOff(Change):
     """Leaves out calls of functions while it is on, of whole steps: one in `every` of those that have such calls keeps them."""
 
     def __init__(self, training: Training, every: int) -> None:
-        self.training, self._every = training, every
+        self.training = training
         self._undos: list[Undo] = []
         self._counts: Counter[str] = Counter()
-        self._occasion, self._occasions = -1, 0
+        self._turns, self._leaves_out = Turns(every), True
+        # Steps since the beginning, and the last one that had such calls.
+        self._step, self._decided = 0, -1
         if release_all not in training.recorder.forgetters:
             training.recorder.forgetters.append(release_all)
 
@@ -32,8 +35,19 @@ class CallsOff(Change):
 
     def on(self) -> None:
         """Leave the calls out."""
+        self._step += 1
+        self._turns.begin_block()
         for function, handler in self.replaced():
             self.add_undo(intercept(function, handler))
+
+    def begin_counting(self) -> None:
+        """Have the turns of `every` go on from the last counted step."""
+        self._step += 1
+        self._turns.begin_counting()
+
+    def each_step(self) -> None:
+        """The next step decides anew."""
+        self._step += 1
 
     def off(self) -> None:
         """Have all of them made again."""
@@ -53,10 +67,9 @@ class CallsOff(Change):
 
     def leaves_out(self) -> bool:
         """Whether calls of the step that is under way are left out."""
-        if self._occasion != self.training.updates:
-            self._occasion = self.training.updates
-            self._occasions += 1
-        return self._every == 1 or self._occasions % self._every != 0
+        if self._decided != self._step:
+            self._decided, self._leaves_out = self._step, self._turns.is_left_out()
+        return self._leaves_out
 
     def count(self, name: str) -> None:
         """Count a call that was left out."""

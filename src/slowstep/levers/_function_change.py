@@ -71,6 +71,10 @@ class FunctionChange(Change):
         self._here.switch(watching=False, on=True)
         self._workers.switch(ON)
 
+    def begin_counting(self) -> None:
+        """Have the turns of `every` go on from the last counted step."""
+        self._here.answer.begin_counting()
+
     def each_step(self) -> None:
         """Raises NotApplicable where the first calls came only now, and the function turns out to be one that cannot be replaced."""
         if self._here.answer.refused is not None:

@@ -9,6 +9,7 @@ from typing import Any
 from slowstep.levers._answers import Answer, LastResult, OtherFunction
 from slowstep.levers._intercept import Function, intercept, is_running
 from slowstep.levers._targets import find_functions, is_in_a_graph, module_and_function
+from slowstep.levers._turns import Turns
 from slowstep.record.hook import Undo, all_of
 from slowstep.record.lever import NotApplicable, Spec
 
@@ -31,7 +32,7 @@ class Redirected:
         elif not self._undos:
             for function in self._functions:
                 self._undos.append(intercept(function, self.answer.handle))
-        self.answer.is_on = on
+        self.answer.switch(on=on)
 
 
 def named(spec: Spec) -> tuple[str, str | None]:
@@ -49,15 +50,15 @@ def named(spec: Spec) -> tuple[str, str | None]:
     return first, second
 
 
-def redirected(spec: Spec, needed: Callable[[], Any] = tuple) -> Redirected:
+def redirected(spec: Spec, needed: Callable[[], Any] = tuple, turns: Callable[[int], Turns] = Turns) -> Redirected:
     """What `stub=MODULE:FUNCTION` or `swap=MODULE:F=MODULE:G` asks for. Raises ValueError for a text of another form, NotApplicable
-    where the functions are not there, or are of a kind whose calls cannot be replaced."""
+    where the functions are not there, or are of a kind whose calls cannot be replaced. `turns` are those of `every`."""
     first, second = named(spec)
     functions = find_functions(first)
     for function in functions:
         _check(function, first)
     if second is None:
-        return Redirected(functions, LastResult(spec.every, needed))
+        return Redirected(functions, LastResult(turns(spec.every), needed))
     other = find_functions(second)[0]
     if other in functions:
         raise ValueError(f"{spec.value!r} names one function twice")

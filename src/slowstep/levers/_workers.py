@@ -7,6 +7,7 @@ import weakref
 from slowstep.levers._answers import REASONS
 from slowstep.levers._functions import Redirected, redirected
 from slowstep.levers._gathered import Gathered
+from slowstep.levers._turns import DrawnTurns
 from slowstep.levers._worker_page import ENDED, OFF, ON, WATCH, Done, Orders, OrdersRead
 from slowstep.record.lever import NotApplicable, Spec
 from slowstep.record.training import Training
@@ -69,7 +70,7 @@ class Follower:
     def _obey(self, number: int, spec: Spec, state: str) -> None:
         try:
             if number not in self._obeyed and state != ENDED:
-                self._obeyed[number] = redirected(spec)
+                self._obeyed[number] = redirected(spec, turns=DrawnTurns)
         except (NotApplicable, ValueError):
             # A worker that has not imported the function does not call it either.
             return

@@ -63,6 +63,7 @@ class CallbacksOff(CallsOff):
 
     def on(self) -> None:
         """Hide them."""
+        super().on()
         for callback in self._chosen():
             for method in _methods(callback):
                 self.add_undo(replace(callback, method, self._left_out(callback, method)))

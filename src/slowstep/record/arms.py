@@ -64,6 +64,10 @@ class Arms:
         """Whether the arm that is on, and the one before it, leave the training as it will go on being."""
         return all(self._all(arm, lambda change: change.settled()) for arm in {self._on, self._left})
 
+    def begin_counting(self, arm: int) -> None:
+        """Tell the levers that are on that steps are counted from here on."""
+        self._each(arm, lambda change: change.begin_counting())
+
     def each_step(self, arm: int) -> None:
         """Pass a boundary on to the levers that are on."""
         self._each(arm, lambda change: change.each_step())

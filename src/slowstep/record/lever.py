@@ -65,6 +65,9 @@ class Change:
         """Whether it may be switched on: what it needs to see of the training (batches, calls) has been seen."""
         return True
 
+    def begin_counting(self) -> None:
+        """Called at the boundary from which on the steps of a block are counted; those between `on` and it only settled."""
+
     def each_step(self) -> None:
         """Called at every boundary inside the arm's blocks."""
 

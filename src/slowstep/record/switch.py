@@ -163,6 +163,8 @@ class Blocks:
         if self._settling:
             self._dropped += 1
             self._settling = not (self._arms.are_settled() or self._is_overdue(at_ns))
+            if not self._settling:
+                self._arms.begin_counting(self._arm)
         else:
             self._counted += 1
         self._arms.each_step(self._arm)

@@ -6,14 +6,12 @@ import math
 from dataclasses import dataclass
 from typing import Any, Final
 
-from slowstep.experiments.design import common_period
+from slowstep.experiments.design import LONGEST_BLOCK_MS, common_period
 
 # What holds less of the time does little to a block that has one of it more or less: whole blocks of a long period would cost more rounds.
 _PERIODIC_SHARE: Final = 0.05
 # Periods are means of what was seen: one that is no whole number was not regular.
 _REGULAR: Final = 0.05
-# A block that holds several periods whole may last so long: with longer ones there are too few of them.
-_LONGEST_BLOCK_MS: Final = 1000.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,7 +31,7 @@ def find_pace(report: dict[str, Any]) -> Pace:
         if every is None or event["share"] < _PERIODIC_SHARE or abs(every - round(every)) > _REGULAR * every or round(every) < 2:
             continue
         together = common_period((period, round(every)))
-        if period == 1 or together * step_ms <= _LONGEST_BLOCK_MS:
+        if period == 1 or together * step_ms <= LONGEST_BLOCK_MS:
             period = together
     return Pace(step_ms=step_ms, period_steps=period)
 

@@ -57,6 +57,26 @@ def test_long_steps_get_blocks_of_one_and_never_of_none():
     assert block_steps(5000.0, most=0) == 1
 
 
+def every(*counts: int) -> tuple[Arm, ...]:
+    return tuple(Arm(name=str(count), levers=(Spec(name="logging-off", every=count),)) for count in counts)
+
+
+@pytest.mark.parametrize(
+    ("counts", "period", "steps"), [((2,), 1, 6), ((3,), 1, 6), ((2, 3), 1, 6), ((2,), 10, 20), ((4,), 7, 28), ((1,), 10, 10)]
+)
+def test_blocks_hold_all_turns_of_one_call_in_k(counts, period, steps):
+    plan = make_plan(every(*counts), seed=0, step_ms=20.0, period_steps=period, budget_s=120.0)
+
+    assert plan.steps == steps
+
+
+@pytest.mark.parametrize(("counts", "period", "steps"), [((100,), 1, 5), ((2, 49), 1, 6), ((10,), 40, 40)])
+def test_turns_that_would_make_blocks_too_long_are_not_whole_and_periods_still_are(counts, period, steps):
+    plan = make_plan(every(*counts), seed=0, step_ms=20.0, period_steps=period, budget_s=120.0)
+
+    assert plan.steps == steps
+
+
 def test_periods_are_joined():
     assert common_period([]) == 1
     assert common_period([10]) == 10

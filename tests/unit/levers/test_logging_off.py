@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from made_trainings import Script, Walked, loader, plan_of, walk
+from made_trainings import LEAD_IN, Script, Walked, loader, plan_of, walk
 from slowstep.levers._intercept import _calls
 
 
@@ -26,7 +26,7 @@ def _no_function_is_intercepted() -> Iterator[None]:
     assert before == (builtins.print, logging.Logger._log.__code__, vars(csv.DictWriter)["writerow"].__code__)
 
 
-def walked_with(folder: Path, log: Callable[[int], Any], lever: str = "logging-off") -> Walked:
+def walked_with(folder: Path, log: Callable[[int], Any], lever: str = "logging-off", blocks: tuple[int, ...] = (0, 1, 0, 1)) -> Walked:
     """A training that logs after each step."""
 
     def train(script: Script) -> None:
@@ -37,7 +37,7 @@ def walked_with(folder: Path, log: Callable[[int], Any], lever: str = "logging-o
                 return
         assert batches
 
-    return walk(folder / "recording", plan_of([lever], (0, 1, 0, 1)), train)
+    return walk(folder / "recording", plan_of([lever], blocks), train)
 
 
 def all_steps(walked: Walked) -> int:
@@ -112,10 +112,30 @@ def test_one_step_in_k_is_logged_whole(tmp_path: Path) -> None:
 
     walked = walked_with(tmp_path, log, "logging-off:every=4")
 
-    # Of twelve steps nine do not log.
-    assert walked.effect()[0] == 18
+    # Of ten counted steps three log, and of two in which it settled one.
+    assert walked.effect()[0] == 16
     steps = [row.split(",")[0] for row in stream.getvalue().split()]
     assert {steps.count(step) for step in steps} == {2}
+
+
+@pytest.mark.parametrize("every", [2, 3, 5])
+@pytest.mark.parametrize("seldom", [1, 3])
+def test_of_the_steps_that_log_one_in_k_does_in_the_counted_ones(tmp_path: Path, every: int, seldom: int) -> None:
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, ["step"])
+
+    def log(step: int) -> None:
+        if step % seldom == 0:
+            writer.writerow({"step": step})
+
+    walked = walked_with(tmp_path, log, f"logging-off:every={every}", blocks=(0, 1) * 9)
+
+    logged = {int(row) for row in stream.getvalue().split()}
+    steps = walked.steps
+    counted = [LEAD_IN + at for at, (arm, settling) in enumerate(zip(steps.arm, steps.settling, strict=True)) if arm == 1 and not settling]
+    due = [step for step in counted if step % seldom == 0]
+    assert len(counted) == 45
+    assert abs(sum(step in logged for step in due) - len(due) / every) <= 0.5
 
 
 SUMMARY = """

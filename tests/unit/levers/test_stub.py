@@ -153,6 +153,25 @@ def test_one_call_in_k_is_made(tmp_path: Path) -> None:
     assert facts["calls"] == 1 + 12
 
 
+@pytest.mark.parametrize("every", [2, 3, 5])
+def test_of_the_calls_in_counted_steps_one_in_k_is_made(tmp_path: Path, every: int) -> None:
+    got: list[Any] = []
+
+    def work(batch: Any) -> None:
+        got.append(batch)
+        plot(batch)
+
+    plan = plan_of([f"stub={HERE}:plot:every={every}"], [0, 1] * 6)
+
+    walked = walk(tmp_path / "recording", plan, training_with(work))
+
+    steps, made = walked.steps, {id(batch) for batch in CALLED}
+    own = got[-len(steps.arm) - 1 : -1]
+    counted = [batch for arm, settling, batch in zip(steps.arm, steps.settling, own, strict=True) if arm == 1 and not settling]
+    assert len(counted) == 30
+    assert sum(id(batch) in made for batch in counted) == 30 // every
+
+
 def test_a_result_of_the_batchs_size_is_returned_for_batches_of_that_size_only(tmp_path: Path) -> None:
     def weighed(batch: Any) -> None:
         assert (weights(batch) * batch[:, 0]).shape == (len(batch),)
