@@ -80,7 +80,9 @@ def write_steps(
             records.append(fmt.RECORD.pack(at_ns, at_ns + ns, block, 16, int(delay_ms * MS), TRAINER_THREAD, flags, arm, fmt.ARM))
             at_ns += ns
     said = [{"arm": arm, "name": each.name, "state": "ready"} for arm, each in enumerate(plan.arms)]
-    said += [{"arm": arm, "name": plan.arms[arm].name, "state": "effect", "effect": rounds * plan.steps, "facts": {}} for arm in gains]
+    # After each block, as the training's process says it.
+    effects = [(done * plan.steps, arm) for done in range(1, rounds + 1) for arm in gains]
+    said += [{"arm": arm, "name": plan.arms[arm].name, "state": "effect", "effect": effect, "facts": {}} for effect, arm in effects]
     path = folder / f"{TRAINER}.rec"
     path.write_bytes(path.read_bytes().rstrip(b"\0").ljust(_whole(path), b"\0") + b"".join(records))
     with (folder / f"{TRAINER}.jsonl").open("a") as file:

@@ -8,6 +8,7 @@ from typing import Any, Final, Literal
 
 from slowstep.experiments.choose import Choice
 from slowstep.experiments.design import CONTROL
+from slowstep.experiments.effects import seldom_changed
 from slowstep.experiments.experiment import Experiment
 from slowstep.experiments.judging import Judgement, Measured, Verdict, is_trustworthy, judge_all, refuted_under
 from slowstep.experiments.plan import Plan
@@ -15,9 +16,10 @@ from slowstep.experiments.readings import Steps
 from slowstep.experiments.repeated import FEWEST_PAIRS, Repeated
 from slowstep.experiments.stats import Estimate, estimate
 from slowstep.record.lever import DEMAND, Lever
-from slowstep.units import format_count
 
 State = Literal["measured", "not applicable", "failed", "unmeasured"]
+# Why a gain that is seen to be small refutes nothing: others have the cores that the lever asks for, or what it changes came too seldom.
+HeldBack = Literal["load", "seldom"]
 Note = Mapping[str, Any]
 
 # The plan has two arms without levers before the first choice.
@@ -30,14 +32,20 @@ FLOOR: Final = "floor_ns"
 # What is noted of a lever that raised when it was to undo its change.
 NOT_UNDONE: Final = "not undone"
 
-# What is timed with a lever that did nothing is the training as it is: no gain of the lever's, and no proof against it.
-IDLE: Final = "it never changed anything in {steps}: what it acts on did not happen then, or not where it reaches"
-
 ONLY_WALL: Final = "others left the machine alone"
 UNKNOWN_LOAD: Final = "what others took of the machine is not known"
 OWN_DEMAND: Final = "waiting for a core is the lever's own doing"
 CORRECTED: Final = "others took {share:.0%} of the machine: the time in which the training waited for a core is left out"
 RERUNS: Final = "whole runs are compared by the clock"
+NO_EFFECT: Final = (
+    "nothing that it changes came in the {steps} steps that were counted with it; "
+    "if the script does it, but more seldom, give a larger --budget"
+)
+SELDOM: Final = "what it changes came in {blocks} of its {rounds} blocks only, too few to refute it: give a larger --budget"
+LOADED: Final = (
+    "not refuted, for it asks for cores of which others used {share:.0%} meanwhile: what it gains alone is to be measured on a machine "
+    "that they leave alone"
+)
 UNCORRECTED: Final = "others took {share:.0%} of the machine, and how long the training waited for a core is not known"
 
 
@@ -45,7 +53,8 @@ UNCORRECTED: Final = "others took {share:.0%} of the machine, and how long the t
 class Result:
     """One arm: how it went, what was estimated and judged of it, how often its lever changed something, and what else that measured.
 
-    `repeated` are the whole runs that were compared in its place, where it could not be switched.
+    `held_back` is why its gain is not to be called refuted, None where it may be; `withheld` says it in words. `repeated` are the whole
+    runs that were compared in its place, where it could not be switched.
     """
 
     choice: Choice
@@ -57,6 +66,8 @@ class Result:
     effect: int | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
     changes: tuple[str, ...] = ()
+    held_back: HeldBack | None = None
+    withheld: str | None = None
     repeated: Repeated | None = None
 
 
@@ -104,6 +115,7 @@ def find_results(
     """Estimate and judge every arm. `predicted_lows` are the low ends of the findings' predicted gains, by rule."""
     notes = tuple(notes)
     changes, noted = [_changes(choice, levers) for choice in experiment.choices], _by_arm(notes)
+    seldom = seldom_changed(notes)
     estimates = estimate(
         steps,
         plan,
@@ -118,20 +130,17 @@ def find_results(
     repeated = {
         arm: found for arm, choice in enumerate(experiment.choices, FIRST) if (found := experiment.repeated.levers.get(choice.name))
     }
-    idle = {arm: estimates.pop(arm).steps for arm in range(FIRST, len(plan.arms)) if arm in estimates and _effect(noted.get(arm, ())) == 0}
-    measured: dict[int, Measured] = {**estimates, **{arm: found for arm, found in repeated.items() if found.rounds >= 2}}
-    held_back = needing_cores(experiment.choices, levers, foreign_share)
-    judgements = {
-        arm: unrefuted(it) if arm in held_back else it
-        for arm, it in judge_all(measured, lows, dict.fromkeys(repeated, FEWEST_PAIRS)).items()
-    }
+    # A lever that met nothing to change was not tried, whatever there was to be seen meanwhile.
+    tried = {arm: found for arm, found in estimates.items() if seldom.get(arm) != 0}
+    measured: dict[int, Measured] = {**tried, **{arm: found for arm, found in repeated.items() if found.rounds >= 2}}
+    judgements = judge_all(measured, lows, dict.fromkeys(repeated, FEWEST_PAIRS))
     results = [
-        _idle(choice, changes[at], noted[arm], idle[arm])
-        if arm in idle
-        else _result(choice, changes[at], estimates.get(arm), judgements.get(arm), noted.get(arm, ()), foreign_share)
+        _result(choice, changes[at], estimates.get(arm), judgements.get(arm), noted.get(arm, ()), foreign_share)
         for at, (arm, choice) in enumerate(enumerate(experiment.choices, FIRST))
     ]
     results = [_repeated(each, repeated[arm]) if arm in repeated else each for arm, each in enumerate(results, FIRST)]
+    loaded = needing_cores(experiment.choices, levers, foreign_share)
+    results = [_held_back(each, seldom.get(arm), foreign_share if arm in loaded else None) for arm, each in enumerate(results, FIRST)]
     return Results(
         control=estimates.get(CONTROL),
         results=tuple(results),
@@ -175,11 +184,6 @@ def needing_cores(choices: Sequence[Choice], levers: Mapping[str, Lever], foreig
     return frozenset(arm for arm, choice in enumerate(choices, FIRST) if DEMAND in _changes(choice, levers))
 
 
-def unrefuted(judgement: Judgement) -> Judgement:
-    """The same without a refutation."""
-    return replace(judgement, verdict="cannot distinguish") if judgement.verdict == "refuted" else judgement
-
-
 def verdict_on_bound(judgement: Judgement, predicted_low: float | None) -> Verdict | Literal["upper bound"]:
     """What a lever that does more than the fix says of the fix: that it gains is no proof for it, that it gains less than predicted is one
     against it.
@@ -210,7 +214,8 @@ def _facts(notes: Sequence[Note]) -> dict[str, Any]:
 
 def _effect(notes: Sequence[Note]) -> int | None:
     """How much an arm's levers have changed, by their last word; None without one."""
-    return next((note.get("effect") for note in reversed(notes) if note.get("state") == "effect"), None)
+    effects = [note for note in notes if note.get("state") == "effect"]
+    return int(effects[-1].get("effect") or 0) if effects else None
 
 
 def _result(
@@ -222,8 +227,11 @@ def _result(
     foreign_share: float | None,
 ) -> Result:
     gone = next((note for note in notes if note.get("state") in ("not applicable", "failed")), None)
+    late = "the experiment ended before it was measured"
+    if found is not None and judgement is None:
+        late, found = NO_EFFECT.format(steps=found.steps), None
     state: State = "measured" if found is not None else gone["state"] if gone is not None else "unmeasured"
-    reason = str(gone.get("reason")) if gone is not None else None if found is not None else "the experiment ended before it was measured"
+    reason = str(gone.get("reason")) if gone is not None else None if found is not None else late
     return Result(
         choice=choice,
         state="failed" if gone is not None and gone["state"] == "failed" else state,
@@ -237,12 +245,15 @@ def _result(
     )
 
 
-def _idle(choice: Choice, changes: tuple[str, ...], notes: Sequence[Note], steps: int) -> Result:
-    """The result of a lever that was on for so many steps and did nothing; one that failed then is told as such."""
-    result = _result(choice, changes, None, None, notes, None)
-    if result.state == "failed":
-        return result
-    return replace(result, state="not applicable", reason=IDLE.format(steps=format_count(steps, "step")))
+def _held_back(result: Result, blocks: int | None, foreign_share: float | None) -> Result:
+    """The same, with why it is not refuted: `blocks` in which its lever changed something, where they are too few; what others took of
+    the cores that it asks for.
+    """
+    if foreign_share is not None:
+        return replace(result, held_back="load", withheld=LOADED.format(share=foreign_share))
+    if blocks is not None and result.estimate is not None:
+        return replace(result, held_back="seldom", withheld=SELDOM.format(blocks=blocks, rounds=result.estimate.rounds))
+    return result
 
 
 def _repeated(result: Result, found: Repeated) -> Result:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 from slowstep.experiments.design import CONTROL
+from slowstep.experiments.effects import seldom_changed
 from slowstep.experiments.executor import Ending, Executor, Progress
 from slowstep.experiments.judging import is_precise
 from slowstep.experiments.outcome import EndedBy, Interim, Outcome
@@ -54,7 +55,7 @@ class Watch:
                 self._taken_s = self._moved_s = self._looked_s
                 self._longest_s = (progress.training_s or 0.0) / max(progress.updates, 1)
             self._follow(self._executor.steps())
-        if self._measured() <= self._estimates.keys() and is_precise(self._estimates, precision, min_rounds=min_rounds):
+        if self._is_precise(precision, min_rounds):
             return "precision"
         return self._outside(progress) or self._within(budget_s)
 
@@ -74,6 +75,12 @@ class Watch:
             steps=steps,
             seconds=self._seconds(),
         )
+
+    def _is_precise(self, precision: float, min_rounds: int) -> bool:
+        """Whether nothing more is to be waited for. Before what a lever changes has come, intervals are narrow because it has not."""
+        if not self._measured() <= self._estimates.keys() or not is_precise(self._estimates, precision, min_rounds=min_rounds):
+            return False
+        return not self._estimates.keys() & seldom_changed(self._executor.lever_notes()).keys()
 
     def _outside(self, progress: Progress) -> EndedBy | None:
         """Why the training gives no more steps."""

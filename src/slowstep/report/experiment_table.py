@@ -113,7 +113,7 @@ def _said(row: ExperimentRow) -> list[str]:
         said.append(f"measured by {row['rounds']} pairs of whole runs")
     if row["reason"] is not None:
         said.append(f"{'because ' if row['state'] == 'not applicable' else ''}{row['reason']}")
-    if row["verdict"] == "cannot distinguish":
+    if row["verdict"] == "cannot distinguish" and row["held_back"] is None:
         is_known = row["below"] is not None and row["below"] < 1
         said.append(
             f"a gain below {format_share(row['below'])} would not show"

@@ -42,6 +42,7 @@ _NOTHING: ExperimentRow = {
     "used": None,
     "why": None,
     "verdict": None,
+    "held_back": None,
     "below": None,
     "rounds": 0,
     "steps": 0,
@@ -110,12 +111,13 @@ def _row(result: Result, experiment: Experiment, findings: Mapping[str, Any]) ->
         return row
     low = None if row["predicted"] is None else row["predicted"]["low"]
     verdict = verdict_on_bound(judgement, low) if choice.role == "bound" else judgement.verdict
-    row |= {
-        "gain": _interval(judgement.interval),
-        "why": result.why,
-        "verdict": verdict,
-        "below": judgement.seen_from - 1 if verdict == "cannot distinguish" and judgement.seen_from < 100 else None,
-    }
+    row |= {"gain": _interval(judgement.interval), "why": result.why}
+    if verdict == "refuted" and result.held_back is not None:
+        reason = "; ".join(filter(None, (result.reason, result.withheld)))
+        row |= {"verdict": "cannot distinguish", "held_back": result.held_back, "reason": reason}
+    else:
+        is_known = verdict == "cannot distinguish" and judgement.seen_from < 100
+        row |= {"verdict": verdict, "below": judgement.seen_from - 1 if is_known else None}
     if result.repeated is not None:
         row |= _of_runs(result.repeated)
     elif found is not None:
@@ -227,6 +229,8 @@ def next_command(report: Report, options: tuple[str, ...]) -> str:
         # A script that ended by itself leaves more time unused.
         longer = "" if facts["ended_by"] == SCRIPT_ENDED else f" --budget {max(3 * facts['budget_s'], 60):.0f}s"
         return f"{again}{longer} {command}"
+    if _waits_for_cores(report):
+        return f"{again} {command}"
     if proved := [row for row in rows if row["verdict"] == "proved"]:
         # Of a lever that no finding named: what it answers, and what it leaves open.
         return f"slowstep explain {next((row['rule'] for row in proved if row['rule']), parse_spec(str(proved[0]['lever'])).name)}"
@@ -238,11 +242,19 @@ def next_command(report: Report, options: tuple[str, ...]) -> str:
 def _needs_more(report: Report) -> bool:
     """Whether more rounds would tell what is not known yet."""
     facts, rows = report["run"]["experiment"], _lever_rows(report)
+    # What others have of the machine, no more rounds take from them.
+    rows = [row for row in rows if row["held_back"] != "load"]
     verdicts = {row["verdict"] for row in rows}
     is_short = verdicts <= {"cannot distinguish", None} and any(
         row["verdict"] or (row["state"] == "unmeasured" and facts["ended_by"] in ("budget", INTERRUPTED)) for row in rows
     )
     return facts["trustworthy"] is False or is_short or ("cannot distinguish" in verdicts and "proved" not in verdicts)
+
+
+def _waits_for_cores(report: Report) -> bool:
+    """Whether all that is left open is what levers gain on a machine that others leave alone."""
+    rows = _lever_rows(report)
+    return any(row["held_back"] == "load" for row in rows) and not any(row["verdict"] in ("proved", "upper bound") for row in rows)
 
 
 def ended_untried(report: Report) -> bool:
@@ -272,6 +284,8 @@ def _before_next(report: Report) -> str | None:
         return f"write faster code as {_faster(name)}, beside {name}; what it gains is then measured, in place of the bound"
     facts = report["run"]["experiment"]
     untried = ended_untried(report)
+    if not untried and not _needs_more(report) and _waits_for_cores(report):
+        return "end what else runs on this machine, or wait for it: it had cores that the levers ask for"
     if not untried and (facts["ended_by"] != SCRIPT_ENDED or not _needs_more(report)):
         return None
     missing = "a lever was tried" if untried else "the gains were known"

@@ -210,6 +210,24 @@ def test_where_no_lever_is_left_nothing_more_is_measured():
     assert outcome.seconds < 2
 
 
+@pytest.mark.parametrize(("changes_from_s", "ended_by"), [(0.0, "precision"), (20.0, "precision"), (None, "budget")])
+def test_it_does_not_stop_for_precision_before_what_a_lever_changes_has_come(changes_from_s: float | None, ended_by: str):
+    class Seldom(FakeExecutor):
+        def lever_notes(self):
+            since = self.now_s if changes_from_s is None else changes_from_s
+            blocks = range(int(self.now_s))
+            return [{"arm": 2, "name": "lever 0", "state": "effect", "effect": max(at - int(since) + 1, 0)} for at in blocks]
+
+    executor = Seldom(FakeTraining(gains={3: 1.5}))
+
+    outcome = run(executor, _plan(levers=2), budget_s=40.0, clock=executor.clock, sleep=executor.sleep)
+    assert outcome.ended_by == ended_by
+    assert outcome.estimates[2].gain.precision < 0.05
+    if changes_from_s:
+        # Four blocks in which it did something.
+        assert changes_from_s + 4 <= executor.now_s <= changes_from_s + 6
+
+
 def test_progress_is_told_with_what_is_known_so_far():
     seen: list[Interim] = []
 

@@ -292,12 +292,55 @@ def test_waiting_for_a_core_is_left_out_where_others_cause_it_and_only_there(tmp
     assert row["gain"]["value"] == row[used]["value"]
 
 
-@pytest.mark.parametrize(("foreign_cores", "verdict"), [(0.0, "refuted"), (2.0, "cannot distinguish")])
-def test_a_lever_that_needs_cores_is_not_refuted_where_others_have_them(tmp_path, foreign_cores, verdict):
-    training = replace(SLOW_CALLBACK, foreign_cores=foreign_cores)
-    report = reported(tmp_path / "r", (choice("workers=4"),), {2: 0.9}, training=training, delay_ms=5.0)
+def test_a_lever_that_needs_cores_is_not_refuted_where_others_have_them_and_says_that(tmp_path):
+    def on(name: str, foreign_cores: float) -> dict[str, Any]:
+        training = replace(SLOW_CALLBACK, foreign_cores=foreign_cores)
+        return reported(tmp_path / name, (choice("workers=4"),), {2: 0.9}, training=training, delay_ms=5.0)
 
-    assert row_of(report, "workers=4")["verdict"] == verdict
+    quiet, busy = on("quiet", 0.0), on("busy", 2.0)
+
+    row = row_of(quiet, "workers=4")
+    assert (row["verdict"], row["held_back"], row["reason"]) == ("refuted", None, None)
+    row = row_of(busy, "workers=4")
+    assert (row["verdict"], row["held_back"], row["below"]) == ("cannot distinguish", "load", None)
+    page = drawn(busy)
+    assert "not refuted, for it asks for cores of which others used 50% meanwhile" in page
+    assert "would not show" not in page
+    assert "too few blocks" not in page
+    # More rounds would not help.
+    assert busy["run"]["next_command"] == "slowstep prove train.py"
+    assert "First end what else runs on this machine" in page
+
+
+def changed_in(rounds: int, *blocks: int) -> tuple[dict[str, Any], ...]:
+    """What a lever notes that changed something in these blocks of its own alone."""
+    counts = [sum(block <= number for block in blocks) for number in range(rounds)]
+    return tuple({"arm": 2, "name": "checkpoint-off", "state": "effect", "effect": count, "facts": {}} for count in counts)
+
+
+def test_a_lever_that_met_nothing_to_change_is_neither_refuted_nor_measured(tmp_path):
+    report = reported(
+        tmp_path / "r", (choice("checkpoint-off", "fix", "slow-callback"), choice("prefetch=4")), {3: 1.5}, notes=changed_in(12)
+    )
+
+    row = row_of(report, "checkpoint-off")
+    assert (row["state"], row["verdict"], row["gain"], row["effect"]) == ("unmeasured", None, None, 0)
+    assert row["reason"].startswith("nothing that it changes came in the 60 steps that were counted with it; if the script does it, but")
+    assert report["findings"][0]["gain"]["measured"] is None
+    assert row_of(report, "prefetch=4")["verdict"] == "proved"
+    assert "give a larger --budget" in drawn(report)
+
+
+@pytest.mark.parametrize(("blocks", "verdict"), [((3, 7, 9), "cannot distinguish"), ((1, 3, 7, 9), "refuted")])
+def test_a_lever_that_met_little_to_change_is_not_refuted(tmp_path, blocks, verdict):
+    report = reported(tmp_path / "r", (choice("checkpoint-off"),), {}, notes=changed_in(12, *blocks))
+
+    row = row_of(report, "checkpoint-off")
+    assert row["verdict"] == verdict
+    assert (row["held_back"] == "seldom") is (verdict != "refuted")
+    if verdict != "refuted":
+        assert "what it changes came in 3 of its 12 blocks only, too few to refute it: give a larger --budget" in drawn(report)
+        assert report["run"]["next_command"] == "slowstep prove --budget 180s train.py"
 
 
 def test_a_mocked_input_gains_less_by_what_receiving_a_batch_takes(tmp_path):
