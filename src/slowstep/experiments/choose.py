@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
+from slowstep.experiments.meaning import meant, script_names
 from slowstep.experiments.plan import Arm, parse_spec, spec_text
+from slowstep.experiments.seen_callbacks import CALLBACKS_OFF, STEERS, callbacks_seen
 from slowstep.record.lever import Lever, Spec
 
 # `fix`: what the finding's predicted gain is of. `bound`: does more than that fix, so the fix gains at most as much. `other`: neither.
@@ -18,6 +20,8 @@ MOST_CHOSEN: Final = 6
 NO_LEVER: Final = "no lever can try it from outside"
 NOT_ASKED: Final = "it was not asked for"
 NO_ROOM: Final = f"more than {MOST_CHOSEN} levers were named, and others promise more"
+NO_ROOM_ONE_BY_ONE: Final = f"more than {MOST_CHOSEN} callbacks were seen, and others took longer"
+STEERING: Final = "it steers the training; name it to leave it out all the same"
 NO_VALUE: Final = "nothing says with which value: give it by --levers"
 
 
@@ -74,12 +78,15 @@ def choose_named(findings: Sequence[Row], levers: Mapping[str, Lever], unjudged:
 
 def choose_asked(specs: Sequence[Spec], report: Row, levers: Mapping[str, Lever]) -> Chosen:
     """The levers that were asked for, with what the findings say of them, and with values that were left out filled in."""
-    named = list(named_by(report["findings"]))
+    named, mains = list(named_by(report["findings"])), script_names(report["run"])
     choices: dict[str, Choice] = {}
     untried: list[Untried] = []
-    for spec in specs:
-        found = _matching(spec, named, report["run"], levers[spec.name])
-        choices |= {choice.name: choice for choice in found}
+    one_by_one = [_one_by_one(spec, report) for spec in specs]
+    untried += [each for _, left in one_by_one for each in left]
+    for spec in (each for wanted, _ in one_by_one for each in wanted):
+        found = _matching(spec, named, report["run"], levers[spec.name], mains)
+        # Asked for by two names it is one lever.
+        choices |= {spec_text(meant(choice.spec, mains)): choice for choice in found}
         if not found:
             untried.append(Untried(rule=None, lever=spec_text(spec), reason=NO_VALUE))
     return Chosen(choices=tuple(choices.values()), untried=(*untried, *_without(report["findings"], choices.values(), NOT_ASKED)))
@@ -106,31 +113,48 @@ def named_by(findings: Sequence[Row]) -> Iterator[Choice]:
                     yield Choice(spec=parse_spec(text), role=role, rule=finding["rule"], changes_numerics=numerics)
 
 
-def _matching(spec: Spec, named: Sequence[Choice], run: Row, lever: Lever) -> list[Choice]:
-    exact = [choice for choice in named if choice.spec == spec]
+def _one_by_one(spec: Spec, report: Row) -> tuple[list[Spec], list[Untried]]:
+    """Callbacks that are to be left out without saying which: each by itself, those that took most time. What was asked for otherwise is
+    as it was asked for, and so it is where no callback took a time worth a line of the ledger.
+    """
+    seen = callbacks_seen(report["ledger"]) if spec.name == CALLBACKS_OFF and spec.value is None else ()
+    each = [replace(spec, value=name) for name in seen if name not in STEERS]
+    if not each:
+        return [spec], []
+    steering = [Untried(rule=None, lever=f"{CALLBACKS_OFF}={name}", reason=STEERING) for name in seen if name in STEERS]
+    left = [Untried(rule=None, lever=spec_text(one), reason=NO_ROOM_ONE_BY_ONE) for one in each[MOST_CHOSEN:]]
+    return each[:MOST_CHOSEN], [*left, *steering]
+
+
+def _matching(spec: Spec, named: Sequence[Choice], run: Row, lever: Lever, mains: frozenset[str]) -> list[Choice]:
+    """What the findings say of a lever, by what it means and not by how it is written."""
+    exact = [replace(choice, spec=spec) for choice in named if meant(choice.spec, mains) == meant(spec, mains)]
     if exact or spec.value is not None:
-        return exact or [_faster(spec, named) or Choice(spec=spec, rule=_rule_of(spec, named))]
+        return exact or [_in_place(spec, named, mains) or Choice(spec=spec, rule=_rule_of(spec, named, mains))]
     same = [choice for choice in named if choice.spec.name == spec.name and spec.every == 1]
     if same:
         return same
     if lever.takes is None or lever.takes_optional:
-        return [Choice(spec=spec, rule=_rule_of(spec, named))]
+        return [Choice(spec=spec, rule=_rule_of(spec, named, mains))]
     value = USUAL[spec.name](run) if spec.name in USUAL else None
     return [] if value is None else [Choice(spec=Spec(name=spec.name, value=value, every=spec.every))]
 
 
-def _faster(spec: Spec, named: Sequence[Choice]) -> Choice | None:
-    """Code in place of the function that a finding's fix is to make faster, which leaving that function out only bounds."""
+def _in_place(spec: Spec, named: Sequence[Choice], mains: frozenset[str]) -> Choice | None:
+    """Code in place of a finding's function: its fix, where that is faster code, which leaving the function out only bounds; else, where
+    the fix is to call it more seldom, an alternative to that.
+    """
     if spec.name != "swap" or spec.value is None:
         return None
-    stub = Spec(name="stub", value=spec.value.partition("=")[0])
-    bound = next((choice for choice in named if choice.role == "bound" and choice.spec == stub), None)
-    return None if bound is None else Choice(spec=spec, role="fix", rule=bound.rule)
+    stub = meant(Spec(name="stub", value=spec.value.partition("=")[0]), mains)
+    found = next((choice for choice in named if meant(choice.spec, mains) == stub), None)
+    return None if found is None else Choice(spec=spec, role="fix" if found.role == "bound" else "other", rule=found.rule)
 
 
-def _rule_of(spec: Spec, named: Sequence[Choice]) -> str | None:
+def _rule_of(spec: Spec, named: Sequence[Choice], mains: frozenset[str]) -> str | None:
     """The finding that names the same lever with another value, or for another share of the calls."""
-    return next((choice.rule for choice in named if choice.spec.name == spec.name and _is_close(choice.spec, spec)), None)
+    wanted, others = meant(spec, mains), [(choice, meant(choice.spec, mains)) for choice in named]
+    return next((choice.rule for choice, other in others if other.name == wanted.name and _is_close(other, wanted)), None)
 
 
 def _is_close(one: Spec, other: Spec) -> bool:

@@ -209,7 +209,7 @@ class Feed:
             giver.fail(error)
             return original(own)
         self._taken += 1
-        giver.effect += 1
+        giver.gave()
         return batch
 
     def start(self, loader: Any, original: Callable[[Any], Any]) -> Any:

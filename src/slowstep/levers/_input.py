@@ -40,6 +40,10 @@ class InputChange(Change):
         """The next batch. Raises StopIteration where the epoch ends, and whatever goes wrong."""
         raise NotImplementedError
 
+    def gave(self) -> None:
+        """A batch of its own was given to the training."""
+        self.effect += 1
+
     def end(self, own: Any) -> None:
         """The epoch ends now."""
 

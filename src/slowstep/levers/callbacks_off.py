@@ -1,10 +1,12 @@
-"""Callbacks of Lightning's and Hugging Face's trainers are not called: all of them, or those of one class.
+"""Callbacks of Lightning's and Hugging Face's trainers are not called: those of one class, or of all.
 
 What it changes:
-    callbacks-off leaves out what callbacks do at every batch, at the end of an epoch and in a validation; callbacks-off=NAME those of one
-    class. What they do where a training or an epoch begins is done, for they prepare themselves there. Left as they are: callbacks that
-    steer the training (they stop it, schedule it, freeze layers, say when to log or to save), and those that write checkpoints
-    (checkpoint-off), unless one is named. With `:every=k` one step in k has its callbacks.
+    callbacks-off=NAME leaves out what callbacks of one class do at every batch, at the end of an epoch and in a validation. Without a name
+    `slowstep prove` tries classes one by one: those that took most time in the recording, up to six, progress bars among them; the rest is
+    listed as untried. Where none took 0.2 % of the time, and in `slowstep run --with`, all are left out at once. What they do where a
+    training or an epoch begins is done, for they prepare themselves there. Left as they are: callbacks that steer the training (they stop
+    it, schedule it, freeze layers, say when to log or to save), and those that write checkpoints (checkpoint-off), unless one is named.
+    With `:every=k` one step in k has its callbacks.
 What it answers:
     What the training would gain without its callbacks, or with callbacks every k steps. facts.left_out says how often each was left out.
 When it has no meaning:
@@ -33,7 +35,7 @@ _METHODS: Final = (
     *("on_step_begin", "on_step_end", "on_substep_end", "on_pre_optimizer_step", "on_optimizer_step", "on_epoch_end", "on_log"),
     *("on_evaluate", "on_prediction_step", "on_save", "on_validation_end"),
 )
-_STEERS: Final = frozenset(
+STEERS: Final = frozenset(
     {
         *("EarlyStopping", "Timer", "GradientAccumulationScheduler", "StochasticWeightAveraging", "WeightAveraging", "BaseFinetuning"),
         *("ModelPruning", "BatchSizeFinder", "LearningRateFinder", "SpikeDetection", "DefaultFlowCallback", "EarlyStoppingCallback"),
@@ -118,7 +120,7 @@ def _names(kind: type) -> tuple[str, str]:
 
 def _is_kept(callback: Any) -> bool:
     names = {base.__name__ for base in type(callback).__mro__}
-    return bool(names & _STEERS) or "Checkpoint" in names
+    return bool(names & STEERS) or "Checkpoint" in names
 
 
 def prepare(training: Training, spec: Spec) -> Change:

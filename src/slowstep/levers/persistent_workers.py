@@ -30,12 +30,24 @@ def arguments(loader: Any, spec: Spec) -> dict[str, Any]:
     return {"persistent_workers": True}
 
 
+class KeptWorkers(Rebuilt):
+    """A loader with persistent workers; `effect` counts the changes of epoch, at which alone it does anything else than the own one."""
+
+    def gave(self) -> None:
+        """A batch is no change."""
+
+    def begin_epoch(self, left: int | None) -> None:
+        """Begin the next epoch with the same workers."""
+        super().begin_epoch(left)
+        self.effect = self.epochs
+
+
 def prepare(training: Training, spec: Spec) -> Change:
     """A loader with persistent workers. Raises NotApplicable with the reason."""
     changed = arguments(own_loader(training), spec)
     if training.starts < 2:
         raise NotApplicable("no change of epoch was seen, and workers are started at those only")
-    return Rebuilt(training, **changed)
+    return KeptWorkers(training, **changed)
 
 
 LEVER = Lever(name="persistent-workers", changes=frozenset({ORDER}), prepare=prepare, build=at_building(arguments))

@@ -22,6 +22,7 @@ _CONTROL: Final = "nothing (control)"
 _LABEL_CELLS: Final = 11
 _VERDICT_STYLE: Final = {"proved": "bold green", "refuted": "bold red", "upper bound": "bold"}
 _ROLE: Final = {"fix": "for {}", "bound": "bounds {}", "other": "for {}, too"}
+_SWAP: Final = "swap="
 _CHANGES: Final = {"order": "throughput only: data in another order", "numerics": "changes the numerics"}
 
 
@@ -106,9 +107,16 @@ def _draw_said(canvas: Canvas, said: list[str]) -> None:
         canvas.prose(canvas.glyphs.separator.join(said), indent=_INDENT, hang=_INDENT, style="dim")
 
 
+def _for(row: ExperimentRow) -> str:
+    """What its gain says of the finding that it was tried for."""
+    if row["role"] == "other" and (row["lever"] or "").startswith(_SWAP):
+        return f"an alternative to the function of {row['rule']}, as measured"
+    return _ROLE[row["role"]].format(row["rule"])
+
+
 def _said(row: ExperimentRow) -> list[str]:
     """What must stand beside the numbers of a row."""
-    said = [_ROLE[row["role"]].format(row["rule"])] if row["role"] in _ROLE and row["rule"] else []
+    said = [_for(row)] if row["role"] in _ROLE and row["rule"] else []
     if row["how"] == "re-runs":
         said.append(f"measured by {row['rounds']} pairs of whole runs")
     if row["reason"] is not None:

@@ -5,8 +5,20 @@ from typing import Any
 import pytest
 
 from slowstep.errors import BadUsage
-from slowstep.experiments.choose import MOST_CHOSEN, NO_LEVER, NO_ROOM, NO_VALUE, NOT_ASKED, choose_all, choose_asked, choose_named
+from slowstep.experiments.choose import (
+    MOST_CHOSEN,
+    NO_LEVER,
+    NO_ROOM,
+    NO_ROOM_ONE_BY_ONE,
+    NO_VALUE,
+    NOT_ASKED,
+    STEERING,
+    choose_all,
+    choose_asked,
+    choose_named,
+)
 from slowstep.experiments.known_levers import check, known_levers
+from slowstep.experiments.meaning import script_names
 from slowstep.experiments.plan import parse_spec, spec_text
 from slowstep.record.lever import Lever, Spec
 
@@ -22,10 +34,10 @@ LEVERS = {
         lever("mock-loader"),
         lever("stub", takes="MODULE:FUNCTION", every=True),
         lever("workers", takes="N"),
-        lever("callbacks-off", takes="NAME", takes_optional=True),
+        lever("callbacks-off", takes="NAME", takes_optional=True, every=True),
     )
 }
-RUN = {"num_workers": 2, "batch_size": 16, "cores": 4.0}
+RUN = {"num_workers": 2, "batch_size": 16, "cores": 4.0, "name": "train", "command": ["python", "train.py", "--config", "data.py"]}
 
 
 def fix(lever: str | None = None, bounded_by: str | None = None, *, numerics: bool = False) -> dict[str, Any]:
@@ -36,8 +48,9 @@ def finding(rule: str, *fixes: dict[str, Any], claims: tuple[str, ...] = ("part"
     return {"rule": rule, "claims": list(claims), "fixes": list(fixes)}
 
 
-def report(*findings: dict[str, Any]) -> dict[str, Any]:
-    return {"run": RUN, "findings": list(findings)}
+def report(*findings: dict[str, Any], parts: dict[str, float | None] | None = None) -> dict[str, Any]:
+    rows = [{"name": name, "share": share} for name, share in (parts or {}).items()]
+    return {"run": RUN, "findings": list(findings), "ledger": [{"stage": "output", "parts": rows}]}
 
 
 def names(chosen: Any) -> list[tuple[str, str, str | None]]:
@@ -207,6 +220,92 @@ def test_code_in_place_of_a_function_that_only_a_bound_was_known_of_is_the_fix()
         return names(choose_asked([parse_spec(text)], found, LEVERS | {"swap": lever("swap", takes="MODULE:F=MODULE:G")}))
 
     assert chosen("swap=data:blur=data:fast") == [("swap=data:blur=data:fast", "fix", "slow-transform")]
-    # Another function's code, and that of one which is to be called more seldom.
-    for text in ("swap=data:crop=data:fast", "swap=train:plot=train:fast"):
-        assert chosen(text) == [(text, "other", None)]
+    # One that is to be called more seldom: an alternative to that.
+    assert chosen("swap=train:plot=train:fast") == [("swap=train:plot=train:fast", "other", "slow-callback")]
+    # Another function's code.
+    assert chosen("swap=data:crop=data:fast") == [("swap=data:crop=data:fast", "other", None)]
+
+
+@pytest.mark.parametrize("name", ["train", "__main__"])
+def test_a_function_of_the_scripts_is_the_findings_by_whichever_name(name):
+    found = report(finding("slow-callback", fix("stub=__main__:plot")), finding("slow-transform", fix(bounded_by="stub=__main__:blur")))
+    levers = LEVERS | {"swap": lever("swap", takes="MODULE:F=MODULE:G")}
+    asked = (
+        f"stub={name}:plot",
+        f"stub={name}:plot:every=4",
+        f"swap={name}:blur={name}:fast",
+        f"swap={name}:plot=data:plot",
+        "stub=data:plot",
+    )
+
+    chosen = choose_asked([parse_spec(text) for text in asked], found, levers)
+
+    # Named as the user names them.
+    assert names(chosen) == [
+        (asked[0], "fix", "slow-callback"),
+        (asked[1], "other", "slow-callback"),
+        (asked[2], "fix", "slow-transform"),
+        (asked[3], "other", "slow-callback"),
+        (asked[4], "other", None),
+    ]
+    assert chosen.untried == ()
+
+
+def test_one_function_that_is_asked_for_by_two_names_is_one_lever():
+    chosen = choose_asked([parse_spec("stub=train:plot"), parse_spec("stub=__main__:plot")], report(), LEVERS)
+
+    assert len(chosen.choices) == 1
+
+
+@pytest.mark.parametrize(
+    ("command", "mains"),
+    [
+        (["python", "-m", "pkg.train", "--fast"], {"tool", "pkg.train", "train"}),
+        (["python", "-m", "pkg.__main__"], {"tool", "pkg.__main__", "pkg"}),
+        (["python", "tool.py"], {"tool"}),
+    ],
+)
+def test_a_script_goes_by_its_files_name_and_by_that_of_its_module(command, mains):
+    assert script_names({"name": "tool", "command": command}) == mains
+
+
+CALLBACKS = {
+    "callback: Plot.on_train_batch_end (train.py:9)": 0.2,
+    "callback: Count.on_train_batch_end (train.py:12)": 0.1,
+    "callback: Count.on_train_batch_start (train.py:14)": 0.15,
+    "progress bar: RichProgressBar.on_train_batch_end": 0.01,
+    "callback: EarlyStopping.on_train_epoch_end": 0.01,
+    "callbacks of less than 0.2 % each": 0.3,
+    "checkpoint by torch.save": 0.4,
+}
+
+
+@pytest.mark.parametrize("every", ["", ":every=4"])
+def test_callbacks_off_is_one_arm_for_each_callback_that_was_seen(every):
+    found = report(finding("slow-callback", fix("callbacks-off=Plot")), parts=CALLBACKS)
+
+    chosen = choose_asked([parse_spec(f"callbacks-off{every}")], found, LEVERS)
+
+    role = "other" if every else "fix"
+    assert names(chosen) == [
+        (f"callbacks-off=Count{every}", "other", None),
+        (f"callbacks-off=Plot{every}", role, "slow-callback"),
+        (f"callbacks-off=RichProgressBar{every}", "other", None),
+    ]
+    assert [(each.lever, each.reason) for each in chosen.untried] == [("callbacks-off=EarlyStopping", STEERING)]
+
+
+def test_callbacks_beyond_those_that_take_most_time_are_listed_as_untried():
+    parts = {f"callback: C{number}.on_train_batch_end": 0.1 / (number + 1) for number in range(MOST_CHOSEN + 1)}
+
+    chosen = choose_asked([parse_spec("callbacks-off")], report(parts=parts), LEVERS)
+
+    assert [choice.name for choice in chosen.choices] == [f"callbacks-off=C{number}" for number in range(MOST_CHOSEN)]
+    assert [(each.lever, each.reason) for each in chosen.untried] == [("callbacks-off=C6", NO_ROOM_ONE_BY_ONE)]
+
+
+def test_without_a_callback_that_was_seen_and_with_a_name_it_is_as_it_was_asked_for():
+    for text, parts in (("callbacks-off", None), ("callbacks-off=Other", CALLBACKS)):
+        chosen = choose_asked([parse_spec(text)], report(parts=parts), LEVERS)
+
+        assert [choice.name for choice in chosen.choices] == [text]

@@ -1,0 +1,22 @@
+"""The callbacks of a trainer that a recording has seen at work, by the names that `callbacks-off` takes. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from slowstep.levers.callbacks_off import STEERS as STEERS
+from slowstep.stages import CALLBACK, PROGRESS
+
+CALLBACKS_OFF: Final = "callbacks-off"
+
+
+def callbacks_seen(ledger: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Their classes, most time first. Parts of the ledger are called `callback: Plot.on_train_batch_end (train.py:9)`."""
+    shares: defaultdict[str, float] = defaultdict(float)
+    for part in (part for row in ledger for part in row["parts"]):
+        for prefix in (CALLBACK, PROGRESS):
+            if part["name"].startswith(prefix):
+                shares[part["name"].removeprefix(prefix).partition(" (")[0].partition(".")[0]] += part["share"] or 0.0
+    return tuple(sorted(shares, key=lambda name: -shares[name]))
