@@ -10,6 +10,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from slowstep.experiments.intervals import LogRatio, student_pivots
+from slowstep.experiments.throughput import Throughputs
 
 # Pairs of runs without which there is no verdict. Blocks of one training need more (MIN_ROUNDS): they are a few steps each, and resemble
 # their neighbours. Of the logarithms of pairs it is asked that they are independent and normal, and then Student's t holds from two on.
@@ -23,7 +24,8 @@ State = Literal["measured", "not applicable", "failed", "unmeasured"]
 class Repeated:
     """One lever: the ratio of each pair, how it went, and why not. `steps` were counted with the lever; `effect` and `facts` are its own.
 
-    `per` is what throughput counts: "sample", or "step" where samples are not known. `seconds` is what all runs with it took.
+    `throughputs` are means over the pairs. `per` is what throughput counts: "sample", or "step" where samples are not known. `seconds` is
+    what all runs with it took.
     """
 
     state: State
@@ -34,6 +36,7 @@ class Repeated:
     effect: int = 0
     seconds: float = 0.0
     facts: dict[str, Any] = field(default_factory=dict)
+    throughputs: Throughputs | None = None
 
     @property
     def rounds(self) -> int:

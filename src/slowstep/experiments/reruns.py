@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from slowstep.experiments.numerics import Numerics, Pair, compare
 from slowstep.experiments.repeated import AllRepeated, Repeated
 from slowstep.experiments.repeated import State as Outcome
+from slowstep.experiments.throughput import Throughputs
 from slowstep.experiments.whole_run import Asked, Limits, Make, Ran, State, run_once
 from slowstep.record.lever import Spec
 
@@ -125,6 +126,7 @@ class _Rounds:
             effect=sum(changed.effect for _, changed in pairs),
             seconds=sum(ran.seconds for ran in runs),
             facts=pairs[-1][1].facts if pairs else {},
+            throughputs=_throughputs(pairs, most) if pairs else None,
         )
 
     def _outcome(self, name: str, pairs: int) -> tuple[Outcome, str | None]:
@@ -207,6 +209,12 @@ def _counted(ran: Ran, values: NDArray[np.int64], most: int) -> NDArray[np.int64
 
 def _are_by_samples(pairs: Sequence[tuple[Ran, Ran]], most: int) -> bool:
     return all(ran.steps is not None and bool(np.all(_counted(ran, ran.steps.samples, most) >= 0)) for pair in pairs for ran in pair)
+
+
+def _throughputs(pairs: Sequence[tuple[Ran, Ran]], most: int) -> Throughputs:
+    by_samples = _are_by_samples(pairs, most)
+    as_is, changed = (float(np.mean([_throughput(pair[side], by_samples, most) for pair in pairs])) for side in (0, 1))
+    return Throughputs(per="sample" if by_samples else "step", as_is_per_s=as_is, per_s=changed)
 
 
 def _throughput(ran: Ran, by_samples: bool, most: int) -> float:

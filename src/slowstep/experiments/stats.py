@@ -17,6 +17,7 @@ from slowstep.experiments.intervals import FEWEST_ROUNDS, Interval, LogRatio, lo
 from slowstep.experiments.plan import Plan
 from slowstep.experiments.readings import Steps
 from slowstep.experiments.rounds import Floats, Ints, Rounds, sum_rounds
+from slowstep.experiments.throughput import Throughputs
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,7 +26,7 @@ class Estimate:
 
     `wall` is what a clock on the wall says. `corrected` is the same less the time in which the training thread waited for a core; None
     where that is not known. `uses_corrected` says which of them the gain is, `per` what throughput counts: samples or, where they are not
-    known, steps.
+    known, steps; `throughputs` are what the gain `wall` is the ratio of, floors included.
     """
 
     arm: int
@@ -36,6 +37,7 @@ class Estimate:
     uses_corrected: bool
     per: str
     log_ratio: LogRatio
+    throughputs: Throughputs | None = None
 
     @property
     def gain(self) -> Interval:
@@ -66,7 +68,8 @@ def estimate(
 
 
 def _estimate(rounds: Rounds, arm: int, both: Ints, wants_corrected: bool, level: float) -> Estimate:
-    wall = log_ratio(_columns(rounds, rounds.ns, arm, both))
+    columns, per = _columns(rounds, rounds.ns, arm, both), "step" if rounds.samples is None else "sample"
+    wall = log_ratio(columns)
     known = bool(rounds.delay_known[both][:, [AS_IS, arm]].all())
     corrected = log_ratio(_columns(rounds, np.maximum(rounds.ns - rounds.delay_ns, 1.0), arm, both)) if known else None
     return Estimate(
@@ -76,9 +79,15 @@ def _estimate(rounds: Rounds, arm: int, both: Ints, wants_corrected: bool, level
         wall=wall.interval(level),
         corrected=None if corrected is None else corrected.interval(level),
         uses_corrected=wants_corrected and corrected is not None,
-        per="step" if rounds.samples is None else "sample",
+        per=per,
+        throughputs=_throughputs(columns, per),
         log_ratio=corrected if wants_corrected and corrected is not None else wall,
     )
+
+
+def _throughputs(columns: Floats, per: str) -> Throughputs:
+    as_is_ns, as_is, ns, done = columns.sum(axis=0)
+    return Throughputs(per=per, as_is_per_s=float(as_is / as_is_ns * 1e9), per_s=float(done / ns * 1e9))
 
 
 def _columns(rounds: Rounds, ns: Floats, arm: int, both: Ints) -> Floats:

@@ -4,9 +4,9 @@ What it changes:
     A second loader, like the training's own but for the size of its batches, is started beside it; while the lever is on the training gets
     that one's batches.
 What it answers:
-    Samples per second, and the peak of memory, at this batch size. The learning rate stays as it is, and nothing is said about the loss.
-    An epoch keeps its number of steps, so that no script is asked for more or fewer of them than it expects: what is done once an
-    epoch is done once in more (or fewer) samples than it would be.
+    Samples per second (`throughput` of its row), and the peak of memory, at this batch size and at the own one. The learning rate stays as
+    it is, and nothing is said about the loss. An epoch keeps its number of steps, so that no script is asked for more or fewer of them
+    than it expects: what is done once an epoch is done once in more (or fewer) samples than it would be.
 When it has no meaning:
     Where the loader has a batch sampler of the user's own or makes no batches, where code was compiled for its shapes, where a call in
     the script makes a shape with the batch size in it and no batch of another size was ever trained on, and where the loader

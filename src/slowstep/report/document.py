@@ -255,6 +255,14 @@ class HealthRow(TypedDict):
     remedy: str
 
 
+class ThroughputsRow(TypedDict):
+    """Samples (or steps, as `per` says) per second by the clock: as it is, and with the lever."""
+
+    per: Literal["sample", "step"]
+    as_is_per_s: float
+    per_s: float
+
+
 class ExperimentRow(TypedDict):
     """A lever that was tried, the control, or a finding that no lever tries.
 
@@ -287,6 +295,7 @@ class ExperimentRow(TypedDict):
     changes_numerics: bool
     numerics: dict[str, Any] | None
     how: Literal["blocks", "re-runs"] | None
+    throughput: ThroughputsRow | None
 
 
 class Overhead(TypedDict):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from rich.cells import cell_len
 
-from slowstep.units import UNKNOWN, format_duration, format_ratio, format_ratio_interval, format_share
+from slowstep.units import UNKNOWN, format_bytes, format_duration, format_rate, format_ratio, format_ratio_interval, format_share
 
 if TYPE_CHECKING:
     from slowstep.report.canvas import Canvas
@@ -22,6 +22,7 @@ _CONTROL: Final = "nothing (control)"
 _LABEL_CELLS: Final = 11
 _VERDICT_STYLE: Final = {"proved": "bold green", "refuted": "bold red", "upper bound": "bold"}
 _ROLE: Final = {"fix": "for {}", "bound": "bounds {}", "other": "for {}, too"}
+_BATCH_SIZE: Final = "batch-size="
 _SWAP: Final = "swap="
 _CHANGES: Final = {"order": "throughput only: data in another order", "numerics": "changes the numerics"}
 
@@ -107,6 +108,22 @@ def _draw_said(canvas: Canvas, said: list[str]) -> None:
         canvas.prose(canvas.glyphs.separator.join(said), indent=_INDENT, hang=_INDENT, style="dim")
 
 
+def _sizes(row: ExperimentRow) -> list[str]:
+    """Of another batch size: throughput and peak of memory, with it and as it is."""
+    lever, throughput, facts = row["lever"] or "", row["throughput"], row["facts"]
+    if not lever.startswith(_BATCH_SIZE) or throughput is None:
+        return []
+
+    def one(name: str, per_s: float, peak: float | None) -> str:
+        return f"{name}: {format_rate(per_s, throughput['per'] + 's')}" + (f", peak {format_bytes(peak)}" if peak else "")
+
+    own = facts.get("own_batch_size")
+    whose = {"process": " (of this process)", "device": " (of the device)"}.get(facts.get("peak_of", ""), "")
+    of_size = one(f"batches of {lever.removeprefix(_BATCH_SIZE)}", throughput["per_s"], facts.get("peak_bytes"))
+    as_is = one("as it is" if own is None else f"of {own}, as it is", throughput["as_is_per_s"], facts.get("own_peak_bytes"))
+    return [f"{of_size}; {as_is}{whose}"]
+
+
 def _for(row: ExperimentRow) -> str:
     """What its gain says of the finding that it was tried for."""
     if row["role"] == "other" and (row["lever"] or "").startswith(_SWAP):
@@ -117,6 +134,7 @@ def _for(row: ExperimentRow) -> str:
 def _said(row: ExperimentRow) -> list[str]:
     """What must stand beside the numbers of a row."""
     said = [_for(row)] if row["role"] in _ROLE and row["rule"] else []
+    said += _sizes(row)
     if row["how"] == "re-runs":
         said.append(f"measured by {row['rounds']} pairs of whole runs")
     if row["reason"] is not None:

@@ -6,6 +6,7 @@ import math
 import re
 import shlex
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,7 @@ _NOTHING: ExperimentRow = {
     "changes_numerics": False,
     "numerics": None,
     "how": None,
+    "throughput": None,
 }
 
 
@@ -133,12 +135,14 @@ def _of_blocks(found: Estimate) -> Any:
         "used": "corrected" if found.uses_corrected else "wall",
         "rounds": found.rounds,
         "steps": found.steps,
+        "throughput": None if found.throughputs is None else asdict(found.throughputs),
     }
 
 
 def _of_runs(found: Repeated) -> Any:
     wall = _interval(found.log_ratio.interval())
-    return {"how": "re-runs", "wall": wall, "used": "wall", "rounds": found.rounds, "steps": found.steps}
+    throughput = None if found.throughputs is None else asdict(found.throughputs)
+    return {"how": "re-runs", "wall": wall, "used": "wall", "rounds": found.rounds, "steps": found.steps, "throughput": throughput}
 
 
 def _control_row(results: Results) -> ExperimentRow:

@@ -7,6 +7,7 @@ from fake_executor import FakeExecutor, FakeTraining, made_steps
 from slowstep.experiments.design import schedule
 from slowstep.experiments.plan import Arm, Plan
 from slowstep.experiments.stats import Estimate, estimate
+from slowstep.experiments.throughput import Throughputs
 from slowstep.record.lever import Spec
 
 LEVER = Arm(name="lever", levers=(Spec(name="lever"),))
@@ -49,6 +50,8 @@ def test_larger_batches_are_compared_by_their_samples():
     found = _estimates(FakeTraining(gains={2: 0.5}, samples={2: 128}), _plan())
 
     assert found[2].gain.value == pytest.approx(2.0, rel=1e-6)
+    # Steps of 20 ms with 32 samples, and of 40 ms with 128.
+    assert found[2].throughputs == Throughputs(per="sample", as_is_per_s=pytest.approx(1600.0), per_s=pytest.approx(3200.0))
 
 
 def test_where_samples_are_not_known_steps_are_compared_and_it_is_said():
@@ -56,6 +59,7 @@ def test_where_samples_are_not_known_steps_are_compared_and_it_is_said():
 
     assert found[2].gain.value == pytest.approx(0.5, rel=1e-6)
     assert found[2].per == "step"
+    assert found[2].throughputs == Throughputs(per="step", as_is_per_s=pytest.approx(50.0), per_s=pytest.approx(25.0))
 
 
 def test_the_floor_of_a_mocked_input_is_added_back_to_its_arm_alone():

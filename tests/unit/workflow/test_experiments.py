@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from slowstep.experiments.choose import Choice, Role
 from slowstep.experiments.experiment import Experiment, save
 from slowstep.experiments.plan import parse_spec
 from slowstep.experiments.repeated import AllRepeated, Repeated
+from slowstep.experiments.throughput import Throughputs
 from slowstep.report.document import validate
 from slowstep.report.terminal import render, show
 from slowstep.workflow.diagnose import diagnose_recording
@@ -343,6 +345,20 @@ def test_a_lever_that_met_little_to_change_is_not_refuted(tmp_path, blocks, verd
         assert report["run"]["next_command"] == "slowstep prove --budget 180s train.py"
 
 
+def test_a_batch_size_tells_throughput_and_peak_of_its_size_and_of_the_own_one(tmp_path):
+    facts = {"batch_size": 64, "own_batch_size": 16, "peak_bytes": 3 << 30, "own_peak_bytes": 1 << 30, "peak_of": "process"}
+    note = {"arm": 2, "name": "batch-size=64", "state": "effect", "effect": 61, "facts": facts}
+    report = reported(tmp_path / "r", (choice("batch-size=64"), choice("prefetch=4")), {2: 1.4, 3: 1.2}, notes=(note,))
+
+    row = row_of(report, "batch-size=64")
+    # 16 samples in 20 ms.
+    assert row["throughput"] == {"per": "sample", "as_is_per_s": pytest.approx(800, rel=0.02), "per_s": pytest.approx(1120, rel=0.02)}
+    assert row["facts"] == facts
+    shown = r"batches of 64: 1,1\d0 samples/s, peak 3\.00 GiB; of 16, as it is: (79|80)\d samples/s, peak 1\.00 GiB \(of this process\)"
+    assert re.search(shown, drawn(report))
+    assert drawn(report).count("samples/s, peak") == 2
+
+
 def test_a_mocked_input_gains_less_by_what_receiving_a_batch_takes(tmp_path):
     floor = {"arm": 2, "name": "mock-loader", "state": "effect", "effect": 60, "facts": {"floor_ns": 2_000_000}}
     with_floor = reported(tmp_path / "with", (choice("mock-loader"),), {2: 2.0}, notes=(floor,))
@@ -405,7 +421,8 @@ def by_runs(folder: Path, found: Repeated, role: Role = "other", **more: Any) ->
 
 
 def test_a_lever_that_could_not_be_switched_is_judged_by_whole_runs_and_says_so(tmp_path):
-    found = Repeated(state="measured", ratios=(1.9, 2.0, 2.1, 2.0), steps=320, effect=40, facts={"workers": 4})
+    speeds = Throughputs(per="sample", as_is_per_s=100.0, per_s=200.0)
+    found = Repeated(state="measured", ratios=(1.9, 2.0, 2.1, 2.0), steps=320, effect=40, facts={"workers": 4}, throughputs=speeds)
     report = by_runs(tmp_path / "r", found, "fix")
 
     row = row_of(report, "workers=4")
@@ -415,6 +432,7 @@ def test_a_lever_that_could_not_be_switched_is_judged_by_whole_runs_and_says_so(
     # Student with three degrees of freedom.
     assert (row["gain"]["low"], row["gain"]["value"], row["gain"]["high"]) == pytest.approx((1.875, 1.998, 2.13), rel=0.01)
     assert (row["used"], row["wall"], row["corrected"], row["facts"]) == ("wall", row["gain"], None, {"workers": 4})
+    assert row["throughput"] == {"per": "sample", "as_is_per_s": 100.0, "per_s": 200.0}
     assert report["findings"][0]["gain"]["measured"] == row["gain"]
     page = " ".join(render(report, width=100, color=False).split())
     assert "measured by 4 pairs of whole runs · it could not be switched (read once only)" in page
