@@ -83,29 +83,6 @@ def test_a_gain_well_below_the_predicted_is_proved_and_one_of_nothing_refuted(tm
     assert report["findings"][0]["gain"]["measured"] == row["gain"]
 
 
-def test_a_lever_that_never_changed_anything_is_not_judged(tmp_path):
-    idle = {"arm": 3, "name": "logging-off", "state": "effect", "effect": 0, "facts": {}}
-
-    report = reported(tmp_path / "r", (STUB, choice("logging-off")), {2: 1.6, 3: 1.0}, notes=(idle,))
-
-    row = row_of(report, "logging-off")
-    assert (row["state"], row["verdict"], row["gain"], row["effect"]) == ("not applicable", None, None, 0)
-    assert row["reason"].startswith(f"it never changed anything in {12 * report['run']['experiment']['steps_per_block']} steps")
-    assert row_of(report, STUB.name)["verdict"] == "proved"
-    text = drawn(report)
-    assert "not applicable because it never changed anything" in text
-    assert "refuted" not in text
-
-
-def test_a_prediction_is_not_refuted_by_a_lever_that_never_changed_anything(tmp_path):
-    idle = {"arm": 2, "name": STUB.name, "state": "effect", "effect": 0, "facts": {}}
-
-    report = reported(tmp_path / "r", (STUB,), {2: 1.0}, notes=(idle,))
-
-    assert row_of(report, STUB.name)["verdict"] is None
-    assert report["findings"][0]["gain"]["measured"] is None
-
-
 def test_a_lever_that_failed_before_it_changed_anything_has_failed(tmp_path):
     notes = (
         {"arm": 2, "name": STUB.name, "state": "effect", "effect": 0},
