@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,10 +36,13 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Check:
-    """What became of the check of a lever's numerics; `numerics` is None where not one pair of runs can be compared."""
+    """What became of the check of a lever's numerics; `numerics` is None where not one pair of runs can be compared.
+
+    `state` is that of the run that ended it, or "idle": the lever was on and did nothing.
+    """
 
     lever: Spec
-    state: State
+    state: State | Literal["idle"]
     reason: str | None
     numerics: Numerics | None
     seconds: float
@@ -145,7 +148,10 @@ class _Rounds:
 
 
 def check(make: Make, lever: Spec, limits: Limits, *, offsets: Sequence[int] = SEED_OFFSETS, tell: Tell = lambda _: None) -> Check:
-    """Compare losses, a pair of runs for each seed; a loss that is not finite ends the lever's arm. See `rerun` for `make`."""
+    """Compare losses, a pair of runs for each seed; a loss that is not finite ends the lever's arm. See `rerun` for `make`.
+
+    A lever that changed nothing in its run leaves nothing to compare: equal losses would say nothing of it.
+    """
     pairs: list[Pair] = []
     ended: Ran | None = None
     seconds = 0.0
@@ -159,6 +165,8 @@ def check(make: Make, lever: Spec, limits: Limits, *, offsets: Sequence[int] = S
         as_is, with_lever = sorted(runs, key=lambda ran: len(ran.asked.levers))
         assert as_is.losses is not None
         assert with_lever.losses is not None
+        if not with_lever.effect:
+            return Check(lever=lever, state="idle", reason=_idle(with_lever), numerics=compare(pairs) if pairs else None, seconds=seconds)
         pairs.append(Pair(seed=number + 1, without=as_is.losses, with_lever=with_lever.losses, first=with_lever.on_from or 0))
         if as_is.losses.first_not_finite or with_lever.losses.first_not_finite:
             break
@@ -169,6 +177,12 @@ def check(make: Make, lever: Spec, limits: Limits, *, offsets: Sequence[int] = S
         numerics=compare(pairs) if pairs else None,
         seconds=seconds,
     )
+
+
+def _idle(ran: Ran) -> str:
+    assert ran.losses is not None
+    steps = max(len(ran.losses) - (ran.on_from or 0), 0)
+    return f"in {steps} steps with it the lever never changed anything"
 
 
 def _both(make: Make, asked: tuple[Asked, Asked], limits: Limits) -> tuple[list[Ran], Ran | None]:

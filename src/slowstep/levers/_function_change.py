@@ -77,6 +77,8 @@ class FunctionChange(Change):
 
     def each_step(self) -> None:
         """Raises NotApplicable where the first calls came only now, and the function turns out to be one that cannot be replaced."""
+        self._workers.look()
+        self.effect = self._replaced()
         if self._here.answer.refused is not None:
             raise NotApplicable(self._here.answer.refused)
 
@@ -114,6 +116,9 @@ class FunctionChange(Change):
         answer = self._here.answer
         answer.look()
         self._workers.look()
-        self.effect = answer.replaced + self._workers.replaced
+        self.effect = self._replaced()
         if (reason := answer.refused or self._workers.refused) is not None:
             raise NotApplicable(reason)
+
+    def _replaced(self) -> int:
+        return self._here.answer.replaced + self._workers.replaced

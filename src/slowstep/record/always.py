@@ -63,6 +63,7 @@ class _AlwaysOn:
         self._arms, self._training, self._since_ns = arms, training, since_ns
         self._is_on = False
         self._steps, self._say_at = 0, FIRST_SAID
+        self._has_acted = False
 
     def boundary(self, at_ns: int) -> None:
         if not self._arms.is_alive(_ON):
@@ -81,9 +82,14 @@ class _AlwaysOn:
 
     def _count(self) -> None:
         self._steps += 1
+        # That it has changed anything at all is said at once: else nobody knows what the run shows of it.
+        acts_first = not self._has_acted and self._arms.has_effect(_ON)
+        self._has_acted |= acts_first
         if self._steps == self._say_at:
             self._say_at *= 10
-            self._arms.say_effect(_ON)
+        elif not acts_first:
+            return
+        self._arms.say_effect(_ON)
 
 
 def _arms(fields: dict[str, Any]) -> list[dict[str, Any]]:

@@ -82,6 +82,10 @@ class Arms:
             self._remove(arm)
         self._changes = [None] * len(self._changes)
 
+    def has_effect(self, arm: int) -> bool:
+        """Whether an arm's levers have changed something by now."""
+        return any(change.effect for change in self._changes[arm] or ())
+
     def say_effect(self, arm: int) -> None:
         """Note how often an arm's levers have changed something, and what else they measured."""
         changes = self._changes[arm] or []

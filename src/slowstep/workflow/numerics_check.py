@@ -56,7 +56,8 @@ class NumericsCheck:
         limits = Limits(steps=STEPS, seconds=longest_s(needed_s / RUNS))
         done = check(lambda variables: self._runs.made(variables, limits.seconds), parse_spec(lever), limits)
         if done.numerics is None:
-            return {"says": f"losses could not be compared: {done.reason or done.state}"}
+            how = "not" if done.state == "idle" else "could not be"
+            return {"says": f"losses {how} compared: {done.reason or done.state}"}
         return done.numerics.as_row()
 
 

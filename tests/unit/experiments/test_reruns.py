@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -305,7 +306,7 @@ def test_how_long_they_take_is_known_before() -> None:
 def test_losses_are_compared_with_and_without_for_three_seeds(tmp_path: Path) -> None:
     def choose(asked: Mapping[str, str]) -> Training:
         seed, is_changed = int(asked[fmt.ENV_SEEDS]), fmt.ENV_LEVERS in asked
-        return Training(losses=lambda step: 1.0 + seed / 10_007 + 0.02 * is_changed * (step >= 2), notes=(ON,) * is_changed)
+        return Training(losses=lambda step: 1.0 + seed / 10_007 + 0.02 * is_changed * (step >= 2), notes=(ON, EFFECT) * is_changed)
 
     trainings = Trainings(tmp_path, choose)
 
@@ -328,7 +329,7 @@ def test_losses_are_compared_with_and_without_for_three_seeds(tmp_path: Path) ->
 def test_a_loss_that_is_not_finite_ends_the_arm(tmp_path: Path) -> None:
     def choose(asked: Mapping[str, str]) -> Training:
         is_changed = fmt.ENV_LEVERS in asked
-        return Training(losses=lambda step: float("nan") if is_changed and step == 25 else 1.0, notes=(ON,) * is_changed)
+        return Training(losses=lambda step: float("nan") if is_changed and step == 25 else 1.0, notes=(ON, EFFECT) * is_changed)
 
     trainings = Trainings(tmp_path, choose)
 
@@ -339,6 +340,17 @@ def test_a_loss_that_is_not_finite_ends_the_arm(tmp_path: Path) -> None:
     assert [(bad.with_lever, bad.step) for bad in found.numerics.not_finite] == [(True, 26)]
     # It was ended long before its thousand steps.
     assert trainings.clock.now_s < 12
+
+
+def test_losses_that_are_equal_because_the_lever_did_nothing_are_not_compared(tmp_path: Path) -> None:
+    trainings = Trainings(tmp_path, lambda asked: Training(notes=(ON,) if fmt.ENV_LEVERS in asked else ()))
+
+    found = reruns.check(trainings, LEVER, trainings.limits(steps=60))
+
+    assert trainings.order == "AL"
+    assert (found.state, found.numerics) == ("idle", None)
+    assert found.reason is not None
+    assert re.fullmatch(r"in \d+ steps with it the lever never changed anything", found.reason)
 
 
 def test_a_lever_without_meaning_has_no_numerics(tmp_path: Path) -> None:

@@ -20,11 +20,32 @@ def test_a_lever_is_on_from_the_second_step_to_the_last(server: Server, tmp_path
     ran = run_always(server, tmp_path, THREADS, "threads=2")
 
     assert ran.out.split() == ["1"] + ["2"] * 23
-    assert [note["state"] for note in ran.trainer.noted("lever") if note["arm"]] == ["ready", "on", "effect"]
+    assert [note["state"] for note in ran.trainer.noted("lever") if note["arm"]] == ["ready", "on", "effect", "effect"]
     assert said(ran, "on") == [{"kind": "lever", "arm": 1, "name": "threads=2", "state": "on", "updates": 1}]
-    # Said after ten steps: the process may be killed before its end.
-    assert said(ran, "effect")[0]["effect"] == 10
+    # Said after the first step and after ten: the process may be killed before its end.
+    assert [note["effect"] for note in said(ran, "effect")] == [1, 10]
     assert ran.trainer.faults == {}
+
+
+def test_that_a_lever_has_acted_is_said_at_once(server: Server, tmp_path: Path) -> None:
+    rare = (
+        TRAINING
+        + """
+seen = []
+def real(): return "as it is"
+def other(): return "changed"
+def look(*_):
+    seen.append(None)
+    if len(seen) == 55:
+        print(real())
+train(look, steps=60)
+"""
+    )
+    ran = run_always(server, tmp_path, rare, "swap=__main__:real=__main__:other")
+
+    assert ran.out.split() == ["changed"]
+    # Ready after 30 looks: after its tenth step it has done nothing yet, and its hundredth is never made.
+    assert [note["effect"] for note in said(ran, "effect")][:2] == [0, 1]
 
 
 def test_a_loop_without_a_loader_has_it_from_its_second_update_on(server: Server, tmp_path: Path) -> None:
