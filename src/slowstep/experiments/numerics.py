@@ -54,7 +54,7 @@ class Numerics:
     """What the runs say: `steps` were compared of each. `whole` is None where too few were, or their mean loss is 0.
 
     `late` is the same of the last fifth of them, None under 100 steps: so few say nothing about convergence. `same_input` is None where no
-    loader was seen to give the batches.
+    loader was seen to give the batches. `spoils`: with the lever a loss was not finite, and as it is all were until then.
     """
 
     seeds: int
@@ -64,6 +64,7 @@ class Numerics:
     bitwise_equal: bool
     same_input: bool | None
     not_finite: tuple[NotFinite, ...]
+    spoils: bool = False
 
     def as_row(self) -> dict[str, Any]:
         """Plain data, as it stands in the report, with `says`: the same in a sentence."""
@@ -87,12 +88,19 @@ def compare(pairs: Sequence[Pair]) -> Numerics:
         bitwise_equal=enough and without[:, known].tobytes() == with_lever[:, known].tobytes(),
         same_input=_same_input(pairs, first, last),
         not_finite=bad,
+        spoils=bool(bad) and all(_is_levers(one, pairs) for one in bad),
     )
 
 
 def _not_finite(pairs: Sequence[Pair]) -> list[NotFinite]:
     runs = [(pair.seed, is_lever, run) for pair in pairs for is_lever, run in ((False, pair.without), (True, pair.with_lever))]
     return [NotFinite(seed=seed, with_lever=is_lever, step=step) for seed, is_lever, run in runs if (step := run.first_not_finite)]
+
+
+def _is_levers(found: NotFinite, pairs: Sequence[Pair]) -> bool:
+    """Whether it came with the lever on, at a step that the run without it has made too."""
+    pair = next(pair for pair in pairs if pair.seed == found.seed)
+    return found.with_lever and pair.first < found.step <= len(pair.without)
 
 
 def _compared(pairs: Sequence[Pair]) -> tuple[int, int]:
@@ -131,7 +139,7 @@ def _same_input(pairs: Sequence[Pair], first: int, last: int) -> bool | None:
 def says(numerics: Numerics) -> str:
     """The comparison in a sentence."""
     if numerics.not_finite:
-        return _said_not_finite(numerics.not_finite)
+        return _said_not_finite(numerics)
     seeds = f"{numerics.seeds} seed{'s' * (numerics.seeds != 1)}"
     if numerics.bitwise_equal:
         return f"the losses are equal to the last bit: {numerics.steps} steps, {seeds}" + _doubts(numerics)
@@ -143,12 +151,15 @@ def says(numerics: Numerics) -> str:
     return text + _doubts(numerics)
 
 
-def _said_not_finite(found: tuple[NotFinite, ...]) -> str:
+def _said_not_finite(numerics: Numerics) -> str:
+    found = numerics.not_finite
     changed = next((one for one in found if one.with_lever), None)
     plain = next((one for one in found if not one.with_lever), None)
     where = " and ".join(
         f"at step {one.step} {how} (seed {one.seed})" for one, how in ((plain, "as it is"), (changed, "with the lever")) if one is not None
     )
+    if numerics.spoils:
+        return f"the loss was not finite {where}, and always was as it is: whatever the lever gains, it spoils the training"
     return f"the loss was not finite {where}: " + ("the lever's runs were ended" if plain is None else "there is nothing to compare with")
 
 

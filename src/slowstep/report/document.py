@@ -284,7 +284,7 @@ class ExperimentRow(TypedDict):
     corrected: IntervalRow | None
     used: Literal["wall", "corrected"] | None
     why: str | None
-    verdict: Literal["proved", "refuted", "cannot distinguish", "upper bound"] | None
+    verdict: Literal["proved", "refuted", "cannot distinguish", "upper bound", "loss not finite"] | None
     held_back: Literal["load", "seldom"] | None
     below: float | None
     rounds: int

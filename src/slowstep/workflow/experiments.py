@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from slowstep.experiments.choose import Untried
 from slowstep.experiments.experiment import INTERRUPTED, SCRIPT_ENDED, Experiment, load
@@ -30,6 +30,8 @@ STUB = "stub="
 FASTER = "_faster"
 # A sandbox that writes at half the speed, or twice, changes what checkpoints and logs cost.
 USUAL_WRITES = (0.5, 2.0)
+# The verdict on a lever that spoils the training, however fast it makes it.
+SPOILT: Final = "loss not finite"
 _NOTHING: ExperimentRow = {
     "lever": None,
     "role": "none",
@@ -111,8 +113,9 @@ def _row(result: Result, experiment: Experiment, findings: Mapping[str, Any]) ->
     }
     if judgement is None:
         return row
+    spoils = bool((row["numerics"] or {}).get("spoils"))
     low = None if row["predicted"] is None else row["predicted"]["low"]
-    verdict = verdict_on_bound(judgement, low) if choice.role == "bound" else judgement.verdict
+    verdict = SPOILT if spoils else verdict_on_bound(judgement, low) if choice.role == "bound" else judgement.verdict
     row |= {"gain": _interval(judgement.interval), "why": result.why}
     if verdict == "refuted" and result.held_back is not None:
         reason = "; ".join(filter(None, (result.reason, result.withheld)))
@@ -197,7 +200,7 @@ def _predicted(rule: str | None, findings: Mapping[str, Any]) -> Any:
 def _fill_measured(row: ExperimentRow, findings: Mapping[str, Any]) -> None:
     """The measured gain of a finding is that of its first fix, tried as such."""
     gain, rule = row["gain"], row["rule"]
-    if row["role"] != "fix" or rule is None or rule not in findings:
+    if row["role"] != "fix" or rule is None or rule not in findings or row["verdict"] == SPOILT:
         return
     if gain is not None and gain["low"] is not None and gain["high"] is not None:
         findings[rule]["gain"]["measured"] = dict(gain)

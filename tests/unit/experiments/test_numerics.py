@@ -102,16 +102,29 @@ def test_a_mean_of_nothing_has_no_shares() -> None:
 
 
 def test_a_loss_that_is_not_finite_is_all_that_is_said() -> None:
-    found = compare([Pair(seed=2, without=run(1.0), with_lever=run(1.0, 2.0, float("nan")))])
+    found = compare([Pair(seed=2, without=run(1.0), with_lever=run(1.0, 2.0, float("nan")), first=2)])
 
     assert found.not_finite == (NotFinite(seed=2, with_lever=True, step=3),)
     assert (found.whole, found.bitwise_equal) == (None, False)
-    assert says(found) == "the loss was not finite at step 3 with the lever (seed 2): the lever's runs were ended"
+    assert found.spoils
+    assert says(found) == (
+        "the loss was not finite at step 3 with the lever (seed 2), and always was as it is: "
+        "whatever the lever gains, it spoils the training"
+    )
+
+
+@pytest.mark.parametrize(("first", "steps"), [(3, 40), (0, 2)])
+def test_a_loss_before_the_lever_or_behind_the_end_of_the_run_without_it_is_not_laid_at_its_door(first: int, steps: int) -> None:
+    found = compare([Pair(seed=1, without=run(1.0, steps=steps), with_lever=run(1.0, 2.0, float("nan")), first=first)])
+
+    assert not found.spoils
+    assert says(found) == "the loss was not finite at step 3 with the lever (seed 1): the lever's runs were ended"
 
 
 def test_a_training_that_diverges_by_itself_is_no_fault_of_the_lever() -> None:
     found = compare([Pair(seed=1, without=run(1.0, float("inf")), with_lever=run(float("nan")))])
 
+    assert not found.spoils
     assert says(found) == (
         "the loss was not finite at step 2 as it is (seed 1) and at step 1 with the lever (seed 1): there is nothing to compare with"
     )

@@ -143,6 +143,20 @@ def test_too_wide_an_interval_distinguishes_nothing_and_says_below_what(tmp_path
     assert report["run"]["next_command"] == "slowstep prove --budget 180s train.py"
 
 
+@pytest.mark.parametrize(("spoils", "verdict"), [(True, "loss not finite"), (False, "proved")])
+def test_a_lever_that_spoils_the_training_is_not_proved_however_fast(tmp_path, spoils, verdict):
+    lever = choice("swap=train:loss=train:faster", "fix", "slow-callback")
+    numerics = {lever.name: {"says": "the loss was not finite at step 33", "spoils": spoils}}
+    report = reported(tmp_path / "r", (lever,), {2: 1.6}, asked={"numerics": numerics})
+
+    row, (finding, *_) = row_of(report, lever.name), report["findings"]
+    assert row["verdict"] == verdict
+    assert row["gain"]["low"] > 1.03
+    assert (finding["gain"]["measured"] is None) == spoils
+    assert (report["run"]["next_command"] == "slowstep explain slow-callback") != spoils
+    assert ("loss not finite" in drawn(report)) == spoils
+
+
 def test_after_the_proof_of_what_no_finding_named_the_lever_is_explained(tmp_path):
     report = reported(tmp_path / "r", (choice("batch-size=64"),), {2: 1.4})
 
