@@ -28,6 +28,7 @@ class Stage:
     notes: tuple[dict[str, Any], ...] = ()
     interrupt_at_s: float | None = None
     output: str = "the last words"
+    arm_at_end: int = 0
 
 
 class StagedTraining:
@@ -82,6 +83,10 @@ class StagedTraining:
 
     def lever_notes(self) -> list[dict[str, Any]]:
         return list(self.stage.notes)
+
+    def notes(self, kind: str) -> list[dict[str, Any]]:
+        """Which arm was on last, where the stage says so."""
+        return [{"kind": "arm", "arm": self.stage.arm_at_end}] if kind == "arm" and self.plan is not None else []
 
     def end(self) -> Ending:
         self.ends += 1

@@ -15,6 +15,7 @@ import msgspec
 
 from slowstep.errors import UnreadableInput
 from slowstep.experiments.choose import Choice, Untried
+from slowstep.experiments.lever_faults import Fault
 from slowstep.experiments.repeated import AllRepeated
 from slowstep.record.format import EXPERIMENT_FILE
 
@@ -27,6 +28,8 @@ NOTHING_TO_TRY: Final = "nothing to try"
 SCRIPT_ENDED: Final = "script ended"
 INTERRUPTED: Final = "interrupted"
 NEVER_TRAINED: Final = "never trained"
+# The script could not go on with one of them.
+LEVER_ENDED: Final = "a lever"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,8 +47,8 @@ class Experiment:
     """`choices` are those of the plan's arms, after the two without levers. `precision` is the width that an interval should have.
 
     `until_ns` (CLOCK_MONOTONIC) is where the recording for the diagnosis ends, None where all of it is for that. `floor_ns` is what
-    receiving batches costs a step. `repeated` are levers that whole runs were made with. `options` are the words that chose the levers, to
-    be used again.
+    receiving batches costs a step. `repeated` are levers that whole runs were made with, `faults` those that the script could not go on
+    with: it may have been started again without them. `options` are the words that chose the levers, to be used again.
     """
 
     choices: tuple[Choice, ...]
@@ -59,6 +62,7 @@ class Experiment:
     exit_code: int | None = None
     numerics: dict[str, dict[str, Any]] = field(default_factory=dict)
     repeated: AllRepeated = field(default_factory=AllRepeated)
+    faults: tuple[Fault, ...] = ()
     options: tuple[str, ...] = ()
     version: int = VERSION
 

@@ -49,15 +49,18 @@ class Arms:
     def change_to(self, arm: int) -> int:
         """Switch to an arm; where that fails the arm is given up, and the training is as it was. Returns which arm is on.
 
-        What the arm before it did is noted each time: whoever reads it may end the process at any moment.
+        What the arm before it did is noted each time, and which one is on now: whoever reads it may end the process at any moment, and
+        so may what the script meets with a lever.
         """
         self._left = self._on
         self._each(self._on, lambda change: change.off(), backwards=True)
         self.say_effect(self._on)
+        self._recorder.note({"kind": "arm", "arm": arm})
         self._on = arm
         self._each(arm, lambda change: change.on())
         if not self.is_alive(arm):
             self._on = AS_IS
+            self._recorder.note({"kind": "arm", "arm": AS_IS})
         return self._on
 
     def are_settled(self) -> bool:

@@ -62,6 +62,15 @@ def remove_folder(folder: str) -> None:
         pass
 
 
+def clear_folder(folder: str) -> None:
+    """Leave nothing of a recording in its folder, so that another can be made there. Raises OSError."""
+    for entry in os.scandir(folder):
+        if entry.is_dir(follow_symlinks=False):
+            shutil.rmtree(entry.path)
+        elif entry.name != ".gitignore":
+            os.unlink(entry.path)
+
+
 def _create_parent(where: str) -> bool:
     """Whether the parent is a folder of recordings only, and not one of the user's with something else in it."""
     try:

@@ -9,17 +9,28 @@ from typing import Any, Final
 
 from slowstep.errors import INTERRUPTED_CODE, NothingRecorded
 from slowstep.experiments.choose import Chosen, choose_all, choose_asked, choose_named
-from slowstep.experiments.design import doubts, make_plan
+from slowstep.experiments.design import MIN_ROUNDS, doubts, make_plan, round_seconds
 from slowstep.experiments.executor import Ending, Executor, Progress, surely_ended
-from slowstep.experiments.experiment import INTERRUPTED, NEVER_TRAINED, NOTHING_TO_TRY, RUNNING, SCRIPT_ENDED, Experiment, Place, save
-from slowstep.experiments.outcome import Interim
+from slowstep.experiments.experiment import (
+    INTERRUPTED,
+    LEVER_ENDED,
+    NEVER_TRAINED,
+    NOTHING_TO_TRY,
+    RUNNING,
+    SCRIPT_ENDED,
+    Experiment,
+    Place,
+    save,
+)
+from slowstep.experiments.lever_faults import Fault, arm_at_end, cause_of
+from slowstep.experiments.outcome import Interim, Outcome
 from slowstep.experiments.plan import Plan
 from slowstep.experiments.repeated import AllRepeated
-from slowstep.experiments.results import corrected_arms
+from slowstep.experiments.results import FIRST, corrected_arms
 from slowstep.experiments.runner import run
 from slowstep.record.lever import Lever, Spec
 from slowstep.report.json import write
-from slowstep.units import format_count, format_share
+from slowstep.units import format_count, format_duration, format_share
 from slowstep.workflow.diagnose import REPORT, diagnose_recording
 from slowstep.workflow.experiment_readings import foreign_share
 from slowstep.workflow.experiments import ended_untried
@@ -32,6 +43,9 @@ Phase = Callable[[str, float, str], None]
 
 # What `slowstep prove` ends with where the script ended before anything was known of a lever: the diagnosis is all that there is.
 UNTRIED_CODE: Final = 3
+
+# Makes the same training ready once more, in a sandbox of its own and the same folder; what that holds of the first start is gone then.
+Again = Callable[[], Executor]
 
 # Finds out, once the experiment is over, what levers that change numbers do to the losses, by lever.
 Check = Callable[[Report], dict[str, dict[str, Any]]]
@@ -76,7 +90,7 @@ class Ended:
         """What `slowstep prove` ends with."""
         if self.ended_by == INTERRUPTED:
             return INTERRUPTED_CODE
-        if self.exit_code:
+        if self.exit_code and self.ended_by != LEVER_ENDED:
             return 1
         if self.report is None:
             return NothingRecorded.exit_code
@@ -100,13 +114,18 @@ class Act:
         limits: Limits | None = None,
         check: Check | None = None,
         rerun: Rerun | None = None,
+        again: Again | None = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._executor, self._wanted, self._levers = executor, wanted, levers
         self._say, self._phase, self._limits = say, phase, limits or Limits()
         self._check, self._rerun, self._clock, self._sleep = check, rerun, clock, sleep
+        self._again = again
         self._reason: str | None = None
+        self._plan: Plan | None = None
+        self._outcome: Outcome | None = None
+        self._left_s, self._step_ms = wanted.budget_s, 0.0
         self._experiment = Experiment(
             choices=(),
             untried=(),
@@ -118,7 +137,18 @@ class Act:
         )
 
     def run(self) -> Ended:
-        """Make it. Raises CommandNotStarted where the command cannot be started: nothing is left of it then."""
+        """Make it; where the script cannot go on with a lever, once more without that one.
+
+        Raises CommandNotStarted where the command cannot be started: nothing is left of it then.
+        """
+        ending = self._started()
+        while self._has_fault(ending) and self._again is not None and self._is_worth_again():
+            self._executor, self._plan, self._outcome = self._again(), None, None
+            ending = self._started()
+        return self._reported(ending)
+
+    def _started(self) -> Ending:
+        """One start, to its end."""
         self._executor.start()
         try:
             self._go_on(
@@ -129,12 +159,40 @@ class Act:
         finally:
             ending = surely_ended(self._executor)
         self._keep(exit_code=None if ending.killed else ending.exit_code)
-        return self._reported(ending)
+        return ending
+
+    def _has_fault(self, ending: Ending) -> bool:
+        """Whether the script ended by a fault while a lever was on; that is kept then."""
+        arm, cause = arm_at_end(self._executor.notes("arm")), cause_of(ending)
+        if self._plan is None or arm is None or cause is None or self._experiment.ended_by == INTERRUPTED:
+            return False
+        choice = self._experiment.choices[arm - FIRST]
+        self._keep(faults=(*self._experiment.faults, Fault(choice=choice, reason=cause)), ended_by=LEVER_ENDED)
+        self._say(f"{choice.name}: {cause}")
+        return True
+
+    def _is_worth_again(self) -> bool:
+        """Whether there are levers that nothing can be said of yet, and time left for the rounds that a verdict takes."""
+        ended, plan, outcome = {fault.choice.name for fault in self._experiment.faults}, self._plan, self._outcome
+        assert plan is not None
+        known = {} if outcome is None else outcome.estimates
+        left = tuple(choice for choice in self._experiment.choices if choice.name not in ended)
+        unknown = [
+            choice
+            for arm, choice in enumerate(self._experiment.choices, FIRST)
+            if choice in left and (arm not in known or known[arm].rounds < MIN_ROUNDS)
+        ]
+        needed_s = MIN_ROUNDS * round_seconds(len(left) + FIRST, plan.steps, self._step_ms)
+        if not unknown or needed_s > self._left_s:
+            return False
+        self._say(f"Starts once more without it, for {format_duration(self._left_s * 1e9)} that are left")
+        self._keep(choices=left, until_ns=None, ended_by=SCRIPT_ENDED)
+        return True
 
     def _go_on(self, lead: LeadIn) -> None:
         self._reason = lead.reason
         if lead.report is not None:
-            chosen = self._choose(lead.report)
+            chosen = self._choose(lead.report) if not self._experiment.faults else self._chosen_before()
             self._keep(choices=chosen.choices, untried=chosen.untried)
         if lead.how == "ended":
             # All of it is lead-in: nothing is to be left out.
@@ -148,23 +206,28 @@ class Act:
 
     def _try_out(self, report: Report, chosen: Chosen) -> None:
         pace, wanted = find_pace(report), self._wanted
-        plan = make_plan(chosen.arms, seed=wanted.seed, step_ms=pace.step_ms, period_steps=pace.period_steps, budget_s=wanted.budget_s)
+        plan = make_plan(chosen.arms, seed=wanted.seed, step_ms=pace.step_ms, period_steps=pace.period_steps, budget_s=self._left_s)
+        self._plan, self._step_ms = plan, pace.step_ms
         each = f"{plan.steps} step{'s' * (plan.steps != 1)}"
         self._say(f"Tries {', '.join(choice.name for choice in chosen.choices)} in blocks of {each} (seed {plan.seed})")
-        for doubt in doubts(plan, step_ms=pace.step_ms, period_steps=pace.period_steps, budget_s=wanted.budget_s):
+        for doubt in doubts(plan, step_ms=pace.step_ms, period_steps=pace.period_steps, budget_s=self._left_s):
             self._say(doubt)
         self._keep(floor_ns=receipt_ns(report), ended_by=RUNNING)
         outcome = run(
             self._executor,
             plan,
             precision=wanted.precision,
-            budget_s=wanted.budget_s,
+            budget_s=self._left_s,
             on_progress=lambda interim: self._tell_experiment(plan, interim),
             corrected=corrected_arms(chosen.choices, self._levers, self._foreign_share(report)),
             clock=self._clock,
             sleep=self._sleep,
         )
+        self._outcome, self._left_s = outcome, max(self._left_s - outcome.seconds, 0.0)
         self._keep(ended_by=outcome.ended_by)
+
+    def _chosen_before(self) -> Chosen:
+        return Chosen(choices=self._experiment.choices, untried=self._experiment.untried)
 
     def _choose(self, report: Report) -> Chosen:
         if self._wanted.everything:
@@ -223,7 +286,7 @@ class Act:
 
     def _tell_experiment(self, plan: Plan, interim: Interim) -> None:
         widths = [(plan.arms[arm].name, found.gain.precision) for arm, found in sorted(interim.estimates.items())]
-        self._phase("trying", min(interim.seconds / self._wanted.budget_s, 1.0), widths_text(widths, interim.rounds))
+        self._phase("trying", min(interim.seconds / max(self._left_s, 1e-9), 1.0), widths_text(widths, interim.rounds))
 
 
 def widths_text(widths: Sequence[tuple[str, float]], rounds: int) -> str:

@@ -10,10 +10,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-from slowstep.experiments.choose import Untried
-from slowstep.experiments.experiment import INTERRUPTED, SCRIPT_ENDED, Experiment, load
+from slowstep.experiments.choose import Choice, Untried
+from slowstep.experiments.experiment import INTERRUPTED, LEVER_ENDED, SCRIPT_ENDED, Experiment, load
 from slowstep.experiments.intervals import Interval
 from slowstep.experiments.known_levers import known_levers
+from slowstep.experiments.lever_faults import Fault
 from slowstep.experiments.plan import parse_spec
 from slowstep.experiments.repeated import Repeated
 from slowstep.experiments.results import Result, Results, find_results, verdict_on_bound
@@ -71,9 +72,10 @@ def add_experiments(report: Report, folder: Path) -> None:
     results = _results(experiment, recorded, findings)
     rows = [] if results is None or results.control is None else [_control_row(results)]
     rows += [_row(result, experiment, findings) for result in results.results] if results is not None else _untaken(experiment, findings)
+    rows = _with_faults(rows, experiment, findings)
     report["experiments"] = [*rows, *(_untried_row(untried, findings) for untried in experiment.untried)]
     report["run"]["experiment"] = _facts(experiment, recorded, results)
-    report["run"]["next_command"] = next_command(report, experiment.options)
+    report["run"]["next_command"] = next_command(report, _options(experiment))
     if (before := _before_next(report)) is not None:
         report["run"]["before_next"] = before
     report["health"] += _doubts(experiment, results)
@@ -98,13 +100,9 @@ def _results(experiment: Experiment, recorded: Recorded | None, findings: Mappin
 def _row(result: Result, experiment: Experiment, findings: Mapping[str, Any]) -> ExperimentRow:
     choice, found, judgement = result.choice, result.estimate, result.judgement
     row: ExperimentRow = {
-        **_NOTHING,
-        "lever": choice.name,
-        "role": choice.role,
-        "rule": choice.rule,
+        **_choice_row(choice, findings),
         "state": result.state,
         "reason": result.reason,
-        "predicted": None if choice.role == "other" else _predicted(choice.rule, findings),
         "effect": result.effect,
         "facts": dict(result.facts),
         "changes": list(result.changes),
@@ -172,17 +170,38 @@ def _untaken(experiment: Experiment, findings: Mapping[str, Any]) -> list[Experi
     """Rows of levers that were chosen for a plan that the training never took up."""
     return [
         {
-            **_NOTHING,
-            "lever": choice.name,
-            "role": choice.role,
-            "rule": choice.rule,
+            **_choice_row(choice, findings),
             "state": "unmeasured",
             "reason": "the training ended before it was tried" if experiment.ended_by == SCRIPT_ENDED else "it was not tried",
-            "predicted": None if choice.role == "other" else _predicted(choice.rule, findings),
-            "changes_numerics": choice.changes_numerics,
         }
         for choice in experiment.choices
     ]
+
+
+def _choice_row(choice: Choice, findings: Mapping[str, Any]) -> ExperimentRow:
+    """What is known of a lever before it was tried."""
+    return {
+        **_NOTHING,
+        "lever": choice.name,
+        "role": choice.role,
+        "rule": choice.rule,
+        "predicted": None if choice.role == "other" else _predicted(choice.rule, findings),
+        "changes_numerics": choice.changes_numerics,
+    }
+
+
+def _with_faults(rows: list[ExperimentRow], experiment: Experiment, findings: Mapping[str, Any]) -> list[ExperimentRow]:
+    """With the levers that the script could not go on with, whether they are in the plan or were left out of it."""
+    found = {fault.choice.name: _fault_row(fault, findings) for fault in experiment.faults}
+    for row in rows:
+        if (fault := found.pop(row["lever"] or "", None)) is not None:
+            row |= {"state": fault["state"], "reason": fault["reason"]}
+    return [*rows, *found.values()]
+
+
+def _fault_row(fault: Fault, findings: Mapping[str, Any]) -> ExperimentRow:
+    choice = fault.choice
+    return {**_choice_row(choice, findings), "state": "failed", "reason": fault.reason}
 
 
 def _untried_row(untried: Untried, findings: Mapping[str, Any]) -> ExperimentRow:
@@ -225,6 +244,15 @@ def _facts(experiment: Experiment, recorded: Recorded | None, results: Results |
     }
 
 
+def _options(experiment: Experiment) -> tuple[str, ...]:
+    """The words that ask for these levers again, but for those that the script cannot go on with."""
+    if not experiment.faults:
+        return experiment.options
+    ended = {fault.choice.name for fault in experiment.faults}
+    left = [choice.name for choice in experiment.choices if choice.name not in ended]
+    return ("--levers", ",".join(left)) if left else ()
+
+
 def next_command(report: Report, options: tuple[str, ...]) -> str:
     """What helps most now: the same with more time, with other levers, or the training itself once the fix is made."""
     facts, rows = report["run"]["experiment"], _lever_rows(report)
@@ -253,7 +281,7 @@ def _needs_more(report: Report) -> bool:
     rows = [row for row in rows if row["held_back"] != "load"]
     verdicts = {row["verdict"] for row in rows}
     is_short = verdicts <= {"cannot distinguish", None} and any(
-        row["verdict"] or (row["state"] == "unmeasured" and facts["ended_by"] in ("budget", INTERRUPTED)) for row in rows
+        row["verdict"] or (row["state"] == "unmeasured" and facts["ended_by"] in ("budget", INTERRUPTED, LEVER_ENDED)) for row in rows
     )
     return facts["trustworthy"] is False or is_short or ("cannot distinguish" in verdicts and "proved" not in verdicts)
 

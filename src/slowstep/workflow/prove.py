@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -12,6 +13,7 @@ from slowstep.experiments.executor import LiveExecutor
 from slowstep.experiments.experiment import Place
 from slowstep.experiments.known_levers import check, known_levers
 from slowstep.experiments.sandbox import Sandbox
+from slowstep.record.folder import clear_folder
 from slowstep.record.lever import Spec
 from slowstep.units import format_duration
 from slowstep.workflow.act import Act, Ended, Phase, Wanted
@@ -59,6 +61,13 @@ def prove(asked: Asked, environ: Mapping[str, str], tell: Tell, *, limits: Limit
         check(spec, levers, filled_in=frozenset(USUAL))
     with thrown_away(asked.words, environ, out=asked.out, allow_writes=asked.allow_writes, kind=asked.sandbox) as place:
         sandbox, whole_s = place.sandbox, limits.whole_s + asked.budget_s + _AFTER_S
+        until_s = time.monotonic() + whole_s
+
+        def again() -> LiveExecutor:
+            clear_folder(str(place.folder))
+            left_s = max(until_s - time.monotonic(), 0.0)
+            return LiveExecutor(place.command, place.folder, place.opened(place.folder), environ, limit_s=left_s)
+
         for line in _announced(asked, sandbox, limits, whole_s):
             tell.say(line)
         return Act(
@@ -76,6 +85,7 @@ def prove(asked: Asked, environ: Mapping[str, str], tell: Tell, *, limits: Limit
             phase=tell.phase,
             limits=limits,
             check=NumericsCheck(place.command, environ, place.folder, place.opened, budget_s=asked.budget_s, say=tell.say),
+            again=again,
             rerun=RerunLevers(place.command, environ, place.folder, place.opened, budget_s=asked.budget_s, say=tell.say),
         ).run()
 

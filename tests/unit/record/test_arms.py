@@ -22,7 +22,15 @@ class Notes:
         self.written.append(note)
 
     def of(self, arm: int) -> list[str]:
-        return [note["state"] for note in self.written if note["arm"] == arm]
+        return [note["state"] for note in self.levers if note["arm"] == arm]
+
+    @property
+    def levers(self) -> list[dict[str, Any]]:
+        return [note for note in self.written if note["kind"] == "lever"]
+
+    @property
+    def switched(self) -> list[int]:
+        return [note["arm"] for note in self.written if note["kind"] == "arm"]
 
 
 class Told(Change):
@@ -111,8 +119,23 @@ def test_what_an_arm_did_is_said_after_each_of_its_blocks_and_at_the_end(made: A
 
     walk(arms, 1, AS_IS, 1)
 
-    assert [note["effect"] for note in notes.written if note["state"] == "effect"] == [1, 2, 2]
+    assert [note["effect"] for note in notes.levers if note["state"] == "effect"] == [1, 2, 2]
     assert notes.of(1) == ["ready", "effect", "effect", "effect"]
+
+
+def test_which_arm_is_on_is_said_before_the_script_meets_it(made: Any) -> None:
+    diary: list[str] = []
+    arms, notes = made([Told(diary, "a")], [Told(diary, "broken", "on")])
+    arms.are_ready()
+
+    arms.change_to(1)
+    assert notes.switched == [1]
+    arms.change_to(AS_IS)
+    arms.change_to(2)
+
+    # The second lever could not be switched on: the training is as it is.
+    assert notes.switched == [1, AS_IS, 2, AS_IS]
+    arms.close()
 
 
 @pytest.mark.parametrize("raises", ["ready", "on", "settled", "step", "off", "facts"])
@@ -126,7 +149,7 @@ def test_a_lever_that_raises_is_undone_and_the_rest_goes_on(made: Any, raises: s
     assert (first.state, broken.state, other.state) == ("removed", "removed", "removed")
     assert "failed" in notes.of(1)
     assert not arms.is_alive(1)
-    assert [note["reason"] for note in notes.written if note["state"] == "failed"] == ["RuntimeError: broken"]
+    assert [note["reason"] for note in notes.levers if note["state"] == "failed"] == ["RuntimeError: broken"]
     assert notes.of(2) == ["ready", "effect", "effect", "effect"]
     assert diary.count("other on") == 2
 
@@ -138,7 +161,7 @@ def test_a_lever_may_find_out_late_that_it_has_no_meaning(made: Any, raises: str
     walk(arms, 1, 2)
 
     assert notes.of(1)[-1] == "not applicable"
-    assert {note.get("reason") for note in notes.written} == {None, "it is a generator"}
+    assert {note.get("reason") for note in notes.levers} == {None, "it is a generator"}
     assert notes.of(2) == ["ready", "effect", "effect"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -161,6 +162,87 @@ def test_what_the_training_refused_is_measured_by_whole_runs_once_it_is_over(tmp
     assert [(row["how"], row["verdict"]) for row in ended.report["experiments"] if row["lever"] == STUB] == [("re-runs", "proved")]
     assert (ended.code, ended.ended_by == "interrupted") == ((130, True) if interrupted else (0, False))
     assert diagnose_recording(folder) == ended.report
+
+
+CRASHED = "Traceback (most recent call last):\nIndexError: pop from empty list"
+CHECKPOINTS = "checkpoint-off"
+
+
+def acted_again(folder: Path, *stages: Stage, **more: Any) -> tuple[Ended, list[StagedTraining], Told]:
+    """An act on trainings of which each is started once the one before it has ended."""
+    told, staged = Told(), [StagedTraining(make_recording(folder, SLOW_CALLBACK), stages[0])]
+
+    def again() -> StagedTraining:
+        shutil.rmtree(folder)
+        staged.append(StagedTraining(make_recording(folder, SLOW_CALLBACK), stages[len(staged)]))
+        staged[-1].now_s += staged[0].now_s - staged[-1].began_s
+        staged[-1].began_s = staged[0].now_s
+        return staged[-1]
+
+    levers = (parse_spec(STUB), parse_spec(CHECKPOINTS))
+    wanted = {"levers": levers, "everything": False, "precision": 0.05, "budget_s": 30.0, "seed": 7} | more
+    ended = Act(
+        staged[0], Wanted(**wanted), levers=LEVERS, place=OVERLAY, say=told.lines.append, phase=told.phase, limits=Limits(start_s=20.0),
+        again=again, clock=lambda: staged[-1].clock(), sleep=lambda seconds: staged[-1].sleep(seconds),
+    ).run()  # fmt: skip
+    assert all(each.ends for each in staged)
+    validate(ended.report)
+    assert diagnose_recording(folder) == ended.report
+    return ended, staged, told
+
+
+def dying(arm: int, **more: Any) -> Stage:
+    """A script that dies soon after the plan was taken up, with this arm on."""
+    return Stage(**({"rounds": 1, "ends_at_s": 9.0, "exit_code": 1, "output": CRASHED, "arm_at_end": arm} | more))
+
+
+def test_a_script_that_cannot_go_on_with_a_lever_is_started_again_without_it(tmp_path):
+    ended, staged, told = acted_again(tmp_path / "r", dying(arm=2), Stage(gains={2: 1.4}))
+
+    assert [arm.name for arm in staged[1].plan.arms] == ["as-is", "control", CHECKPOINTS]
+    rows = {row["lever"]: row for row in ended.report["experiments"] if row["state"] != "untried"}
+    assert rows[CHECKPOINTS]["verdict"] == "proved"
+    assert (rows[STUB]["state"], rows[STUB]["verdict"]) == ("failed", None)
+    assert rows[STUB]["reason"] == "the script ended with exit code 1 while it was on (IndexError: pop from empty list)"
+    assert (ended.ended_by, ended.exit_code, ended.code, ended.output) == ("precision", None, 0, "")
+    assert any(line.startswith("Starts once more without it, for 2") for line in told.lines)
+    assert "before_next" not in ended.report["run"]
+
+
+def test_a_script_that_ends_without_a_lever_on_has_a_fault_of_its_own(tmp_path):
+    ended, staged, _ = acted_again(tmp_path / "r", dying(arm=1))
+
+    assert (len(staged), ended.ended_by, ended.code) == (1, "script ended", 1)
+    assert ended.report["run"]["before_next"].startswith("mend the script's own error")
+
+
+def test_nothing_is_started_again_for_levers_of_which_enough_is_known(tmp_path):
+    ended, staged, _ = acted_again(tmp_path / "r", dying(arm=2, rounds=9, gains={2: 1.1, 3: 1.5}), precision=1e-6)
+
+    rows = {row["lever"]: row for row in ended.report["experiments"]}
+    assert len(staged) == 1
+    assert (rows[STUB]["state"], rows[CHECKPOINTS]["verdict"]) == ("failed", "proved")
+    assert (ended.ended_by, ended.exit_code, ended.code) == ("a lever", 1, 0)
+
+
+def test_without_time_for_a_second_start_the_other_levers_are_next(tmp_path):
+    ended, staged, _ = acted_again(tmp_path / "r", dying(arm=2), budget_s=2.0)
+
+    assert (len(staged), ended.ended_by) == (1, "a lever")
+    assert ended.report["run"]["next_command"] == f"slowstep prove --levers {CHECKPOINTS} --budget 60s train.py"
+    assert "before_next" not in ended.report["run"]
+
+
+def test_a_size_for_which_the_memory_is_too_small_is_a_data_point_by_itself(tmp_path):
+    lack = "Traceback (most recent call last):\ntorch.OutOfMemoryError: CUDA out of memory."
+    ended, staged, _ = acted_again(tmp_path / "r", dying(arm=2, output=lack), levers=(parse_spec("batch-size=4096"),))
+
+    (row,) = [row for row in ended.report["experiments"] if row["lever"] == "batch-size=4096"]
+    assert (row["state"], row["reason"]) == (
+        "failed",
+        "out of memory while it was on (torch.OutOfMemoryError: CUDA out of memory.)",
+    )
+    assert (len(staged), ended.code) == (1, 0)
 
 
 def test_a_control_that_gains_is_not_trusted(tmp_path):

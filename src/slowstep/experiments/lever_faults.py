@@ -1,0 +1,63 @@
+"""Whether a script ended because of the lever that was on, and what it died of: the script as it is may be right. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from slowstep.experiments.choose import Choice
+from slowstep.experiments.design import CONTROL
+from slowstep.experiments.executor import Ending
+
+Note = Mapping[str, Any]
+
+# The exit code of a command that SIGKILL ended: the kernel's way out where memory runs short.
+KILLED_BY_OTHERS: Final = 128 + 9
+# How Python, torch on a processor and on a device, the C++ library, XLA and the system say it.
+_NO_MEMORY: Final = re.compile(
+    r"MemoryError|OutOfMemory|out of memory|can't allocate memory|not enough memory|Cannot allocate memory|bad_alloc|RESOURCE_EXHAUSTED",
+    re.IGNORECASE,
+)
+# The line of a traceback that names the error.
+_ERROR: Final = re.compile(r"[A-Za-z_][\w.]*(: .*)?$")
+_TRACEBACK: Final = "Traceback (most recent call last)"
+_LONGEST: Final = 200
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Fault:
+    """A lever with which the training could not go on: the experiment does without it."""
+
+    choice: Choice
+    reason: str
+
+
+def arm_at_end(switched: Iterable[Note]) -> int | None:
+    """The arm that was on last, by what the training noted at each switch; None where it was none with a lever."""
+    last = None
+    for note in switched:
+        last = note.get("arm")
+    return last if isinstance(last, int) and last > CONTROL else None
+
+
+def cause_of(ending: Ending) -> str | None:
+    """Why a script ended by a fault, to follow the name of the lever that was on; None where it ended well, or was ended by us."""
+    if ending.killed or ending.problem is not None or not ending.exit_code:
+        return None
+    said = error_in(ending.output)
+    if ending.exit_code == KILLED_BY_OTHERS:
+        return "out of memory, by all appearances: the script was killed (SIGKILL) while it was on"
+    if _NO_MEMORY.search(ending.output):
+        return f"out of memory while it was on ({said})"
+    return f"the script ended with exit code {ending.exit_code} while it was on" + (f" ({said})" if said else "")
+
+
+def error_in(output: str) -> str:
+    """The error that the end of an output tells of, in one line; its last line where there is no traceback."""
+    lines = [line.rstrip() for line in output.rpartition(_TRACEBACK)[2].splitlines() if line.strip()]
+    named = [line for line in lines if _ERROR.match(line)] if _TRACEBACK in output else lines[-1:]
+    # Of a text of several lines the one that says so, else the first: the rest of it is advice.
+    found = next((line for line in named if _NO_MEMORY.search(line)), named[0] if named else "")
+    return found if len(found) <= _LONGEST else f"{found[: _LONGEST - 3]}..."
