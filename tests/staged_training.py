@@ -12,7 +12,7 @@ from made_experiments import write_steps
 from slowstep.experiments.executor import Ending, Progress
 from slowstep.experiments.plan import Plan
 from slowstep.experiments.readings import StepReader, Steps
-from slowstep.record.format import PLAN_FILE, PLAN_NONE, PLAN_TAKEN
+from slowstep.record.format import PLAN_DONE, PLAN_FILE, PLAN_NONE, PLAN_TAKEN
 
 
 @dataclass(kw_only=True)
@@ -29,6 +29,7 @@ class Stage:
     interrupt_at_s: float | None = None
     output: str = "the last words"
     arm_at_end: int = 0
+    is_done: bool = False  # the plan is walked to its end
 
 
 class StagedTraining:
@@ -59,7 +60,7 @@ class StagedTraining:
         trains = training_s is not None and training_s >= 0
         return Progress(
             updates=int((training_s or 0.0) * 1e3 / self.stage.step_ms) + 1 if trains else 0,
-            plan=PLAN_NONE if self.plan is None else PLAN_TAKEN,
+            plan=PLAN_NONE if self.plan is None else PLAN_DONE if self.stage.is_done else PLAN_TAKEN,
             alive=self._is_alive,
             exit_code=None if self._is_alive else self.stage.exit_code,
             training_s=training_s if trains else None,

@@ -13,6 +13,8 @@ from slowstep.experiments.executor import Ending
 
 Note = Mapping[str, Any]
 
+# The state that is noted of a lever after which no loss was finite any more.
+SPOILT: Final = "spoilt"
 # The exit code of a command that SIGKILL ended: the kernel's way out where memory runs short.
 KILLED_BY_OTHERS: Final = 128 + 9
 # How Python, torch on a processor and on a device, the C++ library, XLA and the system say it.
@@ -28,10 +30,11 @@ _LONGEST: Final = 200
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Fault:
-    """A lever with which the training could not go on: the experiment does without it."""
+    """A lever with which the training could not go on: the experiment does without it. `spoils`: its loss was not finite any more."""
 
     choice: Choice
     reason: str
+    spoils: bool = False
 
 
 def arm_at_end(switched: Iterable[Note]) -> int | None:
@@ -40,6 +43,17 @@ def arm_at_end(switched: Iterable[Note]) -> int | None:
     for note in switched:
         last = note.get("arm")
     return last if isinstance(last, int) and last > CONTROL else None
+
+
+def spoilers(notes: Iterable[Note]) -> dict[int, str]:
+    """The arms from which the training did not come back to a finite loss, each with what was said when it was ended."""
+    notes = tuple(notes)
+    spoilt = {note["arm"] for note in notes if note.get("state") == SPOILT}
+    return {
+        note["arm"]: f"{note['reason']}, and the training did not come back from it"
+        for note in notes
+        if note.get("arm") in spoilt and note.get("not_finite") is not None
+    }
 
 
 def cause_of(ending: Ending) -> str | None:

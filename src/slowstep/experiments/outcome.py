@@ -22,6 +22,7 @@ EndedBy = Literal[
     "stood still",
     "cut short",
     "no lever left",
+    "loss not finite",
 ]
 
 
@@ -39,8 +40,8 @@ class Outcome:
     """What was found. Arms that failed, were not applicable, or have too few rounds have no estimate: `notes` say why.
 
     `ended_by` is "not taken up" where the script did train, but came to no boundary after the plan was posted, "stood still" where it
-    stopped making steps, "cut short" where the executor had to end it (`ending.problem` says why), and "no lever left" where every arm with
-    levers failed or was not applicable.
+    stopped making steps, "cut short" where the executor had to end it (`ending.problem` says why), "no lever left" where every arm with
+    levers failed or was not applicable, and "loss not finite" where the training did not come back from what one did to its loss.
     """
 
     estimates: Mapping[int, Estimate]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,10 @@ class Steps:
     samples: NDArray[np.int64]
     delay_ns: NDArray[np.int64]
     settling: NDArray[np.bool_]
+
+    def where(self, mask: NDArray[np.bool_]) -> Steps:
+        """Those for which a mask of as many elements says yes."""
+        return Steps(**{field.name: getattr(self, field.name)[mask] for field in fields(self)})
 
 
 class StepReader:

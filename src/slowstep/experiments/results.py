@@ -11,6 +11,7 @@ from slowstep.experiments.design import CONTROL
 from slowstep.experiments.effects import seldom_changed
 from slowstep.experiments.experiment import Experiment
 from slowstep.experiments.judging import Judgement, Measured, Verdict, is_trustworthy, judge_all, refuted_under
+from slowstep.experiments.lever_faults import SPOILT
 from slowstep.experiments.plan import Plan
 from slowstep.experiments.readings import Steps
 from slowstep.experiments.repeated import FEWEST_PAIRS, Repeated
@@ -53,8 +54,8 @@ UNCORRECTED: Final = "others took {share:.0%} of the machine, and how long the t
 class Result:
     """One arm: how it went, what was estimated and judged of it, how often its lever changed something, and what else that measured.
 
-    `held_back` is why its gain is not to be called refuted, None where it may be; `withheld` says it in words. `repeated` are the whole
-    runs that were compared in its place, where it could not be switched.
+    `held_back` is why its gain is not to be called refuted, None where it may be; `withheld` says it in words. `spoils`: a loss was not
+    finite while it was on. `repeated` are the whole runs that were compared in its place, where it could not be switched.
     """
 
     choice: Choice
@@ -68,6 +69,7 @@ class Result:
     changes: tuple[str, ...] = ()
     held_back: HeldBack | None = None
     withheld: str | None = None
+    spoils: bool = False
     repeated: Repeated | None = None
 
 
@@ -114,6 +116,7 @@ def find_results(
 ) -> Results:
     """Estimate and judge every arm. `predicted_lows` are the low ends of the findings' predicted gains, by rule."""
     notes = tuple(notes)
+    steps = unspoilt(steps, notes)
     changes, noted = [_changes(choice, levers) for choice in experiment.choices], _by_arm(notes)
     seldom = seldom_changed(notes)
     estimates = estimate(
@@ -147,6 +150,12 @@ def find_results(
         not_undone=tuple(note for note in notes if note.get("state") == NOT_UNDONE),
         runs_differ=experiment.repeated.is_doubtful,
     )
+
+
+def unspoilt(steps: Steps, notes: Iterable[Note]) -> Steps:
+    """The steps up to the block in which the training was spoilt for good: those after it are of another training."""
+    blocks = [int(note["block"]) for note in notes if note.get("state") == SPOILT]
+    return steps if not blocks else steps.where(steps.block <= min(blocks))
 
 
 def floors(noted: Mapping[int, Sequence[Note]], otherwise_ns: float, steps: Steps) -> dict[int, float]:
@@ -242,6 +251,7 @@ def _result(
         effect=_effect(notes),
         facts=_facts(notes),
         changes=changes,
+        spoils=gone is not None and gone.get("not_finite") is not None,
     )
 
 

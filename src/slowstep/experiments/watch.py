@@ -9,6 +9,7 @@ from slowstep.experiments.design import CONTROL
 from slowstep.experiments.effects import seldom_changed
 from slowstep.experiments.executor import Ending, Executor, Progress
 from slowstep.experiments.judging import is_precise
+from slowstep.experiments.lever_faults import SPOILT
 from slowstep.experiments.outcome import EndedBy, Interim, Outcome
 from slowstep.experiments.plan import Plan
 from slowstep.experiments.readings import Steps
@@ -85,7 +86,8 @@ class Watch:
     def _outside(self, progress: Progress) -> EndedBy | None:
         """Why the training gives no more steps."""
         if progress.plan == PLAN_DONE:
-            return "plan done"
+            is_spoilt = any(note.get("state") == SPOILT for note in self._executor.lever_notes())
+            return "loss not finite" if is_spoilt else "plan done"
         if progress.problem is not None:
             return "cut short"
         if not progress.alive:

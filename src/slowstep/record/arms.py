@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.record.lever import Change, Lever, NotApplicable, NotHere, Spec
@@ -103,6 +103,24 @@ class Arms:
     def say_on(self, arm: int, updates: int) -> None:
         """Note that an arm is on for good, from the step after so many updates on."""
         self._note(arm, "on", updates=updates)
+
+    def end_for_loss(self, arms: Sequence[int], updates: int) -> None:
+        """Give up arms because a loss was not finite, after so many updates: the one that was on, or both where one followed another."""
+        names = " and ".join(self._names[arm] for arm in arms)
+        how = "while it was on" if len(arms) == 1 else f"where {names} followed each other: whose doing it is is not known"
+        for arm in arms:
+            if not self.is_alive(arm):
+                continue
+            if arm == self._on:
+                self._each(arm, lambda change: change.off(), backwards=True)
+            self._remove(arm)
+            self._changes[arm] = None
+            self._note(arm, "failed", reason=f"the loss was not finite {how} (step {updates})", not_finite=updates)
+
+    def say_spoilt(self, arms: Sequence[int], block: int) -> None:
+        """Note that the training has not come back from what these arms did to it in a block."""
+        for arm in arms:
+            self._note(arm, "spoilt", block=block)
 
     def _prepared(self, arm: int, specs: list[dict[str, Any]]) -> list[Change] | None:
         made: list[Change] = []

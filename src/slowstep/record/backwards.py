@@ -1,4 +1,6 @@
-"""Looks at the first backward passes of a process, and, where it has no optimizer, at all: each then ends a step, see by_hand.py."""
+"""Looks at the first backward passes of a process, at those whose loss somebody wants, and, where the process has no optimizer, at all:
+each then ends a step, see by_hand.py.
+"""
 
 from __future__ import annotations
 
@@ -31,6 +33,7 @@ class Backwards:
         self._recorder = recorder
         self.forget()
         recorder.forgetters.append(self.forget)
+        recorder.last_loss.starters.append(self._start)
 
     def forget(self) -> None:
         """Start anew, as in a forked child."""
@@ -42,12 +45,19 @@ class Backwards:
     def begin(self, tensors: Any) -> None:
         """A pass begins at these tensors."""
         self._open += 1
-        if self._open == 1 and self._seen == FIRST - 1:
+        is_measured = self._seen == FIRST - 1
+        if self._open == 1 and (is_measured or self._recorder.last_loss.is_wanted):
             try:
-                self._tensors_device = _device(tensors)
-                self._note_size(tensors)
+                self._look(tensors, is_measured=is_measured)
             except Exception as error:  # the border: counted, and never raised into the training
                 self._recorder.fault(error)
+
+    def _look(self, tensors: Any, *, is_measured: bool) -> None:
+        if is_measured:
+            self._tensors_device = _device(tensors)
+            self._note_size(tensors)
+        if self._recorder.last_loss.is_wanted:
+            self._recorder.last_loss.keep(tensors)
 
     def failed(self) -> None:
         """A pass has raised."""
@@ -74,12 +84,15 @@ class Backwards:
         if _builds_none():
             self._by_hand = ByHand(self._tensors_device)
         else:
-            self.on = False
+            self.on = self._recorder.last_loss.is_wanted
+
+    def _start(self) -> None:
+        self.on = True
 
     def _ends_step(self) -> None:
         by_hand, is_asked = self._by_hand, self._seen < _ASKED_OFTEN or self._seen % _ASKED_EVERY == 0
         if by_hand is None or not self._recorder.live[0] or (is_asked and not _builds_none()):
-            self.on = False
+            self.on = self._recorder.last_loss.is_wanted
             return
         for tell in self._recorder.by_hand:
             tell(by_hand)

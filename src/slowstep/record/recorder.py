@@ -13,6 +13,7 @@ from slowstep.record import cost, facts
 from slowstep.record.callers import is_updating
 from slowstep.record.format import CLOCK, CONTROL_REASON, LIMIT_BYTES, STOPPED_BY_LAUNCHER, STOPPED_BY_STEPS, STOPPED_BY_TIME
 from slowstep.record.hook import Undo
+from slowstep.record.last_loss import LastLoss
 from slowstep.record.notes import Notes
 from slowstep.record.other_threads import running
 from slowstep.record.page import Page
@@ -78,6 +79,8 @@ class Recorder:
         self.by_hand: list[Callable[[Any], None]] = []
         # What is known of calls of models with gradients on.
         self.forwards = UsedForwards(self)
+        # The loss of a step that somebody asked for.
+        self.last_loss = LastLoss()
         # First and last update that a profiler is to capture.
         self.capture: tuple[int, int] | None = None
         # Whether this training is one under experiment, which is thrown away.

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from slowstep.record import format as contract
 from slowstep.record.always import Always
 from slowstep.record.arms import AS_IS, Arms
+from slowstep.record.block_losses import BlockLosses, Found
 from slowstep.record.format import ARM, SETTLING
 from slowstep.record.recorder import now
 from slowstep.record.tasks import Task
@@ -51,6 +52,8 @@ class Switch:
         self._samples = -1
         self._delay_ns = -1
         self._is_request = self._is_inside = False
+        # Whether the loss was finite as it is, when it was looked at last.
+        self._is_finite = True
 
     def built(self, loader: Any, place: int) -> None:
         """The script has built a loader at a place (record/building.py)."""
@@ -102,6 +105,7 @@ class Switch:
             self._recorder.stop_timing_calls()
             self._walker = self._take_up()
         if self._walker is None:
+            self._look_at_loss()
             return
         delay_ns = self._recorder.local.me.delay_ns()
         delay_ns = -1 if delay_ns is None else delay_ns
@@ -113,19 +117,30 @@ class Switch:
                 page[contract.CONTROL_PLAN] = contract.PLAN_DONE
         self._samples, self._delay_ns = -1, delay_ns
 
+    def _look_at_loss(self) -> None:
+        """Before there is a plan: twice as rarely each time, so that what is known is never older than half of the training."""
+        loss = self._recorder.last_loss
+        if loss.is_wanted:
+            answer = loss.take()
+            # A device that works on is believed.
+            self._is_finite = answer is None or answer() is not False
+        elif self._recorder.experiment and (updates := self.training.updates) & (updates - 1) == 0:
+            loss.want()
+
     def _take_up(self) -> Walker:
         with open(os.path.join(self._recorder.folder, contract.PLAN_FILE), encoding="utf-8") as file:
             plan = json.load(file)
         if plan.get("task"):
             return Task(self._recorder, self.training, plan["task"], plan.get("arguments") or {})
-        return Blocks(self._recorder, self.training, plan)
+        return Blocks(self._recorder, self.training, plan, is_finite=self._is_finite)
 
 
 class Blocks:
     """A plan of blocks: each so many steps of one arm, before them those in which the training settles."""
 
-    def __init__(self, recorder: Recorder, training: Training, plan: dict[str, Any]) -> None:
-        self._recorder = recorder
+    def __init__(self, recorder: Recorder, training: Training, plan: dict[str, Any], *, is_finite: bool = True) -> None:
+        self._recorder, self._training = recorder, training
+        self._losses = BlockLosses(recorder.last_loss, is_finite=is_finite)
         self._arms = Arms(recorder, training, plan["arms"])
         self._blocks: list[int] = plan["blocks"]
         self._steps: int = plan["steps"]
@@ -160,6 +175,8 @@ class Blocks:
             return True
         if self._block >= len(self._blocks):
             return False
+        if (found := self._losses.step_ended(self._training.updates)) is not None and not self._goes_on(found):
+            return False
         if self._settling:
             self._dropped += 1
             self._settling = not (self._arms.are_settled() or self._is_overdue(at_ns))
@@ -168,10 +185,24 @@ class Blocks:
         else:
             self._counted += 1
         self._arms.each_step(self._arm)
+        if not self._settling and self._counted == self._steps - 1:
+            self._losses.want(self._block, self._arm)
         # What is left of the block of an arm that has failed would be the training as it is, under the arm's name.
         if self._counted >= self._steps or not self._arms.is_alive(self._arm):
             return self._next(at_ns)
         return True
+
+    def _goes_on(self, found: Found) -> bool:
+        """A loss was not finite: end the levers in question; where the training stays spoilt, the whole plan."""
+        if found.what == "own":
+            remedy = "the training's own loss was not finite, so nobody looked at what levers do to it"
+            self._recorder.health("loss-not-finite", "notice", remedy)
+        elif found.what == "blamed":
+            self._arms.end_for_loss(found.arms, found.updates)
+        else:
+            self._arms.say_spoilt(found.arms, found.block)
+            self._end()
+        return found.what != "spoilt"
 
     def _is_overdue(self, at_ns: int) -> bool:
         overdue = self._dropped >= MOST_SETTLING and at_ns - self._since_ns > SETTLING_NS
@@ -191,8 +222,12 @@ class Blocks:
         while self._block < len(self._blocks) and not self._arms.is_alive(self._blocks[self._block]):
             self._block += 1
         if self._block >= len(self._blocks):
-            self._arms.close()
-            self._arm = AS_IS
+            self._end()
             return False
-        self._arm = self._arms.change_to(self._blocks[self._block])
+        before, self._arm = self._arm, self._arms.change_to(self._blocks[self._block])
+        self._losses.want(self._block, before, self._arm)
         return True
+
+    def _end(self) -> None:
+        self._block, self._arm = len(self._blocks), AS_IS
+        self._arms.close()

@@ -22,7 +22,7 @@ from slowstep.experiments.experiment import (
     Place,
     save,
 )
-from slowstep.experiments.lever_faults import Fault, arm_at_end, cause_of
+from slowstep.experiments.lever_faults import Fault, arm_at_end, cause_of, spoilers
 from slowstep.experiments.outcome import Interim, Outcome
 from slowstep.experiments.plan import Plan
 from slowstep.experiments.repeated import AllRepeated
@@ -162,14 +162,18 @@ class Act:
         return ending
 
     def _has_fault(self, ending: Ending) -> bool:
-        """Whether the script ended by a fault while a lever was on; that is kept then."""
-        arm, cause = arm_at_end(self._executor.notes("arm")), cause_of(ending)
-        if self._plan is None or arm is None or cause is None or self._experiment.ended_by == INTERRUPTED:
+        """Whether the training could not go on with a lever: it failed while that was on, or was spoilt by it. That is kept then."""
+        if self._plan is None or self._experiment.ended_by == INTERRUPTED:
             return False
-        choice = self._experiment.choices[arm - FIRST]
-        self._keep(faults=(*self._experiment.faults, Fault(choice=choice, reason=cause)), ended_by=LEVER_ENDED)
-        self._say(f"{choice.name}: {cause}")
-        return True
+        found, arm, cause = spoilers(self._executor.lever_notes()), arm_at_end(self._executor.notes("arm")), cause_of(ending)
+        if arm is not None and cause is not None:
+            found[arm] = cause
+        faults = [Fault(choice=self._experiment.choices[at - FIRST], reason=found[at], spoils=at != arm) for at in sorted(found)]
+        for fault in faults:
+            self._say(f"{fault.choice.name}: {fault.reason}")
+        if faults:
+            self._keep(faults=(*self._experiment.faults, *faults), ended_by=LEVER_ENDED if cause else self._experiment.ended_by)
+        return bool(faults)
 
     def _is_worth_again(self) -> bool:
         """Whether there are levers that nothing can be said of yet, and time left for the rounds that a verdict takes."""

@@ -32,7 +32,7 @@ FASTER = "_faster"
 # A sandbox that writes at half the speed, or twice, changes what checkpoints and logs cost.
 USUAL_WRITES = (0.5, 2.0)
 # The verdict on a lever that spoils the training, however fast it makes it.
-SPOILT: Final = "loss not finite"
+NOT_FINITE: Final = "loss not finite"
 _NOTHING: ExperimentRow = {
     "lever": None,
     "role": "none",
@@ -109,11 +109,11 @@ def _row(result: Result, experiment: Experiment, findings: Mapping[str, Any]) ->
         "changes_numerics": choice.changes_numerics or NUMERICS in result.changes,
         "numerics": experiment.numerics.get(choice.name),
     }
+    spoils = result.spoils or bool((row["numerics"] or {}).get("spoils"))
     if judgement is None:
-        return row
-    spoils = bool((row["numerics"] or {}).get("spoils"))
+        return row | {"verdict": NOT_FINITE if spoils else None}
     low = None if row["predicted"] is None else row["predicted"]["low"]
-    verdict = SPOILT if spoils else verdict_on_bound(judgement, low) if choice.role == "bound" else judgement.verdict
+    verdict = NOT_FINITE if spoils else verdict_on_bound(judgement, low) if choice.role == "bound" else judgement.verdict
     row |= {"gain": _interval(judgement.interval), "why": result.why}
     if verdict == "refuted" and result.held_back is not None:
         reason = "; ".join(filter(None, (result.reason, result.withheld)))
@@ -201,7 +201,8 @@ def _with_faults(rows: list[ExperimentRow], experiment: Experiment, findings: Ma
 
 def _fault_row(fault: Fault, findings: Mapping[str, Any]) -> ExperimentRow:
     choice = fault.choice
-    return {**_choice_row(choice, findings), "state": "failed", "reason": fault.reason}
+    row: ExperimentRow = {**_choice_row(choice, findings), "state": "failed", "reason": fault.reason}
+    return row | {"verdict": NOT_FINITE} if fault.spoils else row
 
 
 def _untried_row(untried: Untried, findings: Mapping[str, Any]) -> ExperimentRow:
@@ -219,7 +220,7 @@ def _predicted(rule: str | None, findings: Mapping[str, Any]) -> Any:
 def _fill_measured(row: ExperimentRow, findings: Mapping[str, Any]) -> None:
     """The measured gain of a finding is that of its first fix, tried as such."""
     gain, rule = row["gain"], row["rule"]
-    if row["role"] != "fix" or rule is None or rule not in findings or row["verdict"] == SPOILT:
+    if row["role"] != "fix" or rule is None or rule not in findings or row["verdict"] == NOT_FINITE:
         return
     if gain is not None and gain["low"] is not None and gain["high"] is not None:
         findings[rule]["gain"]["measured"] = dict(gain)

@@ -165,6 +165,25 @@ def test_a_lever_may_find_out_late_that_it_has_no_meaning(made: Any, raises: str
     assert notes.of(2) == ["ready", "effect", "effect"]
 
 
+@pytest.mark.parametrize(("arms", "how"), [((2,), "while it was on"), ((1, 2), "where arm 1 and arm 2 followed each other")])
+def test_a_loss_that_is_not_finite_ends_the_arms_in_question(made: Any, arms: tuple[int, ...], how: str) -> None:
+    diary: list[str] = []
+    made_arms, notes = made([Told(diary, "a")], [Told(diary, "b")])
+    made_arms.are_ready()
+    made_arms.change_to(1)
+    made_arms.change_to(2)
+
+    made_arms.end_for_loss(arms, 41)
+
+    failed = [note for note in notes.levers if note["state"] == "failed"]
+    assert [note["arm"] for note in failed] == list(arms)
+    assert all(note["reason"].startswith(f"the loss was not finite {how}") and note["not_finite"] == 41 for note in failed)
+    # Each is switched off once: the first was, when the second was switched on.
+    assert (diary.count("a off"), diary.count("b off")) == (1, 1)
+    assert [made_arms.is_alive(arm) for arm in (1, 2)] == [1 not in arms, False]
+    made_arms.close()
+
+
 def test_what_could_not_be_undone_is_said(made: Any) -> None:
     first = Told([], "first")
     arms, notes = made([first, Told([], "broken", "remove")])

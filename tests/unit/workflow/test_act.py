@@ -233,6 +233,37 @@ def test_without_time_for_a_second_start_the_other_levers_are_next(tmp_path):
     assert "before_next" not in ended.report["run"]
 
 
+def spoiling(arm: int, lever: str) -> tuple[dict[str, object], ...]:
+    """What the training says of a lever that has spoilt it for good in its first block."""
+    said = {"kind": "lever", "arm": arm, "name": lever}
+    return (
+        {**said, "state": "failed", "reason": "the loss was not finite while it was on (step 80)", "not_finite": 80},
+        {**said, "state": "spoilt", "block": 2},
+    )
+
+
+def test_a_training_that_a_lever_has_spoilt_is_started_again_without_it(tmp_path):
+    ended, staged, _ = acted_again(tmp_path / "r", Stage(rounds=1, notes=spoiling(2, STUB), is_done=True), Stage(gains={2: 1.4}))
+
+    rows = {row["lever"]: row for row in ended.report["experiments"] if row["state"] != "untried"}
+    assert len(staged) == 2
+    assert (rows[STUB]["state"], rows[STUB]["verdict"]) == ("failed", "loss not finite")
+    assert rows[STUB]["reason"].endswith("(step 80), and the training did not come back from it")
+    assert rows[CHECKPOINTS]["verdict"] == "proved"
+    assert (ended.ended_by, ended.code) == ("precision", 0)
+
+
+def test_alone_it_is_not_proved_and_what_comes_after_it_does_not_count(tmp_path):
+    staged = Stage(rounds=10, gains={2: 1.6}, notes=spoiling(2, STUB), is_done=True)
+    ended, _, _ = acted_again(tmp_path / "r", staged, levers=(parse_spec(STUB),))
+
+    (row,) = [row for row in ended.report["experiments"] if row["lever"] == STUB]
+    assert (row["state"], row["verdict"], row["gain"], row["rounds"]) == ("failed", "loss not finite", None, 0)
+    assert ended.ended_by == "loss not finite"
+    assert ended.report["findings"][0]["gain"]["measured"] is None
+    assert "explain" not in ended.report["run"]["next_command"]
+
+
 def test_a_size_for_which_the_memory_is_too_small_is_a_data_point_by_itself(tmp_path):
     lack = "Traceback (most recent call last):\ntorch.OutOfMemoryError: CUDA out of memory."
     ended, staged, _ = acted_again(tmp_path / "r", dying(arm=2, output=lack), levers=(parse_spec("batch-size=4096"),))
