@@ -46,11 +46,11 @@ class Samples(Dataset[torch.Tensor]):
         return torch.full((4,), float(index))
 
 
-def plan_of(levers: Iterable[str | tuple[str, ...]], blocks: Iterable[int], steps: int = 5) -> Plan:
+def plan_of(levers: Iterable[str | tuple[str, ...]], blocks: Iterable[int], steps: int = 5, **budget: float) -> Plan:
     """A plan with the arm `as-is` and one for each lever, or for several together."""
     named = [(lever,) if isinstance(lever, str) else lever for lever in levers]
     arms = [Arm(name="+".join(one), levers=tuple(map(parse_spec, one))) for one in named]
-    return Plan(seed=0, steps=steps, arms=(Arm(name="as-is"), *arms), blocks=tuple(blocks))
+    return Plan(seed=0, steps=steps, arms=(Arm(name="as-is"), *arms), blocks=tuple(blocks), **budget)
 
 
 @dataclass

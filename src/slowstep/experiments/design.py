@@ -31,6 +31,8 @@ MOST_ROUNDS: Final = 400
 # Arms may be so much faster than the training as it is that the plan would be done before the budget is spent.
 SPARE_ROUNDS: Final = 3
 SEEDS: Final = 1 << 31
+# Of the budget, so much may pass until the levers are ready: the other half is for those that are.
+READY_SHARE: Final = 0.5
 
 
 def draw_seed() -> int:
@@ -92,7 +94,14 @@ def make_plan(arms: Sequence[Arm], *, seed: int, step_ms: float, period_steps: i
     wanted = math.ceil(SPARE_ROUNDS * budget_s / round_seconds(count, steps, step_ms))
     rounds = min(max(wanted, MIN_ROUNDS), MOST_ROUNDS)
     controls = (Arm(name="as-is"), Arm(name="control"))
-    return Plan(seed=seed, steps=steps, arms=(*controls, *arms), blocks=schedule(count, rounds, seed))
+    return Plan(
+        seed=seed,
+        steps=steps,
+        arms=(*controls, *arms),
+        blocks=schedule(count, rounds, seed),
+        longest_step_s=budget_s / (MIN_ROUNDS * (steps + SETTLING_STEPS)),
+        ready_s=READY_SHARE * budget_s,
+    )
 
 
 def round_seconds(arm_count: int, steps: int, step_ms: float) -> float:

@@ -25,6 +25,9 @@ class Arm:
 class Plan:
     """Arms, the first of which is `as-is`; `blocks` are indices of arms in the order of their blocks, each of `steps` counted steps.
 
+    `longest_step_s` is the longest step with which an arm alone could be judged within the budget, `ready_s` for how long levers may take
+    to be made ready; None where there is no budget.
+
     A plan with a `task`, a module of `slowstep.levers._tasks`, has neither: the task is run with its `arguments`, and the training is held.
     """
 
@@ -32,6 +35,8 @@ class Plan:
     steps: int
     arms: tuple[Arm, ...]
     blocks: tuple[int, ...]
+    longest_step_s: float | None = None
+    ready_s: float | None = None
     task: str | None = None
     arguments: Mapping[str, Any] = field(default_factory=dict)
 

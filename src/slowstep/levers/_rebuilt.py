@@ -14,6 +14,7 @@ from slowstep.levers._stream import Stream, Usual, torch_class
 from slowstep.record.lever import NotApplicable, NotHere, Spec
 from slowstep.record.recorder import now
 from slowstep.record.training import Training
+from slowstep.units import format_duration
 
 # So long a batch is waited for before the arm is given up, or so many times as long as the longest wait for a batch of the loader's own.
 LONGEST_S: Final = 20.0
@@ -114,6 +115,11 @@ class Rebuilt(InputChange):
         """Whether its first batch has come, and its workers rest. Raises NotApplicable where they cannot be started or fail."""
         if self.feed.seen.batch_bytes is None:
             return super().ready()
+        if self.loader.num_workers == 0:
+            # Its batches are made while the training waits: it must be known before the first one what that takes.
+            if not super().ready():
+                return False
+            self._check_time()
         if self.stream is None:
             self._check_room(self.feed.seen.batch_bytes)
             self._start()
@@ -135,6 +141,18 @@ class Rebuilt(InputChange):
 
     def try_batch(self, batch: Any) -> None:
         """Look at its first batch. Raises NotApplicable."""
+
+    def _check_time(self) -> None:
+        """Raises NotApplicable where batches take so long to make that the lever could not be judged within the experiment's budget."""
+        usual, longest = self.feed.seen.request_ns, self.feed.training.longest_step_ns
+        if self._is_tried or self._own_workers or usual is None or longest is None:
+            return
+        needed_ns = usual * self._growth
+        if needed_ns > longest:
+            raise NotApplicable(
+                f"its first batch alone would take about {format_duration(needed_ns)} to make, by what the loader's own take, and the "
+                f"budget has room for steps of {format_duration(longest)}: give more --budget"
+            )
 
     def _check_room(self, batch_bytes: int) -> None:
         workers = self.loader.num_workers

@@ -23,6 +23,7 @@ class Seen:
         self.slowest_ns = 0
         self.batch_bytes: int | None = None
         self.receipts_ns: deque[int] = deque(maxlen=READINGS)
+        self._requests_ns: deque[int] = deque(maxlen=READINGS)
         self._undisturbed = 0
 
     def look(self, batch: Any, ready: int | None, spent_ns: int, *, is_settled: bool) -> None:
@@ -34,10 +35,16 @@ class Seen:
             self._undisturbed += 1
             self.usual.add(ready, now())
             self.slowest_ns = max(self.slowest_ns, spent_ns)
+            self._requests_ns.append(spent_ns)
 
     def is_enough(self) -> bool:
         """Whether it is known how the loader does."""
         return self._undisturbed >= ENOUGH
+
+    @property
+    def request_ns(self) -> int | None:
+        """What a request for a batch usually takes: without workers, the making of it. None before the first."""
+        return int(statistics.median(self._requests_ns)) if self._requests_ns else None
 
     @property
     def receipt_ns(self) -> int | None:

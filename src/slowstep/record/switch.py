@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 # Steps after which an arm is measured although it does not say that it has settled, and so long: whichever is longer.
 MOST_SETTLING: Final = 50
 SETTLING_NS: Final = 3_000_000_000
-# So long levers may take to see what they need, before they are not applicable.
+# So long levers may take to see what they need, before they are not applicable; less where the plan's budget is short.
 READY_NS: Final = 20_000_000_000
 
 
@@ -140,6 +140,9 @@ class Blocks:
 
     def __init__(self, recorder: Recorder, training: Training, plan: dict[str, Any], *, is_finite: bool = True) -> None:
         self._recorder, self._training = recorder, training
+        longest_s, ready_s = plan.get("longest_step_s"), plan.get("ready_s")
+        training.longest_step_ns = None if longest_s is None else int(longest_s * 1e9)
+        self._ready_ns = READY_NS if ready_s is None else min(READY_NS, int(ready_s * 1e9))
         self._losses = BlockLosses(recorder.last_loss, is_finite=is_finite)
         self._arms = Arms(recorder, training, plan["arms"])
         self._blocks: list[int] = plan["blocks"]
@@ -169,7 +172,7 @@ class Blocks:
 
     def _advance(self, at_ns: int) -> bool:
         if self._block < 0:
-            if self._arms.are_ready() or at_ns - self._since_ns > READY_NS:
+            if self._arms.are_ready() or at_ns - self._since_ns > self._ready_ns:
                 self._arms.give_up_unready()
                 self._next(at_ns)
             return True

@@ -18,7 +18,8 @@ class Training:
     """Watches requests and updates, and knows which loader, iterator and optimizer are the training's.
 
     `thread` is the ident of the thread that updates; `loader` and `iterator` are None where no torch DataLoader feeds the training.
-    `requests` counts those for batches of the training's loader.
+    `requests` counts those for batches of the training's loader. `longest_step_ns` is how long a step of an experiment may take for its
+    lever to be judged; None where nobody said.
     """
 
     def __init__(self, recorder: Recorder) -> None:
@@ -41,6 +42,7 @@ class Training:
         self._is_after_update = False
         self._anchor: int | None = None
         self.requests = 0
+        self.longest_step_ns: int | None = None
         self._reads = Reads()
 
     def built(self, loader: Any, place: int) -> None:

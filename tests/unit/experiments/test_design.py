@@ -92,6 +92,13 @@ def test_as_is_and_the_control_come_before_the_levers():
     assert plan.blocks == schedule(3, len(plan.blocks) // 3, 3)
 
 
+def test_the_longest_step_is_the_one_with_which_an_arm_alone_is_judged_within_the_budget():
+    plan = make_plan(ONE, seed=3, step_ms=20.0, budget_s=60.0)
+
+    assert plan.longest_step_s == pytest.approx(60.0 / (MIN_ROUNDS * (plan.steps + 2)))
+    assert plan.ready_s == pytest.approx(30.0)
+
+
 def test_a_plan_lasts_longer_than_its_budget_even_where_the_arms_are_twice_as_fast():
     plan = make_plan(SIX, seed=0, step_ms=20.0, budget_s=60.0)
 

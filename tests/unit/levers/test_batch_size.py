@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import sys
 import types
 from pathlib import Path
@@ -108,6 +109,30 @@ def test_a_size_that_cannot_be_changed_is_refused(made: Any, reason: str, tmp_pa
 
     assert came.became() == ["not applicable"]
     assert came.reason() == reason
+
+
+@pytest.mark.parametrize(("longest_s", "is_refused"), [(0.1, True), (10.0, False)])
+def test_a_size_of_which_the_batches_take_too_long_is_refused_before_one_is_made(
+    longest_s: float, is_refused: bool, tmp_path: Path
+) -> None:
+    """A sample takes 1 ms to make, a batch of 1000 a second."""
+    plan = plan_of(["batch-size=1000", "batch-size=8"], [AS_IS, 2, 1], steps=2, longest_step_s=longest_s)
+    made = loader(Samples(sample_s=0.001))
+    came = walk(tmp_path / "r", plan, lambda script: script.train(made))
+
+    refused = [note["reason"] for note in came.notes if note["state"] == "not applicable"]
+    assert len(refused) == is_refused
+    assert all(re.match(r"its first batch alone would take about \d.* to make, .* steps of 100 ms", reason) for reason in refused)
+    assert (1000 in samples(came, 1)) != is_refused
+    assert samples(came, 2) == {8}
+
+
+def test_levers_have_no_longer_to_be_made_ready_than_the_plan_says(tmp_path: Path) -> None:
+    """Its own sixteen batches are looked at first; this plan has no time for them."""
+    came = walk(tmp_path / "r", plan_of(["batch-size=8"], [AS_IS, 1] * 4, ready_s=0.0), lambda script: script.train(loader()))
+
+    assert came.reason() == "what it needs was not seen in time"
+    assert samples(came, AS_IS) == {4}
 
 
 def test_batches_that_do_not_say_their_size_are_refused(tmp_path: Path) -> None:
