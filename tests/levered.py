@@ -42,14 +42,16 @@ def train(look, steps=24, model=None, batches=None):
 """
 
 
-def run_planned(server: Server, place: Path, text: str, *levers: str, blocks: tuple[int, ...], steps: int, **variables: str) -> Ran:
-    """Run a script with a plan posted before it begins: arms 0 and 1 have no levers, 2 and on have one each."""
+def run_planned(
+    server: Server, place: Path, text: str, *levers: str, blocks: tuple[int, ...], steps: int, is_posted: bool = True, **variables: str
+) -> Ran:
+    """Run a script with a plan that is posted before it begins, or by itself: arms 0 and 1 have no levers, 2 and on have one each."""
     folder = make_folder(place / "recording")
     arms = [Arm(name="as-is"), Arm(name="control"), *(Arm(name=name, levers=(parse_spec(name),)) for name in levers)]
     Path(folder, fmt.PLAN_FILE).write_text(Plan(seed=1, steps=steps, arms=tuple(arms), blocks=blocks).dumps())
     with Path(folder, fmt.CONTROL_FILE).open("r+b") as page:
         page.seek(fmt.CONTROL_PLAN)
-        page.write(bytes([fmt.PLAN_POSTED]))
+        page.write(bytes([fmt.PLAN_POSTED if is_posted else fmt.PLAN_NONE]))
     variables = {fmt.ENV_RECORDING: folder, fmt.ENV_EXPERIMENT: "1"} | variables
     return run_script(server, place, text, recorded=False, **variables)
 

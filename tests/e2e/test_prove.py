@@ -85,6 +85,22 @@ class Once:
 
 loader = DataLoader(Numbers(), batch_size=4, sampler=Once())
 """
+# Without its call a list stays empty that the script takes from; a loss that is no number spoils all weights.
+FRAGILE = (
+    SCRIPT.replace("torch.nn.functional.mse_loss(model(inputs), targets)", "scored(torch.nn.functional.mse_loss(model(inputs), targets))")
+    .replace("        plot()\n", "        remember()\n        seen.pop()\n        plot()\n")
+    .replace("lr=0.001", "lr=0.0")
+)
+FUNCTIONS = """
+seen = []
+def remember():
+    seen.append(None)
+def scored(loss):
+    return loss
+def spoilt(loss):
+    return loss * float("nan")
+
+model = """
 NEVER_PRECISE = ("--precision", "0.01%")
 NEVER = "import sys; print('nothing to train'); sys.exit(int(sys.argv[1]))\n"
 
@@ -94,6 +110,7 @@ def place(work: Workplace) -> Iterator[Workplace]:
     """A folder with the script and a file that it appends to; the test is skipped where no sandbox is possible."""
     work.write("train.py", SCRIPT)
     work.write("never.py", NEVER)
+    work.write("fragile.py", FRAGILE.replace("\nmodel = ", FUNCTIONS))
     work.write("once.py", SCRIPT.replace("loader = DataLoader(Numbers(), batch_size=4, shuffle=True)\n", ONCE))
     work.write("train.log", "the user's own\n")
     try:
@@ -212,6 +229,30 @@ def test_a_script_that_crashes_shows_its_last_words_and_ends_with_1(place: Workp
     assert ended.code == 1
     assert "RuntimeError: made to crash" in ended.err
     assert report is not None
+
+
+@slow
+@pytest.mark.parametrize(
+    ("lever", "verdict", "reason"),
+    [
+        ("stub=__main__:remember", None, "the script ended with exit code 1 while it was on (IndexError: pop from empty list)"),
+        ("swap=__main__:scored=__main__:spoilt", "loss not finite", "the loss was not finite while it was on"),
+    ],
+)
+def test_what_a_script_cannot_go_on_with_is_said_and_the_others_are_measured_without_it(
+    place: Workplace, lever: str, verdict: str | None, reason: str
+) -> None:
+    levers = ("--levers", f"{lever},stub=__main__:plot", "--budget", "20s", "--precision", "30%")
+    ended, report = proved(place, "fragile.py", "callback", "100000", options=levers)
+
+    assert ended.code in (0, 4), ended.err
+    assert report is not None
+    rows = {row["lever"]: row for row in report["experiments"]}
+    assert (rows[lever]["state"], rows[lever]["verdict"]) == ("failed", verdict)
+    assert rows[lever]["reason"].startswith(reason)
+    assert rows["stub=__main__:plot"]["state"] == "measured"
+    assert "Starts once more without it" in ended.err
+    assert analyzed(place) == ended.out
 
 
 @pytest.mark.parametrize(("exit_code", "code"), [(0, 2), (7, 1)])

@@ -144,6 +144,8 @@ class Blocks:
         training.longest_step_ns = None if longest_s is None else int(longest_s * 1e9)
         self._ready_ns = READY_NS if ready_s is None else min(READY_NS, int(ready_s * 1e9))
         self._losses = BlockLosses(recorder.last_loss, is_finite=is_finite)
+        if not is_finite:
+            self._say_own_loss()
         self._arms = Arms(recorder, training, plan["arms"])
         self._blocks: list[int] = plan["blocks"]
         self._steps: int = plan["steps"]
@@ -198,14 +200,17 @@ class Blocks:
     def _goes_on(self, found: Found) -> bool:
         """A loss was not finite: end the levers in question; where the training stays spoilt, the whole plan."""
         if found.what == "own":
-            remedy = "the training's own loss was not finite, so nobody looked at what levers do to it"
-            self._recorder.health("loss-not-finite", "notice", remedy)
+            self._say_own_loss()
         elif found.what == "blamed":
             self._arms.end_for_loss(found.arms, found.updates)
         else:
             self._arms.say_spoilt(found.arms, found.block)
             self._end()
         return found.what != "spoilt"
+
+    def _say_own_loss(self) -> None:
+        remedy = "the training's own loss was not finite, so nobody looked at what levers do to it"
+        self._recorder.health("loss-not-finite", "notice", remedy)
 
     def _is_overdue(self, at_ns: int) -> bool:
         overdue = self._dropped >= MOST_SETTLING and at_ns - self._since_ns > SETTLING_NS

@@ -128,3 +128,26 @@ def test_a_loss_that_is_no_number_by_itself_is_no_levers_fault(server: Server, t
     assert said(ran, "failed") == []
     assert len({record.a for record in steps_of(ran, 3)}) == 3
     assert "loss-not-finite" in {note["name"] for note in ran.trainer.noted("health")}
+
+
+def test_a_loss_that_was_no_number_before_the_plan_is_said(server: Server, tmp_path: Path) -> None:
+    """The script posts the plan itself: its loss was looked at by then."""
+    later = (
+        PLANNED.replace("def scored(loss):\n    return loss", "def scored(loss):\n    return loss * float('nan')")
+        + """
+import os
+def look(*_):
+    calls.append(None)
+    if len(calls) == 12:
+        with open(os.path.join(os.environ["SLOWSTEP_RECORDING"], "control"), "r+b") as page:
+            page.seek(2)
+            page.write(bytes([1]))
+train(look, steps=60)
+"""
+    )
+    lever = "swap=__main__:scored=__main__:bad"
+    ran = run_planned(server, tmp_path, later, lever, blocks=(2, 1, 0) * 3, steps=3, is_posted=False)
+
+    assert said(ran, "failed") == []
+    assert len({record.a for record in steps_of(ran, 2)}) == 3
+    assert "loss-not-finite" in {note["name"] for note in ran.trainer.noted("health")}
