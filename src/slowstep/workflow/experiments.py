@@ -195,7 +195,8 @@ def _with_faults(rows: list[ExperimentRow], experiment: Experiment, findings: Ma
     found = {fault.choice.name: _fault_row(fault, findings) for fault in experiment.faults}
     for row in rows:
         if (fault := found.pop(row["lever"] or "", None)) is not None:
-            row |= {"state": fault["state"], "reason": fault["reason"]}
+            # Whatever it gained until then: nobody can train with it.
+            row |= {"state": fault["state"], "reason": fault["reason"], "verdict": fault["verdict"]}
     return [*rows, *found.values()]
 
 

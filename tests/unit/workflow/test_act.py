@@ -217,11 +217,12 @@ def test_a_script_that_ends_without_a_lever_on_has_a_fault_of_its_own(tmp_path):
 
 
 def test_nothing_is_started_again_for_levers_of_which_enough_is_known(tmp_path):
-    ended, staged, _ = acted_again(tmp_path / "r", dying(arm=2, rounds=9, gains={2: 1.1, 3: 1.5}), precision=1e-6)
+    ended, staged, _ = acted_again(tmp_path / "r", dying(arm=2, rounds=9, gains={2: 1.6, 3: 1.5}), precision=1e-6)
 
     rows = {row["lever"]: row for row in ended.report["experiments"]}
     assert len(staged) == 1
-    assert (rows[STUB]["state"], rows[CHECKPOINTS]["verdict"]) == ("failed", "proved")
+    assert (rows[STUB]["state"], rows[STUB]["verdict"], rows[CHECKPOINTS]["verdict"]) == ("failed", None, "proved")
+    assert ended.report["run"]["next_command"] == "slowstep explain checkpoint-off"
     assert (ended.ended_by, ended.exit_code, ended.code) == ("a lever", 1, 0)
 
 
