@@ -1,7 +1,8 @@
 """A ratio of two sums with its 95 % interval, by the studentized bootstrap over blocks. Pure.
 
 Blocks follow each other in time and are long enough to be nearly independent (Carlstein 1986: blocks that do not overlap); studentized,
-since with a few blocks the percentile bootstrap holds too little (Hall 1992, ch. 3).
+since with a few blocks the percentile bootstrap holds too little (Hall 1992, ch. 3). Two or three blocks have nothing to be drawn from:
+where they are taken at all their interval is Student's.
 """
 
 from __future__ import annotations
@@ -12,13 +13,17 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from slowstep.experiments.intervals import student_pivots
+
 Floats = NDArray[np.float64]
 
 RESAMPLES: Final = 2000
 SEED: Final = 20180717
 LEVEL: Final = 0.95
-# Of fewer blocks nobody knows how far they scatter.
+# Fewer blocks cannot be resampled.
 LEAST_BLOCKS: Final = 4
+# Of a single one nobody knows how far it scatters.
+FEWEST_BLOCKS: Final = 2
 MOST_BLOCKS: Final = 40
 
 
@@ -40,13 +45,16 @@ class Figure:
         return float(np.quantile(self.draws, (1 + LEVEL) / 2))
 
 
-def ratio(above: ArrayLike, below: ArrayLike) -> Figure | None:
-    """sum(above) / sum(below), both given by block; None for fewer than LEAST_BLOCKS blocks, or where what is below sums to nothing."""
+def ratio(above: ArrayLike, below: ArrayLike, *, least: int = LEAST_BLOCKS) -> Figure | None:
+    """sum(above) / sum(below), both given by block; None for fewer than `least` blocks, or where what is below sums to nothing."""
     a, b = np.asarray(above, dtype=np.float64), np.asarray(below, dtype=np.float64)
     count = len(a)
-    if count < LEAST_BLOCKS or b.sum() <= 0:
+    if count < least or b.sum() <= 0:
         return None
     value, error = _with_error(a[None, :], b[None, :])
+    if count < LEAST_BLOCKS:
+        draws = float(value[0]) + student_pivots(count - 1) * float(error[0])
+        return Figure(value=float(value[0]), draws=draws if a.min() < 0 else np.maximum(draws, 0.0))
     drawn = np.random.default_rng(SEED).integers(0, count, (RESAMPLES, count))
     values, errors = _with_error(a[drawn], b[drawn])
     # Resamples of the same block over and over have no error to be measured by.

@@ -1,4 +1,4 @@
-"""What a loader is bound by: computing, storage, the network, or the way from workers to the training. Pure.
+"""What a loader is bound by: computing, storage, the network, the way from workers to the training, or their start. Pure.
 
 Every threshold is one half, as in the I/O rule of SageMaker's debugger (an I/O bottleneck where I/O wait is over 50 %): what takes more
 than half of the time is the only thing whose removal can double the speed (Amdahl). The interval of a share must lie above it, else the
@@ -10,12 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from slowstep.experiments.figures import Figure, ratio
+from slowstep.experiments.figures import FEWEST_BLOCKS, Figure, ratio
 from slowstep.experiments.loader_speed import Point, page_cache
 from slowstep.experiments.loader_stages import READING, Calls
 from slowstep.units import format_count
 
-Kind = Literal["cpu", "storage", "network", "blocked", "transport", "undetermined"]
+Kind = Literal["cpu", "storage", "network", "blocked", "transport", "start", "undetermined"]
 
 HALF: Final = 0.5
 HALF_FROM: Final = "SageMaker's I/O rule: over half of the time"
@@ -64,6 +64,8 @@ def judge(point: Point, *, cores: float | None, first: dict[str, Any] | None = N
     shares = _shares(point, cores)
     ready = _ready(point)
     rows = _rows(point, shares, ready, cores, first)
+    if point.starting is not None and point.starting > HALF:
+        return Bound(kind="start", sentence=_starting(point), rows=rows)
     if shares.making is None or shares.computing is None or shares.blocked is None:
         return Bound(kind="undetermined", sentence="too few batches were read to say what binds the loader", rows=rows)
     # Workers that make batches all the time are what is waited for, whatever a receipt takes beside that.
@@ -90,12 +92,12 @@ def is_crowded(point: Point, cores: float | None) -> bool:
 
 
 def _queueing(point: Point) -> Figure | None:
-    return ratio([min(s["delay_ns"], s["wall_ns"]) for s in point.slices], [s["wall_ns"] for s in point.slices])
+    return ratio([min(s["delay_ns"], s["wall_ns"]) for s in point.slices], [s["wall_ns"] for s in point.slices], least=FEWEST_BLOCKS)
 
 
 def _busy(point: Point) -> Figure | None:
     used = [s["process_ns"] + (s["trainer_cpu_ns"] if point.workers else 0) for s in point.slices]
-    return ratio(used, [s["period_ns"] for s in point.slices])
+    return ratio(used, [s["period_ns"] for s in point.slices], least=FEWEST_BLOCKS)
 
 
 def _shares(point: Point, cores: float | None) -> _Shares:
@@ -111,9 +113,9 @@ def _shares(point: Point, cores: float | None) -> _Shares:
     computing = [m - b for m, b in zip(made, blocked, strict=True)]
     busy = _busy(point)
     return _Shares(
-        making=ratio(wall, [p * max(point.workers, 1) for p in period]),
-        computing=ratio(computing, made),
-        blocked=ratio(blocked, made),
+        making=ratio(wall, [p * max(point.workers, 1) for p in period], least=FEWEST_BLOCKS),
+        computing=ratio(computing, made, least=FEWEST_BLOCKS),
+        blocked=ratio(blocked, made, least=FEWEST_BLOCKS),
         queueing=_queueing(point),
         cores=None if busy is None else busy.value,
         is_foreign=is_foreign,
@@ -131,6 +133,11 @@ def _carrying(point: Point, ready: float) -> float:
     period = sum(s["period_ns"] for s in point.slices)
     used = sum(max(s["process_ns"] - s["cpu_ns"], 0) + s["trainer_cpu_ns"] for s in point.slices)
     return min(ready, float(used / period))
+
+
+def _starting(point: Point) -> str:
+    length = "" if point.epoch_batches is None else f", of {format_count(round(point.epoch_batches), 'batch', 'batches')}"
+    return f"{point.starting:.0%} of its time goes by in starting workers anew at each epoch{length}, and in ending them"
 
 
 def _uneven(making: Figure) -> str:
@@ -178,6 +185,7 @@ def _rows(point: Point, shares: _Shares, ready: float | None, cores: float | Non
         _share("queueing for a core, of making a batch", shares.queueing),
     ]
     if point.workers:
+        rows.append(Row(name="starting workers, of the time", value=point.starting, unit="share", threshold=HALF, source=HALF_FROM))
         rows.append(Row(name="receiving ready batches, of the time", value=ready, unit="share", threshold=HALF, source=HALF_FROM))
     busy = None if cores is None else BUSY * cores
     rows.append(Row(name="busy cores", value=shares.cores, unit="cores", threshold=busy, source=BUSY_FROM))

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
-from slowstep.experiments.figures import Figure, blocks, ratio
+from slowstep.experiments.figures import FEWEST_BLOCKS, LEAST_BLOCKS, Figure, blocks, inverse, ratio
+from slowstep.experiments.loader_epochs import Epochs, read_epochs
+from slowstep.units import format_count
 
 Cache = Literal["warm", "cold", "mixed", "unknown"]
 
@@ -18,13 +22,17 @@ LEAST_ADDED: Final = 0.05
 # Under this share of storage bytes in read bytes the page cache has answered nearly all reads; over one minus it, nearly none.
 FEW: Final = 0.05
 _UNKNOWN: Final = -1
+_NS, _BATCHES, _SAMPLES, _BYTES = range(4)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Point:
     """The loader with a number of workers. Figures are None where too few batches came in the time: `reason` says so, or what it raised.
 
-    `start_s` is what the start of an iterator took until its first batch. `slices`: see levers/_tasks/_account.py.
+    Where epochs were seen to begin, figures are those of whole epochs, of `epoch_batches`: the start of each is in them, and the end of
+    its workers. `edge_s` is what these take of an epoch until its first batch, and after its last; `making_s` of it is the making of that
+    batch. All three are None where nothing is known of epochs. `start_s` is what the start of an iterator took until its first batch.
+    `few`: from so few batches that the interval is Student's. `slices`: see levers/_tasks/_account.py.
     """
 
     workers: int
@@ -37,6 +45,10 @@ class Point:
     ready: int
     ready_ns: int
     start_s: float | None
+    epoch_batches: float | None
+    edge_s: float | None
+    making_s: float | None
+    few: bool
     slices: tuple[dict[str, Any], ...]
     reason: str | None
 
@@ -57,42 +69,93 @@ class Point:
         """Whether its producers were seen to hold a connection of the network."""
         return any(each.get("connections") for each in self.slices)
 
+    @property
+    def edge_ms(self) -> float:
+        """Ms per sample of `edge_s`; 0 where it, or the samples, are not known."""
+        if self.edge_s is None or self.epoch_batches is None or self.samples <= 0:
+            return 0.0
+        return self.edge_s * 1e3 / (self.epoch_batches * self.samples / self.batches)
+
+    @property
+    def starting(self) -> float | None:
+        """The share of the time in which workers are started and ended, the making of a first batch not counted; None where unknown."""
+        if not self.workers or None in (self.edge_s, self.making_s, self.epoch_batches) or self.batches_per_s is None:
+            return None
+        assert self.edge_s is not None
+        assert self.making_s is not None
+        assert self.epoch_batches is not None
+        return max(self.edge_s - self.making_s, 0.0) * self.batches_per_s.value / self.epoch_batches
+
 
 def make_point(workers: int, drains: Sequence[dict[str, Any]]) -> Point:
     """One point from all readings of the loader with that number of workers."""
     tables = [blocks(np.array(d["rows"], dtype=np.int64).reshape(-1, 4), max(workers, 1)) for d in drains]
-    table = np.concatenate(tables)
-    ns, counts, samples, size = table.T
-    reason = next((d["reason"] for d in drains if d["reason"]), None)
-    known = len(table) > 0 and samples.min() >= 0
-    rate = ratio(counts, ns / 1e9)
+    rows, epochs = np.concatenate(tables), read_epochs(drains)
+    edges = epochs.table if epochs is not None else np.zeros((0, 4), dtype=np.int64)
+    both = np.concatenate((rows, edges))
+    seen = [*(d["seen"] for d in drains), *(epochs.seen if epochs is not None else ())]
+    known = len(both) > 0 and both[:, _SAMPLES].min() >= 0
+    sized = len(both) > 0 and both[:, _BYTES].min() >= 0
+    speed = partial(_speed, rows, epochs)
     starts = [start for d in drains for start in d["starts_ns"]]
+    slices = tuple(each for d in drains for each in d["slices"])
+    count, rate = int(both[:, _BATCHES].sum()), speed(_BATCHES)
+    reason = next((d["reason"] for d in drains if d["reason"]), None)
+    few = rate is not None and max(len(rows), len(edges)) < LEAST_BLOCKS
     return Point(
         workers=workers,
-        samples_per_s=ratio(samples, ns / 1e9) if known else None,
+        samples_per_s=speed(_SAMPLES) if known else None,
         batches_per_s=rate,
-        bytes_per_s=ratio(size, ns / 1e9) if len(table) and size.min() >= 0 else None,
-        batches=int(counts.sum()),
-        samples=int(samples.sum()) if known else _UNKNOWN,
-        seen=sum(d["seen"] for d in drains) if all(d["seen"] >= 0 for d in drains) else _UNKNOWN,
+        bytes_per_s=speed(_BYTES) if sized else None,
+        batches=count,
+        samples=int(both[:, _SAMPLES].sum()) if known else _UNKNOWN,
+        seen=sum(seen) if min(seen, default=_UNKNOWN) >= 0 else _UNKNOWN,
         ready=sum(d["ready"] for d in drains),
         ready_ns=sum(d["ready_ns"] for d in drains),
         start_s=float(np.median(starts)) / 1e9 if starts else None,
-        slices=tuple(each for d in drains for each in d["slices"]),
-        reason=reason or (None if rate else f"only {int(counts.sum())} batches came in its time"),
+        epoch_batches=None if epochs is None else epochs.batches,
+        edge_s=None if epochs is None else epochs.edge_ns / 1e9,
+        making_s=None if epochs is None else _making_s(slices),
+        few=few,
+        slices=slices,
+        reason=reason or (f"from {format_count(count, 'batch', 'batches')}" if few else None if rate else _too_few(count)),
     )
+
+
+def _too_few(count: int) -> str:
+    return f"only {format_count(count, 'batch', 'batches')} came in its time"
+
+
+def _speed(rows: NDArray[np.int64], epochs: Epochs | None, column: int) -> Figure | None:
+    """What of a column comes in a second: of whole epochs where these are known."""
+    steady = ratio(rows[:, column], rows[:, _NS] / 1e9, least=FEWEST_BLOCKS)
+    if epochs is None or not epochs.amount(column, rows):
+        return steady
+    whole = epochs.whole_s(steady, column, rows)
+    return None if whole is None else inverse(whole, epochs.amount(column, rows))
+
+
+def _making_s(slices: Sequence[dict[str, Any]]) -> float | None:
+    """What a producer takes for a batch, in seconds."""
+    made = sum(each["batches"] for each in slices)
+    return sum(each["wall_ns"] for each in slices) / made / 1e9 if made else None
 
 
 def own_point(drains: Sequence[dict[str, Any]]) -> Point:
     """The loader as it is: all readings with its own workers; only the first where that read from storage what later ones found cached."""
     first = drains[0]
-    same = [d for d in drains if d["workers"] == first["workers"]]
+    same = [d for d in drains if d["workers"] == first["workers"] and (d is first or d["starts_ns"])]
     return make_point(first["workers"], [first] if page_cache(first)[0] in ("cold", "mixed") else same)
 
 
 def curve(drains: Sequence[dict[str, Any]]) -> tuple[Point, ...]:
-    """A point for each number of workers that was tried: of readings after the first one, which may have met a cold cache."""
-    later = drains[1:] or drains
+    """A point for each number of workers that was tried: of readings after the first one, which may have met a cold cache.
+
+    That one stands for its number of workers where there was no time for another.
+    """
+    later = [d for d in drains[1:] if d["starts_ns"] or d["workers"] != drains[0]["workers"]]
+    if all(d["workers"] != drains[0]["workers"] for d in later):
+        later = [drains[0], *later]
     return tuple(make_point(workers, [d for d in later if d["workers"] == workers]) for workers in sorted({d["workers"] for d in later}))
 
 

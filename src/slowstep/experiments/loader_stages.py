@@ -1,8 +1,8 @@
 """What making one sample consists of: read, decode, each transform, collate, transport. Pure.
 
 The parts come from batches timed part by part on the training thread (levers/_tasks/_parts.py). Reading is what calls of files and sockets
-and sleeps take, and whatever else the thread stood still for; decoding is what calls of decoders take. Where neither is seen, both are in
-what the data set does itself, and the row says so.
+and sleeps take, and whatever else the data set itself stood still for; decoding is what calls of decoders take. Where neither is seen,
+both are in what the data set does itself, and the row says so. A transform or a collate function that stands still has that in its own row.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ DECODING: Final = "decode"
 BASE: Final = "base"
 COLLATE: Final = "collate"
 # Columns of a row of parts, before those of the steps.
-_SAMPLES, _WALL, _CPU, _DELAY, _OTHERS, _COLLATE, _STEPS = range(7)
+_SAMPLES, _WALL, _CPU, _DELAY, _OTHERS, _STEPS_STILL, _STEPS_OTHERS, _COLLATE, _STEPS = range(9)
 _NS_PER_MS: Final = 1e6
 
 
@@ -84,11 +84,12 @@ def stages(parts: dict[str, Any] | None, transported: Point | None) -> tuple[Sta
     return tuple(row for row in found if row.ms > 0)
 
 
-def blocked_ms(parts: dict[str, Any]) -> float:
-    """Ms per sample in which the thread that made it neither ran nor queued for a core, nor waited for other threads of the process."""
-    rows = np.array(parts["rows"], dtype=np.float64)
-    blocked = np.maximum(rows[:, _WALL] - rows[:, _CPU] - rows[:, _DELAY], 0.0)
-    return float(np.maximum(blocked - rows[:, _OTHERS], 0.0).sum() / rows[:, _SAMPLES].sum() / _NS_PER_MS)
+def _own_blocked_ms(rows: NDArray[np.float64]) -> float:
+    """Ms per sample in which the data set itself, beside transforms and collate, neither ran nor queued for a core, nor waited for other
+    threads of the process."""
+    still = np.maximum(rows[:, _WALL] - rows[:, _CPU] - rows[:, _DELAY], 0.0) - rows[:, _STEPS_STILL]
+    others = np.maximum(rows[:, _OTHERS] - rows[:, _STEPS_OTHERS], 0.0)
+    return float(np.maximum(still - others, 0.0).sum() / rows[:, _SAMPLES].sum() / _NS_PER_MS)
 
 
 def _own_rows(rows: NDArray[np.float64], calls: Calls | None) -> list[Stage]:
@@ -98,7 +99,7 @@ def _own_rows(rows: NDArray[np.float64], calls: Calls | None) -> list[Stage]:
     own = _plain("own", "the data set itself", base, samples)
     read = calls.whole(READING) if calls else 0.0
     decode = calls.whole((DECODING,)) if calls else 0.0
-    unseen = max(blocked_ms({"rows": rows}) - read, 0.0)
+    unseen = max(_own_blocked_ms(rows) - (calls.of(BASE, READING) if calls else 0.0), 0.0)
     if read + decode + unseen < 0.01 * own.ms:
         return [replace(own, note="read and decode not told apart")]
     inside = 0.0 if calls is None else calls.of(BASE, (*READING, DECODING))

@@ -25,8 +25,12 @@ class Whole:
     """Samples/s of the whole as its halves predict it, and as it is.
 
     `how`: with workers the loader runs beside the compute, and the slower of them is what the training takes (max); a training thread that
-    makes its batches itself does one after the other (sum). `binds` is the half that decides. `cores_bound` says that both together need
-    more cores than there are, and that this decides. `log_error` is |ln(predicted / real)|.
+    makes its batches itself does one after the other (sum). `binds` is the half that decides, "both" where they add up, or where their
+    intervals overlap. `cores_bound` says that both together need more cores than there are, and that this decides. `log_error` is
+    |ln(predicted / real)|.
+
+    Ms per sample that are not beside the other half: `starting_ms` of the loader's, at changes of epoch, and `receiving_ms`, in neither
+    half, for the receipt of batches that lie ready.
     """
 
     how: How
@@ -35,6 +39,8 @@ class Whole:
     binds: Literal["loader", "compute", "both"]
     cores_bound: bool
     log_error: float | None
+    starting_ms: float
+    receiving_ms: float
 
     @property
     def agrees(self) -> bool | None:
@@ -65,27 +71,48 @@ def arm_rate(steps: Steps, plan: Plan, arms: tuple[int, ...]) -> Figure | None:
 
 
 def put_together(
-    loader: Figure, compute: Figure, real: Figure | None, *, workers: int, receive_ms: float = 0.0, core_ms: float | None = None
+    loader: Figure,
+    compute: Figure,
+    real: Figure | None,
+    *,
+    workers: int,
+    receive_ms: float = 0.0,
+    starting_ms: float = 0.0,
+    core_ms: float | None = None,
 ) -> Whole:
     """Predict the whole from samples/s of its halves.
 
-    `receive_ms`: what the training thread needs, per sample, to receive a batch that lies ready, which no cached batch shows. `core_ms`:
+    `receive_ms`: what the training thread needs, per sample, to receive a batch that lies ready, which no cached batch shows.
+    `starting_ms`: what of the loader's time, per sample, goes by at changes of epoch, where the training has nothing to compute. `core_ms`:
     CPU ms per sample of both halves together, divided by the cores there are: with workers no training goes faster than that.
     """
     per_loader, per_compute = inverse(loader, 1e3), inverse(compute, 1e3)
-    if workers:
-        per_compute = Figure(value=per_compute.value + receive_ms, draws=per_compute.draws + receive_ms)
-    per_sample = combined(np.maximum if workers else np.add, per_loader, per_compute)
+    receiving_ms = receive_ms if workers else 0.0
+    starting_ms = min(starting_ms, per_loader.value) if workers else 0.0
+    beside = _shifted(per_loader, -starting_ms), _shifted(per_compute, receiving_ms)
+    per_sample = _shifted(combined(np.maximum if workers else np.add, *beside), starting_ms)
     cores_bound = bool(workers) and core_ms is not None and core_ms > per_sample.value
     if cores_bound and core_ms is not None:
         per_sample = Figure(value=core_ms, draws=np.maximum(per_sample.draws, core_ms))
     predicted = inverse(per_sample, 1e3)
-    slower: Literal["loader", "compute"] = "loader" if per_loader.value >= per_compute.value else "compute"
     return Whole(
         how="max" if workers else "sum",
         predicted=predicted,
         real=real,
-        binds=slower if workers and not cores_bound else "both",
+        binds=_slower(loader, compute) if workers and not cores_bound else "both",
         cores_bound=cores_bound,
         log_error=None if real is None else abs(math.log(predicted.value / real.value)),
+        starting_ms=starting_ms,
+        receiving_ms=receiving_ms,
     )
+
+
+def _shifted(figure: Figure, by: float) -> Figure:
+    return Figure(value=figure.value + by, draws=np.maximum(figure.draws + by, 0.0))
+
+
+def _slower(loader: Figure, compute: Figure) -> Literal["loader", "compute", "both"]:
+    """The half that takes longer, by their own figures: as they are printed; "both" where their intervals overlap."""
+    if loader.high < compute.low:
+        return "loader"
+    return "compute" if compute.high < loader.low else "both"

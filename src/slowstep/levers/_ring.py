@@ -29,10 +29,12 @@ class Ring(InputChange):
     """Copies of the next batches of the loader; its workers fill their queue meanwhile and rest.
 
     Where the script changes batches in place, each one that is given out is a fresh copy, and the time that takes is known.
+    `across_epochs`: the loader's iterator and workers rest through changes of epoch, too, so that these cost nothing.
     """
 
-    def __init__(self, training: Training, size: int) -> None:
+    def __init__(self, training: Training, size: int, *, across_epochs: bool = False) -> None:
         super().__init__(training)
+        self.keeps_own = across_epochs
         self._size = size
         self._kept: list[Any] = []
         self._versions: list[list[int]] = []
@@ -113,8 +115,9 @@ class Ring(InputChange):
         self._kept = [kept for index, kept in enumerate(self._kept) if not self._is_spoiled(index)]
 
     def end(self, own: Any) -> None:
-        """The loader's own iterator ends as it would have: its workers with it."""
-        Stream(own, self.feed.receive).end()
+        """The loader's own iterator ends as it would have, its workers with it, unless it goes on with the next epoch."""
+        if not self.keeps_own:
+            Stream(own, self.feed.receive).end()
 
     def remove(self) -> None:
         """Leave nothing behind, and let the batches go."""

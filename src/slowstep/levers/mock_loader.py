@@ -23,11 +23,14 @@ from slowstep.record.training import Training
 
 # Real batches in turn, so that caches see about as much data as before (the design's least).
 RING: int = 16
+# The lever's value with which changes of epoch cost nothing either: what `slowstep bench` calls the compute alone. Workers that rest go on
+# resting, and none is started. Nobody can ask for it on a command line: it is no training that a faster loader could lead to.
+ACROSS_EPOCHS: str = "across-epochs"
 
 
 def prepare(training: Training, spec: Spec) -> Change:
     """A ring of the next 16 batches of the training loader. Raises NotApplicable where no torch DataLoader feeds the training."""
-    return Ring(training, RING)
+    return Ring(training, RING, across_epochs=spec.value == ACROSS_EPOCHS)
 
 
 LEVER = Lever(name="mock-loader", changes=frozenset({ORDER}), prepare=prepare)

@@ -34,10 +34,12 @@ class RunRow(TypedDict):
 
 
 class LoaderRow(TypedDict):
-    """The script's own loader alone. `page_cache`: how the first pass found it; `from_storage`: the share of its bytes from storage.
+    """The script's own loader alone, over whole epochs of `epoch_batches` where these are known: the start of workers is in its figures.
 
-    `mb_per_s` are of the batches that it gives. `read_mb_per_s` is what its read calls return, `storage_mb_per_s` what came from storage
-    for it, `received_mb_per_s` what this machine received meanwhile, for whomever: null where the loader was seen to use no connection.
+    `starting` is the share of the time in which workers are started and ended. `page_cache`: how the first pass found it; `from_storage`:
+    the share of its bytes from storage. `reason`: why there is no figure, or what the one there is lacks. `mb_per_s` are of the batches that
+    it gives. `read_mb_per_s` is what its read calls return, `storage_mb_per_s` what came from storage for it, `received_mb_per_s` what this
+    machine received meanwhile, for whomever: null where the loader was seen to use no connection.
     """
 
     workers: int
@@ -54,6 +56,8 @@ class LoaderRow(TypedDict):
     received_mb_per_s: FigureRow | None
     batches: int
     start_s: float | None
+    epoch_batches: float | None
+    starting: float | None
     page_cache: Literal["warm", "cold", "mixed", "unknown"]
     from_storage: float | None
     reason: str | None
@@ -101,7 +105,7 @@ class EvidenceRow(TypedDict):
 class BoundRow(TypedDict):
     """What the loader is bound by."""
 
-    kind: Literal["cpu", "storage", "network", "blocked", "transport", "undetermined"]
+    kind: Literal["cpu", "storage", "network", "blocked", "transport", "start", "undetermined"]
     sentence: str
     evidence: list[EvidenceRow]
 
@@ -117,12 +121,19 @@ class ComputeRow(TypedDict):
 
 
 class WholeRow(TypedDict):
-    """Both halves put together, and held against the training as it is."""
+    """Both halves put together, and held against the training as it is.
+
+    Beside no compute are `starting_ms_per_sample`, in the loader's half, where an epoch waits for its first batch. In neither half, and
+    added to the compute, are `receiving_ms_per_sample`, for the receipt of batches that lie ready. `binds` is "both" where the halves add
+    up, or their intervals overlap.
+    """
 
     how: Literal["max", "sum"]
     binds: Literal["loader", "compute", "both"]
     cores_bound: bool
     predicted: FigureRow
+    starting_ms_per_sample: float
+    receiving_ms_per_sample: float
     real: FigureRow | None
     log_error: float | None
     agrees: bool | None

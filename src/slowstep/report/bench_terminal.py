@@ -11,7 +11,7 @@ from slowstep.report.streams import takes_color, takes_unicode, width_of
 from slowstep.units import UNKNOWN, format_count, format_duration, format_number, format_share
 
 if TYPE_CHECKING:
-    from slowstep.report.bench_document import BenchReport, FigureRow, LoaderRow, PointRow, StageRow
+    from slowstep.report.bench_document import BenchReport, FigureRow, LoaderRow, PointRow, StageRow, WholeRow
 
 # From this width on the parts have bars, and a column of what leaving them out saves.
 _WITH_BARS: Final = 64
@@ -21,6 +21,8 @@ _MS_CELLS: Final = 11
 _SHARE_CELLS: Final = 7
 _WORKER_CELLS: Final = 9
 _RATE_CELLS: Final = 26
+# What takes a smaller share of the time is in the JSON report only.
+_LEAST_ALONE: Final = 0.01
 # Rows of the table of stages; the smaller ones are said in one.
 _STAGES_SHOWN: Final = 9
 # Of the bytes of the batches. What workers and training say to each other is read, too: 9 KB for a batch of 200 KB were measured.
@@ -33,6 +35,7 @@ WORDS: Final = {
     "network": "NETWORK-BOUND",
     "blocked": "BLOCKED",
     "transport": "TRANSPORT-BOUND",
+    "start": "START-BOUND",
     "undetermined": "UNDETERMINED",
 }
 
@@ -165,12 +168,14 @@ def _draw_whole(canvas: Canvas, report: BenchReport) -> None:
     canvas.blank()
     if loader is not None:
         size = "" if loader["mb_per_s"] is None else f", {_interval(loader['mb_per_s'])} MB/s of batches"
-        _labelled(canvas, "Loader alone", _samples(loader["samples_per_s"], loader["reason"]) + size)
+        lacks = "" if loader["samples_per_s"] is None or loader["reason"] is None else f" ({loader['reason']})"
+        _labelled(canvas, "Loader alone", _samples(loader["samples_per_s"], loader["reason"]) + size + lacks)
         _draw_sources(canvas, loader)
     if compute is not None:
         _labelled(canvas, "Compute alone", _samples(compute["samples_per_s"], compute["reason"]))
     if whole is not None:
         sign = "the slower of both (max)" if whole["how"] == "max" else "both added up (sum)"
+        _draw_alone(canvas, whole)
         _labelled(canvas, "Together", f"{_samples(whole['predicted'], None)} predicted, {sign}")
         _labelled(canvas, "The training", _samples(whole["real"], None))
         canvas.prose(whole["sentence"])
@@ -192,6 +197,15 @@ def _draw_sources(canvas: Canvas, loader: LoaderRow) -> None:
         _labelled(canvas, "  receives", f"{_interval(received)} MB/s over the network, with whatever else runs here")
 
 
+def _draw_alone(canvas: Canvas, whole: WholeRow) -> None:
+    """What of the training's time is beside nothing, though the halves run beside each other."""
+    least_ms = _LEAST_ALONE * 1e3 / whole["predicted"]["value"]
+    if (ms := whole["receiving_ms_per_sample"]) >= least_ms:
+        _labelled(canvas, "Receiving", f"{format_number(ms)} ms/sample for batches that lie ready: in neither half, added to the compute")
+    if (ms := whole["starting_ms_per_sample"]) >= least_ms:
+        _labelled(canvas, "New epochs", f"{format_number(ms)} ms/sample until first batches come: in the loader's half, beside no compute")
+
+
 def _labelled(canvas: Canvas, label: str, text: str) -> None:
     canvas.prose(text, label=label.ljust(_LABEL_CELLS))
 
@@ -200,6 +214,11 @@ def _samples(figure: FigureRow | None, reason: str | None) -> str:
     if figure is not None:
         return f"{_interval(figure)} samples/s"
     return f"not measured ({reason})" if reason else "not measured"
+
+
+    if figure is None:
+        return f"not measured ({reason})" if reason else UNKNOWN
+    return f"{_interval(figure)} samples/s"
 
 
 def _interval(figure: FigureRow) -> str:

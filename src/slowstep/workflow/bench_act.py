@@ -13,6 +13,7 @@ from slowstep.experiments.executor import Ending, Executor, Progress, surely_end
 from slowstep.experiments.plan import Arm, Plan
 from slowstep.experiments.readings import Steps, no_steps
 from slowstep.experiments.results import NOT_UNDONE
+from slowstep.levers.mock_loader import ACROSS_EPOCHS
 from slowstep.record import format as contract
 from slowstep.record.command import Command
 from slowstep.record.lever import Spec
@@ -24,7 +25,7 @@ EndedBy = Literal["done", "script ended", "never trained", "interrupted", "stood
 Phase = Callable[[str, float, str], None]
 
 TASK: Final = "bench_data"
-CACHED: Final = Arm(name="mock-loader", levers=(Spec(name="mock-loader"),))
+CACHED: Final = Arm(name="mock-loader", levers=(Spec(name="mock-loader", value=ACROSS_EPOCHS),))
 # Of the time for all, what the loader gets; the rest is for blocks of steps.
 LOADER_SHARE: Final = {"data": 0.6, "compute": 0.15}
 _TICK_S: Final = 0.1
@@ -164,16 +165,20 @@ class Bench:
             raise Stopped("done", f"the loader cannot be measured: {reason}")
 
     def _tell_task(self, began_s: float) -> list[dict[str, Any]]:
+        self._phase("loader", min((self._clock() - began_s) / self._loader_s, 1.0), self._doing())
+        return self._executor.notes("task")
+
+    def _doing(self) -> str:
+        """What the task does now."""
         notes = self._executor.notes("task")
-        doing = next((note["doing"] for note in reversed(notes) if note["part"] == "begins"), "waiting for the training")
-        self._phase("loader", min((self._clock() - began_s) / self._loader_s, 1.0), doing)
-        return notes
+        return next((note["doing"] for note in reversed(notes) if note["part"] == "begins"), "waiting for the training")
 
     def _walk_blocks(self, step_s: float) -> None:
         """As it is, as it is once more, and on cached batches, until the time is over, the plan, or the script."""
         budget_s = self._asked.budget_s - self._loader_s
         seed = draw_seed() if self._asked.seed is None else self._asked.seed
-        plan = self._measured.plan = make_plan([CACHED], seed=seed, step_ms=max(step_s * 1e3, 1e-3), budget_s=budget_s)
+        step_ms, epoch = max(step_s * 1e3, 1e-3), self._epoch()
+        plan = self._measured.plan = make_plan([CACHED], seed=seed, step_ms=step_ms, period_steps=epoch, budget_s=budget_s)
         self._executor.post(plan)
         began_s, last_s, last = self._clock(), self._clock(), 0
         while (at_s := self._clock()) - began_s < budget_s:
@@ -191,6 +196,11 @@ class Bench:
             self._sleep(_TICK_S)
         self._end_blocks()
 
+    def _epoch(self) -> int:
+        """The batches of an epoch, as far as the loader says: what a change of epoch costs is to be in each block as often."""
+        drains = [note for note in self._executor.notes("task") if note["part"] == "drain"]
+        return max(next((note["epoch_batches"] for note in drains if note.get("epoch_batches")), 1), 1)
+
     def _end_blocks(self) -> None:
         """Post a plan of nothing in the place of the other: its levers are removed, and say what they measured."""
         self._executor.post(Plan(seed=0, steps=1, arms=(Arm(name="as-is"),), blocks=()))
@@ -205,7 +215,8 @@ class Bench:
         if not progress.alive:
             raise self._ended(progress)
         if self._clock() - began_s > limit_s:
-            raise Stopped("stood still", f"the loader gave nothing more within {limit_s:.0f} s")
+            doing = self._doing()
+            raise Stopped("stood still", f"after {limit_s:.0f} s the loader was still being measured ({doing}): the rest is left out")
 
     def _ended(self, progress: Progress) -> Stopped:
         if progress.problem is not None:

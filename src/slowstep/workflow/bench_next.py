@@ -59,16 +59,21 @@ def next_command(
     if whole is None:
         other = "compute" if asked.what == "data" else "data"
         return {"command": f"slowstep bench {other} {command}", "why": "one half says nothing about the whole"}
+    better, kept = better_workers(point.workers, wholes), kept_workers_gain(point, whole)
+    if kept >= max(LEAST_GAIN, better[1] if better else 0.0):
+        why = f"workers that are kept through epochs: {format_ratio(kept)} the throughput, by these figures"
+        return {"command": f"slowstep prove --levers persistent-workers {command}", "why": why}
     if whole.binds == "compute":
         return {"command": f"slowstep run --capture {command}", "why": "the compute decides: this shows what is in it"}
-    if (better := better_workers(point.workers, wholes)) is not None:
+    if better is not None:
         workers, gain = better
         why = f"{_with(workers, point.workers)}: {format_ratio(gain)} the throughput, by these figures"
         return {"command": f"slowstep prove --levers workers={workers} {command}", "why": why}
     if whole.how == "sum" and (computing := 1 - loading_share(point, whole)) > _HALF:
         why = f"computing is {format_share(computing)} of the time, and more workers would gain little: this shows what is in it"
         return {"command": f"slowstep run --capture {command}", "why": why}
-    decides = "both want the same cores" if whole.cores_bound else "the loader decides"
+    is_even = whole.how == "max" and whole.binds == "both"
+    decides = "both want the same cores" if whole.cores_bound else "both take about as long" if is_even else "the loader decides"
     if asked.what == "compute":
         return {"command": f"slowstep bench data {command}", "why": f"{decides}: this shows what is in the loader"}
     return {"command": f"slowstep prove {command}", "why": f"{decides}: this tries what answers it"}
@@ -93,6 +98,14 @@ def better_workers(own: int, wholes: Mapping[int, Whole]) -> tuple[int, float] |
         return None
     gain = _gain(wholes[fewest], wholes[own])
     return (fewest, gain.value) if gain.value >= BOTTLENECK_PREDICTED and gain.low > WORTH else None
+
+
+def kept_workers_gain(point: Point, whole: Whole) -> float:
+    """How many times as fast the whole would be without workers being started and ended at each epoch; 1 where that is not known."""
+    if point.starting is None or point.samples_per_s is None or whole.cores_bound:
+        return 1.0
+    saved = min(point.starting / point.samples_per_s.value * 1e3, whole.starting_ms) * whole.predicted.value / 1e3
+    return 1 / max(1 - saved, 1e-6)
 
 
 def _gain(there: Whole, here: Whole) -> Figure:

@@ -134,7 +134,13 @@ class _Found:
         if point.samples_per_s is None or compute is None:
             return None
         return put_together(
-            point.samples_per_s, compute, self.as_is, workers=workers, receive_ms=self._receive_ms(), core_ms=self._core_ms(point)
+            point.samples_per_s,
+            compute,
+            self.as_is,
+            workers=workers,
+            receive_ms=self._receive_ms(),
+            starting_ms=point.edge_ms,
+            core_ms=self._core_ms(point),
         )
 
     def _which(self) -> str:

@@ -8,6 +8,8 @@ from typing import Final
 from slowstep.experiments.overlap import CLOSE, Whole
 from slowstep.units import format_number, format_share
 
+# A smaller share of the time is no finding (the design: at least 3 % of the window).
+LEAST_SAID: Final = 0.03
 # From here on a percentage is read wrongly ("200 % more" for three times): a factor says it.
 AS_FACTOR: Final = 2.0
 
@@ -18,8 +20,12 @@ def whole_sentence(whole: Whole) -> str:
         text = "the training thread makes its batches itself, so loading and computing add up"
     elif whole.cores_bound:
         text = "loading and computing overlap, and together they need more cores than there are"
+    elif whole.binds == "both":
+        text = "loading and computing overlap, and neither of them is surely the slower"
     else:
         text = f"loading and computing overlap, and the {whole.binds} is the slower of them"
+    if (share := whole.starting_ms * whole.predicted.value / 1e3) >= LEAST_SAID:
+        text += f", but for {format_share(share)} of the time, in which each epoch waits for its first batch"
     if whole.real is None or whole.log_error is None:
         return text
     predicted, real = whole.predicted.value, whole.real.value

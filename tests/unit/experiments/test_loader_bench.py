@@ -28,12 +28,20 @@ def a_drain(workers: int = 1, *, batch_ms: float = 10.0, batches: int = 40, **ch
     in_slices = changes.pop("slices", {})
     slices = [a_slice(workers, **in_slices) for _ in range(8)]
     usual = {"workers": workers, "rows": rows, "skipped": 2, "seen": 8 * batches, "ready": 0, "ready_ns": 0, "starts_ns": [50 * MS]}
+    usual |= {"edges": [], "epoch_batches": None}
     return {**usual, "slices": slices, "reason": None, **changes}
+
+
+def an_edge(start_ms: float, *, fill_ms: float = 0, end_ms: float = -1, filled: int = 1, batches: int = -1) -> dict[str, int]:
+    """The begin of an epoch of batches of 8 samples and 800 bytes, and its end where its batches are given."""
+    end_ns = int(end_ms * MS) if end_ms >= 0 else -1
+    size = {"filled": filled, "samples": 8 * filled, "seen": 8 * filled, "size_bytes": 800 * filled}
+    return {"start_ns": int(start_ms * MS), "fill_ns": int(fill_ms * MS), "end_ns": end_ns, "batches": batches, **size}
 
 
 def the_parts(**changes: Any) -> dict[str, Any]:
     """Batches of 10 samples: of 100 ms the data set's own 30, two steps 40 and 20, collate 10."""
-    row = [10, 100 * MS, 100 * MS, 0, 0, 10 * MS, 40 * MS, 20 * MS]
+    row = [10, 100 * MS, 100 * MS, 0, 0, 0, 0, 10 * MS, 40 * MS, 20 * MS]
     calls = {"base": {"network": 0, "file": 20 * MS, "sleep": 0, "decode": 80 * MS, "names": [["decode", "Decoder.decode", 80 * MS]]}}
     usual = {"steps": ["resize", "flip"], "rows": [row] * 6, "left_out": [[10, 90 * MS, 70 * MS, 30 * MS]] * 3, "left_out_reason": None}
     return {**usual, "calls": calls, "calls_samples": 100, "calls_reason": None, "reason": None, **changes}
@@ -55,6 +63,61 @@ def test_too_few_batches_have_a_reason_and_no_speed():
     assert point.samples_per_s is None
     assert point.reason == "only 3 batches came in its time"
     assert make_point(4, [a_drain(4, batches=0, reason="ValueError: broken")]).reason == "ValueError: broken"
+
+
+def test_whole_epochs_hold_the_start_and_the_end_of_workers():
+    # 50 ms to a first batch, three more of 10 ms each, 20 ms of ending: 32 samples in 100 ms.
+    edges = [an_edge(50, end_ms=20, batches=4)] * 10
+
+    point = make_point(2, [a_drain(2, batches=30, edges=edges, epoch_batches=4)])
+
+    assert point.samples_per_s.value == pytest.approx(320)
+    assert point.batches_per_s.value == pytest.approx(40)
+    assert point.bytes_per_s.value == pytest.approx(32_000)
+    assert (point.epoch_batches, point.edge_s, point.batches, point.samples) == (4, pytest.approx(0.07), 40, 320)
+    assert point.edge_ms == pytest.approx(70 / 32)
+
+
+def test_of_long_epochs_one_start_is_shared_by_all_their_batches():
+    # The first two batches in 100 ms, and 98 of 10 ms.
+    point = make_point(1, [a_drain(1, edges=[an_edge(60, fill_ms=40, filled=2)], epoch_batches=100)])
+
+    assert point.samples_per_s.value == pytest.approx(800 / 1.08)
+    assert point.edge_ms == pytest.approx(60 / 800)
+    assert make_point(1, [a_drain(1, edges=[an_edge(60)], epoch_batches=None)]).samples_per_s.value == pytest.approx(800)
+
+
+def test_epochs_of_one_batch_have_nothing_but_edges():
+    drain = a_drain(1, batches=0, edges=[an_edge(60, end_ms=20, batches=1)] * 5, epoch_batches=1)
+
+    assert make_point(1, [drain]).samples_per_s.value == pytest.approx(100)
+
+
+def test_an_epoch_that_was_too_short_for_its_skipped_batches_tells_its_length_only():
+    edges = [an_edge(10, fill_ms=5, filled=3, end_ms=5, batches=3), *[an_edge(50, end_ms=20, batches=3)] * 8]
+
+    assert make_point(1, [a_drain(1, batches=16, edges=edges)]).samples_per_s.value == pytest.approx(24 / 0.09)
+
+
+def test_two_batches_give_a_speed_with_a_wide_interval():
+    rows = [[900 * MS, 1, 8, 800], [1100 * MS, 1, 8, 800]]
+
+    point = make_point(1, [a_drain(rows=rows)])
+
+    assert point.samples_per_s.value == pytest.approx(8)
+    assert point.samples_per_s.low < 1
+    assert point.samples_per_s.high > 15
+    assert (point.few, point.reason) == (True, "from 2 batches")
+    assert make_point(1, [a_drain(batches=1)]).reason == "only 1 batch came in its time"
+
+
+def test_what_there_was_no_time_for_leaves_the_first_reading_in_the_curve():
+    none = {"batches": 0, "starts_ns": [], "slices": {}, "reason": "left out: no time"}
+
+    points = curve([a_drain(1, batch_ms=1000), a_drain(0, **none), a_drain(1, **none), a_drain(2, **none)])
+
+    assert [(point.workers, point.reason) for point in points] == [(0, "left out: no time"), (1, None), (2, "left out: no time")]
+    assert own_point([a_drain(1), a_drain(1, **none)]).reason is None
 
 
 def test_samples_that_are_not_known_leave_batches():
@@ -116,12 +179,30 @@ def test_reading_inside_a_transform_is_reading():
 
 
 def test_standing_still_is_reading_though_no_call_shows_it():
-    still = [10, 100 * MS, 60 * MS, 0, 0, 10 * MS, 30 * MS, 20 * MS]
+    still = [10, 100 * MS, 60 * MS, 0, 0, 0, 0, 10 * MS, 30 * MS, 20 * MS]
 
     rows = {row.name: row.ms for row in stages(the_parts(rows=[still] * 6, calls={}), None)}
     assert rows["read"] == 4.0
     # All of its 40 ms were that.
     assert "the data set itself" not in rows
+
+
+def test_a_step_or_a_collate_function_that_stands_still_is_no_reading():
+    # Of 100 ms resize waits 40, collate 10: nothing of that is the data set's own.
+    still = [10, 100 * MS, 50 * MS, 0, 0, 50 * MS, 0, 10 * MS, 40 * MS, 20 * MS]
+    slept = {"collate": {"network": 0, "file": 0, "sleep": 100 * MS, "decode": 0, "names": [["sleep", "time.sleep", 100 * MS]]}}
+
+    rows = stages(the_parts(rows=[still] * 6, calls=slept), None)
+    assert [row.kind for row in rows] == ["own", "transform", "transform", "collate"]
+    assert sum(row.ms for row in rows) == pytest.approx(10)
+
+
+def test_threads_that_a_step_waits_for_do_not_hide_that_the_data_set_stands_still():
+    # Resize waits 40 ms for threads that compute, the data set itself 20 ms for nobody.
+    still = [10, 100 * MS, 40 * MS, 0, 40 * MS, 40 * MS, 40 * MS, 10 * MS, 40 * MS, 20 * MS]
+
+    rows = {row.kind: row.ms for row in stages(the_parts(rows=[still] * 6, calls={}), None)}
+    assert rows["read"] == pytest.approx(2)
 
 
 def test_where_neither_is_seen_they_are_not_told_apart():
@@ -207,6 +288,20 @@ def test_receipts_that_wait_for_a_worker_that_computes_are_no_transport():
     point = make_point(1, [a_drain(ready=30, ready_ns=600 * MS, slices=slices)])
 
     assert judge(point, cores=2).kind == "cpu"
+
+
+def test_workers_that_are_started_anew_most_of_the_time_bind_the_loader():
+    edges = [an_edge(100, end_ms=30, batches=4)] * 10
+    # A batch takes its worker 10 ms.
+    point = make_point(2, [a_drain(2, batches=30, edges=edges, slices={"wall_ns": 100 * MS, "cpu_ns": 100 * MS})])
+
+    bound = judge(point, cores=2)
+    assert point.starting == pytest.approx(120 / 160)
+    assert bound.kind == "start"
+    assert bound.sentence == "75% of its time goes by in starting workers anew at each epoch, of 4 batches, and in ending them"
+    # The making of a first batch that takes long is no start.
+    slow = {"wall_ns": 1000 * MS, "cpu_ns": 1000 * MS}
+    assert judge(make_point(2, [a_drain(2, batches=30, edges=edges, slices=slow)]), cores=2).kind != "start"
 
 
 def test_idle_workers_and_nothing_ready_is_undetermined():

@@ -32,6 +32,27 @@ def test_without_workers_they_add_up():
     assert whole.log_error == pytest.approx(0)
 
 
+def test_halves_whose_intervals_overlap_have_no_slower_one():
+    loader, compute = Figure(value=453, draws=np.linspace(437, 469, 500)), Figure(value=536, draws=np.linspace(320, 642, 500))
+
+    whole = put_together(loader, compute, None, workers=2, receive_ms=0.4)
+
+    assert whole.binds == "both"
+    assert whole.receiving_ms == 0.4
+    # By the halves as they are printed: what receiving adds is said for itself.
+    assert put_together(exactly(453), exactly(536), None, workers=2, receive_ms=0.4).binds == "loader"
+
+
+def test_the_change_of_an_epoch_is_beside_no_compute():
+    # Of the loader's 6 ms a sample 5 wait for first batches: 1 ms runs beside the 2 ms of the compute.
+    whole = put_together(exactly(1000 / 6), exactly(500), None, workers=2, starting_ms=5)
+
+    assert whole.predicted.value == pytest.approx(1000 / 7)
+    assert (whole.binds, whole.starting_ms) == ("loader", 5)
+    # Without workers all adds up in any case.
+    assert put_together(exactly(1000 / 6), exactly(500), None, workers=0, starting_ms=5).predicted.value == pytest.approx(125)
+
+
 def test_receiving_is_the_training_threads_own():
     # 2 ms a sample of computing and 0.5 ms of receiving.
     assert put_together(exactly(1000), exactly(500), None, workers=1, receive_ms=0.5).predicted.value == pytest.approx(400)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import Any
 
@@ -9,13 +10,14 @@ import pytest
 import torch
 from torch.utils.data import ConcatDataset, DataLoader, Dataset, IterableDataset, Subset
 
-from slowstep.levers._tasks import _refused, bench_data
-from slowstep.levers._tasks._again import Again, Endless
-from slowstep.levers._tasks._calls import Segments, kind_of, short_name
+from slowstep.levers._tasks import _drain, _refused, _sizes, bench_data
+from slowstep.levers._tasks._again import Again, Noted
+from slowstep.levers._tasks._calls import CoreClock, Segments, kind_of, short_name
 from slowstep.levers._tasks._drain import Drain, said
 from slowstep.levers._tasks._parts import time_parts
 from slowstep.levers._tasks._plain import plain
 from slowstep.levers._tasks._slots import find_slots
+from slowstep.levers._tasks._watched import Bench
 from slowstep.record.hooks import torch_fetch
 from slowstep.record.lever import NotApplicable
 
@@ -129,9 +131,9 @@ def test_the_parts_of_a_sample_are_timed_and_nothing_stays():
 
     assert parts.reason is None
     assert parts.steps == ["double", "loop"]
-    assert {len(row) for row in parts.rows} == {8}
-    assert all(row[0] == 4 and row[1] >= row[6] + row[7] > 0 for row in parts.rows)
-    assert sum(row[7] for row in parts.rows) > sum(row[6] for row in parts.rows)
+    assert {len(row) for row in parts.rows} == {10}
+    assert all(row[0] == 4 and row[1] >= row[8] + row[9] > 0 for row in parts.rows)
+    assert sum(row[9] for row in parts.rows) > sum(row[8] for row in parts.rows)
     assert {len(row) for row in parts.left_out} == {4}
     assert set(parts.calls) <= {"base", "collate", "0", "1"}
     assert data.transform.transforms == [double, loop]
@@ -181,13 +183,21 @@ def test_a_data_set_that_is_its_own_iterator_is_not_read_in_the_training():
         Again(DataLoader(Iterator(3)), 0)
 
 
-def test_an_endless_sampler_begins_again_and_knows_the_lengths():
-    endless = Endless([[1, 2], [3]])
-    indices = iter(endless)
+def test_a_noted_sampler_ends_where_the_scripts_does_and_knows_the_lengths():
+    noted = Noted([[1, 2], [3], 4])
 
-    assert [next(indices) for _ in range(5)] == [[1, 2], [3], [1, 2], [3], [1, 2]]
-    assert list(endless.lengths) == [2, 1, 2, 1, 2]
-    assert list(Endless([])) == []
+    assert list(noted) == [[1, 2], [3], 4]
+    assert list(noted.lengths) == [2, 1, -1]
+
+
+@pytest.mark.parametrize(("persistent", "workers", "kept"), [(True, 2, True), (True, 0, False), (False, 2, False)])
+def test_workers_live_as_long_as_the_loaders_own(persistent, workers, kept):
+    again = Again(DataLoader(Data(), batch_size=4, num_workers=1, persistent_workers=persistent), workers)
+
+    assert again.is_persistent is kept
+    assert again.loader.persistent_workers is kept
+    assert again.epoch_batches == 8
+    assert Again(DataLoader(Stream(3), batch_size=4), 1).epoch_batches is None
 
 
 def test_without_workers_a_reading_counts_batches_samples_and_time(tmp_path):
@@ -200,11 +210,17 @@ def test_without_workers_a_reading_counts_batches_samples_and_time(tmp_path):
     assert drained.reason is None
     batches = sum(row[1] for row in drained.rows)
     assert batches >= 12
-    # Batches of 4, 4 and 2, again and again.
-    assert batches * 2 < sum(row[2] for row in drained.rows) <= batches * 4
+    # Batches of 4, 4 and 2, again and again, of which the first of each epoch stands for itself.
+    assert drained.epoch_batches == 3
+    assert {edge.batches for edge in drained.edges[:-1]} == {3}
+    assert {(edge.filled, edge.samples) for edge in drained.edges} == {(1, 4)}
+    # The last epoch may have been left in its middle.
+    assert batches * 2 < sum(row[2] for row in drained.rows) <= batches * 3 + 4
     assert sum(row[2] for row in drained.rows) == drained.seen
-    assert 0.15e9 < sum(row[0] for row in drained.rows) <= spent_ns
-    assert sum(s["batches"] for s in drained.slices) == batches
+    spent = [sum(row[0] for row in drained.rows), *(edge.start_ns + max(edge.end_ns, 0) for edge in drained.edges)]
+    assert 0.15e9 < sum(spent) <= spent_ns
+    # Not every epoch of a fraction of a millisecond is looked at.
+    assert 0 < sum(s["batches"] for s in drained.slices) <= batches
     assert sum(s["cpu_ns"] for s in drained.slices) > 0
     assert list(tmp_path.iterdir()) == []
 
@@ -232,7 +248,7 @@ def test_what_is_raised_ends_a_reading_with_what_was_read(tmp_path, workers):
             raise ValueError("sample is broken")
         return sample
 
-    loader = DataLoader(Data(fail_later), batch_size=4, num_workers=workers)
+    loader = DataLoader(Data(fail_later, length=400), batch_size=4, num_workers=workers)
 
     drained = Drain(loader, workers, str(tmp_path), seconds=5).run()
 
@@ -241,11 +257,100 @@ def test_what_is_raised_ends_a_reading_with_what_was_read(tmp_path, workers):
     assert 0 < sum(row[1] for row in drained.rows) <= 15
 
 
-def test_a_stream_of_one_batch_has_nothing_to_measure(tmp_path):
-    drained = Drain(DataLoader(Stream(3), batch_size=4), 0, str(tmp_path), seconds=0.2).run()
+@pytest.mark.parametrize("persistent", [False, True])
+def test_each_epoch_has_its_start_and_its_end(tmp_path, persistent):
+    loader = DataLoader(Data(loop, length=12), batch_size=4, num_workers=1, persistent_workers=persistent)
 
-    assert drained.rows == []
-    assert "ends after its first batch" in (drained.reason or "")
+    drained = Drain(loader, 1, str(tmp_path), seconds=0.3).run()
+
+    assert drained.reason is None
+    # Persistent workers are not started at a change of epoch: what their first start took is no epoch's.
+    assert len(drained.edges) == len(drained.starts_ns) - persistent
+    assert len(drained.edges) > 2
+    assert all(edge.start_ns > 0 and edge.end_ns > 0 and edge.batches == 3 for edge in drained.edges[:-1])
+    assert sum(s["wall_ns"] for s in drained.slices) >= 0
+    assert all(s["read_bytes"] is not None for s in drained.slices)
+
+
+def test_a_stream_of_one_batch_is_epochs_of_one_batch(tmp_path):
+    drained = Drain(DataLoader(Stream(3), batch_size=4), 0, str(tmp_path), seconds=0.02).run()
+
+    assert (drained.rows, drained.reason) == ([], None)
+    assert len(drained.edges) > 2
+    assert {(edge.batches, edge.samples) for edge in drained.edges} == {(1, 3)}
+    assert "gave no batch" in (Drain(DataLoader(Stream(0), batch_size=4), 0, str(tmp_path), seconds=0.02).run().reason or "")
+
+
+class FakeClock:
+    """Goes on by what is said to take time, and by nothing else."""
+
+    def __init__(self) -> None:
+        self.ns = 1
+
+    def __call__(self) -> int:
+        return self.ns
+
+    def takes(self, ms: float) -> Any:
+        """A function that takes so long."""
+
+        def take(*args: Any) -> int:
+            self.ns += int(ms * 1e6)
+            return 8
+
+        return take
+
+
+def a_slow_loader(clock: FakeClock, monkeypatch: pytest.MonkeyPatch, *, batch_ms: float, walk_ms: float) -> DataLoader[Any]:
+    """A loader whose batches, and the looks into them, take as long as said by a clock of its own."""
+    monkeypatch.setattr(_drain, "now", clock)
+    monkeypatch.setattr(_sizes, "now", clock)
+    monkeypatch.setattr(_sizes, "samples_in", clock.takes(walk_ms))
+    monkeypatch.setattr(_sizes, "bytes_in", clock.takes(0))
+    make = clock.takes(batch_ms / 8)
+    return DataLoader(Data(lambda sample: (make(), sample)[1], length=8000), batch_size=8)
+
+
+def test_what_our_own_look_into_a_batch_takes_is_in_no_time_and_seldom_done(tmp_path, monkeypatch):
+    clock = FakeClock()
+    loader = a_slow_loader(clock, monkeypatch, batch_ms=0.1, walk_ms=4)
+
+    drained = Drain(loader, 0, str(tmp_path), seconds=1).run()
+
+    batches = sum(row[1] for row in drained.rows)
+    assert sum(row[0] for row in drained.rows) == pytest.approx(batches * 0.1e6, rel=1e-3)
+    assert drained.edges[0].start_ns == pytest.approx(0.1e6, rel=1e-3)
+    assert sum(row[2] for row in drained.rows) == 8 * batches == drained.seen
+    in_all = sum(row[0] for row in drained.rows) + sum(edge.start_ns for edge in drained.edges)
+    assert clock.ns - in_all < 0.03 * clock.ns
+
+
+@pytest.mark.parametrize(("until_s", "counted"), [(0, 0), (100, 2)])
+def test_slow_batches_are_waited_for_while_there_is_time_for_anything(tmp_path, monkeypatch, until_s, counted):
+    clock = FakeClock()
+    loader = a_slow_loader(clock, monkeypatch, batch_ms=4000, walk_ms=0)
+
+    drained = Drain(loader, 0, str(tmp_path), seconds=1, until_ns=int(until_s * 1e9)).run()
+
+    assert drained.reason is None
+    assert sum(row[1] for row in drained.rows) == counted
+
+
+def test_no_other_numbers_of_workers_are_begun_when_the_time_is_over(monkeypatch):
+    clock = FakeClock()
+    monkeypatch.setattr(bench_data, "now", clock)
+    bench = bench_data._Bench(None, DataLoader(Data()), 2, seconds=10)  # type: ignore[arg-type]
+
+    assert bench._why_not(0, 1) is None
+    bench._first_batch_ns = int(4.07e9)
+    clock.ns += int(4e9)
+    assert bench._why_not(0, 0) is None
+    assert bench._why_not(0, 1) == "left out: a first batch takes 4.1 s (a larger --budget)"
+
+
+def test_parts_of_slow_batches_end_with_the_time():
+    loader = DataLoader(Data(loop), batch_size=4)
+
+    assert len(time_parts(loader, seconds=60, one_thread=False, until_ns=0).rows) == 1
 
 
 def test_samples_are_the_indices_where_a_batch_is_a_list(tmp_path):
@@ -305,6 +410,39 @@ def test_calls_are_counted_to_the_part_in_which_they_are_made():
     assert counted["base"]["sleep"] >= 21e6
     assert 10e6 <= counted["step"]["sleep"] < counted["base"]["sleep"]
     assert counted["step"]["names"][0][:2] == ["sleep", "time.sleep"]
+
+
+def test_a_function_that_waits_for_a_core_is_not_the_longer_for_it():
+    began_ns = time.monotonic_ns()
+    # The kernel says that half of all time goes by in a queue.
+    segments = Segments(lambda: (time.monotonic_ns() - began_ns) // 2)
+
+    with segments.inside("base"):
+        time.sleep(0.04)
+    spent_ns = time.monotonic_ns() - began_ns
+
+    assert 19e6 < segments.counted()["base"]["sleep"] <= spent_ns / 2
+
+
+def test_the_clock_of_a_profiler_never_runs_backwards():
+    waited = [0]
+    clock = CoreClock(lambda: waited[0])
+    first = clock()
+    waited[0] += 10**9
+    time.sleep(0.001)
+
+    assert clock() == first
+
+
+def test_what_a_callable_stands_still_is_its_own():
+    bench = Bench()
+
+    bench.collated.time(threading.Event().wait, 0.02)
+    bench.collated.time(threading.Event().wait, 0.02)
+
+    still_ns, others_ns = bench.still_ns()
+    assert 35e6 < still_ns <= bench.collated.ns
+    assert others_ns < still_ns
 
 
 def test_ours_is_taken_off_a_function_and_nothing_else_is():

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import multiprocessing
 import os
 import threading
 from itertools import pairwise
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from torch.utils.data import Dataset
+from torch.utils.data import Dataset, Subset
 
 from made_trainings import AS_IS, Samples, Script, Walked, loader, once, plan_of, walk
 from slowstep.levers import _ring
@@ -46,6 +47,29 @@ def test_the_training_gets_sixteen_real_batches_in_turn(workers: int, tmp_path: 
     effect, facts = walked.effect()
     assert effect >= len(seen)
     assert (facts["batches"], facts["copies"]) == (16, False)
+
+
+@pytest.mark.parametrize(("lever", "are_kept"), [("mock-loader=across-epochs", True), ("mock-loader", False)])
+def test_across_epochs_the_loaders_own_workers_rest_and_none_are_started(lever: str, are_kept: bool, tmp_path: Path) -> None:
+    lengths: list[int] = []
+
+    def train(script: Script) -> None:
+        data = loader(Subset(Samples(), range(24)), num_workers=1)
+        while True:
+            for count, batch in enumerate(data, start=1):  # noqa: B007 - of a whole epoch
+                script._walked.batches.append(frozenset(child.pid for child in multiprocessing.active_children()))
+                if not script.step(batch):
+                    return
+            lengths.append(count)
+
+    walked = walk(tmp_path / "r", plan_of([lever], MOCK, steps=12), train)
+
+    assert walked.done
+    assert walked.faults == {}
+    workers = walked.counted(1)
+    # Twelve steps are two epochs.
+    assert ([len(set(block)) for block in (workers[:12], workers[12:])] == [1, 1]) is are_kept
+    assert set(lengths) == {6}
 
 
 def test_a_constant_batch_is_always_the_same(tmp_path: Path) -> None:

@@ -16,11 +16,12 @@ from slowstep.record import format as contract
 from slowstep.record.command import Command
 from slowstep.report.bench_document import faults
 from slowstep.workflow.bench import how_long
-from slowstep.workflow.bench_act import Asked, Bench, Limits, Measured
+from slowstep.workflow.bench_act import CACHED, Asked, Bench, Limits, Measured
 from slowstep.workflow.bench_report import make_report
 
 COMMAND = Command(words=("train.py", "--lr", "1"), path="python", argv=("python", "train.py", "--lr", "1"), stem="train")
 PLACE = {"kind": "overlay", "claims": "no file changed", "warnings": []}
+BEGINS = {"kind": "task", "part": "begins", "doing": "2 workers", "seconds": 1.0, "at_ns": 0}
 LOADER = {"kind": "task", "part": "loader", "reason": None}
 END = {"kind": "task", "part": "end", "state": "done"}
 
@@ -32,7 +33,7 @@ class Played:
 
     def __init__(self, **changes: Any) -> None:
         self.at_s = 0.0
-        self.notes_of: dict[str, list[dict[str, Any]]] = {"task": [LOADER, END], "iterator": [{"loader": 1}], "block": []}
+        self.notes_of: dict[str, list[dict[str, Any]]] = {"task": [LOADER, BEGINS, END], "iterator": [{"loader": 1}], "block": []}
         self.first_s, self.task_s, self.ends_s, self.exit_code = 3.0, 5.0, 1e9, 0
         self.interrupted_s = 1e9
         self.__dict__.update(changes)
@@ -120,12 +121,29 @@ def test_the_loader_is_read_first_and_then_the_blocks_are_walked_until_the_time_
     assert len(measured.steps.ns) > 200
 
 
+def test_a_block_is_whole_epochs_where_these_are_short():
+    drain = {"kind": "task", "part": "drain", "workers": 2, "epoch_batches": 3}
+    played = Played(notes_of={"task": [LOADER, drain, END], "iterator": [], "block": []})
+
+    measured = run(played)
+
+    assert measured.plan is not None
+    assert measured.plan.steps == 6
+
+
+def test_the_compute_alone_starts_no_workers_anew():
+    assert [str(lever) for lever in CACHED.levers] == ["mock-loader=across-epochs"]
+
+
 def test_of_the_compute_the_loader_is_only_read():
     played = Played()
 
     run(played, "compute")
 
     assert played.posted[0][1].arguments == {"seconds": 9, "parts": False, "sweep": False}
+
+
+LONG = "after 168 s the loader was still being measured (2 workers): the rest is left out"
 
 
 @pytest.mark.parametrize(
@@ -137,7 +155,7 @@ def test_of_the_compute_the_loader_is_only_read():
         ({"ends_s": 4.0}, "script ended", "the script ended after 10 updates"),
         ({"ends_s": 7.0}, "script ended", "the script ended after 40 updates"),
         ({"ends_s": 15.0}, "script ended", "the script ended after 120 updates"),
-        ({"task_s": 1e6}, "stood still", "the loader gave nothing more within 168 s"),
+        ({"task_s": 1e6}, "stood still", LONG),
         ({"interrupted_s": 2.0}, "interrupted", "interrupted by Ctrl-C"),
         ({"interrupted_s": 12.0}, "interrupted", "interrupted by Ctrl-C"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from slowstep.experiments.figures import Figure
 from slowstep.experiments.loader_speed import Point
 from slowstep.experiments.overlap import Whole, put_together
 from slowstep.workflow.bench_act import Asked
-from slowstep.workflow.bench_next import better_workers, next_command
+from slowstep.workflow.bench_next import better_workers, kept_workers_gain, next_command
 
 
 def about(value: float, share: float = 0.01) -> Figure:
@@ -19,7 +20,8 @@ def about(value: float, share: float = 0.01) -> Figure:
 
 
 def a_point(workers: int, rate: float) -> Point:
-    nothing: dict[str, Any] = {"start_s": None, "slices": (), "reason": None}
+    nothing: dict[str, Any] = {"start_s": None, "slices": (), "reason": None, "few": False}
+    nothing |= {"epoch_batches": None, "edge_s": None, "making_s": None}
     counts = {"batches": 100, "samples": 1600, "seen": 1600, "ready": 0, "ready_ns": 0}
     return Point(workers=workers, samples_per_s=about(rate), batches_per_s=about(rate / 16), bytes_per_s=None, **counts, **nothing)
 
@@ -89,6 +91,31 @@ def test_where_loading_counts_workers_are_advised():
         "command": "slowstep prove --levers workers=4 train.py",
         "why": "with 4 workers loading and computing overlap: 4.9x the throughput, by these figures",
     }
+
+
+def test_workers_that_are_started_anew_most_of_the_time_are_to_be_kept():
+    # Of the loader's 4 ms a sample 3 are starts of workers; the compute takes 1 ms.
+    point = replace(a_point(2, 250), epoch_batches=4.0, edge_s=0.2, making_s=0.008)
+    assert point.starting == pytest.approx(0.75)
+    whole = put_together(point.samples_per_s, about(1000), None, workers=2, starting_ms=point.edge_ms)
+
+    found = next_command(Asked(what="data", words=("t.py",)), ["t.py"], point=point, whole=whole, wholes={2: whole})
+
+    assert found["command"] == "slowstep prove --levers persistent-workers t.py"
+    assert found["why"].startswith("workers that are kept through epochs: 3.7x")
+    # Nothing to keep where the starts are a small part of it, or there are no workers.
+    assert kept_workers_gain(replace(point, edge_s=0.01), whole) < 1.1
+    assert kept_workers_gain(replace(point, workers=0), whole) == 1
+
+
+def test_halves_that_take_about_as_long_are_said_to():
+    rates = {2: 453.0}
+    wholes = {2: put_together(about(453, 0.1), about(470, 0.1), None, workers=2)}
+    asked = Asked(what="data", words=("t.py",))
+
+    found = next_command(asked, ["t.py"], point=a_point(2, rates[2]), whole=wholes[2], wholes=wholes)
+
+    assert found["why"] == "both take about as long: this tries what answers it"
 
 
 @pytest.mark.parametrize(("what", "command"), [("data", "slowstep prove train.py"), ("compute", "slowstep bench data train.py")])

@@ -13,7 +13,7 @@ from slowstep.record.recorder import now
 Slice = dict[str, int | None]
 
 # How often: a look takes a millisecond, most of it for connections.
-_LOOK_NS: Final = 250_000_000
+LOOK_NS: Final = 250_000_000
 
 
 class Account:
@@ -29,7 +29,7 @@ class Account:
 
     def is_due(self, at_ns: int) -> bool:
         """Whether it is time for the next look."""
-        return at_ns - self._looked_ns > _LOOK_NS
+        return at_ns - self._looked_ns > LOOK_NS
 
     def look(self) -> int:
         """End a slice and begin the next; returns the ns that it took, which are in neither."""

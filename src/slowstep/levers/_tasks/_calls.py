@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import CodeType
 from typing import Any, Final
 
 from slowstep.record.call_times import others_profile
+from slowstep.record.recorder import now
 
 # The first kind with a part of its list in the function's name has it: as in `method 'recv_into' of '_socket.socket' objects`.
 _KINDS: Final = (
@@ -38,10 +39,51 @@ def short_name(function: str) -> str:
     return f"{match[2]}.{match[1]}" if match else function.partition(" at 0x")[0].strip("<>").removeprefix("built-in method ")
 
 
-class Segments:
-    """Times built-in functions by the part of the work in which they are called: each part has its own profiler, one runs at a time."""
+# No thread that waits for a core gets one sooner: the kernel gives a core away for milliseconds, and looks no oftener than this.
+_LEAST_WAIT_NS: Final = 50_000
+# How the cost of a question is measured: the quietest of some trials of some questions each, a few tenths of a millisecond in all.
+_TRIALS: Final = 5
+_QUESTIONS: Final = 100
 
-    def __init__(self) -> None:
+
+class CoreClock:
+    """Time without that in which this thread waited for a core, in ns: a profiler's timer, asked at each call and return.
+
+    Asking the kernel takes longer than a short call, so it is asked only where so much time has gone by that there can have been a wait.
+    """
+
+    def __init__(self, delay_ns: Callable[[], int]) -> None:
+        self._delay_ns = delay_ns
+        self._waited_ns, self._last_ns = delay_ns(), now()
+        self._told_ns = 0
+        self.cost_ns = min(self._cost_ns() for _ in range(_TRIALS))
+
+    def __call__(self) -> int:
+        """The time. It never runs backwards."""
+        at_ns = now()
+        if at_ns - self._last_ns > _LEAST_WAIT_NS:
+            self._waited_ns = self._delay_ns()
+            at_ns = now()
+        self._last_ns = at_ns
+        self._told_ns = max(self._told_ns, at_ns - self._waited_ns)
+        return self._told_ns
+
+    def _cost_ns(self) -> float:
+        """What one question takes: about as much too long does every call look."""
+        began_ns = now()
+        for _ in range(_QUESTIONS):
+            self()
+        return (now() - began_ns) / _QUESTIONS
+
+
+class Segments:
+    """Times built-in functions by the part of the work in which they are called: each part has its own profiler, one runs at a time.
+
+    `delay_ns` tells how long this thread has waited for a core so far: such time is in no function's.
+    """
+
+    def __init__(self, delay_ns: Callable[[], int] = int) -> None:
+        self._clock = CoreClock(delay_ns)
         self._profilers: dict[Any, Any] = {}
         self._inside: list[Any] = []
         self.samples = 0
@@ -75,22 +117,23 @@ class Segments:
         if part not in self._profilers:
             from _lsprof import Profiler
 
-            self._profilers[part] = Profiler(builtins=True)
+            self._profilers[part] = Profiler(self._clock, 1e-9, builtins=True)
         return self._profilers[part]
 
     def counted(self) -> dict[Any, dict[str, Any]]:
         """For each part the ns of each of KINDS, and `names`: the functions that took most of them."""
-        return {part: _kinds(profiler.getstats()) for part, profiler in self._profilers.items()}
+        return {part: _kinds(profiler.getstats(), self._clock.cost_ns) for part, profiler in self._profilers.items()}
 
 
-def _kinds(entries: list[Any]) -> dict[str, Any]:
+def _kinds(entries: list[Any], cost_ns: float) -> dict[str, Any]:
     times: dict[str, Any] = dict.fromkeys(KINDS, 0)
     names: list[tuple[int, str, str]] = []
     for entry in entries:
         # Of a function written in C the time of what it calls is that of others.
         kind = None if isinstance(entry.code, CodeType) else kind_of(entry.code)
         if kind is not None:
-            times[kind] += int(entry.inlinetime * 1e9)
-            names.append((int(entry.inlinetime * 1e9), kind, short_name(entry.code)))
+            ns = max(int(entry.inlinetime * 1e9 - cost_ns * entry.callcount), 0)
+            times[kind] += ns
+            names.append((ns, kind, short_name(entry.code)))
     names.sort(reverse=True)
     return times | {"names": [[kind, name, ns] for ns, kind, name in names[:MOST_NAMES]]}

@@ -101,6 +101,10 @@ class Cells:
         rows = [_ROW.unpack_from(self._page, worker * _ROW.size) for worker in range(self._workers)]
         return dict(zip(FIELDS, (sum(column) for column in zip(*rows, strict=True)), strict=True))
 
+    def clear(self) -> None:
+        """Forget what workers that have ended counted: new ones count from nothing."""
+        self._page[: _ROW.size * self._workers] = bytes(_ROW.size * self._workers)
+
     def close(self) -> None:
         """Remove the file. Workers that still run have it mapped, and nothing else."""
         os.unlink(self.path)

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from slowstep.levers._stream import ready_in
-from slowstep.levers._tasks._account import Account, Slice
+from slowstep.levers._tasks._account import LOOK_NS, Account, Slice
 from slowstep.levers._tasks._again import Again
 from slowstep.levers._tasks._cells import FIELDS, Cells, Meter, Probe
 from slowstep.levers._tasks._plain import plain
-from slowstep.record.batches import bytes_in, samples_in
+from slowstep.levers._tasks._sizes import UNKNOWN, Sizes
 from slowstep.record.recorder import now
 
 # Batches are added up to rows of so many ns at least: a fast loader gives fifty thousand in a second.
@@ -19,21 +19,56 @@ _ROW_NS: Final = 2_000_000
 # So many batches are counted though the time is over, in at most so many times the time.
 LEAST_BATCHES: Final = 12
 OVERTIME: Final = 3.0
+# So many batches of each worker, while there is any time left for anything: from fewer no speed is told.
+FEW_BATCHES: Final = 2
 # No worker keeps the training thread waiting longer.
 _TIMEOUT_S: Final = 30.0
-_UNKNOWN: Final = -1
+
+
+@dataclass(slots=True)
+class Edges:
+    """Where an epoch began, and where it ended if it was seen to.
+
+    `start_ns` is from the start of its iterator to its first batch, `fill_ns` to the last of the `filled` batches that are in no row, of so
+    many `samples`, `seen` as the recorder counts them, and bytes. `end_ns` is from the last batch to the end, with the end of workers.
+    `batches` are all of the epoch. UNKNOWN: it was not seen to end.
+    """
+
+    start_ns: int = 0
+    fill_ns: int = 0
+    end_ns: int = UNKNOWN
+    filled: int = 0
+    samples: int = 0
+    seen: int = 0
+    size_bytes: int = 0
+    batches: int = UNKNOWN
+
+    def add(self, ns: int, samples: int, seen: int, size_bytes: int) -> None:
+        """One more batch that is not counted, so long after the one before, or after the start."""
+        if self.filled:
+            self.fill_ns += ns
+        else:
+            self.start_ns = ns
+        self.filled += 1
+        self.samples = _sum(self.samples, samples)
+        self.seen = _sum(self.seen, seen)
+        self.size_bytes = _sum(self.size_bytes, size_bytes)
 
 
 @dataclass(slots=True)
 class Drained:
-    """What was read. `rows` are [ns, batches, samples, bytes] without a gap between them; -1 is unknown.
+    """What was read. `rows` are [ns, batches, samples, bytes] without a gap in an epoch, of batches behind those of `edges`; -1 is unknown.
 
-    `seen` are the samples as the recorder counts them in batches. `ready_ns` went by in receiving the `ready` batches that lay ready.
-    `starts_ns`: what each start of an iterator took until its first batch. `slices`: see _account.Account. `reason`: why it ended early.
+    `edges` are those of the epochs that began as the training's do: where workers are persistent the first one does not. `epoch_batches` is
+    how long the loader says an epoch is, None where it does not. `seen` are the samples of the rows as the recorder counts them. While
+    slices were taken, `ready_ns` went by in receiving the `ready` batches that lay ready. `starts_ns`: what each start of an iterator took
+    until its first batch. `slices`: see _account.Account. `reason`: why it ended early.
     """
 
     workers: int
     rows: list[list[int]] = field(default_factory=list)
+    edges: list[Edges] = field(default_factory=list)
+    epoch_batches: int | None = None
     skipped: int = 0
     seen: int = 0
     ready: int = 0
@@ -44,16 +79,21 @@ class Drained:
 
 
 class Drain:
-    """One reading of a loader, built again with so many workers."""
+    """One reading of a loader, built again with so many workers, in epochs as long as the script's.
 
-    def __init__(self, loader: Any, workers: int, folder: str, *, seconds: float) -> None:
+    Slow batches may take it beyond its time, and in the end until `until_ns`.
+    """
+
+    def __init__(self, loader: Any, workers: int, folder: str, *, seconds: float, until_ns: int = 0) -> None:
         self._loader, self._folder, self._limit_ns = loader, folder, int(seconds * 1e9)
         self._drained = Drained(workers)
         # What collates as torch does gives its samples the first dimension; in anything else they cannot be counted.
         self._is_default = str(getattr(loader.collate_fn, "__module__", "")).startswith("torch.utils.data")
         self._iterator: Any = None
         self._row: list[int] = []
-        self._last_ns = self._counted_ns = self._batches = 0
+        self._sizes = Sizes()
+        self._began_ns, self._until_ns = now(), until_ns
+        self._last_ns = self._counted_ns = self._batches = self._look_ns = 0
 
     def run(self) -> Drained:
         """Read. Whatever the loader raises ends it, as the `reason`; no worker and no file is left afterwards."""
@@ -71,45 +111,75 @@ class Drain:
         return drained
 
     def _read(self, cells: Cells) -> None:
-        workers, began_ns = self._drained.workers, now()
+        workers, self._began_ns = self._drained.workers, now()
         timeout_s = max(_TIMEOUT_S, 4 * self._limit_ns / 1e9)
         again = Again(self._loader, workers, init=Probe(cells.path, self._loader.worker_init_fn), timeout_s=timeout_s)
+        self._drained.epoch_batches = length = again.epoch_batches
         # The first batches find every worker at its beginning, and then a queue that fills.
         skip = workers * (again.loader.prefetch_factor or 0)
-        while not self._is_over(began_ns):
+        # Of epochs that are too short for that every batch is counted from the second on.
+        skip = 0 if length is not None and length - 1 <= skip else skip
+        while not self._is_over():
             before = self._batches
-            self._read_epoch(again, cells, skip, began_ns)
-            if self._batches == before and skip == 0:
-                raise ValueError("the data set ends after its first batch: there is nothing to measure between its begin and its end")
-            # Only a stream ends. What is too short for skipping is counted from its second batch on.
+            self._read_epoch(again, cells, skip)
             skip = skip if self._batches > before else 0
 
-    def _read_epoch(self, again: Again, cells: Cells, skip: int, began_ns: int) -> None:
+    def _read_epoch(self, again: Again, cells: Cells, skip: int) -> None:
         """From the start of an iterator until the time is over, or the data set."""
-        started_ns = now()
-        iterator = self._iterator = again.start()
-        count = self._metered(iterator) or cells.read
-        account = None
+        drained, edges = self._drained, Edges()
+        is_change = self._iterator is not None or not again.is_persistent
+        self._last_ns = now()
+        count = self._begin(again, cells)
+        account, counted = None, 0
         try:
-            self._take(again, is_counted=False)
-            self._drained.starts_ns.append(now() - started_ns)
-            for skipped in range(skip):
-                if now() - began_ns > self._limit_ns and skipped >= self._drained.workers:
-                    break
-                self._take(again, is_counted=False)
-            account = Account(iterator, count)
-            self._last_ns = now()
-            while not self._is_over(began_ns):
-                self._take(again, is_counted=True)
-                if account.is_due(self._last_ns):
+            edges.add(*self._receive(again))
+            drained.starts_ns.append(edges.start_ns)
+            while edges.filled <= skip and not (self._is_late() and edges.filled >= drained.workers):
+                edges.add(*self._receive(again))
+            # Of short epochs one is looked at now and then: a look takes as long as they do.
+            if self._last_ns >= self._look_ns:
+                self._look_ns = self._last_ns + LOOK_NS
+                account = Account(self._iterator, count)
+                self._last_ns = now()
+            while not self._is_over():
+                self._count(again, is_looked_at=account is not None)
+                counted += 1
+                # At the end of an epoch its workers are gone, and with them what the kernel says of them.
+                is_last = edges.filled + counted == again.epoch_batches
+                if account is not None and (is_last or account.is_due(self._last_ns)):
                     self._last_ns += account.look()
         except StopIteration:
-            pass
+            if not edges.filled:
+                raise ValueError("the data set gave no batch") from None
+            edges.end_ns, edges.batches = now() - self._last_ns, edges.filled + counted
         finally:
             if account is not None:
-                account.look()
-                self._drained.slices += account.slices
-            self._end_iterator()
+                if edges.batches == UNKNOWN or edges.batches != again.epoch_batches:
+                    account.look()
+                drained.slices += account.slices
+            if not again.is_persistent or edges.batches == UNKNOWN:
+                self._end_iterator()
+        self._end_epoch(edges, counted, is_change=is_change)
+
+    def _begin(self, again: Again, cells: Cells) -> Callable[[], Mapping[str, int]]:
+        """Start an iterator, or the next epoch of persistent workers; returns what its producers count of themselves."""
+        if self._iterator is not None:
+            again.restart(self._iterator)
+            return cells.read
+        cells.clear()
+        self._iterator = again.start()
+        return self._metered(self._iterator) or cells.read
+
+    def _end_epoch(self, edges: Edges, counted: int, *, is_change: bool) -> None:
+        drained = self._drained
+        drained.skipped += edges.filled
+        if len(drained.starts_ns) > 1:
+            # What begins a reading does not use up its time.
+            self._counted_ns += edges.start_ns + edges.fill_ns + max(edges.end_ns, 0)
+            self._batches += 0 if counted else edges.filled
+        if is_change:
+            drained.edges.append(edges)
+        self._end_row()
 
     def _metered(self, iterator: Any) -> Callable[[], Mapping[str, int]] | None:
         """Measure the batches that the training thread makes itself; None where workers do."""
@@ -121,40 +191,44 @@ class Drain:
         fetcher.fetch = lambda index: meter.fetch(original, fetcher, index)
         return lambda: dict(zip(FIELDS, sums, strict=True))
 
-    def _take(self, again: Again, *, is_counted: bool) -> None:
-        iterator, drained = self._iterator, self._drained
-        ready = ready_in(iterator)
-        asked_ns = now()
-        batch = plain(type(iterator).__next__)(iterator)
+    def _receive(self, again: Again) -> tuple[int, int, int, int]:
+        """The next batch: ns since the one before, samples, the recorder's count, bytes. Looking into it is not in the time."""
+        batch = plain(type(self._iterator).__next__)(self._iterator)
         at_ns = now()
-        seen, size = samples_in(batch), bytes_in(batch)
-        samples = self._samples(again, seen)
-        if not is_counted:
-            drained.skipped += 1
-            return
-        self._row = self._row or [0, 0, 0, 0]
-        for column, value in enumerate((at_ns - self._last_ns, 1, samples, size)):
-            self._row[column] = _UNKNOWN if value == _UNKNOWN or self._row[column] == _UNKNOWN else self._row[column] + value
+        samples, seen, size = self._sizes.of(batch, self._samples(again))
+        ns, self._last_ns = at_ns - self._last_ns, now()
+        return ns, samples, seen, size
+
+    def _count(self, again: Again, *, is_looked_at: bool) -> None:
+        """The next batch into the rows."""
+        drained, ready, asked_ns = self._drained, ready_in(self._iterator), now()
+        before_ns = self._last_ns
+        ns, samples, seen, size = self._receive(again)
+        drained.seen = _sum(drained.seen, seen)
+        self._row = [_sum(*pair) for pair in zip(self._row or [0] * 4, (ns, 1, samples, size), strict=True)]
         self._batches += 1
-        self._counted_ns += at_ns - self._last_ns
-        self._last_ns = at_ns
-        drained.seen = _UNKNOWN if seen == _UNKNOWN else drained.seen + seen
-        if ready:
+        self._counted_ns += ns
+        if ready and is_looked_at:
             drained.ready += 1
-            drained.ready_ns += at_ns - asked_ns
+            drained.ready_ns += before_ns + ns - asked_ns
         if self._row[0] >= _ROW_NS:
             self._end_row()
 
-    def _samples(self, again: Again, seen: int) -> int:
+    def _samples(self, again: Again) -> int | None:
+        """The samples of the batch that was received last; None where they are to be counted in it."""
         if again.lengths is not None:
             length = again.lengths.popleft()
-            return seen if length == _UNKNOWN else length
+            return None if length == UNKNOWN else length
         size = self._loader.batch_size
-        return seen if self._is_default or not isinstance(size, int) else size
+        return None if self._is_default or not isinstance(size, int) else size
 
-    def _is_over(self, began_ns: int) -> bool:
-        if now() - began_ns > OVERTIME * self._limit_ns:
-            return True
+    def _is_late(self) -> bool:
+        """Whether more time has gone by than there was, and nothing is counted yet."""
+        return not self._batches and now() - self._began_ns > self._limit_ns
+
+    def _is_over(self) -> bool:
+        if now() - self._began_ns > OVERTIME * self._limit_ns:
+            return self._batches >= FEW_BATCHES * max(self._drained.workers, 1) or now() > self._until_ns
         return self._counted_ns >= self._limit_ns and self._batches >= LEAST_BATCHES
 
     def _end_row(self) -> None:
@@ -167,6 +241,10 @@ class Drain:
         end = getattr(iterator, "_shutdown_workers", None)
         if end is not None:
             end()
+
+
+def _sum(one: int, other: int) -> int:
+    return UNKNOWN if UNKNOWN in (one, other) else one + other
 
 
 def said(error: BaseException) -> str:

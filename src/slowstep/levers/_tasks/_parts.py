@@ -16,7 +16,7 @@ from slowstep.levers._tasks._calls import Segments
 from slowstep.levers._tasks._drain import said
 from slowstep.levers._tasks._plain import plain
 from slowstep.levers._tasks._slots import find_slots
-from slowstep.levers._tasks._watched import Bench, Step, Watch, in_place, without
+from slowstep.levers._tasks._watched import Bench, Step, in_place, without
 from slowstep.record.recorder import now
 
 # So many batches are timed though the time is over, in at most so many times the time.
@@ -26,15 +26,17 @@ OVERTIME: Final = 3.0
 _PROFILED_EVERY: Final = 3
 # Left out in turn, from the last one on.
 MOST_LEFT_OUT: Final = 8
-# The data set itself and the collate function, as parts in which built-in calls are counted.
+# Columns of a row of Parts before those of the steps.
+_BEFORE_STEPS: Final = 8
+# The data set itself, as a part in which built-in calls are counted.
 BASE: Final = "base"
-COLLATE: Final = "collate"
 
 
 @dataclass(slots=True)
 class Parts:
-    """What was timed. A row is one batch: samples; wall, CPU, run-queue ns; CPU ns of other threads; collate's ns; each step's ns. Time in
-    which the thread waited for a core is in the wall only.
+    """What was timed. A row is one batch: samples; wall, CPU, run-queue ns; CPU ns of other threads; the ns that steps and collate stood
+    still, and the CPU ns of other threads meanwhile; collate's ns; each step's ns. Time in which the thread waited for a core is in the
+    wall only.
 
     `steps` are the transforms in the order of their first calls. `left_out` has rows of one batch: samples, then the ns of making them as
     it is, without the last step, without the last two ..., until `left_out_reason`. `calls`: see Segments.counted; by step, BASE, COLLATE.
@@ -50,17 +52,17 @@ class Parts:
     reason: str | None = None
 
 
-def time_parts(loader: Any, *, seconds: float, one_thread: bool) -> Parts:
+def time_parts(loader: Any, *, seconds: float, one_thread: bool, until_ns: int | None = None) -> Parts:
     """Time batches of a loader for some seconds, one part after the other. Whatever the user's code raises ends it, as the `reason`.
 
-    `one_thread`: use one thread of torch, as a worker does.
+    `one_thread`: use one thread of torch, as a worker does. `until_ns`: no batch begins later than that, but for the first.
     """
     parts, bench = Parts(), Bench()
     try:
         again = Again(loader, 0)
         steps = [Step(slot, bench) for slot in find_slots(loader.dataset)]
         with _threads(1 if one_thread else None), in_place(steps):
-            _Timing(again, bench, parts, is_stream(loader), int(seconds * 1e9)).run()
+            _Timing(again, bench, parts, is_stream(loader), int(seconds * 1e9), until_ns).run()
     except Exception as error:  # the script's own transforms raise whatever they like: said as the reason
         parts.reason = said(error)
     return parts
@@ -81,17 +83,17 @@ def _threads(count: int | None) -> Iterator[None]:
 class _Timing:
     """The rounds: a batch timed by parts, the same batch without the last transforms, and now and then with its built-in calls timed."""
 
-    def __init__(self, again: Again, bench: Bench, parts: Parts, is_stream: bool, limit_ns: int) -> None:
-        self._bench, self._parts, self._is_stream, self._limit_ns = bench, parts, is_stream, limit_ns
+    def __init__(self, again: Again, bench: Bench, parts: Parts, is_stream: bool, limit_ns: int, until_ns: int | None) -> None:
+        self._bench, self._parts, self._is_stream, self._limit_ns, self._until_ns = bench, parts, is_stream, limit_ns, until_ns
         self._again = again
-        self._segments, self._collated = Segments(), Watch(bench, COLLATE)
+        self._segments = Segments(bench.delay_ns)
         self._begin()
 
     def run(self) -> None:
         """All rounds. Raises what the data set raises as it is."""
         began_ns, rounds, epoch = now(), 0, 0
         while (spent_ns := now() - began_ns) < self._limit_ns or rounds < LEAST_BATCHES:
-            if spent_ns > OVERTIME * self._limit_ns:
+            if rounds and (spent_ns > OVERTIME * self._limit_ns or (self._until_ns is not None and now() > self._until_ns)):
                 break
             try:
                 index = next(self._indices)
@@ -114,19 +116,21 @@ class _Timing:
     def _begin(self) -> None:
         iterator = self._again.start()
         self._indices, self._fetcher = iterator._sampler_iter, iterator._dataset_fetcher
-        self._fetcher.collate_fn = partial(self._collated.time, self._fetcher.collate_fn)
+        self._fetcher.collate_fn = partial(self._bench.collated.time, self._fetcher.collate_fn)
         self._fetch = plain(type(self._fetcher).fetch)
 
     def _time(self, index: Any) -> None:
         bench = self._bench
-        before, collated_ns = bench.spent_ns(), self._collated.ns
+        before, still_before, collated_ns = bench.spent_ns(), bench.still_ns(), bench.collated.ns
         delay_ns, process_ns, cpu_ns, began_ns = bench.delay_ns(), time.process_time_ns(), time.thread_time_ns(), now()
         self._fetch(self._fetcher, index)
         wall_ns, used_ns = now() - began_ns, time.thread_time_ns() - cpu_ns
         others_ns = max(time.process_time_ns() - process_ns - used_ns, 0)
         waited_ns = bench.delay_ns() - delay_ns
         steps = [after - start for after, start in zip_longest(bench.spent_ns(), before, fillvalue=0)]
-        self._parts.rows.append([_samples(index), wall_ns, used_ns, waited_ns, others_ns, self._collated.ns - collated_ns, *steps])
+        still = [after - start for after, start in zip(bench.still_ns(), still_before, strict=True)]
+        collated_ns = bench.collated.ns - collated_ns
+        self._parts.rows.append([_samples(index), wall_ns, used_ns, waited_ns, others_ns, *still, collated_ns, *steps])
 
     def _count_calls(self, index: Any) -> None:
         self._bench.segments = self._segments
@@ -170,7 +174,7 @@ class _Timing:
         parts, order = self._parts, self._bench.order
         parts.steps = [step.slot.name for step in order]
         # A step that was first called later took nothing before.
-        width = 6 + len(order)
+        width = _BEFORE_STEPS + len(order)
         parts.rows = [[*row, *[0] * (width - len(row))] for row in parts.rows]
         parts.calls = {str(part): kinds for part, kinds in self._segments.counted().items()}
         parts.calls_samples, parts.calls_reason = self._segments.samples, self._segments.reason

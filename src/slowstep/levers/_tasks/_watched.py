@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
@@ -11,16 +12,21 @@ from slowstep.levers._tasks._cells import queue_clock
 from slowstep.levers._tasks._slots import Slot
 from slowstep.record.recorder import now
 
+# The collate function, as a part in which built-in calls are counted; steps are told by their numbers.
+COLLATE: Final = "collate"
 # Calls that take so long are not timed the less exactly by two more looks at the kernel's clocks.
 _LONG_NS: Final = 50_000
 
 
 class Watch:
-    """Times a callable, without the time in which the thread waits for a core."""
+    """Times a callable, without the time in which the thread waits for a core.
+
+    Of its `ns` the thread stood still for `still_ns`, and meanwhile other threads of the process computed for `others_ns`.
+    """
 
     def __init__(self, bench: Bench, part: Any = None) -> None:
         self._bench, self._part = bench, part
-        self.ns = self.calls = 0
+        self.ns = self.still_ns = self.others_ns = self.calls = 0
 
     def time(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call a function. Its exceptions pass."""
@@ -28,15 +34,28 @@ class Watch:
         if bench.segments is not None:
             with bench.segments.inside(self._part):
                 return function(*args, **kwargs)
-        self.calls += 1
         # Asking the kernel takes as long as a short call itself.
-        delay_ns = bench.delay_ns if self.ns >= _LONG_NS * self.calls else int
-        waited_ns, began_ns = delay_ns(), now()
+        is_long = self.ns >= _LONG_NS * self.calls
+        self.calls += 1
+        if is_long:
+            return self._time_long(function, *args, **kwargs)
+        began_ns = now()
         try:
             return function(*args, **kwargs)
         finally:
-            spent_ns = now() - began_ns
-            self.ns += max(spent_ns - delay_ns() + waited_ns, 0)
+            self.ns += now() - began_ns
+
+    def _time_long(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        delay_ns = self._bench.delay_ns
+        waited_ns, process_ns, cpu_ns, began_ns = delay_ns(), time.process_time_ns(), time.thread_time_ns(), now()
+        try:
+            return function(*args, **kwargs)
+        finally:
+            spent_ns, used_ns = now() - began_ns, time.thread_time_ns() - cpu_ns
+            self.others_ns += max(time.process_time_ns() - process_ns - used_ns, 0)
+            spent_ns = max(spent_ns - delay_ns() + waited_ns, 0)
+            self.ns += spent_ns
+            self.still_ns += max(spent_ns - used_ns, 0)
 
 
 class Step:
@@ -61,12 +80,18 @@ class Bench:
 
     def __init__(self) -> None:
         self.order: list[Step] = []
+        self.collated = Watch(self, COLLATE)
         self.segments: Segments | None = None
         self.delay_ns = queue_clock()
 
     def spent_ns(self) -> list[int]:
         """What each step took so far, in their order."""
         return [step.watch.ns for step in self.order if step.watch is not None]
+
+    def still_ns(self) -> tuple[int, int]:
+        """How long steps and collate stood still so far, and what other threads of the process computed meanwhile."""
+        watches = [self.collated, *(step.watch for step in self.order if step.watch is not None)]
+        return sum(watch.still_ns for watch in watches), sum(watch.others_ns for watch in watches)
 
 
 @contextmanager

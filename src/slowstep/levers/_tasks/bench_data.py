@@ -15,7 +15,7 @@ from slowstep.levers._rebuilt import loader_of
 from slowstep.levers._stream import ready_in
 from slowstep.levers._tasks._again import is_stream
 from slowstep.levers._tasks._drain import Drain, Drained
-from slowstep.levers._tasks._parts import time_parts
+from slowstep.levers._tasks._parts import Parts, time_parts
 from slowstep.levers._tasks._refused import why_not
 from slowstep.record.facts import cores_allowed, cpu_quota
 from slowstep.record.lever import NotApplicable
@@ -26,6 +26,10 @@ from slowstep.record.training import Training
 NAME: Final = "bench_data"
 # Of the time for all: the loader as it is, its parts, and the rest for other numbers of workers.
 _OWN_SHARE, _PARTS_SHARE = 0.2, 0.25
+# What the starts of workers and slow batches take beside the time: beyond so many times the time nothing more is begun.
+_SPILL: Final = 1.5
+# A number of workers is begun only if there is time for so many of its first batches: that one, and enough others for a speed.
+_FIRST_BATCHES: Final = 3
 # A doubling of the workers that adds less is not worth it, and after two of them no more is tried.
 LEAST_ADDED: Final = 0.05
 MOST_DOUBLINGS_IN_VAIN: Final = 2
@@ -52,6 +56,8 @@ class _Bench:
         self._training, self._loader, self._cores, self._seconds = training, loader, cores, seconds
         self._own = int(loader.num_workers)
         self._batch_bytes: int | None = None
+        self._until_ns = now() + int(_SPILL * seconds * 1e9)
+        self._first_batch_ns = 0
 
     def run(self, *, parts: bool, sweep: bool) -> None:
         """The loader as it is comes first: its first pass shows whether its files were cached."""
@@ -60,9 +66,12 @@ class _Bench:
         if parts:
             seconds = self._seconds * _PARTS_SHARE
             self._begin("its parts", seconds)
-            _note(self._training, "parts", **asdict(time_parts(self._loader, seconds=seconds, one_thread=self._own > 0)))
+            _note(self._training, "parts", **asdict(self._time_parts(seconds)))
         if sweep:
             self._sweep(rate, self._seconds * (1 - _OWN_SHARE - parts * _PARTS_SHARE))
+
+    def _time_parts(self, seconds: float) -> Parts:
+        return time_parts(self._loader, seconds=seconds, one_thread=self._own > 0, until_ns=self._until_ns)
 
     def _sweep(self, own_rate: float, seconds: float) -> None:
         """All numbers of workers upwards, and back down: what drifts meanwhile is in all of them alike."""
@@ -75,19 +84,32 @@ class _Bench:
             if _adds_no_more([rates[count] for count in tried if count]):
                 break
         for workers in reversed(tried):
-            self._drain(workers, each_s, turn=2)
+            if self._no_time_left() is None:
+                self._drain(workers, each_s, turn=2)
 
     def _drain(self, workers: int, seconds: float, *, turn: int) -> float:
         """One reading; returns its batches per second, 0 where there were none."""
         self._begin(f"{workers} workers" if workers != 1 else "1 worker", seconds)
-        reason = None if workers == self._own else why_not(self._loader, workers, self._training.iterator, self._batch_bytes)
+        reason = self._why_not(workers, turn)
         if reason is None:
-            drained = Drain(self._loader, workers, self._training.recorder.folder, seconds=seconds).run()
+            folder = self._training.recorder.folder
+            drained = Drain(self._loader, workers, folder, seconds=seconds, until_ns=self._until_ns).run()
         else:
             drained = Drained(workers, reason=reason)
         self._batch_bytes = self._batch_bytes or _batch_bytes(drained)
+        self._first_batch_ns = max(self._first_batch_ns, *drained.starts_ns, 0)
         _note(self._training, "drain", turn=turn, **asdict(drained))
         return _batches_per_s(drained)
+
+    def _why_not(self, workers: int, turn: int) -> str | None:
+        if turn and (reason := self._no_time_left()) is not None:
+            return reason
+        return None if workers == self._own else why_not(self._loader, workers, self._training.iterator, self._batch_bytes)
+
+    def _no_time_left(self) -> str | None:
+        if now() + _FIRST_BATCHES * self._first_batch_ns < self._until_ns:
+            return None
+        return f"left out: a first batch takes {self._first_batch_ns / 1e9:.1f} s (a larger --budget)"
 
     def _begin(self, doing: str, seconds: float) -> None:
         _note(self._training, "begins", doing=doing, seconds=seconds, at_ns=now())
@@ -107,12 +129,15 @@ def _adds_no_more(rates: list[float]) -> bool:
 
 
 def _batches_per_s(drained: Drained) -> float:
-    spent_ns = sum(row[0] for row in drained.rows)
-    return sum(row[1] for row in drained.rows) * 1e9 / spent_ns if spent_ns else 0.0
+    edges = drained.edges
+    spent_ns = sum(row[0] for row in drained.rows) + sum(each.start_ns + each.fill_ns + max(each.end_ns, 0) for each in edges)
+    batches = sum(row[1] for row in drained.rows) + sum(each.filled for each in edges)
+    return batches * 1e9 / spent_ns if spent_ns else 0.0
 
 
 def _batch_bytes(drained: Drained) -> int | None:
-    batches, size = sum(row[1] for row in drained.rows), sum(row[3] for row in drained.rows)
+    counted = [(row[1], row[3]) for row in drained.rows] + [(each.filled, each.size_bytes) for each in drained.edges]
+    batches, size = sum(count for count, _ in counted), sum(size for _, size in counted)
     return size // batches if batches and size > 0 else None
 
 
