@@ -39,13 +39,14 @@ class Epochs:
 
     def whole_s(self, steady: Figure | None, column: int, rows: NDArray[np.int64]) -> Figure | None:
         """Seconds of an epoch, where so much of a column comes in a second between the edges; None where too little is known."""
-        seconds = self.table[:, _NS] / 1e9
-        rate = ratio(np.ones(len(seconds)), seconds, least=FEWEST_BLOCKS)
-        edges = None if rate is None else inverse(rate)
+        seconds, ones = self.table[:, _NS] / 1e9, np.ones(len(self.table))
         if self.batches <= float(self.table[:, _BATCHES].mean()):
-            return edges
+            rate = ratio(ones, seconds, least=FEWEST_BLOCKS)
+            return None if rate is None else inverse(rate)
         if steady is None:
             return None
+        # Beside other time edges scatter by their seconds: one that took long makes an epoch as much longer, and not endless.
+        edges = ratio(seconds, ones, least=FEWEST_BLOCKS)
         if edges is None:
             # Of one start nobody knows how far it scatters.
             edges = Figure(value=float(seconds[0]), draws=np.full(len(steady.draws), seconds[0]))

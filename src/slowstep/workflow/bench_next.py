@@ -60,7 +60,7 @@ def next_command(
         other = "compute" if asked.what == "data" else "data"
         return {"command": f"slowstep bench {other} {command}", "why": "one half says nothing about the whole"}
     better, kept = better_workers(point.workers, wholes), kept_workers_gain(point, whole)
-    if kept >= max(LEAST_GAIN, better[1] if better else 0.0):
+    if kept >= max(BOTTLENECK_PREDICTED, better[1] if better else 0.0):
         why = f"workers that are kept through epochs: {format_ratio(kept)} the throughput, by these figures"
         return {"command": f"slowstep prove --levers persistent-workers {command}", "why": why}
     if whole.binds == "compute":

@@ -87,6 +87,14 @@ def test_of_long_epochs_one_start_is_shared_by_all_their_batches():
     assert make_point(1, [a_drain(1, edges=[an_edge(60)], epoch_batches=None)]).samples_per_s.value == pytest.approx(800)
 
 
+def test_one_start_that_took_long_does_not_make_an_epoch_endless():
+    edges = [an_edge(10, end_ms=0, batches=100)] * 7 + [an_edge(300, end_ms=0, batches=100)]
+
+    speed = make_point(0, [a_drain(0, batches=400, edges=edges, epoch_batches=100)]).samples_per_s
+    assert speed.value == pytest.approx(800 / (0.99 + 0.37 / 8))
+    assert speed.low > 800 / (0.99 + 0.37)
+
+
 def test_epochs_of_one_batch_have_nothing_but_edges():
     drain = a_drain(1, batches=0, edges=[an_edge(60, end_ms=20, batches=1)] * 5, epoch_batches=1)
 
