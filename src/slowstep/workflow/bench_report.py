@@ -15,6 +15,7 @@ from slowstep.units import format_count
 from slowstep.workflow.bench_act import Asked, Measured
 from slowstep.workflow.bench_next import next_command
 from slowstep.workflow.bench_rows import bound_row, figure, loader_row, run_row, stage_rows, sweep_row, whole_row, words_of
+from slowstep.workflow.bench_sentences import LEAST_SAID
 
 CACHED: Final = 2
 # The steps' samples are counted in batches by their first dimension; where they and the loader's own count differ by more, by the loader's.
@@ -117,6 +118,8 @@ class _Found:
             )
         if self.description.get("stream") and len(self.points) > 1:
             found.append("each worker reads a stream as a whole, unless the data set divides it: more may give the same samples again")
+        if self.description.get("stream") and self.point is not None and (self.point.starting or 0.0) >= LEAST_SAID:
+            found.append("of a stream the compute alone holds the start of workers at each epoch as well: it is faster without")
         if self._factor != 1.0:
             found.append("batches are counted by the indices that were asked for: the first dimension of a batch is not its samples")
         bad = [note for note in self._measured.lever_notes if note["state"] in ("failed", "not applicable", "not undone")]
@@ -139,7 +142,8 @@ class _Found:
             self.as_is,
             workers=workers,
             receive_ms=self._receive_ms(),
-            starting_ms=point.edge_ms,
+            # Where the workers of a stream are started anew, they are under cached batches too: that is in both halves.
+            starting_ms=0.0 if self.description.get("stream") else point.edge_ms,
             core_ms=self._core_ms(point),
         )
 

@@ -364,6 +364,26 @@ def test_a_lever_that_failed_is_told(real_bench: Callable[[str], dict[str, Any]]
     assert report["next"]["command"].startswith("slowstep bench compute")
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_the_start_of_workers_is_in_the_loaders_half_of_a_short_epoch(real_bench: Callable[[str], dict[str, Any]], stream: bool):
+    """A real run with epochs of 20 batches, that wait a second for their first one, put into its readings."""
+    real = real_bench("case_study_data")
+    edge = {"start_ns": 10**9, "fill_ns": 0, "end_ns": 10**7, "filled": 1, "samples": 16, "seen": 16, "size_bytes": 10**6, "batches": 20}
+    told = {"drain": {"edges": [edge] * 6, "epoch_batches": 20}, "loader": {"stream": stream}}
+    for note in real["notes"]:
+        note |= told.get(note["part"], {})
+
+    report = make_report(measured_of(real), Asked(what="data", words=("train.py",)))
+
+    assert faults(report) == []
+    assert report["loader"]["epoch_batches"] == 20
+    assert 0.2 < report["loader"]["starting"] < 0.9
+    starting_ms = report["whole"]["starting_ms_per_sample"]
+    assert starting_ms == (0 if stream else pytest.approx(1010 / 320, rel=0.1))
+    assert any("of a stream" in note for note in report["notes"]) is stream
+    assert ("each epoch waits for its first batch" in report["whole"]["sentence"]) is not stream
+
+
 LEFT = {"kind": "lever", "arm": 2, "name": "mock-loader", "state": "not undone", "reason": "ValueError: gone"}
 
 
