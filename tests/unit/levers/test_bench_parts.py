@@ -13,6 +13,7 @@ from torch.utils.data import ConcatDataset, DataLoader, Dataset, IterableDataset
 from slowstep.levers._tasks import _drain, _refused, _sizes, bench_data
 from slowstep.levers._tasks._again import Again, Noted
 from slowstep.levers._tasks._calls import CoreClock, Segments, kind_of, short_name
+from slowstep.levers._tasks._cells import queue_clock
 from slowstep.levers._tasks._drain import Drain, said
 from slowstep.levers._tasks._parts import time_parts
 from slowstep.levers._tasks._plain import plain
@@ -200,7 +201,8 @@ def test_workers_live_as_long_as_the_loaders_own(persistent, workers, kept):
     assert Again(DataLoader(Stream(3), batch_size=4), 1).epoch_batches is None
 
 
-def test_without_workers_a_reading_counts_batches_samples_and_time(tmp_path):
+def test_without_workers_a_reading_counts_batches_samples_and_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(_drain, "OVERTIME", 1e9)
     loader = DataLoader(Data(loop, length=10), batch_size=4)
 
     began_ns = time.monotonic_ns()
@@ -258,10 +260,12 @@ def test_what_is_raised_ends_a_reading_with_what_was_read(tmp_path, workers):
 
 
 @pytest.mark.parametrize("persistent", [False, True])
-def test_each_epoch_has_its_start_and_its_end(tmp_path, persistent):
+def test_each_epoch_has_its_start_and_its_end(tmp_path, monkeypatch, persistent):
+    # However slow the machine is: twelve batches are read.
+    monkeypatch.setattr(_drain, "OVERTIME", 1e9)
     loader = DataLoader(Data(loop, length=12), batch_size=4, num_workers=1, persistent_workers=persistent)
 
-    drained = Drain(loader, 1, str(tmp_path), seconds=0.3).run()
+    drained = Drain(loader, 1, str(tmp_path), seconds=0.001).run()
 
     assert drained.reason is None
     # Persistent workers are not started at a change of epoch: what their first start took is no epoch's.
@@ -272,8 +276,10 @@ def test_each_epoch_has_its_start_and_its_end(tmp_path, persistent):
     assert all(s["read_bytes"] is not None for s in drained.slices)
 
 
-def test_a_stream_of_one_batch_is_epochs_of_one_batch(tmp_path):
-    drained = Drain(DataLoader(Stream(3), batch_size=4), 0, str(tmp_path), seconds=0.02).run()
+def test_a_stream_of_one_batch_is_epochs_of_one_batch(tmp_path, monkeypatch):
+    monkeypatch.setattr(_drain, "OVERTIME", 1e9)
+
+    drained = Drain(DataLoader(Stream(3), batch_size=4), 0, str(tmp_path), seconds=0.001).run()
 
     assert (drained.rows, drained.reason) == ([], None)
     assert len(drained.edges) > 2
@@ -345,6 +351,9 @@ def test_no_other_numbers_of_workers_are_begun_when_the_time_is_over(monkeypatch
     clock.ns += int(4e9)
     assert bench._why_not(0, 0) is None
     assert bench._why_not(0, 1) == "left out: a first batch takes 4.1 s (a larger --budget)"
+    bench._first_batch_ns = 0
+    clock.ns += int(20e9)
+    assert bench._why_not(0, 1) == "left out: the time is over (a larger --budget)"
 
 
 def test_parts_of_slow_batches_end_with_the_time():
@@ -397,7 +406,7 @@ def test_built_in_functions_are_told_by_their_names(function, kind, name):
 
 
 def test_calls_are_counted_to_the_part_in_which_they_are_made():
-    segments = Segments()
+    segments = Segments(queue_clock())
 
     with segments.inside("base"):
         time.sleep(0.02)

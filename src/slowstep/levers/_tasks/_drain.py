@@ -21,7 +21,7 @@ LEAST_BATCHES: Final = 12
 OVERTIME: Final = 3.0
 # So many batches of each worker, while there is any time left for anything: from fewer no speed is told.
 FEW_BATCHES: Final = 2
-# No worker keeps the training thread waiting longer.
+# No worker keeps the training thread waiting longer, unless there is more time than that.
 _TIMEOUT_S: Final = 30.0
 
 
@@ -112,7 +112,7 @@ class Drain:
 
     def _read(self, cells: Cells) -> None:
         workers, self._began_ns = self._drained.workers, now()
-        timeout_s = max(_TIMEOUT_S, 4 * self._limit_ns / 1e9)
+        timeout_s = max(_TIMEOUT_S, 4 * self._limit_ns / 1e9, (self._until_ns - self._began_ns) / 1e9)
         again = Again(self._loader, workers, init=Probe(cells.path, self._loader.worker_init_fn), timeout_s=timeout_s)
         self._drained.epoch_batches = length = again.epoch_batches
         # The first batches find every worker at its beginning, and then a queue that fills.

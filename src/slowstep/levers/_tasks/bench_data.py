@@ -109,7 +109,8 @@ class _Bench:
     def _no_time_left(self) -> str | None:
         if now() + _FIRST_BATCHES * self._first_batch_ns < self._until_ns:
             return None
-        return f"left out: a first batch takes {self._first_batch_ns / 1e9:.1f} s (a larger --budget)"
+        slow = f"a first batch takes {self._first_batch_ns / 1e9:.1f} s" if self._first_batch_ns else "the time is over"
+        return f"left out: {slow} (a larger --budget)"
 
     def _begin(self, doing: str, seconds: float) -> None:
         _note(self._training, "begins", doing=doing, seconds=seconds, at_ns=now())
