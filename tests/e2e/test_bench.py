@@ -99,7 +99,7 @@ SAMPLE = np.zeros((512, 512), np.float32)
 def as_they_are(samples):
     return samples
 
-train(DataLoader(Data(lambda index: SAMPLE), batch_size=16, num_workers=1, collate_fn=as_they_are))
+train(DataLoader(Data(lambda index: SAMPLE, length=50_000), batch_size=16, num_workers=1, collate_fn=as_they_are))
 """
 
 

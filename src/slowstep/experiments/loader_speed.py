@@ -115,7 +115,7 @@ def make_point(workers: int, drains: Sequence[dict[str, Any]]) -> Point:
         start_s=float(np.median(starts)) / 1e9 if starts else None,
         epoch_batches=None if epochs is None else epochs.batches,
         edge_s=None if epochs is None else epochs.edge_ns / 1e9,
-        making_s=None if epochs is None else _making_s(slices),
+        making_s=None if epochs is None else _making_s(workers, rows, slices),
         few=few,
         slices=slices,
         reason=reason or (f"from {format_count(count, 'batch', 'batches')}" if few else None if rate else _too_few(count)),
@@ -135,10 +135,14 @@ def _speed(rows: NDArray[np.int64], epochs: Epochs | None, column: int) -> Figur
     return None if whole is None else inverse(whole, epochs.amount(column, rows))
 
 
-def _making_s(slices: Sequence[dict[str, Any]]) -> float | None:
-    """What a producer takes for a batch, in seconds."""
-    made = sum(each["batches"] for each in slices)
-    return sum(each["wall_ns"] for each in slices) / made / 1e9 if made else None
+def _making_s(workers: int, rows: NDArray[np.int64], slices: Sequence[dict[str, Any]]) -> float | None:
+    """What a first batch takes where workers run already, in seconds: its making, and where its way takes longer, the pace of a worker."""
+    made, received = sum(each["batches"] for each in slices), int(rows[:, _BATCHES].sum())
+    if not made:
+        return None
+    pace_ns = max(workers, 1) * float(rows[:, _NS].sum()) / received if received else 0.0
+    making_ns = float(sum(each["wall_ns"] for each in slices)) / made
+    return max(making_ns, pace_ns) / 1e9
 
 
 def own_point(drains: Sequence[dict[str, Any]]) -> Point:

@@ -304,9 +304,10 @@ def test_workers_that_are_started_anew_most_of_the_time_bind_the_loader():
     point = make_point(2, [a_drain(2, batches=30, edges=edges, slices={"wall_ns": 100 * MS, "cpu_ns": 100 * MS})])
 
     bound = judge(point, cores=2)
-    assert point.starting == pytest.approx(120 / 160)
+    # Nor is what a worker takes for one batch, 20 ms with two of them, any start.
+    assert point.starting == pytest.approx(110 / 160)
     assert bound.kind == "start"
-    assert bound.sentence == "75% of its time goes by in starting workers anew at each epoch, of 4 batches, and in ending them"
+    assert bound.sentence == "69% of its time goes by in starting workers anew at each epoch, of 4 batches, and in ending them"
     # The making of a first batch that takes long is no start.
     slow = {"wall_ns": 1000 * MS, "cpu_ns": 1000 * MS}
     assert judge(make_point(2, [a_drain(2, batches=30, edges=edges, slices=slow)]), cores=2).kind != "start"
