@@ -141,8 +141,8 @@ def _making_s(workers: int, rows: NDArray[np.int64], slices: Sequence[dict[str, 
     if not made:
         return None
     pace_ns = max(workers, 1) * float(rows[:, _NS].sum()) / received if received else 0.0
-    making_ns = float(sum(each["wall_ns"] for each in slices)) / made
-    return max(making_ns, pace_ns) / 1e9
+    making_ns: float = sum(each["wall_ns"] for each in slices) / made
+    return float(max(making_ns, pace_ns)) / 1e9
 
 
 def own_point(drains: Sequence[dict[str, Any]]) -> Point:
