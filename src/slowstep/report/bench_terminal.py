@@ -216,10 +216,5 @@ def _samples(figure: FigureRow | None, reason: str | None) -> str:
     return f"not measured ({reason})" if reason else "not measured"
 
 
-    if figure is None:
-        return f"not measured ({reason})" if reason else UNKNOWN
-    return f"{_interval(figure)} samples/s"
-
-
 def _interval(figure: FigureRow) -> str:
     return f"{format_number(figure['value'])} ({format_number(figure['low'])}-{format_number(figure['high'])})"
