@@ -235,9 +235,13 @@ def test_a_loop_without_a_loader_has_none_to_measure(work: Workplace) -> None:
     assert_untouched(ended)
 
 
-def test_of_two_loaders_it_says_which_was_measured(work: Workplace) -> None:
+def test_of_two_loaders_the_one_that_is_waited_for_is_measured_and_the_compute_has_neither(work: Workplace) -> None:
     two = """
-LEFT, RIGHT = (DataLoader(Data(lambda index: torch.zeros(2)), batch_size=4) for _ in range(2))
+class Slow(Data):
+    pass
+
+LEFT = DataLoader(Slow(lambda index: time.sleep(0.01) or torch.zeros(2)), batch_size=4, num_workers=1)
+RIGHT = DataLoader(Data(lambda index: torch.zeros(2)), batch_size=4, num_workers=1)
 
 class Pairs:
     def __iter__(self):
@@ -245,11 +249,14 @@ class Pairs:
 
 train(Pairs())
 """
-    ended = bench(work, "data", two, budget="8s")
+    ended = bench(work, "data", two, budget="12s")
 
     report = report_of(work)
     assert ended.code == 0, ended.err
-    assert any(note.startswith("the script reads 2 loaders") for note in report["notes"])
+    assert report["loader"]["dataset"] == "Slow"
+    assert any(note.startswith("each step reads 2 loaders") for note in report["notes"])
+    # What is left on cached batches is not the wait for the other loader.
+    assert report["compute"]["samples_per_s"]["value"] > 2 * report["loader"]["samples_per_s"]["value"]
 
 
 @pytest.mark.alone

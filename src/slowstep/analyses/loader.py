@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
 import polars as pl
 
 from slowstep.analyses.functions import shown
@@ -25,7 +24,7 @@ class Loader:
     collate_where: str | None
     collate_is_default: bool | None
     read_together: int  # how many loaders each step reads, this one among them
-    is_read_last: bool  # of those, right before the work: that is the one which levers change
+    waited_share: float  # of the time in which those are waited for, its part; 1 where there is no other
 
 
 def find_loader(timeline: Timeline, trainer: Trainer) -> Loader | None:
@@ -51,14 +50,5 @@ def find_loader(timeline: Timeline, trainer: Trainer) -> Loader | None:
         collate_where=where,
         collate_is_default=row["collate_is_default"],
         read_together=together.height,
-        is_read_last=_read_last(trainer, together["iterator"].to_list()) == row["iterator"],
+        waited_share=row["waited_ns"] / max(together["waited_ns"].sum(), 1) if together.height > 1 else 1.0,
     )
-
-
-def _read_last(trainer: Trainer, iterators: list[int]) -> int:
-    """Of iterators that are read together, the one whose batch most updates follow."""
-    waits = trainer.waits.filter(pl.col("iterator").is_in(iterators))
-    before = np.searchsorted(waits["end_ns"].to_numpy(), trainer.update_start_ns) - 1
-    last = waits["iterator"].to_numpy()[before[before >= 0]]
-    numbers, counts = np.unique(last, return_counts=True)
-    return int(numbers[np.argmax(counts)]) if len(numbers) else iterators[-1]

@@ -21,13 +21,14 @@ from slowstep.record.recorder import now
 
 if TYPE_CHECKING:
     from slowstep.levers._input import InputChange
+    from slowstep.record.feeding import Feeder
     from slowstep.record.training import Training
 
-_feeds: dict[Training, Feed] = {}
+_feeds: dict[Training | Feeder, Feed] = {}
 
 
-def feed_of(training: Training) -> Feed:
-    """The one feed of a training."""
+def feed_of(training: Training | Feeder) -> Feed:
+    """The one feed of a training, or of a loader that is read beside the training's own."""
     if training not in _feeds:
         _feeds[training] = Feed(training)
     return _feeds[training]
@@ -39,7 +40,7 @@ class Feed:
     `seen` is what is known of how the loader gives its own.
     """
 
-    def __init__(self, training: Training) -> None:
+    def __init__(self, training: Training | Feeder) -> None:
         self.training = training
         self.seen = Seen()
         self._changes: list[InputChange] = []

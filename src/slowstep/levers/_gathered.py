@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import statistics
 import weakref
 from typing import Any, Final
@@ -49,7 +50,7 @@ class Gathered:
         while usual is not None and (self._ready() or 0) > usual:
             iterator = self._training.iterator
             try:
-                getattr(type(iterator)._next_data, "__wrapped__", type(iterator)._next_data)(iterator)
+                inspect.unwrap(type(iterator)._next_data)(iterator)
             except StopIteration:
                 # It raises it again when the training asks.
                 return

@@ -7,10 +7,12 @@ from typing import Any
 
 from slowstep.levers._feed import feed_of
 from slowstep.levers._stream import Stream
+from slowstep.record.feeding import Feeder
 from slowstep.record.lever import Change, NotApplicable
 from slowstep.record.training import Training
 
 NO_LOADER = "no torch DataLoader feeds the training"
+LOST = "a loader that each step reads beside another was built anew, and cannot be told from that one"
 
 
 class InputChange(Change):
@@ -24,12 +26,14 @@ class InputChange(Change):
     stream: Stream | None
     error: str | None
 
-    def __init__(self, training: Training) -> None:
+    def __init__(self, training: Training | Feeder) -> None:
         if training.loader is None:
             raise NotApplicable(NO_LOADER)
         self.feed = feed_of(training)
         self.stream = None
         self.error = None
+        together = len(training.feeders) if isinstance(training, Training) else 1
+        self._which = {"loader": type(training.loader.dataset).__qualname__, "read_together": together} if together > 1 else {}
         self.feed.join(self)
 
     def begin(self, left: int | None) -> int:
@@ -71,7 +75,9 @@ class InputChange(Change):
         self.feed.give_up(self)
 
     def each_step(self) -> None:
-        """Raises what went wrong in giving, so that the arm is given up."""
+        """Raises what went wrong in giving, so that the arm is given up, and NotApplicable where its loader is gone."""
+        if self.feed.training.is_lost:
+            raise NotApplicable(LOST)
         if self.error is not None:
             raise RuntimeError(self.error)
 
@@ -84,8 +90,11 @@ class InputChange(Change):
         self.feed.leave(self)
 
     def facts(self) -> Mapping[str, Any]:
-        """How many batches lie ready as it is, and how long the receipt of one takes (ns; None where none was seen to lie ready)."""
-        return {"own_ready": self.feed.seen.usual.level, "receipt_ns": self.feed.seen.receipt_ns}
+        """How many batches lie ready as it is, and how long the receipt of one takes (ns; None where none was seen to lie ready).
+
+        Where it is one of several loaders that each step reads, its data set tells which.
+        """
+        return {"own_ready": self.feed.seen.usual.level, "receipt_ns": self.feed.seen.receipt_ns, **self._which}
 
 
 def said(error: Exception) -> str:

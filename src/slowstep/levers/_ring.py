@@ -13,6 +13,7 @@ from slowstep.levers._input import InputChange
 from slowstep.levers._room import MIB, memory_free_bytes
 from slowstep.levers._stream import READINGS, Stream
 from slowstep.record.batches import bytes_in
+from slowstep.record.feeding import Feeder
 from slowstep.record.lever import NotApplicable
 from slowstep.record.recorder import now
 from slowstep.record.training import Training
@@ -32,7 +33,7 @@ class Ring(InputChange):
     `across_epochs`: the loader's iterator and workers rest through changes of epoch, too, so that these cost nothing.
     """
 
-    def __init__(self, training: Training, size: int, *, across_epochs: bool = False) -> None:
+    def __init__(self, training: Training | Feeder, size: int, *, across_epochs: bool = False) -> None:
         super().__init__(training)
         self.keeps_own = across_epochs
         self._size = size

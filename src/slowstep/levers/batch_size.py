@@ -139,6 +139,8 @@ def prepare(training: Training, spec: Spec) -> Change:
     loader = own_loader(training)
     changed = arguments(loader, spec)
     size, own = changed["batch_sampler"].batch_size, loader.batch_sampler
+    if (together := len(training.feeders)) > 1:
+        raise NotApplicable(f"each step reads {together} loaders, and the batches of one alone would change what is in a step")
     if has_compiled() or _has_graphs():
         raise NotApplicable("code was compiled for the shapes that it gets, and would be compiled anew")
     place = None if loader._dataset_kind == 0 and _has_met_other_sizes(training, own) else find_baked(own.batch_size)

@@ -14,14 +14,14 @@ How it is undone:
 
 from __future__ import annotations
 
-from slowstep.levers._ring import Ring
+from slowstep.levers._rings import rings
 from slowstep.record.lever import ORDER, Change, Lever, Spec
 from slowstep.record.training import Training
 
 
 def prepare(training: Training, spec: Spec) -> Change:
     """A ring of one batch. Raises NotApplicable where no torch DataLoader feeds the training."""
-    return Ring(training, 1)
+    return rings(training, 1)
 
 
 LEVER = Lever(name="constant-batch", changes=frozenset({ORDER}), prepare=prepare)

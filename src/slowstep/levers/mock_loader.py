@@ -17,7 +17,7 @@ How it is undone:
 
 from __future__ import annotations
 
-from slowstep.levers._ring import Ring
+from slowstep.levers._rings import rings
 from slowstep.record.lever import ORDER, Change, Lever, Spec
 from slowstep.record.training import Training
 
@@ -30,7 +30,7 @@ ACROSS_EPOCHS: str = "across-epochs"
 
 def prepare(training: Training, spec: Spec) -> Change:
     """A ring of the next 16 batches of the training loader. Raises NotApplicable where no torch DataLoader feeds the training."""
-    return Ring(training, RING, across_epochs=spec.value == ACROSS_EPOCHS)
+    return rings(training, RING, across_epochs=spec.value == ACROSS_EPOCHS)
 
 
 LEVER = Lever(name="mock-loader", changes=frozenset({ORDER}), prepare=prepare)

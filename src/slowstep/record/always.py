@@ -18,7 +18,8 @@ _ON: Final = 1
 
 
 class Always:
-    """Switches on each lever at the first boundary at which it is ready: the first step is always as it is.
+    """Switches on each lever at the first boundary at which it is ready: the first step is always as it is, and so are the first few where
+    several loaders are read, until it is known which of them is waited for.
 
     Each has arms of its own, so that one that is unknown, has no meaning or fails leaves the others on. Where the recorder knows the place
     at which the training's loader is built, those that can change it there do so, and are on in the first step too.
@@ -39,6 +40,8 @@ class Always:
     def boundary(self, at_ns: int) -> None:
         """A step has ended at this instant (ns)."""
         if self._levers is None:
+            if self._specs and not (self._builders or self._training.is_told_apart):
+                return
             self._levers = self._prepared(at_ns)
         for lever in self._levers:
             lever.boundary(at_ns)
@@ -55,6 +58,8 @@ class Always:
             self._recorder.ensure_open()
         if self._builders:
             return list(self._builders)
+        if self._specs:
+            self._training.hold()
         return [_AlwaysOn(Arms(self._recorder, self._training, _arms(fields)), self._training, at_ns) for fields in self._specs]
 
 

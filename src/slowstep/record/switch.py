@@ -65,8 +65,9 @@ class Switch:
         if self.training.requested(iterator) and (self._walker is None or self._is_request):
             self._at_boundary(is_request=True)
 
-    def received(self, iterator: Any, samples: int) -> None:
-        """It gave one of so many samples (-1 unknown)."""
+    def received(self, iterator: Any, samples: int, waited_ns: int) -> None:
+        """It gave one of so many samples (-1 unknown), after so long."""
+        self.training.received(iterator, waited_ns)
         if self.training.is_input(iterator) and samples >= 0:
             self._samples = max(self._samples, 0) + samples
 
@@ -103,6 +104,7 @@ class Switch:
             # Notes are written once the files are there.
             self._recorder.ensure_open()
             self._recorder.stop_timing_calls()
+            self.training.hold()
             self._walker = self._take_up()
         if self._walker is None:
             self._look_at_loss()

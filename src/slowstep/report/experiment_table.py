@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from rich.cells import cell_len
 
 from slowstep.units import UNKNOWN, format_bytes, format_duration, format_rate, format_ratio, format_ratio_interval, format_share
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from slowstep.report.canvas import Canvas
     from slowstep.report.document import ExperimentFacts, ExperimentRow, IntervalRow, Report
 
@@ -146,6 +148,8 @@ def _said(row: ExperimentRow) -> list[str]:
             if is_known
             else f"too few {'runs' if row['how'] == 're-runs' else 'blocks'}, or too uneven ones"
         )
+    if (which := _which_loader(row["facts"])) is not None:
+        said.append(which)
     if row["used"] == "corrected":
         said.append("without waiting for cores that others took")
     if row["state"] != "measured":
@@ -155,6 +159,15 @@ def _said(row: ExperimentRow) -> list[str]:
         changes.append(_CHANGES["numerics"])
     numerics = row["numerics"] or {}
     return [*said, *changes, *([numerics["says"]] if numerics.get("says") else [])]
+
+
+def _which_loader(facts: Mapping[str, Any]) -> str | None:
+    """Which loader a lever has changed, of several that each step reads; None where there is one."""
+    if (together := facts.get("read_together")) is None:
+        return None
+    if facts.get("mocked"):
+        return f"of all {together} loaders that each step reads"
+    return f"of the loader that is waited for most, {facts['loader']}"
 
 
 def _interval(interval: IntervalRow | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any, Final
 
 from slowstep.experiments.design import AS_IS, CONTROL
@@ -10,7 +11,7 @@ from slowstep.experiments.loader_bound import Bound, is_crowded, judge
 from slowstep.experiments.loader_speed import Point, curve, own_point
 from slowstep.experiments.loader_stages import Stage, read_calls, stages
 from slowstep.experiments.overlap import Whole, are_samples_known, arm_rate, put_together
-from slowstep.report.bench_document import SCHEMA, BenchReport, ComputeRow
+from slowstep.report.bench_document import SCHEMA, BenchReport, ComputeRow, NextRow
 from slowstep.units import format_count
 from slowstep.workflow.bench_act import Asked, Measured
 from slowstep.workflow.bench_next import next_command
@@ -43,16 +44,23 @@ def make_report(measured: Measured, asked: Asked) -> BenchReport:
         "compute": compute,
         "whole": None if whole is None else whole_row(whole),
         "notes": found.notes(),
-        "next": next_command(
-            asked,
-            words_of(measured),
-            point=point,
-            whole=whole,
-            wholes=found.wholes(),
-            ended_by=measured.ended_by,
-            failed=measured.ending is not None and bool(measured.ending.exit_code),
-        ),
+        "next": _next(found, measured, asked, whole),
     }
+
+
+def _next(found: _Found, measured: Measured, asked: Asked, whole: Whole | None) -> NextRow:
+    if found.lacks_others:
+        why = "each step reads several loaders: this says how long it waits for them"
+        return {"command": f"slowstep prove --levers mock-loader {shlex.join(words_of(measured))}", "why": why}
+    return next_command(
+        asked,
+        words_of(measured),
+        point=found.point,
+        whole=whole,
+        wholes=found.wholes(),
+        ended_by=measured.ended_by,
+        failed=measured.ending is not None and bool(measured.ending.exit_code),
+    )
 
 
 class _Found:
@@ -62,6 +70,7 @@ class _Found:
         self._measured = measured
         notes = measured.notes
         self.description: dict[str, Any] = next((n for n in notes if n["part"] == "loader"), {})
+        self.together: int = self.description.get("read_together", 1)
         self.cores: float | None = self.description.get("cores")
         self.drains = [n for n in notes if n["part"] == "drain"]
         self._parts = next((n for n in notes if n["part"] == "parts"), None)
@@ -91,7 +100,9 @@ class _Found:
 
     def whole(self) -> Whole | None:
         """Both halves together; None where one is missing."""
-        return None if self.point is None else self._whole(self.point, self.cached, self.point.workers)
+        found = None if self.point is None else self._whole(self.point, self.cached, self.point.workers)
+        # Of several loaders only one was measured alone, and the compute has cached batches of all: the others are in neither half.
+        return found if found is None or self.together == 1 or found.agrees else None
 
     def wholes(self) -> dict[int, Whole]:
         """The whole by the number of workers, as far as the curve goes. Without a curve a worker makes batches as the thread does.
@@ -106,11 +117,21 @@ class _Found:
         found = {workers: self._whole(point, compute, workers) for workers, point in points.items()}
         return {workers: whole for workers, whole in found.items() if whole is not None}
 
+    @property
+    def lacks_others(self) -> bool:
+        """Whether both halves are known and say nothing about the whole: each step reads another loader, which is in neither."""
+        return self.together > 1 and None not in (self.point, self.cached) and self.whole() is None
+
     def notes(self) -> list[str]:
         """What the reader must know beside the numbers."""
         found = []
-        if self._measured.loaders > 1:
-            which = f"measured is the one read last before an update{self._which()}"
+        if self.together > 1:
+            alone = f"measured alone is the one that is waited for most{self._which()}; the compute has cached batches of all"
+            found.append(f"each step reads {self.together} loaders: {alone}")
+            if self.lacks_others:
+                found.append("that one and the compute do not explain the training: the other loaders, which are in neither half, may")
+        elif self._measured.loaders > 1:
+            which = f"measured is the one that feeds the training{self._which()}"
             found.append(f"the script reads {self._measured.loaders} loaders: {which}")
         if self.point is not None and is_crowded(self.point, self.cores):
             found.append(

@@ -26,7 +26,7 @@ def test_of_two_loaders_that_are_read_together_the_one_that_is_waited_for_is_the
     assert loader is not None
     assert loader.num_workers == slow
     assert loader.read_together == 2
-    assert loader.is_read_last == (slow == 2)
+    assert loader.waited_share == 10 / 11
 
 
 def test_loaders_that_are_made_anew_for_each_epoch_are_not_read_together(tmp_path):
@@ -39,7 +39,7 @@ def test_loaders_that_are_made_anew_for_each_epoch_are_not_read_together(tmp_pat
     loader = _found(events)
 
     assert loader is not None
-    assert (loader.num_workers, loader.read_together, loader.is_read_last) == (3, 1, True)
+    assert (loader.num_workers, loader.read_together, loader.waited_share) == (3, 1, 1.0)
 
 
 def test_without_a_loader_there_is_none(tmp_path):

@@ -50,7 +50,7 @@ def post(recorder: Recorder, plan: dict[str, Any]) -> None:
 
 def step(switch: Switch, iterator: Iterator, optimizer: Any) -> None:
     switch.requested(iterator)
-    switch.received(iterator, 4)
+    switch.received(iterator, 4, 0)
     switch.updated(optimizer)
 
 

@@ -111,5 +111,81 @@ def test_the_training_thread_is_the_one_that_updates(training: Training) -> None
     assert training.loader is loader
 
 
+def zipped(training: Training, optimizer: Any, *waits: tuple[Any, int], steps: int = 5) -> None:
+    """Steps that ask one iterator after the other, and wait for each so long."""
+    for _ in range(steps):
+        for iterator, waited_ns in waits:
+            training.requested(iterator)
+            training.received(iterator, waited_ns)
+        training.updated(optimizer)
+
+
+@pytest.mark.parametrize("first_ns", [1000, 10])
+def test_of_loaders_that_are_read_together_it_is_the_one_that_is_waited_for(training: Training, first_ns: int) -> None:
+    optimizer, first, second = Optimizer(), DataLoader(range(9)), DataLoader(range(9))  # type: ignore[arg-type]
+    mine, its = begin(training, first), begin(training, second)
+    zipped(training, optimizer, (mine, first_ns), (its, 100))
+
+    assert training.loader is (first if first_ns == 1000 else second)
+    assert training.iterator is (mine if first_ns == 1000 else its)
+    assert len(training.feeders) == 1
+
+    training.hold()
+    # A lever takes away the wait for it.
+    zipped(training, optimizer, (mine, 1010 - first_ns), (its, 100), steps=50)
+
+    assert training.loader is (first if first_ns == 1000 else second)
+    assert [feeder.loader for feeder in training.feeders] == ([first, second] if first_ns == 1000 else [second, first])
+
+
+def test_a_validation_is_not_read_together_however_long_it_is_waited_for(training: Training) -> None:
+    optimizer, loader, validation = Optimizer(), DataLoader(range(9)), DataLoader(range(9))  # type: ignore[arg-type]
+    for _ in range(5):
+        zipped(training, optimizer, (begin(training, loader), 10), steps=1)
+        its = begin(training, validation)
+        for _ in range(4):
+            training.requested(its)
+            training.received(its, 1000)
+    zipped(training, optimizer, (begin(training, loader), 10), steps=1)
+
+    training.hold()
+
+    assert training.loader is loader
+    assert len(training.feeders) == 1
+
+
+def test_loaders_that_were_held_are_followed_from_epoch_to_epoch(training: Training) -> None:
+    optimizer, data, other = Optimizer(), range(9), range(8)
+
+    def epoch() -> tuple[Any, Any]:
+        loaders = DataLoader(data), DataLoader(other)  # type: ignore[arg-type]
+        for loader in loaders:
+            # Both are built in one line.
+            training.built(loader, 7)
+        mine, its = (begin(training, loader) for loader in loaders)
+        zipped(training, optimizer, (mine, 1000), (its, 10))
+        return loaders
+
+    loaders = epoch()
+    training.hold()
+    assert training.place is None
+    del loaders
+    assert training.is_lost
+    loaders = epoch()
+
+    assert [feeder.loader for feeder in training.feeders] == list(loaders)
+    assert not training.is_lost
+
+
+def test_where_a_loader_was_changed_as_it_was_built_that_one_feeds_the_training(training: Training) -> None:
+    optimizer, changed, other = Optimizer(), DataLoader(range(9)), DataLoader(range(9))  # type: ignore[arg-type]
+    training.recorder.loader_place = 3
+    training.built(changed, 3)
+    training.built(other, 4)
+    zipped(training, optimizer, (begin(training, changed), 10), (begin(training, other), 1000), steps=1)
+
+    assert training.loader is changed
+
+
 def test_a_tokenizers_batch_says_how_many_samples_it_holds() -> None:
     assert samples_in(BatchEncoding({"input_ids": [[1, 2]] * 6}, tensor_type="pt")) == 6

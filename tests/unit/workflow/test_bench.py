@@ -409,3 +409,17 @@ def test_the_schema_refuses_what_it_does_not_know(real_bench: Callable[[str], di
     outside = report["loader"]["samples_per_s"] | {"high": 0.0}
     assert faults(report | {"loader": report["loader"] | {"samples_per_s": outside}})
     assert any("shares" in fault for fault in faults(report | {"stages": report["stages"][1:]}))
+
+
+def test_of_several_loaders_in_each_step_the_halves_say_nothing_where_they_do_not_explain_it(real_bench: Callable[[str], dict[str, Any]]):
+    real = real_bench("case_study_compute")
+    notes = [{**note, "read_together": 2} if note["part"] == "loader" else note for note in real["notes"]]
+    slower = {**real["steps"], "ns": [3 * ns if arm < 2 else ns for arm, ns in zip(real["steps"]["arm"], real["steps"]["ns"], strict=True)]}
+
+    explained = make_report(measured_of({**real, "notes": notes}), Asked(what="compute", words=("train.py",)))
+    unexplained = make_report(measured_of({**real, "notes": notes, "steps": slower}), Asked(what="compute", words=("train.py",)))
+
+    assert explained["whole"] is not None
+    assert unexplained["whole"] is None
+    assert any("in neither half" in note for note in unexplained["notes"])
+    assert unexplained["next"]["command"].startswith("slowstep prove --levers mock-loader")

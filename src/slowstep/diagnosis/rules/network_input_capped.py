@@ -31,7 +31,7 @@ from slowstep.analyses.producers import UNSEEN
 from slowstep.diagnosis.gain import predict, share_interval
 from slowstep.diagnosis.input_causes import CAUSE_SHARE, Spared, place, receive_share, sparing
 from slowstep.diagnosis.input_side import WAIT_SHARE, claims, find_side, removable_waits, workers_needed, workers_save
-from slowstep.diagnosis.lever_specs import MOCK_LOADER, workers
+from slowstep.diagnosis.lever_specs import MOCK_LOADER, of_its_loader, workers
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
 
@@ -90,7 +90,7 @@ def judge(m: Measurements) -> Answer:
         gain=predict(m, counterfactual),
         fixes=(
             Fix(text="copy the data to this machine before training, or keep what was received in a local cache", bounded_by=MOCK_LOADER),
-            *(() if together else (_more_workers(number, known=together is False),)),
+            *(() if together else (_more_workers(m, number, known=together is False),)),
             Fix(text="send less: compress the files, or store them at the size that the model takes", bounded_by=MOCK_LOADER),
         ),
         names_cause=True,
@@ -111,11 +111,12 @@ def _together(m: Measurements) -> tuple[Evidence, ...]:
     return (Evidence(name="held up by each other", value=found.slows, unit=unit, threshold=SHARED_FROM),)
 
 
-def _more_workers(number: int, *, known: bool) -> Fix:
+def _more_workers(m: Measurements, number: int, *, known: bool) -> Fix:
     """What gains where each connection is slow by itself, and tells whether it is where that is not `known`."""
     lever = workers(number)
     tried = f"num_workers={number}" if known else f"num_workers={number}, if each connection is slow by itself"
-    return Fix(text=f"{tried}: slowstep prove --levers {lever} tells", lever=lever)
+    told = "" if of_its_loader(m, lever) is None else f": slowstep prove --levers {lever} tells"
+    return Fix(text=tried + told, lever=of_its_loader(m, lever))
 
 
 def _rate(m: Measurements) -> tuple[Evidence, ...]:

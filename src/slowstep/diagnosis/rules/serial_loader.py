@@ -38,6 +38,7 @@ from slowstep.diagnosis.input_side import (
     wait_stage,
     workers_needed,
 )
+from slowstep.diagnosis.lever_specs import of_its_loader
 from slowstep.diagnosis.lever_specs import workers as workers_lever
 from slowstep.diagnosis.loop_side import known_by, made_in_loop, spread_of_loop_input, workers_unknown
 from slowstep.diagnosis.rule import Answer, Judged, Rule
@@ -79,7 +80,9 @@ def judge(m: Measurements) -> Answer:
         claims=claims(m),
         evidence=evidence,
         gain=predict(m, counterfactual) if taken is None else unknown_gain(taken),
-        fixes=(Fix(text=f"DataLoader(..., num_workers={workers}, persistent_workers=True)", lever=workers_lever(workers)),),
+        fixes=(
+            Fix(text=f"DataLoader(..., num_workers={workers}, persistent_workers=True)", lever=of_its_loader(m, workers_lever(workers))),
+        ),
     )
     return Judged(finding=finding, counterfactual=counterfactual if taken is None else None)
 

@@ -39,6 +39,7 @@ from slowstep.diagnosis.input_side import (
     workers_needed,
     workers_save,
 )
+from slowstep.diagnosis.lever_specs import of_its_loader
 from slowstep.diagnosis.lever_specs import workers as workers_lever
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
@@ -87,7 +88,7 @@ def judge(m: Measurements) -> Answer:
         claims=claims(m),
         evidence=evidence,
         gain=predict(m, counterfactual),
-        fixes=(_fix(m.loader, workers),),
+        fixes=(_fix(m, m.loader, workers),),
     )
     return Judged(finding=finding, counterfactual=counterfactual)
 
@@ -98,9 +99,8 @@ def _whose(loader: Loader, workers: int) -> str:
     return f"{format_count(workers, 'worker')}{which}"
 
 
-def _fix(loader: Loader, workers: int) -> Fix:
-    # The lever changes the one that is read last.
-    lever = workers_lever(workers) if loader.is_read_last else None
+def _fix(m: Measurements, loader: Loader, workers: int) -> Fix:
+    lever = of_its_loader(m, workers_lever(workers))
     which = f" for {loader.dataset or 'the loader that is waited for most'}" if loader.read_together > 1 else ""
     return Fix(text=f"DataLoader(..., num_workers={workers}){which}", lever=lever)
 

@@ -46,7 +46,8 @@ def run(training: Training, arguments: dict[str, Any]) -> None:
         _note(training, "loader", reason=str(error))
         return
     cores = _cores()
-    _note(training, "loader", stream=is_stream(loader), cores=cores, reason=None, **_describe(loader))
+    together = len(training.feeders)
+    _note(training, "loader", stream=is_stream(loader), cores=cores, reason=None, read_together=together, **_describe(loader))
     _let_workers_rest(training.iterator)
     _Bench(training, loader, cores, float(arguments["seconds"])).run(parts=bool(arguments["parts"]), sweep=bool(arguments["sweep"]))
 

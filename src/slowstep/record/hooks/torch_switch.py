@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from slowstep.record.batches import samples_in
 from slowstep.record.building import place_of_call
 from slowstep.record.hook import Hook, Undo, all_of, find, replace
+from slowstep.record.recorder import now
 from slowstep.record.switch import Switch
 
 if TYPE_CHECKING:
@@ -47,18 +48,19 @@ def _switched_next(recorder: Recorder, switch: Switch, original: Any) -> Any:
             switch.requested(self)
         except Exception as error:  # the border: counted, and never raised into the training
             recorder.fault(error)
+        asked_ns = now()
         try:
             batch = original(self)
         except StopIteration:
-            received(self, None)
+            received(self, None, now() - asked_ns)
             raise
-        received(self, batch)
+        received(self, batch, now() - asked_ns)
         return batch
 
-    def received(iterator: Any, batch: Any) -> None:
+    def received(iterator: Any, batch: Any, waited_ns: int) -> None:
         try:
             # The end of an epoch holds none: a step in which nothing else is received has none, and that is known.
-            switch.received(iterator, 0 if batch is None else samples_in(batch))
+            switch.received(iterator, 0 if batch is None else samples_in(batch), waited_ns)
         except Exception as error:  # the border: counted, and never raised into the training
             recorder.fault(error)
 

@@ -1,0 +1,128 @@
+"""Which loaders feed a training: the one that is read last before an update, and those that are read beside it in each step."""
+
+from __future__ import annotations
+
+import weakref
+from collections import Counter
+from collections.abc import Container
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from slowstep.record.recorder import Recorder
+    from slowstep.record.training import Training
+
+# A loader that was read before so many of the updates since it was first read feeds the training (shared with analyses/trainer.py).
+FEEDS_SHARE: Final = 0.5
+# Read before fewer updates, it may be a validation that has just begun.
+FEWEST_UPDATES: Final = 3
+
+
+class Feeding:
+    """Counts, by the key of a loader: how many updates it was read before, how often last, and how long (ns) it was waited for in all."""
+
+    def __init__(self) -> None:
+        self._last: Counter[int] = Counter()
+        self._read: Counter[int] = Counter()
+        self._waited_ns: Counter[int] = Counter()
+        # Of loaders read beside others: how many updates there had been when each was first read.
+        self._first: dict[int, int] = {}
+        self._now_ns: dict[int, int] = {}
+        self._updates = 0
+
+    def received(self, loader: int, waited_ns: int) -> None:
+        """It was asked for a batch, and waited for so long."""
+        self._now_ns[loader] = self._now_ns.get(loader, 0) + waited_ns
+
+    def updated(self, last: int | None) -> None:
+        """An update has ended; before it this loader was read last."""
+        for loader, waited_ns in self._now_ns.items():
+            self._first.setdefault(loader, self._updates)
+            self._read[loader] += 1
+            self._waited_ns[loader] += waited_ns
+        self._now_ns.clear()
+        self._updates += 1
+        if last is not None:
+            self._last[last] += 1
+
+    def forget(self, loader: int) -> None:
+        """The key is another loader's from now on."""
+        for counts in (self._last, self._read, self._waited_ns, self._first, self._now_ns):
+            counts.pop(loader, None)
+
+    def anchor(self, living: Container[int]) -> int | None:
+        """Of the living, the loader that was read last before most updates; None where none was."""
+        # A script may make a new one for each epoch.
+        return next((loader for loader, _ in self._last.most_common() if loader in living), None)
+
+    def together(self, living: Container[int], *, apart: Container[int]) -> list[int]:
+        """The anchor, then the loaders that are read beside it, in the order in which they were first read; `apart` are not among these."""
+        anchor = self.anchor(living)
+        if anchor is None:
+            return []
+        others = (loader for loader in self._first if loader in living and loader not in apart and self._feeds(loader))
+        return [anchor, *(loader for loader in others if loader != anchor)]
+
+    def is_read(self, loader: int) -> bool:
+        """Whether it was read before an update."""
+        return self._read[loader] > 0
+
+    def most_waited_for(self, loaders: list[int]) -> int:
+        """The one of them that is waited for most before an update that it is read for."""
+        return max(loaders, key=lambda loader: self._waited_ns[loader] / max(self._read[loader], 1))
+
+    def _feeds(self, loader: int) -> bool:
+        read = self._read[loader]
+        return read >= FEWEST_UPDATES and read >= FEEDS_SHARE * (self._updates - self._first[loader])
+
+
+class Feeder:
+    """One of several loaders that are read in each step, followed from one epoch to the next where the script builds it anew.
+
+    It is then known by the place where it is built and, where several or none of those held are built there, by its data set.
+    """
+
+    def __init__(self, training: Training, loader: Any, place: int | None) -> None:
+        self._training, self._place = training, place
+        self._loader: weakref.ref[Any] = weakref.ref(loader)
+        self._dataset = loader.dataset
+
+    @property
+    def recorder(self) -> Recorder:
+        """The training's recorder."""
+        return self._training.recorder
+
+    @property
+    def thread(self) -> int:
+        """The ident of the thread that updates."""
+        return self._training.thread
+
+    @property
+    def loader(self) -> Any:
+        """The loader as it is now; None where the script has let it go."""
+        return self._loader()
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it is gone, and no other loader was known for it."""
+        return self._loader() is None
+
+    @property
+    def iterator(self) -> Any:
+        """The iterator of it that was read last; None where none was, or it is gone."""
+        return self._training.iterator_of(self.loader)
+
+    def is_input(self, iterator: Any) -> bool:
+        """Whether an iterator is one of its own."""
+        return self._training.is_of(iterator, self.loader)
+
+    def is_built_at(self, place: int | None) -> bool:
+        """Whether the script builds it at a place."""
+        return place is not None and place == self._place
+
+    def reads(self, dataset: Any) -> bool:
+        """Whether it reads this very data set."""
+        return self._dataset is dataset
+
+    def follow(self, loader: Any) -> None:
+        """The script has built it anew."""
+        self._loader, self._dataset = weakref.ref(loader), loader.dataset
