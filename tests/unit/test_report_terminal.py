@@ -55,6 +55,24 @@ def test_what_was_proved_has_its_gain_however_long_its_lever_is(sample_report, w
     assert re.search(r"x \(\d\.\d+-\d\.\d+\) +by swap=", " ".join(lines[proof : proof + 3]))
 
 
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        ({"loader": "Labelled", "read_together": 2}, "of the loader that is waited for most, Labelled"),
+        ({"loader": "Labelled", "read_together": 2, "mocked": 2}, "of all 2 loaders that each step reads"),
+        ({}, None),
+    ],
+)
+def test_of_several_loaders_a_row_says_which_its_lever_changed(sample_report, facts, said):
+    report = sample_report("proved")
+    row = next(row for row in report["experiments"] if row["verdict"] == "proved")
+    row["facts"] = facts
+
+    text = " ".join(render(report, width=140, color=False).split())
+
+    assert said in text if said else "that is waited for most" not in text
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_colour_adds_nothing_but_colour(sample_report, name):
     plain = render(sample_report(name), width=80, color=False)

@@ -89,7 +89,8 @@ def choose_asked(specs: Sequence[Spec], report: Row, levers: Mapping[str, Lever]
         choices |= {spec_text(meant(choice.spec, mains)): choice for choice in found}
         if not found:
             untried.append(Untried(rule=None, lever=spec_text(spec), reason=NO_VALUE))
-    return Chosen(choices=tuple(choices.values()), untried=(*untried, *_without(report["findings"], choices.values(), NOT_ASKED)))
+    left = _without(report["findings"], choices.values(), NOT_ASKED)
+    return Chosen(choices=tuple(choices.values()), untried=(*untried, *left))
 
 
 def choose_all(report: Row, levers: Mapping[str, Lever]) -> Chosen:
@@ -163,9 +164,14 @@ def _is_close(one: Spec, other: Spec) -> bool:
 
 
 def _without(findings: Sequence[Row], choices: Any, reason: str) -> list[Untried]:
-    """Findings that claim time and that no choice is for. Advice claims none, and needs no proof."""
+    """Findings that claim time and that no choice is for. Advice claims none, and needs no proof. `reason` is that of those with a lever."""
     tried = {choice.rule for choice in choices}
-    return [Untried(rule=row["rule"], lever=None, reason=reason) for row in findings if row["claims"] and row["rule"] not in tried]
+    left = [row for row in findings if row["claims"] and row["rule"] not in tried]
+    return [Untried(rule=row["rule"], lever=None, reason=reason if _names_a_lever(row) else NO_LEVER) for row in left]
+
+
+def _names_a_lever(finding: Row) -> bool:
+    return any(fix["lever"] or fix.get("bounded_by") for fix in finding["fixes"])
 
 
 def _workers(run: Row) -> str:

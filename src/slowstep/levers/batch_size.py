@@ -9,11 +9,11 @@ What it answers:
     than it expects: what is done once an epoch is done once in more (or fewer) samples than it would be.
 When it has no meaning:
     Where the loader has a batch sampler of the user's own or makes no batches, where code was compiled for its shapes, where a call in
-    the script makes a shape with the batch size in it and no batch of another size was ever trained on, and where the loader
-    cannot be built a second time (see workers). Where about as much memory as there is would be needed the lever is not switched on: the
-    estimate is then what is known of that size. Nor is it where, by what the loader's own batches take, those of this size would take too
-    long to make for the experiment's budget. What a script raises because of a batch of another size ends the script: it is started once
-    more without this size, and where memory was too small that is what is said of it.
+    the script makes a shape with the batch size in it and no batch of another size was ever trained on, where each step reads several
+    loaders, and where the loader cannot be built a second time (see workers). Where about as much memory as there is would be needed the
+    lever is not switched on: the estimate is then what is known of that size. Nor is it where, by what the loader's own batches take, those
+    of this size would take too long to make for the experiment's budget. What a script raises because of a batch of another size ends the
+    script: it is started once more without this size, and where memory was too small that is what is said of it.
 How it is undone:
     As workers.
 """

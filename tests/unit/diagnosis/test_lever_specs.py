@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -34,6 +35,13 @@ def test_a_lever_has_the_number_of_workers_that_the_fix_proposes(tmp_path, rule,
     proposed = re.search(r"num_workers=(\d+)", fix["text"])
     assert proposed is not None
     assert fix["lever"] == f"workers={proposed[1]}"
+
+
+@pytest.mark.parametrize(("share", "named"), [(None, True), (1.0, True), (0.7, True), (0.6, False), (0.0, False)])
+def test_a_lever_of_one_loader_is_named_where_the_training_surely_waits_for_that_one(share, named):
+    m: Any = SimpleNamespace(loader=None if share is None else SimpleNamespace(waited_share=share))
+
+    assert lever_specs.of_its_loader(m, "workers=2") == ("workers=2" if named else None)
 
 
 def test_a_lever_has_the_batch_size_that_the_fix_proposes(tmp_path):

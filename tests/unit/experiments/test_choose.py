@@ -123,6 +123,12 @@ def test_levers_that_were_asked_for_know_the_findings_that_name_them():
     assert [(each.rule, each.reason) for each in chosen.untried] == [("slow-callback", NOT_ASKED)]
 
 
+def test_of_findings_that_name_no_lever_nobody_asks_for_one():
+    chosen = choose_asked([parse_spec("mock-loader")], report(finding("too-few-workers", fix()), finding("slow-start", claims=())), LEVERS)
+
+    assert [(each.rule, each.reason) for each in chosen.untried] == [("too-few-workers", NO_LEVER)]
+
+
 @pytest.mark.parametrize(
     ("findings", "expected"),
     [((), "workers=4"), ((finding("serial-loader", fix("workers=1")),), "workers=1")],
