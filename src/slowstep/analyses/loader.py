@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import polars as pl
 
 from slowstep.analyses.functions import shown
 from slowstep.analyses.trainer import Trainer
 from slowstep.timeline.timeline import Timeline
+
+# A loader that is waited for twice as long as all that are read beside it together is the one waited for most in other steps, too.
+SURELY_MOST: Final = 2 / 3
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,6 +29,11 @@ class Loader:
     collate_is_default: bool | None
     read_together: int  # how many loaders each step reads, this one among them
     waited_share: float  # of the time in which those are waited for, its part; 1 where there is no other
+
+    @property
+    def is_surely_most_waited_for(self) -> bool:
+        """Whether an experiment, in which the training itself tells by other steps which loader it waits for most, means this one too."""
+        return self.waited_share >= SURELY_MOST
 
 
 def find_loader(timeline: Timeline, trainer: Trainer) -> Loader | None:

@@ -18,9 +18,6 @@ VALIDATION_OFF: Final = "validation-off"
 CHECKPOINT_OFF: Final = "checkpoint-off"
 PERSISTENT_WORKERS: Final = "persistent-workers"
 WARM_CACHE: Final = "warm-cache"
-# Of several loaders the training itself tells, when an experiment begins, which one it waits for most, by other steps than those of the
-# finding. One that is waited for twice as long as all others together is the same one for both.
-_SURELY_MOST: Final = 2 / 3
 
 
 def workers(count: int) -> str:
@@ -30,7 +27,7 @@ def workers(count: int) -> str:
 
 def of_its_loader(m: Measurements, lever: str) -> str | None:
     """A lever that changes the one loader that is waited for most; None where another than the finding's may turn out to be that one."""
-    return None if m.loader is not None and m.loader.waited_share < _SURELY_MOST else lever
+    return None if m.loader is not None and not m.loader.is_surely_most_waited_for else lever
 
 
 def batch_size(samples: int) -> str:

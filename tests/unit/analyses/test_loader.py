@@ -27,6 +27,21 @@ def test_of_two_loaders_that_are_read_together_the_one_that_is_waited_for_is_the
     assert loader.num_workers == slow
     assert loader.read_together == 2
     assert loader.waited_share == 10 / 11
+    assert loader.is_surely_most_waited_for
+
+
+def test_of_two_loaders_that_are_waited_for_alike_another_one_may_be_it_next_time(tmp_path):
+    events = Events(tmp_path)
+    for iterator in (1, 2):
+        events.loader(iterator=iterator, loader=iterator, workers=iterator)
+    for k in range(8):
+        events.wait(40 * k, 40 * k + 10, k, iterator=1)
+        events.step(40 * k + 12, batch=k, iterator=2, wait=9, length=20)
+
+    loader = _found(events)
+
+    assert loader is not None
+    assert (loader.num_workers, loader.is_surely_most_waited_for) == (1, False)
 
 
 def test_loaders_that_are_made_anew_for_each_epoch_are_not_read_together(tmp_path):

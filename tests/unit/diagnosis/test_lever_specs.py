@@ -37,9 +37,9 @@ def test_a_lever_has_the_number_of_workers_that_the_fix_proposes(tmp_path, rule,
     assert fix["lever"] == f"workers={proposed[1]}"
 
 
-@pytest.mark.parametrize(("share", "named"), [(None, True), (1.0, True), (0.7, True), (0.6, False), (0.0, False)])
-def test_a_lever_of_one_loader_is_named_where_the_training_surely_waits_for_that_one(share, named):
-    m: Any = SimpleNamespace(loader=None if share is None else SimpleNamespace(waited_share=share))
+@pytest.mark.parametrize(("sure", "named"), [(None, True), (True, True), (False, False)])
+def test_a_lever_of_one_loader_is_named_where_the_training_surely_waits_for_that_one(sure, named):
+    m: Any = SimpleNamespace(loader=None if sure is None else SimpleNamespace(is_surely_most_waited_for=sure))
 
     assert lever_specs.of_its_loader(m, "workers=2") == ("workers=2" if named else None)
 
