@@ -164,7 +164,7 @@ def _is_close(one: Spec, other: Spec) -> bool:
 
 
 def _without(findings: Sequence[Row], choices: Any, reason: str) -> list[Untried]:
-    """Findings that claim time and that no choice is for; advice claims none, and needs no proof. `reason` is that of those with a lever."""
+    """Findings that claim time and that no choice is for; advice claims none, needing no proof. `reason` is that of those with a lever."""
     tried = {choice.rule for choice in choices}
     left = [row for row in findings if row["claims"] and row["rule"] not in tried]
     return [Untried(rule=row["rule"], lever=None, reason=reason if _names_a_lever(row) else NO_LEVER) for row in left]

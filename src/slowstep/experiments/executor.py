@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final, Protocol
@@ -116,6 +116,7 @@ class LiveExecutor:
         self._steps: StepReader | None = None
         self._notes: NoteReader | None = None
         self._pid: int | None = None
+        self._process: int | None = None
         self._updates, self._plan = 0, contract.PLAN_NONE
         self._training_s: float | None = None
         self._problem: str | None = None
@@ -169,6 +170,11 @@ class LiveExecutor:
 
     def post(self, plan: Plan) -> None:
         """Put the plan into the recording, whole, and tell the training that it is there."""
+        self._look()
+        if plan.process is None:
+            plan = replace(plan, process=self._pid)
+        if plan.process != self._process:
+            self._process, self._steps, self._notes = plan.process, None, None
         path = self.folder / contract.PLAN_FILE
         whole = path.with_suffix(".new")
         whole.write_text(plan.dumps(), encoding="utf-8")
@@ -238,10 +244,11 @@ class LiveExecutor:
         self._training_s = None if first_ns is None else (self._now_ns() - first_ns) * 1e-9
 
     def _file_of_training(self, suffix: str) -> Path | None:
-        """The file of the process that updates; None before it has one."""
+        """The file of the process that the plan is for, before one is posted of that which updates; None before it has one."""
         if self._ending is None:
             self._look()
-        found = sorted(self.folder.glob(f"{self._pid}-*{suffix}")) if self._pid is not None else []
+        process = self._process or self._pid
+        found = sorted(self.folder.glob(f"{process}-*{suffix}")) if process is not None else []
         return found[-1] if found else None
 
     def _output(self) -> str:

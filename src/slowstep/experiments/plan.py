@@ -26,7 +26,8 @@ class Plan:
     """Arms, the first of which is `as-is`; `blocks` are indices of arms in the order of their blocks, each of `steps` counted steps.
 
     `longest_step_s` is the longest step with which an arm alone could be judged within the budget, `ready_s` for how long levers may take
-    to be made ready; None where there is no budget.
+    to be made ready; None where there is no budget. `process` is the one whose steps are compared; None: whichever takes it up. The other
+    ranks of its job walk the plan in step with it.
 
     A plan with a `task`, a module of `slowstep.levers._tasks`, has neither: the task is run with its `arguments`, and the training is held.
     """
@@ -39,6 +40,7 @@ class Plan:
     ready_s: float | None = None
     task: str | None = None
     arguments: Mapping[str, Any] = field(default_factory=dict)
+    process: int | None = None
 
     def dumps(self) -> str:
         """The plan as JSON, the file `plan.json` of a recording."""

@@ -24,6 +24,7 @@ class Arms:
         self._names = [arm["name"] for arm in arms]
         self._specs = [arm["levers"] for arm in arms]
         self._levers = discover("slowstep.levers", "LEVER")
+        self._absent = set[int]()
         self._changes: list[list[Change] | None] = [self._prepared(number, specs) for number, specs in enumerate(self._specs)]
         self._ready = [False] * len(self._changes)
         self._on = self._left = AS_IS
@@ -31,6 +32,23 @@ class Arms:
     def is_alive(self, arm: int) -> bool:
         """Whether an arm can still be switched on."""
         return self._changes[arm] is not None
+
+    def gone(self, *, for_all: bool) -> int:
+        """A bit for each arm that was given up; `for_all`: of those only that no rank of a job can have then.
+
+        Not among these are levers that find nothing to change here: a function that one rank alone calls need not be there in others.
+        """
+        dead = [arm for arm, changes in enumerate(self._changes) if changes is None and not (for_all and arm in self._absent)]
+        return sum(1 << arm for arm in dead)
+
+    def has_levers(self, arm: int) -> bool:
+        """Whether an arm has any."""
+        return bool(self._specs[arm])
+
+    def give_up(self, arm: int, reason: str) -> None:
+        """Give up an arm for what is known elsewhere."""
+        if self.is_alive(arm):
+            self._give_up(arm, "not applicable", reason)
 
     def are_ready(self) -> bool:
         """Whether every arm has seen what it needs."""
@@ -135,8 +153,15 @@ class Arms:
             for change in reversed(made):
                 self._try(arm, change.remove)
             self._note(arm, **self._became(arm, error))
+            if isinstance(error, NotApplicable) and not any(self._changes_more(fields) for fields in specs):
+                self._absent.add(arm)
             return None
         return made
+
+    def _changes_more(self, fields: dict[str, Any]) -> bool:
+        """Whether a lever changes more than the time that something takes."""
+        lever = self._levers.get(str(fields.get("name")))
+        return not isinstance(lever, Lever) or bool(lever.changes)
 
     def _is_ready(self, arm: int) -> bool:
         return self._all(arm, lambda change: change.ready())

@@ -62,7 +62,9 @@ class ControlPage:
         return self._page[contract.CONTROL_PLAN]
 
     def post_plan(self) -> None:
-        """Tell the process that updates that the file of the plan is complete."""
+        """Tell the processes that update that the file of the plan is complete."""
+        number = self._word(contract.CONTROL_PLAN_NUMBER) + 1
+        _WORD.pack_into(self._page, contract.CONTROL_PLAN_NUMBER, number)
         self._page[contract.CONTROL_PLAN] = contract.PLAN_POSTED
 
     def stop(self, reason: int) -> None:

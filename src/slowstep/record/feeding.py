@@ -97,6 +97,11 @@ class Feeder:
         return self._training.thread
 
     @property
+    def longest_step_ns(self) -> int | None:
+        """As of the training."""
+        return self._training.longest_step_ns
+
+    @property
     def loader(self) -> Any:
         """The loader as it is now; None where the script has let it go."""
         return self._loader()

@@ -113,8 +113,11 @@ CONTROL_UPDATES: Final = 8  # u64: updates of the busiest optimizer so far
 CONTROL_FIRST_UPDATE: Final = 16  # u64: when the first update ended, ns
 CONTROL_PID: Final = 24  # u64: the process that updates
 CONTROL_FIRST_BACKWARD: Final = 32  # u64: when the first backward pass was over, ns
+CONTROL_PLAN_NUMBER: Final = 40  # u64: how many plans were posted so far
+CONTROL_VOTES: Final = 1024  # the rest of the page: what the ranks of a job agree on in an experiment (record/in_step.py)
 
-# An experiment's plan is put into the recording's folder, posted by the launcher, and taken up and ended by the process that updates.
+# An experiment's plan is put into the recording's folder, posted by the launcher, and taken up and ended by the process that it is for;
+# the other ranks of its job walk it as well.
 PLAN_FILE: Final = "plan.json"
 # What was asked for and how it ended; its `until_ns` is where the recording for the diagnosis ends (CLOCK_MONOTONIC).
 EXPERIMENT_FILE: Final = "experiment.json"

@@ -11,6 +11,7 @@ _UPDATES = contract.CONTROL_UPDATES // 8
 _FIRST_UPDATE = contract.CONTROL_FIRST_UPDATE // 8
 _PID = contract.CONTROL_PID // 8
 _FIRST_BACKWARD = contract.CONTROL_FIRST_BACKWARD // 8
+_PLAN_NUMBER = contract.CONTROL_PLAN_NUMBER // 8
 
 
 class Page:
@@ -53,6 +54,11 @@ class Page:
     def first_update_ns(self) -> int:
         """When the first update of the run ended (ns); 0 before it."""
         return self._words[_FIRST_UPDATE]
+
+    @property
+    def plan_number(self) -> int:
+        """How many plans were posted so far."""
+        return self._words[_PLAN_NUMBER]
 
     def stop(self, reason: int) -> None:
         """End the recording in every process. Whoever stopped it first has given the reason."""

@@ -17,6 +17,7 @@ from slowstep.record.always import Always
 from slowstep.record.arms import AS_IS, Arms
 from slowstep.record.block_losses import BlockLosses, Found
 from slowstep.record.format import ARM, SETTLING
+from slowstep.record.in_step import Place, Ranks, Vote, find_place
 from slowstep.record.recorder import now
 from slowstep.record.tasks import Task
 from slowstep.record.training import Training
@@ -29,6 +30,10 @@ MOST_SETTLING: Final = 50
 SETTLING_NS: Final = 3_000_000_000
 # So long levers may take to see what they need, before they are not applicable; less where the plan's budget is short.
 READY_NS: Final = 20_000_000_000
+# Why ranks of a job cannot have a lever.
+ELSEWHERE: Final = "the job has ranks on other machines, which cannot be switched in step with these"
+ELSEWHERE_GONE: Final = "another rank of the job cannot have it, and all must have it or none"
+OUT_OF_STEP: Final = "the ranks of the job do not make their updates in step with each other, so none can be switched with the others"
 
 
 class Walker(Protocol):
@@ -54,6 +59,10 @@ class Switch:
         self._is_request = self._is_inside = False
         # Whether the loss was finite as it is, when it was looked at last.
         self._is_finite = True
+        self._is_mine = True
+        # The last plan that was taken up, or was found to be another process's.
+        self._number = 0
+        self._place: Place | None = None
 
     def built(self, loader: Any, place: int) -> None:
         """The script has built a loader at a place (record/building.py)."""
@@ -95,8 +104,7 @@ class Switch:
     def _walk(self, *, is_request: bool) -> None:
         self._always.boundary(now())
         page = self._recorder.page.bytes
-        if page[contract.CONTROL_PLAN] == contract.PLAN_POSTED:
-            page[contract.CONTROL_PLAN] = contract.PLAN_TAKEN
+        if (plan := self._new_plan()) is not None:
             walker, self._walker = self._walker, None
             if walker is not None:
                 walker.close()
@@ -105,7 +113,7 @@ class Switch:
             self._recorder.ensure_open()
             self._recorder.stop_timing_calls()
             self.training.hold()
-            self._walker = self._take_up()
+            self._walker = self._take_up(plan)
         if self._walker is None:
             self._look_at_loss()
             return
@@ -115,7 +123,7 @@ class Switch:
         at_ns = now()
         if not self._walker.boundary(at_ns, self._samples, waited_ns):
             self._walker = None
-            if page[contract.CONTROL_PLAN] == contract.PLAN_TAKEN:
+            if self._is_mine and page[contract.CONTROL_PLAN] == contract.PLAN_TAKEN:
                 page[contract.CONTROL_PLAN] = contract.PLAN_DONE
         self._samples, self._delay_ns = -1, delay_ns
 
@@ -129,12 +137,40 @@ class Switch:
         elif self._recorder.experiment and (updates := self.training.updates) & (updates - 1) == 0:
             loss.want()
 
-    def _take_up(self) -> Walker:
+    def _new_plan(self) -> dict[str, Any] | None:
+        """A plan that was posted and is to be walked here: by the process that it is for, and by the other ranks of its job."""
+        page, number = self._recorder.page.bytes, self._recorder.page.plan_number
+        state = page[contract.CONTROL_PLAN]
+        if state not in (contract.PLAN_POSTED, contract.PLAN_TAKEN) or (number == self._number and state == contract.PLAN_TAKEN):
+            return None
+        if number and number == self._number:
+            return None
         with open(os.path.join(self._recorder.folder, contract.PLAN_FILE), encoding="utf-8") as file:
-            plan = json.load(file)
+            plan: dict[str, Any] = json.load(file)
+        self._number, self._place = number, find_place()
+        process = plan.get("process")
+        self._is_mine = process == os.getpid() or (process is None and (self._place is None or self._place.number == 0))
+        if self._is_mine:
+            page[contract.CONTROL_PLAN] = contract.PLAN_TAKEN
+        elif self._place is None or plan.get("task"):
+            return None
+        return plan
+
+    def _take_up(self, plan: dict[str, Any]) -> Walker:
         if plan.get("task"):
             return Task(self._recorder, self.training, plan["task"], plan.get("arguments") or {})
-        return Blocks(self._recorder, self.training, plan, is_finite=self._is_finite)
+        if self._place is None:
+            return Blocks(self._recorder, self.training, plan, is_finite=self._is_finite)
+        ranks = Ranks(self._recorder.page.bytes, self._place, self._number)
+        return InStep(
+            self._recorder,
+            self.training,
+            plan,
+            ranks,
+            is_finite=self._is_finite,
+            is_whole=self._place.is_whole,
+            is_mine=self._is_mine,
+        )
 
 
 class Blocks:
@@ -176,17 +212,17 @@ class Blocks:
 
     def _advance(self, at_ns: int) -> bool:
         if self._block < 0:
-            if self._arms.are_ready() or at_ns - self._since_ns > self._ready_ns:
+            if self._may_begin(at_ns):
                 self._arms.give_up_unready()
                 self._next(at_ns)
             return True
         if self._block >= len(self._blocks):
             return False
-        if (found := self._losses.step_ended(self._training.updates)) is not None and not self._goes_on(found):
+        if (found := self._losses.step_ended(self._training.updates)) is not None and not self._goes_on_after(found):
             return False
         if self._settling:
             self._dropped += 1
-            self._settling = not (self._arms.are_settled() or self._is_overdue(at_ns))
+            self._settling = not self._has_settled(at_ns)
             if not self._settling:
                 self._arms.begin_counting(self._arm)
         else:
@@ -195,11 +231,11 @@ class Blocks:
         if not self._settling and self._counted == self._steps - 1:
             self._losses.want(self._block, self._arm)
         # What is left of the block of an arm that has failed would be the training as it is, under the arm's name.
-        if self._counted >= self._steps or not self._arms.is_alive(self._arm):
+        if self._counted >= self._steps or not self._goes_on():
             return self._next(at_ns)
         return True
 
-    def _goes_on(self, found: Found) -> bool:
+    def _goes_on_after(self, found: Found) -> bool:
         """A loss was not finite: end the levers in question; where the training stays spoilt, the whole plan."""
         if found.what == "own":
             self._say_own_loss()
@@ -213,6 +249,18 @@ class Blocks:
     def _say_own_loss(self) -> None:
         remedy = "the training's own loss was not finite, so nobody looked at what levers do to it"
         self._recorder.health("loss-not-finite", "notice", remedy)
+
+    def _may_begin(self, at_ns: int) -> bool:
+        return self._arms.are_ready() or at_ns - self._since_ns > self._ready_ns
+
+    def _has_settled(self, at_ns: int) -> bool:
+        return self._arms.are_settled() or self._is_overdue(at_ns)
+
+    def _goes_on(self) -> bool:
+        return self._arms.is_alive(self._arm)
+
+    def _is_alive(self, arm: int) -> bool:
+        return self._arms.is_alive(arm)
 
     def _is_overdue(self, at_ns: int) -> bool:
         overdue = self._dropped >= MOST_SETTLING and at_ns - self._since_ns > SETTLING_NS
@@ -229,7 +277,7 @@ class Blocks:
         self._since_ns, self._settling = at_ns, True
         self._block += 1
         # An arm that failed is passed over.
-        while self._block < len(self._blocks) and not self._arms.is_alive(self._blocks[self._block]):
+        while self._block < len(self._blocks) and not self._is_alive(self._blocks[self._block]):
             self._block += 1
         if self._block >= len(self._blocks):
             self._end()
@@ -241,3 +289,71 @@ class Blocks:
     def _end(self) -> None:
         self._block, self._arm = len(self._blocks), AS_IS
         self._arms.close()
+
+
+class InStep(Blocks):
+    """The same in one of several ranks: what a rank would do by itself is what all do one boundary after all of them would.
+
+    `is_whole`: whether all ranks of the job are on this machine; `is_mine`: whether the steps of this one are compared.
+    """
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        training: Training,
+        plan: dict[str, Any],
+        ranks: Ranks,
+        *,
+        is_finite: bool,
+        is_whole: bool,
+        is_mine: bool,
+    ) -> None:
+        super().__init__(recorder, training, plan, is_finite=is_finite)
+        self._training, self._ranks, self._is_mine = training, ranks, is_mine
+        self._votes: list[Vote] | None = None
+        self._out = 0
+        if not is_whole:
+            self._give_up(self._all_arms, ELSEWHERE)
+
+    def _advance(self, at_ns: int) -> bool:
+        update = self._training.updates
+        if self._block >= 0 and not self._ranks.are_at(update - 1):
+            self._give_up(self._all_arms, OUT_OF_STEP)
+        self._votes = self._ranks.all_at(update - 1, self._block)
+        for vote in self._votes or ():
+            self._give_up(vote.gone, ELSEWHERE_GONE)
+        is_ready = super()._may_begin(at_ns) if self._block < 0 else self._settling and super()._has_settled(at_ns)
+        self._ranks.publish(update, self._block, Vote(is_ready, self._out | self._arms.gone(for_all=not self._is_mine)))
+        return super()._advance(at_ns)
+
+    def _may_begin(self, at_ns: int) -> bool:
+        if self._agreed():
+            return True
+        if at_ns - self._since_ns <= 2 * self._ready_ns:
+            return False
+        self._give_up(self._all_arms, OUT_OF_STEP)
+        return True
+
+    def _has_settled(self, at_ns: int) -> bool:
+        # With no lever left nothing is switched, and nobody needs to agree.
+        return self._agreed() or not self._all_arms & ~self._out
+
+    def _goes_on(self) -> bool:
+        # By what all know: an arm that failed here alone is told to them first.
+        return self._is_alive(self._blocks[self._block])
+
+    def _is_alive(self, arm: int) -> bool:
+        return not self._out >> arm & 1
+
+    def _agreed(self) -> bool:
+        return self._votes is not None and all(vote.yes for vote in self._votes)
+
+    @property
+    def _all_arms(self) -> int:
+        return sum(1 << arm for arm in set(self._blocks) if self._arms.has_levers(arm))
+
+    def _give_up(self, arms: int, reason: str) -> None:
+        for arm in range(arms.bit_length()):
+            if arms >> arm & 1:
+                self._arms.give_up(arm, reason)
+        self._out |= arms

@@ -211,6 +211,8 @@ class Act:
     def _try_out(self, report: Report, chosen: Chosen) -> None:
         pace, wanted = find_pace(report), self._wanted
         plan = make_plan(chosen.arms, seed=wanted.seed, step_ms=pace.step_ms, period_steps=pace.period_steps, budget_s=self._left_s)
+        # Of several ranks the steps of the one that the report is of are compared.
+        plan = replace(plan, process=report["run"].get("pid"))
         self._plan, self._step_ms = plan, pace.step_ms
         each = f"{plan.steps} step{'s' * (plan.steps != 1)}"
         self._say(f"Tries {', '.join(choice.name for choice in chosen.choices)} in blocks of {each} (seed {plan.seed})")

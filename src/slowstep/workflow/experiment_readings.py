@@ -40,12 +40,14 @@ class Recorded:
 def read_experiment(folder: Path, *, from_ns: int, cores: float | None) -> Recorded | None:
     """Read it; None where no plan was taken up. `from_ns` is when the experiment began. Raises UnreadableInput for a damaged plan."""
     try:
-        for path in sorted(folder.glob("*.jsonl")):
+        plan = _plan(folder) if (folder / PLAN_FILE).exists() else None
+        files = folder.glob("*.jsonl" if plan is None or plan.process is None else f"{plan.process}-*.jsonl")
+        for path in sorted(files):
             notes = read_notes(path).of("lever")
             if notes:
                 steps = StepReader(path.with_suffix(".rec")).read()
                 share = foreign_share(folder, from_ns, cores)
-                return Recorded(plan=_plan(folder), steps=steps, notes=tuple(notes), foreign_share=share)
+                return Recorded(plan=plan or _plan(folder), steps=steps, notes=tuple(notes), foreign_share=share)
     except (OSError, msgspec.MsgspecError) as error:
         raise UnreadableInput(f"the experiment in {folder} cannot be read: {error}.") from error
     return None

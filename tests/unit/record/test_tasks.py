@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import threading
 import time
@@ -63,6 +64,18 @@ def trained(recorder: Recorder, steps: int = 3) -> tuple[Switch, Iterator, Any]:
 
 def ends(recorder: Recorder) -> list[dict[str, Any]]:
     return [note for note in only(recorder.folder).noted("task") if note["part"] == "end"]
+
+
+@pytest.mark.parametrize(("process", "runs"), [(os.getpid(), 1), (1, 0), (None, 1)])
+def test_a_plan_is_walked_by_the_process_that_it_is_for(recorder: Recorder, task: Any, process: int | None, runs: int):
+    switch, iterator, optimizer = trained(recorder)
+
+    post(recorder, {"task": "probe", "arms": [], "blocks": [], "process": process})
+    for _ in range(3):
+        step(switch, iterator, optimizer)
+
+    assert len(task.seen) == runs
+    assert (recorder.page.bytes[contract.CONTROL_PLAN] == contract.PLAN_POSTED) == (not runs)
 
 
 def test_a_task_is_run_once_with_its_arguments(recorder: Recorder, task: Any):
