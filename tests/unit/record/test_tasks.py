@@ -66,7 +66,7 @@ def ends(recorder: Recorder) -> list[dict[str, Any]]:
     return [note for note in only(recorder.folder).noted("task") if note["part"] == "end"]
 
 
-@pytest.mark.parametrize(("process", "runs"), [(os.getpid(), 1), (1, 0), (None, 1)])
+@pytest.mark.parametrize(("process", "runs"), [(os.getpid(), 1), (1, 0), (None, 1)], ids=["this", "another", "any"])
 def test_a_plan_is_walked_by_the_process_that_it_is_for(recorder: Recorder, task: Any, process: int | None, runs: int):
     switch, iterator, optimizer = trained(recorder)
 
