@@ -12,6 +12,7 @@ from slowstep.record import arms as arms_module
 from slowstep.record import format as contract
 from slowstep.record import switch as switch_module
 from slowstep.record.in_step import Place, Ranks, Vote, find_place
+from slowstep.record.last_loss import LastLoss
 from slowstep.record.lever import ORDER, Change, Lever, NotApplicable
 from slowstep.record.switch import ELSEWHERE, ELSEWHERE_GONE, OUT_OF_STEP, InStep
 
@@ -58,9 +59,11 @@ class Rank:
         self.notes, self.events, self.on_at = list[Any](), list[Any](), list[int]()
         self.training: Any = SimpleNamespace(updates=0)
         recorder: Any = SimpleNamespace(note=self.notes.append, event=lambda *fields: self.events.append(fields), health=lambda *_: None)
+        recorder.last_loss = LastLoss()
         monkeypatch.setattr(arms_module, "discover", lambda *_: {"lever": Lever(name="lever", prepare=prepare, changes=changes)})
         place = Place(number, 2, is_whole=True)
-        self._blocks = InStep(recorder, self.training, ALONE, Ranks(page, place, 1), **{"is_whole": True, "is_mine": number == 0} | more)
+        facts = {"is_finite": True, "is_whole": True, "is_mine": number == 0} | more
+        self._blocks = InStep(recorder, self.training, ALONE, Ranks(page, place, 1), **facts)
         self._change, self._is_over = change, False
 
     def step(self, update: int) -> bool:

@@ -325,7 +325,7 @@ def test_of_two_loaders_the_one_that_was_measured_is_told(real_bench: Callable[[
     report = make_report(measured_of(real_bench("case_study_data"), loaders=2), Asked(what="data", words=("train.py",)))
 
     assert (
-        "the script reads 2 loaders: measured is the one read last before an update, a ShapesDataset of 293 samples, in batches of 16"
+        "the script reads 2 loaders: measured is the one that feeds the training, a ShapesDataset of 293 samples, in batches of 16"
     ) in report["notes"]
 
 
