@@ -30,6 +30,10 @@ INTERRUPTED: Final = "interrupted"
 NEVER_TRAINED: Final = "never trained"
 # The script could not go on with one of them.
 LEVER_ENDED: Final = "a lever"
+# It came to no boundary after the plan was posted; it made no more steps; it had to be ended (`Experiment.problem` says why).
+NOT_TAKEN_UP: Final = "not taken up"
+STOOD_STILL: Final = "stood still"
+CUT_SHORT: Final = "cut short"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,7 +52,8 @@ class Experiment:
 
     `until_ns` (CLOCK_MONOTONIC) is where the recording for the diagnosis ends, None where all of it is for that. `floor_ns` is what
     receiving batches costs a step. `repeated` are levers that whole runs were made with, `faults` those that the script could not go on
-    with: it may have been started again without them. `options` are the words that chose the levers, to be used again.
+    with: it may have been started again without them. `problem` is why the training had to be ended before its time. `options` are the
+    words that chose the levers, to be used again.
     """
 
     choices: tuple[Choice, ...]
@@ -60,6 +65,7 @@ class Experiment:
     floor_ns: float = 0.0
     ended_by: str = RUNNING
     exit_code: int | None = None
+    problem: str | None = None
     numerics: dict[str, dict[str, Any]] = field(default_factory=dict)
     repeated: AllRepeated = field(default_factory=AllRepeated)
     faults: tuple[Fault, ...] = ()

@@ -75,7 +75,7 @@ class ExperimentFacts(TypedDict):
     """How the levers of `experiments` were tried. `precision` was asked for, `reached` is half the width of a lever's widest interval.
 
     `trustworthy` is whether the control, which has no lever, gained nothing, and every lever was undone; None where that is not known.
-    `distrust` is why it is not, as a clause.
+    `distrust` is why it is not, as a clause. `problem` is why the training had to be ended before its time.
     """
 
     seed: int | None
@@ -86,6 +86,7 @@ class ExperimentFacts(TypedDict):
     took_s: float | None
     ended_by: str
     exit_code: int | None
+    problem: NotRequired[str | None]
     trustworthy: bool | None
     distrust: str | None
     foreign_share: float | None

@@ -35,6 +35,7 @@ from slowstep.workflow.diagnose import REPORT, diagnose_recording
 from slowstep.workflow.experiment_readings import foreign_share
 from slowstep.workflow.experiments import ended_untried
 from slowstep.workflow.lead_in import LeadIn, Limits, lead_in
+from slowstep.workflow.numerics_check import Checked
 from slowstep.workflow.pace import find_pace, receipt_ns
 
 Report = dict[str, Any]
@@ -48,7 +49,7 @@ UNTRIED_CODE: Final = 3
 Again = Callable[[], Executor]
 
 # Finds out, once the experiment is over, what levers that change numbers do to the losses, by lever.
-Check = Callable[[Report], dict[str, dict[str, Any]]]
+Check = Callable[[Report], Checked]
 
 # Measures, in runs of their own, the levers that the training refused; by its report, the levers' notes and a seed.
 Rerun = Callable[[Report, Sequence[Mapping[str, Any]], int], AllRepeated]
@@ -158,7 +159,7 @@ class Act:
             self._keep(ended_by=INTERRUPTED)
         finally:
             ending = surely_ended(self._executor)
-        self._keep(exit_code=None if ending.killed else ending.exit_code)
+        self._keep(exit_code=None if ending.killed else ending.exit_code, problem=ending.problem)
         return ending
 
     def _has_fault(self, ending: Ending) -> bool:
@@ -270,9 +271,9 @@ class Act:
         if self._rerun is not None and ended.ended_by != INTERRUPTED:
             report = self._rerun_refused(report, self._rerun)
             ended = replace(ended, ended_by=self._experiment.ended_by)
-        if self._check is not None and ended.ended_by != INTERRUPTED and (numerics := self._check(report)):
-            self._keep(numerics=numerics)
-            report = diagnose_recording(self._executor.folder)
+        if self._check is not None and ended.ended_by != INTERRUPTED and (checked := self._check(report)).by_lever:
+            self._keep(numerics=checked.by_lever, **({"ended_by": INTERRUPTED} if checked.interrupted else {}))
+            report, ended = diagnose_recording(self._executor.folder), replace(ended, ended_by=self._experiment.ended_by)
         write(report, self._executor.folder / REPORT)
         return replace(ended, report=report)
 

@@ -5,13 +5,22 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
 from slowstep.experiments.choose import Choice, Untried
-from slowstep.experiments.experiment import INTERRUPTED, LEVER_ENDED, SCRIPT_ENDED, Experiment, load
+from slowstep.experiments.experiment import (
+    CUT_SHORT,
+    INTERRUPTED,
+    LEVER_ENDED,
+    NOT_TAKEN_UP,
+    SCRIPT_ENDED,
+    STOOD_STILL,
+    Experiment,
+    load,
+)
 from slowstep.experiments.intervals import Interval
 from slowstep.experiments.known_levers import known_levers
 from slowstep.experiments.lever_faults import Fault
@@ -75,7 +84,7 @@ def add_experiments(report: Report, folder: Path) -> None:
     rows = _with_faults(rows, experiment, findings)
     report["experiments"] = [*rows, *(_untried_row(untried, findings) for untried in experiment.untried)]
     report["run"]["experiment"] = _facts(experiment, recorded, results)
-    report["run"]["next_command"] = next_command(report, _options(experiment))
+    report["run"]["next_command"] = next_command(report, _options(experiment, rows))
     if (before := _before_next(report)) is not None:
         report["run"]["before_next"] = before
     report["health"] += _doubts(experiment, results)
@@ -239,6 +248,7 @@ def _facts(experiment: Experiment, recorded: Recorded | None, results: Results |
         "took_s": None if recorded is None else recorded.took_s,
         "ended_by": experiment.ended_by,
         "exit_code": experiment.exit_code,
+        "problem": experiment.problem,
         "trustworthy": None if results is None else results.trustworthy,
         "distrust": None if results is None else _distrust(results),
         "foreign_share": None if recorded is None else recorded.foreign_share,
@@ -246,13 +256,19 @@ def _facts(experiment: Experiment, recorded: Recorded | None, results: Results |
     }
 
 
-def _options(experiment: Experiment) -> tuple[str, ...]:
-    """The words that ask for these levers again, but for those that the script cannot go on with."""
-    if not experiment.faults:
-        return experiment.options
+def _options(experiment: Experiment, rows: Sequence[ExperimentRow]) -> tuple[str, ...]:
+    """The words that ask for these levers again, but for those that the script cannot go on with, and those that have no meaning in it."""
     ended = {fault.choice.name for fault in experiment.faults}
+    if experiment.options[:1] == ("--levers",):
+        ended |= {row["lever"] for row in rows if row["state"] == "not applicable" and row["lever"] is not None}
+    if not ended:
+        return experiment.options
     left = [choice.name for choice in experiment.choices if choice.name not in ended]
     return ("--levers", ",".join(left)) if left else ()
+
+
+# Ways to end with which another start would come no further.
+ENDED_EARLY: Final = (SCRIPT_ENDED, NOT_TAKEN_UP, STOOD_STILL, CUT_SHORT)
 
 
 def next_command(report: Report, options: tuple[str, ...]) -> str:
@@ -261,6 +277,8 @@ def next_command(report: Report, options: tuple[str, ...]) -> str:
     command = shlex.join(report["run"]["command"])
     again = shlex.join(["slowstep", "prove", *options])
     if ended_untried(report) and (rows or report["verdict"]["state"] == "undetermined"):
+        return f"{again} {command}"
+    if facts["ended_by"] == INTERRUPTED and not rows:
         return f"{again} {command}"
     if _needs_more(report):
         # A script that ended by itself leaves more time unused.
@@ -295,9 +313,9 @@ def _waits_for_cores(report: Report) -> bool:
 
 
 def ended_untried(report: Report) -> bool:
-    """Whether the script ended by itself, or failed, before anything was known of any lever: no other levers help then."""
+    """Whether the training ended, failed, stood still or had to be ended before anything was known of any lever: no others help then."""
     rows = [row for row in _lever_rows(report) if row["state"] != "untried"]
-    return report["run"]["experiment"]["ended_by"] == SCRIPT_ENDED and all(row["state"] == "unmeasured" for row in rows)
+    return report["run"]["experiment"]["ended_by"] in ENDED_EARLY and all(row["state"] == "unmeasured" for row in rows)
 
 
 def _to_make_faster(report: Report) -> str | None:
@@ -326,6 +344,10 @@ def _before_next(report: Report) -> str | None:
     if not untried and (facts["ended_by"] != SCRIPT_ENDED or not _needs_more(report)):
         return None
     missing = "a lever was tried" if untried else "the gains were known"
+    if facts["ended_by"] == CUT_SHORT:
+        return f"mend why it had to be ended: {facts.get('problem')}"
+    if facts["ended_by"] in (NOT_TAKEN_UP, STOOD_STILL):
+        return f"find out what the training waits for: it made no more steps before {missing} (slowstep run says where its time goes)"
     if facts["exit_code"]:
         return f"mend the script's own error: it ended with exit code {facts['exit_code']} before {missing}"
     # The longest lead-in may take as long again as the experiment.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,6 +25,14 @@ RUNS_FOLDER: Final = "losses"
 RUNS: Final = 2 * len(SEED_OFFSETS)
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Checked:
+    """What was found, by lever; empty where none needs it."""
+
+    by_lever: dict[str, dict[str, Any]]
+    interrupted: bool = False
+
+
 class NumericsCheck:
     """Compares the losses of runs with and without each measured lever that changes them; says before how long that takes."""
 
@@ -33,18 +42,19 @@ class NumericsCheck:
         self._runs = OwnRuns(command, environ, folder / RUNS_FOLDER, open_sandbox)
         self._budget_s, self._say = budget_s, say
 
-    def __call__(self, report: Report) -> dict[str, dict[str, Any]]:
-        """What was found, by lever; Ctrl-C leaves out the rest. Empty where no lever needs it."""
+    def __call__(self, report: Report) -> Checked:
+        """Compare them for each lever that needs it; Ctrl-C leaves out the rest."""
+        levers = [row["lever"] for row in report["experiments"] if _is_worth_it(row)]
         found: dict[str, dict[str, Any]] = {}
         try:
-            for row in report["experiments"]:
-                if _is_worth_it(row):
-                    found[row["lever"]] = self._checked(row["lever"], report)
+            for lever in levers:
+                found[lever] = self._checked(lever, report)
         except KeyboardInterrupt:
-            self._say("The comparison of losses was interrupted.")
+            left = {lever: {"says": "losses not compared: interrupted"} for lever in levers if lever not in found}
+            return Checked(by_lever=found | left, interrupted=True)
         finally:
             self._runs.remove()
-        return found
+        return Checked(by_lever=found)
 
     def _checked(self, lever: str, report: Report) -> dict[str, Any]:
         startup_s, step_s = report["run"]["startup_s"] or START_UP_S, 1.0 / report["throughput"]["steps_per_s"]

@@ -19,6 +19,7 @@ from slowstep.report.document import validate
 from slowstep.workflow.act import Act, Ended, Wanted
 from slowstep.workflow.diagnose import diagnose_recording
 from slowstep.workflow.lead_in import Limits
+from slowstep.workflow.numerics_check import Checked
 from staged_training import Stage, StagedTraining
 
 SLOW_CALLBACK = Training(steps=400, workers=2, after_ms=15)
@@ -118,16 +119,18 @@ def test_ctrl_c_ends_the_training_and_shows_what_there_is(tmp_path, at_s, tried)
     assert (ended.ended_by, ended.code) == ("interrupted", 130)
     assert (staged.plan is not None) == tried
     assert [row["state"] for row in ended.report["experiments"]] == (["measured", "measured"] if tried else [])
+    assert tried or ended.report["run"]["next_command"] == "slowstep prove train.py"
 
 
-def test_what_is_found_of_the_losses_afterwards_stands_in_the_report_and_in_the_recording(tmp_path):
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_what_is_found_of_the_losses_afterwards_stands_in_the_report_and_in_the_recording(tmp_path, interrupted):
     folder = make_recording(tmp_path / "r", SLOW_CALLBACK)
     staged, seen = StagedTraining(folder, Stage(gains={2: 1.6})), []
 
-    def check(report: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    def check(report: dict[str, Any]) -> Checked:
         assert staged.ends
         seen.append([row["lever"] for row in report["experiments"]])
-        return {STUB: {"says": "the losses are equal to the last bit"}}
+        return Checked(by_lever={STUB: {"says": "the losses are equal to the last bit"}}, interrupted=interrupted)
 
     wanted = Wanted(levers=(), everything=False, precision=0.05, budget_s=30.0, seed=1)
     ended = Act(
@@ -137,6 +140,7 @@ def test_what_is_found_of_the_losses_afterwards_stands_in_the_report_and_in_the_
 
     assert seen[-1] == [None, STUB]
     assert ended.report["experiments"][1]["numerics"] == {"says": "the losses are equal to the last bit"}
+    assert ended.code == (130 if interrupted else 0)
     assert diagnose_recording(folder) == ended.report
 
 
@@ -154,7 +158,7 @@ def test_what_the_training_refused_is_measured_by_whole_runs_once_it_is_over(tmp
     wanted = Wanted(levers=(), everything=False, precision=0.05, budget_s=30.0, seed=9)
     ended = Act(
         staged, wanted, levers=LEVERS, place=OVERLAY, say=lambda line: None, phase=lambda *_: None, rerun=rerun,
-        check=lambda report: pytest.fail("after Ctrl-C nothing more is tried") if interrupted else {},
+        check=lambda report: pytest.fail("after Ctrl-C nothing more is tried") if interrupted else Checked(by_lever={}),
         clock=staged.clock, sleep=staged.sleep,
     ).run()  # fmt: skip
 

@@ -20,6 +20,7 @@ from slowstep.experiments.throughput import Throughputs
 from slowstep.report.document import validate
 from slowstep.report.terminal import render, show
 from slowstep.workflow.diagnose import diagnose_recording
+from slowstep.workflow.experiments import ended_untried
 
 SLOW_CALLBACK = Training(steps=400, workers=2, after_ms=15)
 UNTIL_NS = START_NS + 6_000_000_000
@@ -173,6 +174,8 @@ def test_after_the_proof_of_what_no_finding_named_the_lever_is_explained(tmp_pat
         ((), "interrupted", "slowstep prove --budget 180s train.py"),
         ((), "script ended", "slowstep prove train.py"),
         (("--all",), "script ended", "slowstep prove --all train.py"),
+        (("--levers", "prefetch=4"), "stood still", "slowstep prove --levers prefetch=4 train.py"),
+        (("--levers", "prefetch=4"), "cut short", "slowstep prove --levers prefetch=4 train.py"),
     ],
 )
 def test_the_next_command_of_an_experiment_without_results_asks_for_the_same_levers(tmp_path, options, ended_by, expected):
@@ -194,6 +197,32 @@ def test_a_script_that_ended_before_a_lever_was_tried_says_what_to_do_first(tmp_
 
     assert report["run"]["before_next"] == expected
     assert drawn(report).endswith(f"First {expected} Next slowstep prove train.py")
+
+
+@pytest.mark.parametrize(
+    ("ended_by", "expected"),
+    [
+        ("not taken up", "find out what the training waits for: it made no more steps before a lever was tried"),
+        ("stood still", "find out what the training waits for: it made no more steps before a lever was tried"),
+        ("cut short", "mend why it had to be ended: 2 GB were written"),
+    ],
+)
+def test_a_training_that_could_not_go_on_says_what_to_do_first(tmp_path, ended_by, expected):
+    asked = {"ended_by": ended_by, "problem": "2 GB were written"}
+    report = reported(tmp_path / "r", (choice("prefetch=4"),), {}, rounds=0, asked=asked)
+
+    assert report["run"]["before_next"].startswith(expected)
+    assert ended_untried(report)
+
+
+def test_a_lever_that_has_no_meaning_is_not_asked_for_again(tmp_path):
+    options = ("--levers", "prefetch=4,pin-memory")
+    gone = {"arm": 3, "name": "pin-memory", "state": "not applicable", "reason": "there is no accelerator"}
+    asked = {"options": options, "ended_by": "budget"}
+    report = reported(tmp_path / "r", (choice("prefetch=4"), choice("pin-memory")), {}, rounds=0, notes=(gone,), asked=asked)
+
+    assert row_of(report, "pin-memory")["state"] == "not applicable"
+    assert report["run"]["next_command"] == "slowstep prove --levers prefetch=4 --budget 180s train.py"
 
 
 def test_a_script_that_ended_before_a_gain_was_known_is_not_given_more_time_but_has_to_last_longer(tmp_path):

@@ -8,7 +8,7 @@ import pytest
 
 from slowstep.experiments.sandbox import Sandbox
 from slowstep.record.command import Command
-from slowstep.workflow.numerics_check import RUNS, RUNS_FOLDER, STEPS, NumericsCheck
+from slowstep.workflow.numerics_check import RUNS, RUNS_FOLDER, STEPS, Checked, NumericsCheck
 
 COMMAND = Command(words=("train.py",), path="/usr/bin/python", argv=("python", "train.py"), stem="train")
 
@@ -25,7 +25,7 @@ def row(lever: str = "autocast=bf16", changes: tuple[str, ...] = ("numerics",), 
     return {"lever": lever, "state": "measured", "verdict": "proved", "changes": list(changes)} | more
 
 
-def checked(folder: Path, of: dict[str, Any], *, budget_s: float, opens: BaseException | None = None) -> tuple[dict[str, Any], list[str]]:
+def checked(folder: Path, of: dict[str, Any], *, budget_s: float, opens: BaseException | None = None) -> tuple[Checked, list[str]]:
     said: list[str] = []
 
     def opened(place: Path) -> Sandbox:
@@ -46,14 +46,14 @@ def checked(folder: Path, of: dict[str, Any], *, budget_s: float, opens: BaseExc
     ],
 )
 def test_levers_that_need_no_comparison_get_none(tmp_path, of):
-    assert checked(tmp_path, report(of), budget_s=1000) == ({}, [])
+    assert checked(tmp_path, report(of), budget_s=1000) == (Checked(by_lever={}), [])
 
 
 def test_a_comparison_that_takes_too_long_says_how_long_it_would(tmp_path):
     found, said = checked(tmp_path, report(row()), budget_s=30)
 
     needed_s = RUNS * (2.0 + STEPS / 10.0)
-    assert found == {
+    assert found.by_lever == {
         "autocast=bf16": {
             "says": f"losses not compared: that takes 6 runs of {STEPS} steps, 1.3 min, with --budget {needed_s / 2:.0f}s or more"
         }
@@ -76,8 +76,8 @@ def test_the_time_that_runs_take_is_said_before_they_begin(tmp_path):
     assert not (tmp_path / RUNS_FOLDER).exists()
 
 
-def test_ctrl_c_leaves_out_the_rest(tmp_path):
-    found, said = checked(tmp_path, report(row()), budget_s=60, opens=KeyboardInterrupt())
+def test_ctrl_c_leaves_out_the_rest_and_each_of_it_says_so(tmp_path):
+    found, _ = checked(tmp_path, report(row(), row("swap=m:f=m:g"), row(changes=())), budget_s=60, opens=KeyboardInterrupt())
 
-    assert found == {}
-    assert said[-1] == "The comparison of losses was interrupted."
+    assert found.interrupted
+    assert found.by_lever == {lever: {"says": "losses not compared: interrupted"} for lever in ("autocast=bf16", "swap=m:f=m:g")}
