@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from slowstep.record.fastpath import ASKING, build_fast_path
-from slowstep.record.format import CLOCK, END, RECORD, RECORD_BYTES, TOTALS, WAIT
+from slowstep.record.format import CLOCK, COLLECTION, END, RECORD, RECORD_BYTES, TOTALS, WAIT
 from slowstep.record.storage import FLUSH_RECORDS, AppendFile, MappedFile
 from slowstep.record.thinning import BLOCK_STEPS, Totals, one_in
 from slowstep.record.threads import Fields, PerThread
@@ -69,7 +69,8 @@ class Writer:
         """Write one record by the slow path: the first one, the one after a full chunk, or one while details are left out."""
         with self._lock:
             if self._placing:
-                self.lost += 1
+                # Garbage that is collected in the middle of our own work is a part of that, and nothing of the training's.
+                self.lost += fields[_KIND] != COLLECTION
                 return
             if self.closed:
                 self.when_closed()

@@ -11,7 +11,7 @@ import pytest
 
 from recorded import Record, read_records
 from slowstep.record.fastpath import NOT_TINY_NS
-from slowstep.record.format import BACKWARD, CLOCK, RECORD_BYTES, SAVE, UPDATE, WAIT
+from slowstep.record.format import BACKWARD, CLOCK, COLLECTION, RECORD_BYTES, SAVE, UPDATE, WAIT
 from slowstep.record.iterators import Iterator
 from slowstep.record.storage import GRANULE_BYTES, SPARE_BYTES, AppendFile, MappedFile, is_mappable
 from slowstep.record.threads import PerThread
@@ -364,12 +364,15 @@ def test_events_after_the_end_are_dropped(tmp_path: Path, faults: Faults) -> Non
     assert (len(told), faults.seen) == (1, [])
 
 
-def test_an_event_in_the_middle_of_our_own_work_is_counted_as_lost(tmp_path: Path, faults: Faults) -> None:
+@pytest.mark.parametrize(("kind", "lost"), [(SAVE, 1), (COLLECTION, 0)])
+def test_an_event_in_the_middle_of_our_own_work_is_counted_as_lost_unless_we_made_it(
+    tmp_path: Path, faults: Faults, kind: int, lost: int
+) -> None:
     writer = mapped(tmp_path / "x.rec", faults)
     open_files = writer.open_files
 
     def interrupted() -> bool:
-        writer.event(SAVE, 5, 6)
+        writer.event(kind, 5, 6)
         return open_files()
 
     writer.open_files = interrupted
@@ -377,7 +380,7 @@ def test_an_event_in_the_middle_of_our_own_work_is_counted_as_lost(tmp_path: Pat
     writer.close()
 
     assert [record.kind for record in read_records(tmp_path / "x.rec")] == ["UPDATE"]
-    assert writer.lost == 1
+    assert writer.lost == lost
 
 
 def test_a_forked_writer_touches_nothing_of_its_parent(tmp_path: Path, faults: Faults) -> None:
