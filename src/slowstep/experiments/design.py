@@ -33,6 +33,8 @@ SPARE_ROUNDS: Final = 3
 SEEDS: Final = 1 << 31
 # Of the budget, so much may pass until the levers are ready: the other half is for those that are.
 READY_SHARE: Final = 0.5
+# And never less than so many steps take: a ring of cached batches is full after 18, and loaders are looked at for as many as 16.
+READY_STEPS: Final = 32
 
 
 def draw_seed() -> int:
@@ -100,7 +102,7 @@ def make_plan(arms: Sequence[Arm], *, seed: int, step_ms: float, period_steps: i
         arms=(*controls, *arms),
         blocks=schedule(count, rounds, seed),
         longest_step_s=budget_s / (MIN_ROUNDS * (steps + SETTLING_STEPS)),
-        ready_s=READY_SHARE * budget_s,
+        ready_s=max(READY_SHARE * budget_s, READY_STEPS * step_ms / 1000),
     )
 
 

@@ -4,7 +4,17 @@ from collections import Counter
 
 import pytest
 
-from slowstep.experiments.design import MIN_ROUNDS, MOST_ROUNDS, block_steps, common_period, doubts, make_plan, round_seconds, schedule
+from slowstep.experiments.design import (
+    MIN_ROUNDS,
+    MOST_ROUNDS,
+    READY_STEPS,
+    block_steps,
+    common_period,
+    doubts,
+    make_plan,
+    round_seconds,
+    schedule,
+)
 from slowstep.experiments.plan import Arm
 from slowstep.record.lever import Spec
 
@@ -97,6 +107,10 @@ def test_the_longest_step_is_the_one_with_which_an_arm_alone_is_judged_within_th
 
     assert plan.longest_step_s == pytest.approx(60.0 / (MIN_ROUNDS * (plan.steps + 2)))
     assert plan.ready_s == pytest.approx(30.0)
+
+
+def test_levers_have_the_steps_that_they_must_see_however_small_the_budget():
+    assert make_plan(ONE, seed=1, step_ms=250, budget_s=10).ready_s == pytest.approx(READY_STEPS * 0.25)
 
 
 def test_a_plan_lasts_longer_than_its_budget_even_where_the_arms_are_twice_as_fast():
