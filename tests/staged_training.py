@@ -29,6 +29,7 @@ class Stage:
     interrupt_at_s: float | None = None
     output: str = "the last words"
     arm_at_end: int = 0
+    arms_before: tuple[int, ...] = ()
     is_done: bool = False  # the plan is walked to its end
 
 
@@ -87,7 +88,8 @@ class StagedTraining:
 
     def notes(self, kind: str) -> list[dict[str, Any]]:
         """Which arm was on last, where the stage says so."""
-        return [{"kind": "arm", "arm": self.stage.arm_at_end}] if kind == "arm" and self.plan is not None else []
+        arms = (*self.stage.arms_before, self.stage.arm_at_end)
+        return [{"kind": "arm", "arm": arm} for arm in arms] if kind == "arm" and self.plan is not None else []
 
     def end(self) -> Ending:
         self.ends += 1

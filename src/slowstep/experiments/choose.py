@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 
 from slowstep.experiments.meaning import meant, script_names
 from slowstep.experiments.plan import Arm, parse_spec, spec_text
-from slowstep.experiments.seen_callbacks import CALLBACKS_OFF, STEERS, callbacks_seen
+from slowstep.experiments.seen_callbacks import CALLBACKS_OFF, callbacks_seen, steers
 from slowstep.record.lever import Lever, Spec
 
 # `fix`: what the finding's predicted gain is of. `bound`: does more than that fix, so the fix gains at most as much. `other`: neither.
@@ -21,7 +21,7 @@ NO_LEVER: Final = "no lever can try it from outside"
 NOT_ASKED: Final = "it was not asked for"
 NO_ROOM: Final = f"more than {MOST_CHOSEN} levers were named, and others promise more"
 NO_ROOM_ONE_BY_ONE: Final = f"more than {MOST_CHOSEN} callbacks were seen, and others took longer"
-STEERING: Final = "it steers the training; name it to leave it out all the same"
+STEERING: Final = "it steers the training, or writes checkpoints; name it to leave it out all the same"
 NO_VALUE: Final = "nothing says with which value: give it by --levers"
 
 
@@ -119,10 +119,10 @@ def _one_by_one(spec: Spec, report: Row) -> tuple[list[Spec], list[Untried]]:
     as it was asked for, and so it is where no callback took a time worth a line of the ledger.
     """
     seen = callbacks_seen(report["ledger"]) if spec.name == CALLBACKS_OFF and spec.value is None else ()
-    each = [replace(spec, value=name) for name in seen if name not in STEERS]
+    each = [replace(spec, value=name) for name in seen if not steers(name)]
     if not each:
         return [spec], []
-    steering = [Untried(rule=None, lever=f"{CALLBACKS_OFF}={name}", reason=STEERING) for name in seen if name in STEERS]
+    steering = [Untried(rule=None, lever=f"{CALLBACKS_OFF}={name}", reason=STEERING) for name in seen if steers(name)]
     left = [Untried(rule=None, lever=spec_text(one), reason=NO_ROOM_ONE_BY_ONE) for one in each[MOST_CHOSEN:]]
     return each[:MOST_CHOSEN], [*left, *steering]
 

@@ -56,6 +56,14 @@ def spoilers(notes: Iterable[Note]) -> dict[int, str]:
     }
 
 
+def spoilt_before_end(switched: Iterable[Note], notes: Iterable[Note]) -> dict[int, str]:
+    """The levers that were ended for their loss and were on until the last switch, with what was said: a script may raise as soon as it
+    sees such a loss, and whatever is on by then is not at fault.
+    """
+    on = [note.get("arm") for note in switched][-2:]
+    return {note["arm"]: note["reason"] for note in notes if note.get("not_finite") is not None and note.get("arm") in on[:-1]}
+
+
 def cause_of(ending: Ending) -> str | None:
     """Why a script ended by a fault, to follow the name of the lever that was on; None where it ended well, or was ended by us."""
     if ending.killed or ending.problem is not None or not ending.exit_code:
@@ -63,7 +71,7 @@ def cause_of(ending: Ending) -> str | None:
     said = error_in(ending.output)
     if ending.exit_code == KILLED_BY_OTHERS:
         return "out of memory, by all appearances: the script was killed (SIGKILL) while it was on"
-    if _NO_MEMORY.search(ending.output):
+    if _NO_MEMORY.search(ending.output.rpartition(_TRACEBACK)[2]):
         return f"out of memory while it was on ({said})"
     return f"the script ended with exit code {ending.exit_code} while it was on" + (f" ({said})" if said else "")
 

@@ -77,7 +77,6 @@ class FunctionChange(Change):
 
     def each_step(self) -> None:
         """Raises NotApplicable where the first calls came only now, and the function turns out to be one that cannot be replaced."""
-        self._workers.look()
         self.effect = self._replaced()
         if self._here.answer.refused is not None:
             raise NotApplicable(self._here.answer.refused)

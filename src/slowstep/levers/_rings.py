@@ -56,6 +56,7 @@ class Rings(Change):
         """Raises what went wrong in one of them."""
         for ring in self._rings:
             ring.each_step()
+        self.effect = sum(ring.effect for ring in self._rings)
 
     def settled(self) -> bool:
         """Whether all are."""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 DEFAULT_PARENT: Final = "slowstep_runs"
 LONGEST_STEM: Final = 64
+_ASIDE: Final = "set-aside"
 
 
 def create_folder(*, parent: str | None, stem: str, now_s: float | None = None, place: Place | None = None) -> str:
@@ -62,13 +63,42 @@ def remove_folder(folder: str) -> None:
         pass
 
 
-def clear_folder(folder: str) -> None:
-    """Leave nothing of a recording in its folder, so that another can be made there. Raises OSError."""
+def set_aside(folder: str) -> None:
+    """Have room in a recording's folder for another recording: the files of this one wait in a folder of their own. Raises OSError."""
+    aside = os.path.join(folder, _ASIDE)
+    _clear_of_folders(folder)
+    os.mkdir(aside, 0o700)
+    # Both are on one disk: nothing is copied.
+    for name in _files_of(folder):
+        os.rename(os.path.join(folder, name), os.path.join(aside, name))
+
+
+def put_back(folder: str) -> None:
+    """The recording that was set aside, in place of whatever was made since; as it is where none was. Raises OSError."""
+    aside = os.path.join(folder, _ASIDE)
+    if not os.path.isdir(aside):
+        return
+    kept = set(os.listdir(aside))
+    for name in set(_files_of(folder)) - kept if kept else ():
+        os.unlink(os.path.join(folder, name))
+    for name in os.listdir(aside):
+        os.rename(os.path.join(aside, name), os.path.join(folder, name))
+    forget_aside(folder)
+
+
+def forget_aside(folder: str) -> None:
+    """Let go of what was set aside."""
+    shutil.rmtree(os.path.join(folder, _ASIDE), ignore_errors=True)
+
+
+def _files_of(folder: str) -> list[str]:
+    return [entry.name for entry in os.scandir(folder) if not entry.is_dir(follow_symlinks=False) and entry.name != ".gitignore"]
+
+
+def _clear_of_folders(folder: str) -> None:
     for entry in os.scandir(folder):
         if entry.is_dir(follow_symlinks=False):
             shutil.rmtree(entry.path)
-        elif entry.name != ".gitignore":
-            os.unlink(entry.path)
 
 
 def _create_parent(where: str) -> bool:

@@ -57,6 +57,7 @@ class Ranks:
     def __init__(self, page: memoryview, place: Place, plan: int) -> None:
         self._words = page.cast("Q")
         self._place, self._plan = place, plan
+        self.number = place.number
         self._others = range(place.ranks)
 
     def publish(self, update: int, block: int, vote: Vote) -> None:

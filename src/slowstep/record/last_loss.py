@@ -58,7 +58,7 @@ def _on_device(kept: list[Any]) -> Answer | None:
         return None
     with torch.no_grad(), torch.cuda.device(kept[0].device):
         finite = torch.isfinite(torch.stack([part.reshape(()).double() for part in kept])).all()
-        said = torch.empty((), dtype=torch.bool, pin_memory=True)
+        said = torch.empty((), dtype=torch.bool, device="cpu", pin_memory=True)
         said.copy_(finite, non_blocking=True)
         done = torch.cuda.Event()
         done.record()

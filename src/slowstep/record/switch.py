@@ -17,12 +17,13 @@ from slowstep.record.always import Always
 from slowstep.record.arms import AS_IS, Arms
 from slowstep.record.block_losses import BlockLosses, Found
 from slowstep.record.format import ARM, SETTLING
-from slowstep.record.in_step import Place, Ranks, Vote, find_place
+from slowstep.record.in_step import MOST_RANKS, Place, Ranks, Vote, find_place
 from slowstep.record.recorder import now
 from slowstep.record.tasks import Task
 from slowstep.record.training import Training
 
 if TYPE_CHECKING:
+    from slowstep.record.last_loss import Answer
     from slowstep.record.recorder import Recorder
 
 # Steps after which an arm is measured although it does not say that it has settled, and so long: whichever is longer.
@@ -31,7 +32,9 @@ SETTLING_NS: Final = 3_000_000_000
 # So long levers may take to see what they need, before they are not applicable; less where the plan's budget is short.
 READY_NS: Final = 20_000_000_000
 # Why ranks of a job cannot have a lever.
-ELSEWHERE: Final = "the job has ranks on other machines, which cannot be switched in step with these"
+ELSEWHERE: Final = (
+    f"the job has ranks on other machines, or more than {MOST_RANKS} on this one: they cannot be switched in step with each other"
+)
 ELSEWHERE_GONE: Final = "another rank of the job cannot have it, and all must have it or none"
 OUT_OF_STEP: Final = "the ranks of the job do not make their updates in step with each other, so none can be switched with the others"
 
@@ -59,6 +62,7 @@ class Switch:
         self._is_request = self._is_inside = False
         # Whether the loss was finite as it is, when it was looked at last.
         self._is_finite = True
+        self._answer: Answer | None = None
         self._is_mine = True
         # The last plan that was taken up, or was found to be another process's.
         self._number = 0
@@ -123,7 +127,9 @@ class Switch:
         at_ns = now()
         if not self._walker.boundary(at_ns, self._samples, waited_ns):
             self._walker = None
-            if self._is_mine and page[contract.CONTROL_PLAN] == contract.PLAN_TAKEN:
+            # A plan that was taken up while it was being posted says that it is posted still.
+            is_this = self._number and self._recorder.page.plan_number == self._number
+            if self._is_mine and (is_this or page[contract.CONTROL_PLAN] == contract.PLAN_TAKEN):
                 page[contract.CONTROL_PLAN] = contract.PLAN_DONE
         self._samples, self._delay_ns = -1, delay_ns
 
@@ -131,11 +137,15 @@ class Switch:
         """Before there is a plan: twice as rarely each time, so that what is known is never older than half of the training."""
         loss = self._recorder.last_loss
         if loss.is_wanted:
-            answer = loss.take()
-            # A device that works on is believed.
-            self._is_finite = answer is None or answer() is not False
-        elif self._recorder.experiment and (updates := self.training.updates) & (updates - 1) == 0:
+            self._answer = loss.take()
+        elif self._answer is None and self._recorder.experiment and (updates := self.training.updates) & (updates - 1) == 0:
             loss.want()
+        self._hear()
+
+    def _hear(self) -> None:
+        """Take the answer once a device has given it."""
+        if self._answer is not None and (finite := self._answer()) is not None:
+            self._is_finite, self._answer = finite, None
 
     def _new_plan(self) -> dict[str, Any] | None:
         """A plan that was posted and is to be walked here: by the process that it is for, and by the other ranks of its job."""
@@ -159,6 +169,7 @@ class Switch:
     def _take_up(self, plan: dict[str, Any]) -> Walker:
         if plan.get("task"):
             return Task(self._recorder, self.training, plan["task"], plan.get("arguments") or {})
+        self._hear()
         if self._place is None:
             return Blocks(self._recorder, self.training, plan, is_finite=self._is_finite)
         ranks = Ranks(self._recorder.page.bytes, self._place, self._number)
@@ -309,9 +320,11 @@ class InStep(Blocks):
         is_mine: bool,
     ) -> None:
         super().__init__(recorder, training, plan, is_finite=is_finite)
-        self._training, self._ranks, self._is_mine = training, ranks, is_mine
+        self._ranks, self._is_mine = ranks, is_mine
         self._votes: list[Vote] | None = None
         self._out = 0
+        # What is to be done about a loss that was not finite, once the others know.
+        self._found: list[Found] = []
         if not is_whole:
             self._give_up(self._all_arms, ELSEWHERE)
 
@@ -320,10 +333,11 @@ class InStep(Blocks):
         if self._block >= 0 and not self._ranks.are_at(update - 1):
             self._give_up(self._all_arms, OUT_OF_STEP)
         self._votes = self._ranks.all_at(update - 1, self._block)
+        self._do_what_is_known()
         for vote in self._votes or ():
             self._give_up(vote.gone, ELSEWHERE_GONE)
         is_ready = super()._may_begin(at_ns) if self._block < 0 else self._settling and super()._has_settled(at_ns)
-        self._ranks.publish(update, self._block, Vote(is_ready, self._out | self._arms.gone(for_all=not self._is_mine)))
+        self._ranks.publish(update, self._block, Vote(is_ready, self._out | self._wanted_out | self._arms.gone(for_all=not self._is_mine)))
         return super()._advance(at_ns)
 
     def _may_begin(self, at_ns: int) -> bool:
@@ -337,6 +351,31 @@ class InStep(Blocks):
     def _has_settled(self, at_ns: int) -> bool:
         # With no lever left nothing is switched, and nobody needs to agree.
         return self._agreed() or not self._all_arms & ~self._out
+
+    def _goes_on_after(self, found: Found) -> bool:
+        # In this rank alone no lever is switched: the others hear of it first.
+        if found.what == "own":
+            return super()._goes_on_after(found)
+        self._found.append(found)
+        return True
+
+    def _do_what_is_known(self) -> None:
+        """What this rank has found of the loss, where all ranks have heard of it."""
+        if self._votes is None or not self._found or self._wanted_out & ~self._votes[self._ranks.number].gone:
+            return
+        for found in self._found:
+            if found.what == "blamed":
+                self._arms.end_for_loss(found.arms, found.updates)
+            else:
+                self._arms.say_spoilt(found.arms, found.block)
+        self._out |= self._wanted_out
+        self._found.clear()
+
+    @property
+    def _wanted_out(self) -> int:
+        """The arms in question, all of them where the training stays spoilt."""
+        arms = sum(1 << arm for arm in {arm for found in self._found for arm in found.arms})
+        return self._all_arms | arms if any(found.what == "spoilt" for found in self._found) else arms
 
     def _goes_on(self) -> bool:
         # By what all know: an arm that failed here alone is told to them first.

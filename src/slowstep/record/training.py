@@ -23,8 +23,8 @@ class Training:
 
     `thread` is the ident of the thread that updates; `loader` and `iterator` are None where no torch DataLoader feeds the training.
     `requests` counts those for batches of the training's loader. Of several loaders that each step reads, as by zip(), that is the one
-    which is waited for most, until the training is held: from then on it stays what it is. `longest_step_ns` is how long a step of an
-    experiment may take for its lever to be judged; None where nobody said.
+    which is waited for most; once the training is held, that one stays. `longest_step_ns` is how long a step of an experiment may take for
+    its lever to be judged; None where nobody said.
     """
 
     def __init__(self, recorder: Recorder) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from slowstep.errors import INTERRUPTED_CODE, NothingRecorded
+from slowstep.errors import INTERRUPTED_CODE, NothingRecorded, SlowstepError
 from slowstep.experiments.choose import Chosen, choose_all, choose_asked, choose_named
 from slowstep.experiments.design import MIN_ROUNDS, doubts, make_plan, round_seconds
 from slowstep.experiments.executor import Ending, Executor, Progress, surely_ended
@@ -22,7 +22,7 @@ from slowstep.experiments.experiment import (
     Place,
     save,
 )
-from slowstep.experiments.lever_faults import Fault, arm_at_end, cause_of, spoilers
+from slowstep.experiments.lever_faults import Fault, arm_at_end, cause_of, spoilers, spoilt_before_end
 from slowstep.experiments.outcome import Interim, Outcome
 from slowstep.experiments.plan import Plan
 from slowstep.experiments.repeated import AllRepeated
@@ -45,8 +45,18 @@ Phase = Callable[[str, float, str], None]
 # What `slowstep prove` ends with where the script ended before anything was known of a lever: the diagnosis is all that there is.
 UNTRIED_CODE: Final = 3
 
+
 # Makes the same training ready once more, in a sandbox of its own and the same folder; what that holds of the first start is gone then.
-Again = Callable[[], Executor]
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Again:
+    """Another start of the training. `start` sets the recording aside and makes ready, `back` puts it in the place of the later one, and
+    `forget` lets go of it.
+    """
+
+    start: Callable[[], Executor]
+    back: Callable[[], None]
+    forget: Callable[[], None]
+
 
 # Finds out, once the experiment is over, what levers that change numbers do to the losses, by lever.
 Check = Callable[[Report], Checked]
@@ -124,6 +134,7 @@ class Act:
         self._check, self._rerun, self._clock, self._sleep = check, rerun, clock, sleep
         self._again = again
         self._reason: str | None = None
+        self._ended_by_user: str | None = None
         self._plan: Plan | None = None
         self._outcome: Outcome | None = None
         self._left_s, self._step_ms = wanted.budget_s, 0.0
@@ -143,13 +154,38 @@ class Act:
         Raises CommandNotStarted where the command cannot be started: nothing is left of it then.
         """
         ending = self._started()
-        while self._has_fault(ending) and self._again is not None and self._is_worth_again():
-            self._executor, self._plan, self._outcome = self._again(), None, None
-            ending = self._started()
+        while self._has_fault(ending) and self._again is not None:
+            first, executor = self._experiment, self._executor
+            if not self._is_worth_again():
+                break
+            later = self._started_again(self._again)
+            if later is None:
+                # What was known by then is better than nothing.
+                self._experiment, self._executor = replace(first, ended_by=self._ended_by_user or first.ended_by), executor
+                self._again.back()
+                self._keep()
+                break
+            self._again.forget()
+            ending = later
         return self._reported(ending)
+
+    def _started_again(self, again: Again) -> Ending | None:
+        """Another start, to its end; None where it came to no plan."""
+        try:
+            self._executor = again.start()
+            ending = self._started()
+        except (SlowstepError, OSError) as error:
+            self._say(f"It could not be started once more: {error}")
+            return None
+        except KeyboardInterrupt:
+            self._ended_by_user = INTERRUPTED
+            return None
+        self._ended_by_user = INTERRUPTED if self._experiment.ended_by == INTERRUPTED else None
+        return ending if self._plan is not None else None
 
     def _started(self) -> Ending:
         """One start, to its end."""
+        self._plan = self._outcome = None
         self._executor.start()
         try:
             self._go_on(
@@ -167,9 +203,14 @@ class Act:
         if self._plan is None or self._experiment.ended_by == INTERRUPTED:
             return False
         found, arm, cause = spoilers(self._executor.lever_notes()), arm_at_end(self._executor.notes("arm")), cause_of(ending)
-        if arm is not None and cause is not None:
+        late = {} if cause is None else spoilt_before_end(self._executor.notes("arm"), self._executor.lever_notes())
+        if late:
+            found |= late
+        elif arm is not None and cause is not None:
             found[arm] = cause
-        faults = [Fault(choice=self._experiment.choices[at - FIRST], reason=found[at], spoils=at != arm) for at in sorted(found)]
+        faults = [
+            Fault(choice=self._experiment.choices[at - FIRST], reason=found[at], spoils=at != arm or bool(late)) for at in sorted(found)
+        ]
         for fault in faults:
             self._say(f"{fault.choice.name}: {fault.reason}")
         if faults:

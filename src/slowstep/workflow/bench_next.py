@@ -109,7 +109,7 @@ def kept_workers_gain(point: Point, whole: Whole) -> float:
 
 
 def _gain(there: Whole, here: Whole) -> Figure:
-    """How many times as fast. Both have the same compute, and their draws are in the same order: where it is slow it is so in both."""
+    """How many times as fast. Both have the same compute: its draws are paired where both loaders have equally many, else it is wider."""
     one, other = there.predicted, here.predicted
     count = min(len(one.draws), len(other.draws))
     return Figure(value=one.value / other.value, draws=one.draws[:count] / np.maximum(other.draws[:count], other.value * 1e-6))

@@ -205,7 +205,7 @@ def _with_faults(rows: list[ExperimentRow], experiment: Experiment, findings: Ma
     for row in rows:
         if (fault := found.pop(row["lever"] or "", None)) is not None:
             # Whatever it gained until then: nobody can train with it.
-            row |= {"state": fault["state"], "reason": fault["reason"], "verdict": fault["verdict"]}
+            row |= {"state": fault["state"], "reason": fault["reason"], "verdict": fault["verdict"], "held_back": None, "below": None}
     return [*rows, *found.values()]
 
 
@@ -230,7 +230,7 @@ def _predicted(rule: str | None, findings: Mapping[str, Any]) -> Any:
 def _fill_measured(row: ExperimentRow, findings: Mapping[str, Any]) -> None:
     """The measured gain of a finding is that of its first fix, tried as such."""
     gain, rule = row["gain"], row["rule"]
-    if row["role"] != "fix" or rule is None or rule not in findings or row["verdict"] == NOT_FINITE:
+    if row["role"] != "fix" or rule is None or rule not in findings or row["state"] == "failed" or row["verdict"] == NOT_FINITE:
         return
     if gain is not None and gain["low"] is not None and gain["high"] is not None:
         findings[rule]["gain"]["measured"] = dict(gain)

@@ -13,10 +13,10 @@ from slowstep.experiments.executor import LiveExecutor
 from slowstep.experiments.experiment import Place
 from slowstep.experiments.known_levers import check, known_levers
 from slowstep.experiments.sandbox import Sandbox
-from slowstep.record.folder import clear_folder
+from slowstep.record.folder import forget_aside, put_back, set_aside
 from slowstep.record.lever import Spec
 from slowstep.units import format_duration
-from slowstep.workflow.act import Act, Ended, Phase, Wanted
+from slowstep.workflow.act import Act, Again, Ended, Phase, Wanted
 from slowstep.workflow.lead_in import Limits
 from slowstep.workflow.numerics_check import NumericsCheck
 from slowstep.workflow.rerun_levers import RerunLevers
@@ -63,10 +63,12 @@ def prove(asked: Asked, environ: Mapping[str, str], tell: Tell, *, limits: Limit
         sandbox, whole_s = place.sandbox, limits.whole_s + asked.budget_s + _AFTER_S
         until_s = time.monotonic() + whole_s
 
-        def again() -> LiveExecutor:
-            clear_folder(str(place.folder))
+        def start_again() -> LiveExecutor:
+            set_aside(str(place.folder))
             left_s = max(until_s - time.monotonic(), 0.0)
             return LiveExecutor(place.command, place.folder, place.opened(place.folder), environ, limit_s=left_s)
+
+        again = Again(start=start_again, back=lambda: put_back(str(place.folder)), forget=lambda: forget_aside(str(place.folder)))
 
         for line in _announced(asked, sandbox, limits, whole_s):
             tell.say(line)

@@ -33,6 +33,12 @@ def test_the_last_switch_says_which_arm_was_on(arms, on):
     assert arm_at_end([{"kind": "arm", "arm": arm} for arm in arms]) == on
 
 
+def test_a_warning_about_memory_before_another_error_is_no_lack_of_memory():
+    warned = ending(1, f"warning: near out of memory\n{CRASH}")
+
+    assert cause_of(warned) == "the script ended with exit code 1 while it was on (IndexError: pop from empty list)"
+
+
 @pytest.mark.parametrize("ended", [ending(0), ending(None), ending(None, CRASH), ending(1, CRASH, "it took too much room")])
 def test_an_end_without_a_fault_has_no_cause(ended):
     assert cause_of(ended) is None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +9,14 @@ import pytest
 
 from made_experiments import OVERLAY
 from made_recordings import Training, make_recording
-from slowstep.errors import CommandNotStarted
+from slowstep.errors import CommandNotStarted, NoSandbox
 from slowstep.experiments.known_levers import known_levers
 from slowstep.experiments.plan import parse_spec
 from slowstep.experiments.repeated import AllRepeated, Repeated
+from slowstep.record.folder import forget_aside, put_back, set_aside
 from slowstep.record.lever import Lever
 from slowstep.report.document import validate
-from slowstep.workflow.act import Act, Ended, Wanted
+from slowstep.workflow.act import Act, Again, Ended, Wanted
 from slowstep.workflow.diagnose import diagnose_recording
 from slowstep.workflow.lead_in import Limits
 from slowstep.workflow.numerics_check import Checked
@@ -176,8 +176,10 @@ def acted_again(folder: Path, *stages: Stage, **more: Any) -> tuple[Ended, list[
     """An act on trainings of which each is started once the one before it has ended."""
     told, staged = Told(), [StagedTraining(make_recording(folder, SLOW_CALLBACK), stages[0])]
 
-    def again() -> StagedTraining:
-        shutil.rmtree(folder)
+    def start() -> StagedTraining:
+        set_aside(str(folder))
+        if len(staged) == len(stages):
+            raise NoSandbox("no room for a sandbox")
         staged.append(StagedTraining(make_recording(folder, SLOW_CALLBACK), stages[len(staged)]))
         staged[-1].now_s += staged[0].now_s - staged[-1].began_s
         staged[-1].began_s = staged[0].now_s
@@ -187,7 +189,8 @@ def acted_again(folder: Path, *stages: Stage, **more: Any) -> tuple[Ended, list[
     wanted = {"levers": levers, "everything": False, "precision": 0.05, "budget_s": 30.0, "seed": 7} | more
     ended = Act(
         staged[0], Wanted(**wanted), levers=LEVERS, place=OVERLAY, say=told.lines.append, phase=told.phase, limits=Limits(start_s=20.0),
-        again=again, clock=lambda: staged[-1].clock(), sleep=lambda seconds: staged[-1].sleep(seconds),
+        again=Again(start=start, back=lambda: put_back(str(folder)), forget=lambda: forget_aside(str(folder))),
+        clock=lambda: staged[-1].clock(), sleep=lambda seconds: staged[-1].sleep(seconds),
     ).run()  # fmt: skip
     assert all(each.ends for each in staged)
     validate(ended.report)
@@ -211,6 +214,26 @@ def test_a_script_that_cannot_go_on_with_a_lever_is_started_again_without_it(tmp
     assert (ended.ended_by, ended.exit_code, ended.code, ended.output) == ("precision", None, 0, "")
     assert any(line.startswith("Starts once more without it, for 2") for line in told.lines)
     assert "before_next" not in ended.report["run"]
+
+
+def test_what_the_first_start_has_shown_is_kept_where_a_second_one_comes_to_nothing(tmp_path):
+    for name, second in (("none", ()), ("never trains", (Stage(ends_at_s=0.5),))):
+        ended, staged, told = acted_again(tmp_path / name, dying(arm=2, rounds=5, gains={2: 1.6}), *second, precision=1e-6)
+
+        rows = {row["lever"]: row for row in ended.report["experiments"]}
+        assert (len(staged), ended.ended_by, ended.code) == (1 + len(second), "a lever", 0)
+        assert (rows[STUB]["state"], rows[CHECKPOINTS]["state"]) == ("failed", "measured")
+        assert not second or told.lines
+        assert not (tmp_path / name / "set-aside").exists()
+
+
+@pytest.mark.parametrize("arm", [3, 0])
+def test_of_a_script_that_raises_where_it_sees_what_a_lever_did_that_lever_is_at_fault(tmp_path, arm):
+    notes = spoiling(2, STUB)[:1]
+    ended, _, _ = acted_again(tmp_path / "r", dying(arm=arm, notes=notes, arms_before=(2,)), levers=(parse_spec(STUB),))
+
+    (row,) = [row for row in ended.report["experiments"] if row["lever"] == STUB]
+    assert (row["state"], row["verdict"]) == ("failed", "loss not finite")
 
 
 def test_a_script_that_ends_without_a_lever_on_has_a_fault_of_its_own(tmp_path):

@@ -14,6 +14,7 @@ from made_experiments import add_experiment, made_experiment, untried
 from made_recordings import START_NS, Training, make_recording
 from slowstep.experiments.choose import Choice, Role
 from slowstep.experiments.experiment import Experiment, save
+from slowstep.experiments.lever_faults import Fault
 from slowstep.experiments.plan import parse_spec
 from slowstep.experiments.repeated import AllRepeated, Repeated
 from slowstep.experiments.throughput import Throughputs
@@ -493,3 +494,12 @@ def test_whole_runs_that_differ_without_a_lever_are_not_trusted(tmp_path):
 
     assert report["run"]["experiment"]["trustworthy"] is False
     assert "reruns-not-trustworthy" in [row["name"] for row in report["health"]]
+
+
+def test_what_a_lever_gained_before_the_script_died_of_it_is_no_gain_of_the_fix(tmp_path):
+    faults = (Fault(choice=STUB, reason="out of memory while it was on"),)
+    report = reported(tmp_path / "r", (STUB,), {2: 1.6}, asked={"faults": faults, "ended_by": "a lever"})
+
+    row = row_of(report, STUB.name)
+    assert (row["state"], row["verdict"], row["held_back"]) == ("failed", None, None)
+    assert report["findings"][0]["gain"]["measured"] is None
