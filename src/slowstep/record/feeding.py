@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections import Counter
-from collections.abc import Container
+from collections.abc import Callable, Container
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class Feeder:
     def __init__(self, training: Training, loader: Any, place: int | None) -> None:
         self._training, self._place = training, place
         self._loader: weakref.ref[Any] = weakref.ref(loader)
-        self._dataset = loader.dataset
+        self._dataset = _reference(loader.dataset)
 
     @property
     def recorder(self) -> Recorder:
@@ -126,8 +126,16 @@ class Feeder:
 
     def reads(self, dataset: Any) -> bool:
         """Whether it reads this very data set."""
-        return self._dataset is dataset
+        return dataset is not None and self._dataset() is dataset
 
     def follow(self, loader: Any) -> None:
         """The script has built it anew."""
-        self._loader, self._dataset = weakref.ref(loader), loader.dataset
+        self._loader, self._dataset = weakref.ref(loader), _reference(loader.dataset)
+
+
+def _reference(dataset: Any) -> Callable[[], Any]:
+    """Gives the data set as long as the script keeps it. A list, of which there is no weak reference, is kept."""
+    try:
+        return weakref.ref(dataset)
+    except TypeError:
+        return lambda: dataset

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -175,6 +177,23 @@ def test_loaders_that_were_held_are_followed_from_epoch_to_epoch(training: Train
 
     assert [feeder.loader for feeder in training.feeders] == list(loaders)
     assert not training.is_lost
+
+
+def test_a_data_set_that_the_script_lets_go_is_not_kept(training: Training) -> None:
+    class Data(list[int]):
+        """Unlike a list, of this there are weak references."""
+
+    optimizer, data = Optimizer(), Data(range(9))
+    loaders = [DataLoader(data), DataLoader(range(8))]  # type: ignore[arg-type]
+    iterators = [begin(training, loader) for loader in loaders]
+    zipped(training, optimizer, *((iterator, 10) for iterator in iterators))
+    training.hold()
+    gone = weakref.ref(data)
+    del loaders, iterators, data
+    gc.collect()
+
+    assert training.is_lost
+    assert gone() is None
 
 
 def test_where_a_loader_was_changed_as_it_was_built_that_one_feeds_the_training(training: Training) -> None:
