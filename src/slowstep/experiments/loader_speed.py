@@ -12,13 +12,11 @@ from numpy.typing import NDArray
 
 from slowstep.experiments.figures import FEWEST_BLOCKS, LEAST_BLOCKS, Figure, blocks, inverse, ratio
 from slowstep.experiments.loader_epochs import Epochs, read_epochs
+from slowstep.levers.workers import LEAST_ADDED
 from slowstep.units import format_count
 
 Cache = Literal["warm", "cold", "mixed", "unknown"]
 
-# More workers that add less are not worth their memory: under 5 % is what experiments here can just tell from nothing in a minute
-# (recording.md B: 240 steps an arm for +-5 %).
-LEAST_ADDED: Final = 0.05
 # Under this share of storage bytes in read bytes the page cache has answered nearly all reads; over one minus it, nearly none.
 FEW: Final = 0.05
 _UNKNOWN: Final = -1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 
-from slowstep.experiments.loader_speed import LEAST_ADDED
+from slowstep.levers.workers import LEAST_ADDED
 from slowstep.report.canvas import ASCII, UNICODE, Canvas, fitting, printable
 from slowstep.report.streams import takes_color, takes_unicode, width_of
 from slowstep.units import UNKNOWN, format_count, format_duration, format_number, format_share

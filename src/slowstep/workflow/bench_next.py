@@ -11,8 +11,9 @@ import numpy as np
 from slowstep.diagnosis.law import BOTTLENECK_PREDICTED
 from slowstep.experiments.figures import Figure
 from slowstep.experiments.judging import WORTH
-from slowstep.experiments.loader_speed import LEAST_ADDED, Point
+from slowstep.experiments.loader_speed import Point
 from slowstep.experiments.overlap import Whole
+from slowstep.levers.workers import LEAST_ADDED
 from slowstep.report.bench_document import NextRow
 from slowstep.units import format_count, format_ratio, format_share
 from slowstep.workflow.bench_act import Asked, EndedBy

@@ -17,6 +17,7 @@ from slowstep.levers._tasks._again import is_stream
 from slowstep.levers._tasks._drain import Drain, Drained
 from slowstep.levers._tasks._parts import Parts, time_parts
 from slowstep.levers._tasks._refused import why_not
+from slowstep.levers.workers import LEAST_ADDED
 from slowstep.record.facts import cores_allowed, cpu_quota
 from slowstep.record.lever import NotApplicable
 from slowstep.record.loaders import describe_iterator
@@ -30,8 +31,7 @@ _OWN_SHARE, _PARTS_SHARE = 0.2, 0.25
 _SPILL: Final = 1.5
 # A number of workers is begun only if there is time for so many of its first batches: that one, and enough others for a speed.
 _FIRST_BATCHES: Final = 3
-# A doubling of the workers that adds less is not worth it, and after two of them no more is tried.
-LEAST_ADDED: Final = 0.05
+# After two doublings of the workers that are not worth it no more is tried.
 MOST_DOUBLINGS_IN_VAIN: Final = 2
 # The training's own workers fill their queue first, for at most so long.
 _QUIET_NS: Final = 5_000_000_000
