@@ -46,6 +46,8 @@ class Feed:
         self._changes: list[InputChange] = []
         self._giver: InputChange | None = None
         self._taken = self._wanted = 0
+        # Whether, since a change was switched on or off, as many batches were made to lie ready as usually do.
+        self._is_level = True
         # The own iterator, kept while batches and epochs are another's affair; whether the script was told that it has ended; and whether
         # it began an epoch by itself since a change was switched on.
         self._own: Any = None
@@ -65,7 +67,11 @@ class Feed:
         """A change that is no more; with the last one everything is as it was."""
         if change not in self._changes:
             return
-        self.give_up(change)
+        if self._giver is change:
+            self.give_up(change)
+            if not self._is_level:
+                # Nobody asks any more whether it has settled.
+                self._level()
         self._changes.remove(change)
         if not self._changes and self._undo is not None:
             self._undo()
@@ -87,19 +93,33 @@ class Feed:
         self._own = own if change.keeps_own else None
         self._giver, self._taken, self._has_ended, self._has_begun = change, 0, False, False
         self._wanted = change.begin(None if own is None else self._epochs.left(own))
+        self._switched()
 
     def give_up(self, change: InputChange) -> None:
-        """Have the loader give them again, after throwing away those that gathered, if the change is on."""
+        """Have the loader give them again, if the change is on."""
         if self._giver is not change:
             return
         self._giver, self._taken, self._own, self._wanted = None, 0, None, 1
-        own = self._own_now()
-        if own is not None and not self._epochs.is_over(own):
-            self._take_up(Stream(own, self.receive))
+        if (own := self._running_own()) is not None and (left := self._epochs.left(own.iterator)) is not None:
+            own.allow(left)
+        self._switched()
+
+    def _switched(self) -> None:
+        self._is_level = False
+        if self._others_rest():
+            self._level()
 
     def _own_now(self) -> Any:
         """The loader's own iterator, if it can be touched: where a recording ends this is another thread, and the training may be in it."""
         return self.training.iterator if threading.get_ident() == self.training.thread else None
+
+    def _running_own(self) -> Stream | None:
+        """The same below the hooks, where its epoch is not over."""
+        own = self._own_now()
+        if own is None or self._epochs.is_over(own):
+            return None
+        stream, left = Stream(own, self.receive), self._epochs.left(own)
+        return None if stream.is_over or (left is not None and left <= 0) else stream
 
     def receive_ready(self) -> Any:
         """Where one of the loader's own batches lies ready, and its workers rest, receive it as a step does; None elsewhere."""
@@ -130,24 +150,39 @@ class Feed:
 
     def is_settled(self) -> bool:
         """Whether the first batches after a switch have passed, and workers that nobody asks have filled their queues and wait."""
-        return self._taken >= self._wanted and all(stream.is_idle() for stream in self._resting())
+        return self._is_level and self._taken >= self._wanted and self._others_rest()
+
+    def settle(self) -> bool:
+        """The same, asked between two steps: the last batch before it is so comes when the others rest, and as many lie ready as usual.
+
+        Before that the workers of both loaders would take cores from each other, and leave fewer.
+        """
+        if not self._is_level and self._taken >= self._wanted and self._others_rest() and self._level():
+            self._taken, self._wanted = 0, 1
+        return self.is_settled()
+
+    def _others_rest(self) -> bool:
+        return all(stream.is_idle() for stream in self._resting())
+
+    def _level(self) -> bool:
+        """Bring what lies ready to what usually does. Whether it was touched."""
+        self._is_level = True
+        own = self._own_now()
+        if self._giver is not None:
+            return self._giver.level(None if own is None else self._epochs.left(own))
+        stream = self._running_own()
+        if stream is None or not stream.has_workers:
+            return False
+        left, spare = self._epochs.left(stream.iterator), self._epochs.spare(stream.iterator)
+        self._epochs.throw_away(stream.iterator, stream.bring_to(*self.seen.usual.start(), left=left, most=spare))
+        self.seen.usual.interrupt()
+        return True
 
     def _resting(self) -> list[Stream]:
         streams = [stream for change in self._changes if change is not self._giver and (stream := change.stream) is not None]
         # An own iterator that was started anew meanwhile is as it will go on being: busy now and then.
         own = self.training.iterator if self._giver is not None and not self._has_begun else None
         return streams if own is None else [*streams, Stream(own, self.receive)]
-
-    def _take_up(self, own: Stream) -> None:
-        left = self._epochs.left(own.iterator)
-        if own.is_over or (left is not None and left <= 0):
-            return
-        if left is not None:
-            own.allow(None)
-        level, apart_ns = self.seen.usual.start(own.workers)
-        self._epochs.throw_away(own.iterator, own.throw_away(level, apart_ns, most=self._epochs.spare(own.iterator)))
-        if left is not None:
-            own.allow(left)
 
     def concerns(self, iterator: Any) -> bool:
         """Whether a request is one of the training for its input."""

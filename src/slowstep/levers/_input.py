@@ -40,6 +40,10 @@ class InputChange(Change):
         """Switched on, with so many batches left in the epoch (None unknown): how many given batches are to pass before it has settled."""
         return 1
 
+    def level(self, left: int | None) -> bool:
+        """The others rest: have as many batches lie ready as usually do. Whether one more is to pass before it has settled."""
+        return False
+
     def give(self, left: int | None) -> Any:
         """The next batch. Raises StopIteration where the epoch ends, and whatever goes wrong."""
         raise NotImplementedError
@@ -83,7 +87,7 @@ class InputChange(Change):
 
     def settled(self) -> bool:
         """Whether those who give now do so as they will go on doing, and the others rest."""
-        return self.feed.is_settled()
+        return self.feed.settle()
 
     def remove(self) -> None:
         """Leave nothing behind."""

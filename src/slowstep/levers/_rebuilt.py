@@ -183,17 +183,22 @@ class Rebuilt(InputChange):
         iterator._timeout = iterator._timeout or max(LONGEST_S, LONGEST_TIMES * self.feed.seen.slowest_ns / 1e9)
 
     def begin(self, left: int | None) -> int:
-        """Begin with as many batches ready as this loader usually has: a queue that filled up while nobody asked is none of its gain."""
+        """Begin, with what lies ready."""
         if self.stream is None or self.stream.is_over:
             self._start()
-        stream = self._running()
-        if left is not None:
-            stream.allow(None)
-        stream.throw_away(*self.usual.start(stream.workers))
         self.usual.interrupt()
         self.limit(left)
         # As long as nothing is known of how it does: twice all of its workers.
-        return 2 * stream.workers + 2 if self.usual.level is None else 1
+        return 2 * self._running().workers + 2 if self.usual.level is None else 1
+
+    def level(self, left: int | None) -> bool:
+        """A queue that filled up while nobody asked is none of its gain, and one that own workers kept from filling none of its loss."""
+        stream = self._running()
+        if self.usual.level is None or stream.is_over:
+            return False
+        stream.bring_to(*self.usual.start(), left=left)
+        self.usual.interrupt()
+        return True
 
     def limit(self, left: int | None) -> None:
         """Have it end with the epoch; where nobody knows the epoch's length it ends where its data ends."""
@@ -203,15 +208,17 @@ class Rebuilt(InputChange):
     def give(self, left: int | None) -> Any:
         """Its next batch; where it ends before the epoch does, it begins anew."""
         stream = self._running()
-        if self.feed.is_settled():
-            self.usual.add(stream.ready, now())
+        began_ns, ready, is_settled = now(), stream.ready, self.feed.is_settled()
         try:
-            return stream.take()
+            batch = stream.take()
         except StopIteration:
             if left is None:
                 raise
-        self.begin_epoch(left)
-        return self._running().take()
+            self.begin_epoch(left)
+            batch = self._running().take()
+        if is_settled:
+            self.usual.add(ready, began_ns, now() - began_ns)
+        return batch
 
     def end(self, own: Any) -> None:
         """End it with the epoch."""

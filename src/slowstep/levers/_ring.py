@@ -93,7 +93,7 @@ class Ring(InputChange):
 
     def give(self, left: int | None) -> Any:
         """The next one of the ring; where a receipt is to be measured, once, one that the loader has ready."""
-        if not self._is_measured and super().settled():
+        if not self._is_measured and self.feed.is_settled():
             self._is_measured = True
             if (received := self.feed.receive_ready()) is not None:
                 return received

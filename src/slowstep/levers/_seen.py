@@ -33,7 +33,7 @@ class Seen:
             self.batch_bytes = max(bytes_in(batch), 0)
         if is_settled:
             self._undisturbed += 1
-            self.usual.add(ready, now())
+            self.usual.add(ready, now(), spent_ns)
             self.slowest_ns = max(self.slowest_ns, spent_ns)
             self._requests_ns.append(spent_ns)
 

@@ -21,8 +21,10 @@ SINGLE: Final = "_SingleProcessDataLoaderIter"
 MULTI: Final = "_MultiProcessingDataLoaderIter"
 # Readings of how many batches lie ready.
 READINGS: Final = 64
-# No longer than this are batches received only to be thrown away.
+# No longer than this are batches received only to be thrown away, or waited for only to lie ready.
 THROW_AWAY_NS: Final = 2_000_000_000
+# How often it is looked whether they lie ready.
+LOOK_S: Final = 0.001
 # Workers of a stream from which nothing came for so long have nothing to do, if nobody asks.
 QUIET_NS: Final = 100_000_000
 
@@ -57,17 +59,21 @@ class Supply:
 
 
 class Usual:
-    """How many batches usually lie ready where one is asked for, and how far apart (ns) requests are."""
+    """How many batches usually lie ready where one is asked for, how far apart (ns) requests are, and how much of that is waiting."""
 
     def __init__(self) -> None:
         self._readings: deque[int] = deque(maxlen=READINGS)
         self._apart_ns: deque[int] = deque(maxlen=READINGS)
+        self._waits_ns: deque[int] = deque(maxlen=READINGS)
         self._last_ns: int | None = None
+        self._carried = 0.0
 
-    def add(self, ready: int | None, at_ns: int) -> None:
-        """Take a reading; None where there are no workers."""
+    def add(self, ready: int | None, at_ns: int, spent_ns: int = 0) -> None:
+        """Take a reading of a request at that time, which took so long; None where there are no workers."""
         if ready is not None:
             self._readings.append(ready)
+            # A batch that lay ready was not waited for: what its receipt takes goes on beside the workers.
+            self._waits_ns.append(0 if ready else spent_ns)
         if self._last_ns is not None:
             self._apart_ns.append(at_ns - self._last_ns)
         self._last_ns = at_ns
@@ -81,16 +87,26 @@ class Usual:
         """The median of the last readings; None without any."""
         return int(statistics.median_low(self._readings)) if self._readings else None
 
-    def start(self, workers: int) -> tuple[int, int]:
+    @property
+    def waiting(self) -> float:
+        """The share of the time between requests in which they are waited for; all of it before anything is known."""
+        apart_ns = statistics.mean(self._apart_ns) if self._apart_ns else 0
+        return min(statistics.mean(self._waits_ns) / apart_ns, 1.0) if self._waits_ns and apart_ns else 1.0
+
+    def start(self) -> tuple[int, int]:
         """How many batches are to lie ready where requests begin, and how far apart (ns) workers are then to be given work.
 
-        Workers that the training waits for deliver in bunches of up to all of them: once a bunch nothing is ready. One batch is left for
-        the first step, which is not counted: it begins when the workers do, as each step does later.
+        What counts is all the work that is done when the first counted step asks: batches that lie ready, and what the workers have done
+        of others. Given work one after the other, k workers have done (k - 1) / 2 batches. A training that only waits finds the same done
+        at each of its requests, whether batches come singly or in bunches: one is left for the step that is not counted, and no more.
+        One that does not wait finds its usual number, and half a batch more done, since its workers went on while it computed.
+        What lies between is taken to lie between. Half a batch is one batch every second time.
         """
-        zeros = sum(ready == 0 for ready in self._readings)
-        if not self._readings or zeros * workers * 2 >= len(self._readings):
-            return 1, int(statistics.mean(self._apart_ns)) if self._apart_ns else 0
-        return max(self.level or 0, 1), 0
+        ready = statistics.mean(self._readings) if self._readings else 0.0
+        self._carried += self.waiting + (1 - self.waiting) * (ready + 0.5)
+        level = int(self._carried)
+        self._carried -= level
+        return level, int(statistics.mean(self._apart_ns)) if self._apart_ns else 0
 
 
 class Stream:
@@ -139,6 +155,22 @@ class Stream:
         """Its next batch. Raises StopIteration at its end, and whatever the data set raises."""
         return self._receive(self.iterator)
 
+    def bring_to(self, level: int, apart_ns: int, *, left: int | None, most: int | None = None) -> int:
+        """Have so many batches lie ready: throw away as `throw_away`, or wait for more while any are being made, for 2 s. It gives `left`
+        more then, as after `allow`. Returns how many were thrown away.
+        """
+        if left is not None:
+            level = min(level, left)
+            # Workers get as much new work as is left: near the end of an epoch that is less than what is thrown away.
+            self._supply(left - min(level, self.ready or 0) - self._being_made)
+        thrown = self.throw_away(level, apart_ns, most=most)
+        if left is not None:
+            self.allow(left)
+        until_ns = now() + THROW_AWAY_NS
+        while (self.ready or 0) < level and not self.is_idle() and now() < until_ns:
+            time.sleep(LOOK_S)
+        return thrown
+
     def throw_away(self, level: int, apart_ns: int, *, most: int | None = None) -> int:
         """Receive what has gathered until no more than `level` lie ready, for 2 s and `most` at most; returns how many were received.
 
@@ -163,17 +195,38 @@ class Stream:
     def allow(self, left: int | None) -> None:
         """Have it give so many more batches, those included that are being made, or any number (None); its workers get work again.
 
-        Nothing happens where it is a stream, whose end nobody can move.
+        What is being made beyond them is received and thrown away, for 2 s: an epoch that ends as ever leaves nothing to be made, and the
+        next one begins at once. Nothing happens where it is a stream, whose end nobody can move.
         """
-        state = self.iterator.__dict__
+        self._supply(None if left is None else left - self.outstanding)
+        if left is not None and has_indices(self.iterator):
+            self._throw_beyond(left)
+
+    @property
+    def _being_made(self) -> int:
+        return self.outstanding - (self.ready or 0)
+
+    def _supply(self, indices: int | None) -> None:
+        """Let it have so many more indices, or any number, and its workers as many of them as ever."""
         if not has_indices(self.iterator):
             return
-        supply = state["_sampler_iter"]
+        supply = self.iterator.__dict__["_sampler_iter"]
         if not isinstance(supply, Supply):
-            supply = Supply(supply, state["_index_sampler"])
+            supply = Supply(supply, self.iterator.__dict__["_index_sampler"])
             self.iterator._sampler_iter = supply
-        supply.left = None if left is None else max(left - self.outstanding, 0)
+        supply.left = None if indices is None else max(indices, 0)
         self._top_up()
+
+    def _throw_beyond(self, left: int) -> None:
+        until_ns = now() + THROW_AWAY_NS
+        while self.outstanding > left and now() < until_ns:
+            if self.ready == 0:
+                time.sleep(LOOK_S)
+                continue
+            try:
+                self.take()
+            except StopIteration:
+                return
 
     def _top_up(self) -> None:
         """Near the end of its indices an iterator asks for fewer batches at a time, and would go on so."""

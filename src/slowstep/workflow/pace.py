@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, Final
 
+from slowstep.analyses.over_time import EPOCH_CHANGE
 from slowstep.experiments.design import LONGEST_BLOCK_MS, common_period
 
 # What holds less of the time does little to a block that has one of it more or less: whole blocks of a long period would cost more rounds.
@@ -22,11 +23,15 @@ class Pace:
     period_steps: int
 
 
-def find_pace(report: dict[str, Any]) -> Pace:
-    """The pace by the report of the lead-in: the events that take most time first, for as long as a block stays short."""
+def find_pace(report: dict[str, Any], *, epochs_first: bool = False) -> Pace:
+    """The pace by the report of the lead-in: the events that take most time first, for as long as a block stays short.
+
+    `epochs_first`: a change of epoch comes before what takes more. Levers with a loader of their own change what it takes, and how many
+    batches lie ready after it.
+    """
     step_ms = 1000.0 / report["throughput"]["steps_per_s"]
     period = 1
-    for event in sorted(report["run"].get("periodic", []), key=lambda row: -row["share"]):
+    for event in sorted(report["run"].get("periodic", []), key=lambda row: (epochs_first and row["name"] != EPOCH_CHANGE, -row["share"])):
         every = event["every_steps"]
         if every is None or event["share"] < _PERIODIC_SHARE or abs(every - round(every)) > _REGULAR * every or round(every) < 2:
             continue

@@ -118,7 +118,7 @@ def designed(levers: tuple[str, ...], report: Report, allowed_s: float) -> Desig
 
 def steps_of(report: Report) -> int:
     """How many steps a run makes: those that are counted hold what recurs whole, where it is not rarer than they are."""
-    pace = find_pace(report)
+    pace = find_pace(report, epochs_first=True)
     least, most = _STEPS
     counted = min(max(math.ceil(_COUNTED_S * 1e3 / pace.step_ms), least), most)
     if pace.period_steps <= most:

@@ -10,7 +10,7 @@ from slowstep.levers._stream import MULTI, Stream, Supply, Usual, torch_class
 
 
 def open_stream(**arguments: object) -> Stream:
-    iterator = iter(DataLoader(Samples(40), batch_size=4, **arguments))  # type: ignore[arg-type]
+    iterator = iter(DataLoader(**{"dataset": Samples(40), "batch_size": 4, **arguments}))  # type: ignore[arg-type]
     return Stream(iterator, type(iterator)._next_data)
 
 
@@ -55,8 +55,8 @@ def test_an_iterator_gives_as_many_batches_as_it_is_allowed(workers: int, left: 
 
     stream.allow(left)
 
-    # Those that were under way can be received or left where they are, not be unmade.
-    assert counted(stream) == max(left, 2 * workers)
+    assert stream.outstanding <= left
+    assert counted(stream) == left
 
 
 def test_an_iterator_that_was_near_its_end_gets_as_much_work_as_ever() -> None:
@@ -117,24 +117,43 @@ def test_nothing_is_usual_before_anything_was_seen() -> None:
     usual.add(None, 1)
 
     assert usual.level is None
-    assert usual.start(2) == (1, 0)
+    assert usual.start() == (1, 0)
 
 
-def test_workers_that_the_training_waits_for_begin_with_one_batch_and_apart() -> None:
+def levels(usual: Usual, times: int = 4) -> list[int]:
+    """How many batches are to lie ready at the next so many starts."""
+    return [usual.start()[0] for _ in range(times)]
+
+
+def test_where_the_training_only_waits_one_batch_is_left_whether_they_come_singly_or_in_bunches() -> None:
+    bunches, singly = Usual(), Usual()
+    for at in range(12):
+        # Four workers that deliver together, every 40 ms, or one after the other, every 10.
+        bunches.add([0, 3, 2, 1][at % 4], at // 4 * 40 + (40 if at % 4 else 0), 0 if at % 4 else 40)
+        singly.add(0, at * 10, 10)
+
+    assert levels(bunches) == levels(singly) == [1, 1, 1, 1]
+    assert singly.start() == (1, 10)
+
+
+def test_where_the_training_never_waits_the_usual_number_is_left_and_half_a_batch() -> None:
     usual = Usual()
-    # Four workers that deliver together, every 40 ms.
-    for at, ready in enumerate([0, 3, 2, 1] * 3):
-        usual.add(ready, at * 10)
+    for at in range(8):
+        usual.add([4, 3][at % 2], at * 10, 1)
 
-    assert usual.start(4) == (1, 10)
+    assert levels(usual) == [4, 4, 4, 4]
+
+    usual.add(7, 80)
+    assert 4 <= sum(levels(usual, 8)) / 8 <= 4.5
 
 
-def test_workers_that_are_never_waited_for_begin_with_their_usual_level() -> None:
+def test_where_the_training_waits_half_of_the_time_what_is_left_lies_between() -> None:
     usual = Usual()
-    for at, ready in enumerate([4, 3, 4, 3, 4]):
-        usual.add(ready, at)
+    for at in range(8):
+        usual.add([0, 3][at % 2], at * 10, [10, 1][at % 2])
 
-    assert usual.start(2) == (4, 0)
+    # Of 1 and 2.0 the mean, 1.5: one, and two every second time.
+    assert levels(usual) == [1, 2, 1, 2]
 
 
 def test_time_in_which_others_were_asked_is_between_no_requests() -> None:
@@ -145,4 +164,28 @@ def test_time_in_which_others_were_asked_is_between_no_requests() -> None:
     usual.add(0, 1000)
     usual.add(0, 1010)
 
-    assert usual.start(1) == (1, 10)
+    assert usual.start()[1] == 10
+
+
+def test_what_is_missing_is_waited_for_as_long_as_anything_is_made() -> None:
+    stream = open_stream(num_workers=1, prefetch_factor=3)
+
+    assert stream.bring_to(2, 0, left=None) == 0
+    assert (stream.ready or 0) >= 2
+    # More than it makes ahead: it waits no longer than the worker works.
+    assert stream.bring_to(9, 0, left=None) == 0
+    assert stream.ready == 3
+    stream.close()
+
+
+@pytest.mark.parametrize(("left", "ready"), [(1, 1), (3, 1), (5, 1), (30, 1), (30, 2)])
+def test_near_the_end_of_an_epoch_as_many_are_being_made_as_it_still_has(left: int, ready: int) -> None:
+    stream = open_stream(num_workers=2, dataset=Samples(400, sample_s=0.02))
+    while not stream.is_idle():
+        pass
+
+    assert stream.bring_to(ready, 0, left=left) == 4 - ready
+
+    # A sample takes 20 ms, a batch 80: none of the new ones can be ready yet.
+    assert (stream.ready, stream.outstanding) == (ready, min(left, 4))
+    assert counted(stream) == left

@@ -23,7 +23,7 @@ class Opened(Exception):
 
 
 def report(*rows: dict[str, Any], startup_s: float | None = 2.0, steps_per_s: float = 20.0, every: int | None = None) -> dict[str, Any]:
-    periodic = [{"every_steps": every, "share": 0.5}] if every else []
+    periodic = [{"name": "checkpoint", "every_steps": every, "share": 0.5}] if every else []
     return {
         "run": {"startup_s": startup_s, "periodic": periodic},
         "throughput": {"steps_per_s": steps_per_s},
