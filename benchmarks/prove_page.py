@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from prove_score import Scored, allowed, false_proofs, median_log_error, misses, score
+from prove_score import Ends, Scored, allowed, false_proofs, known_in_s, median_log_error, misses, score
 
 HEAD = """# Are the proofs right?
 
 Made by `benchmarks/prove.py`; the results are in `results/`. Measured: the gain by `slowstep prove` in one process, its lever switched on
 and off. True: samples/s that the plain script says without the problem by those with it, in pairs of runs right before and after (mean
-over pairs, interval by Student's t). Medians over rounds; the last column is the time of the whole command, start-up and all.
+over the pairs of a round; interval by Student's t, the spread of pairs within rounds taken together). What a fix gains differs between
+machines and hours, so each round is compared with its own pairs. Medians over rounds; the last column is the time of the whole command,
+start-up and all.
 """
 
 
@@ -23,6 +25,12 @@ def page(raw: Mapping[str, Any]) -> str:
     lines += ["| variant, lever | true gain | measured | \\|ln\\| | intervals overlap | s |", "| --- " * 6 + "|"]
     lines += [_row(each) for each in score(raw)]
     lines.append(f"\nMedian |ln| {'-' if error is None else f'{error:.3f}'} (bar: 0.04).")
+    known, tried = known_in_s(raw)
+    if known:
+        lines.append(
+            f"\nWithout start-up and lead-in single levers were known to 5 % after {statistics.median(known):.0f} s: median of {len(known)}"
+            f" experiments of {tried}, of which the others spent their budget."
+        )
     if runs:
         lines.append(
             f"\nThe healthy base, levers without effect: something was proved in {wrong} of {runs} runs (at most {allowed(runs)} may be)."
@@ -38,9 +46,12 @@ def _sitting(each: Mapping[str, Any]) -> str:
 
 
 def _row(each: Scored) -> str:
-    true = f"{each.true:.2f}" + ("" if each.true_low is None else f" [{each.true_low:.2f}, {each.true_high:.2f}]")
     if not each.measured:
-        return f"| {each.name} | {true} | {', '.join(dict.fromkeys(each.reasons))} | - | - | {each.took_s:.0f} |"
-    value, low, high = (statistics.median(gain[at] for gain in each.measured) for at in range(3))
+        return f"| {each.name} | - | {', '.join(dict.fromkeys(each.reasons))} | - | - | {each.took_s:.0f} |"
     overlap = f"{each.overlapping} of {len(each.measured)}"
-    return f"| {each.name} | {true} | {value:.2f} [{low:.2f}, {high:.2f}] | {each.log_error:.3f} | {overlap} | {each.took_s:.0f} |"
+    return f"| {each.name} | {_median(each.true)} | {_median(each.measured)} | {each.log_error:.3f} | {overlap} | {each.took_s:.0f} |"
+
+
+def _median(ends: Sequence[Ends]) -> str:
+    value, low, high = (statistics.median(each[at] for each in ends) for at in range(3))
+    return f"{value:.2f}" if low == high else f"{value:.2f} [{low:.2f}, {high:.2f}]"

@@ -17,28 +17,30 @@ TRUE_ON_THE_BASE = ("mock-loader",)
 T_95 = {1: 12.71, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36, 8: 2.31, 9: 2.26, 10: 2.23}
 
 
+# Value, low and high end.
+Ends = tuple[float, float, float]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Scored:
-    """A case over all rounds: gains measured (value, low, high), the true ones, and both ends of the interval of their mean."""
+    """A case: of each round the gain that was measured beside the true one of the same minutes. `took_s` is a median."""
 
     name: str
-    measured: tuple[tuple[float, float, float], ...]
+    measured: tuple[Ends, ...]
+    true: tuple[Ends, ...]
     reasons: tuple[str, ...]
-    true: float
-    true_low: float | None
-    true_high: float | None
     took_s: float
 
     @property
     def log_error(self) -> float | None:
-        """|ln(median measured / true)|."""
-        return abs(math.log(statistics.median(each[0] for each in self.measured) / self.true)) if self.measured else None
+        """|ln(measured / true)|, the median over rounds of what is inside."""
+        logs = [math.log(mine[0] / true[0]) for mine, true in zip(self.measured, self.true, strict=True)]
+        return abs(statistics.median(logs)) if logs else None
 
     @property
     def overlapping(self) -> int:
-        """Rounds whose interval overlaps that of the true gain (holds it, where that has none)."""
-        low, high = self.true_low or self.true, self.true_high or self.true
-        return sum(each[1] <= high and low <= each[2] for each in self.measured)
+        """Rounds in which both intervals overlap."""
+        return sum(mine[1] <= true[2] and true[1] <= mine[2] for mine, true in zip(self.measured, self.true, strict=True))
 
 
 def score(raw: Mapping[str, Any]) -> list[Scored]:
@@ -49,20 +51,32 @@ def score(raw: Mapping[str, Any]) -> list[Scored]:
 
 def _scored(name: str, rows: Sequence[Mapping[str, Any]]) -> Scored:
     tried = [next((each for each in row["prove"]["rows"] if each["lever"] == row["lever"]), None) for row in rows]
-    gains = [each["gain"] for each in tried if each is not None and each["gain"] is not None]
-    whole = [gain for gain in gains if gain["low"] is not None and gain["high"] is not None]
-    logs = [math.log(pair["fixed"] / pair["problem"]) for row in rows for pair in row["plain"]]
-    mean = statistics.fmean(logs) if logs else 0.0
-    half = T_95.get(len(logs) - 1, 2.1) * statistics.stdev(logs) / math.sqrt(len(logs)) if len(logs) > 1 else None
+    gains = [None if each is None or each["gain"] is None or each["gain"]["low"] is None else each["gain"] for each in tried]
+    known = [(gain, true) for gain, true in zip(gains, _true(rows), strict=True) if gain is not None and gain["high"] is not None]
     return Scored(
         name=name,
-        measured=tuple((gain["value"], gain["low"], gain["high"]) for gain in whole),
+        measured=tuple((gain["value"], gain["low"], gain["high"]) for gain, _ in known),
+        true=tuple(true for _, true in known),
         reasons=tuple(each["reason"] for each in tried if each is not None and each["gain"] is None and each["reason"]),
-        true=math.exp(mean),
-        true_low=None if half is None else math.exp(mean - half),
-        true_high=None if half is None else math.exp(mean + half),
         took_s=statistics.median(row["prove"]["took_s"] for row in rows),
     )
+
+
+def _true(rows: Sequence[Mapping[str, Any]]) -> list[Ends]:
+    """Of each round: 1 where the lever gains nothing, else by its pairs of plain runs.
+
+    What a fix gains differs from machine to machine and from hour to hour, so each round has a mean of its own. How far single pairs are
+    from it is taken to be the same in all rounds of a case: of three pairs alone nobody knows it.
+    """
+    logs = [[math.log(pair["fixed"] / pair["problem"]) for pair in row["plain"]] for row in rows]
+    free = sum(max(len(each) - 1, 0) for each in logs)
+    squares = sum((value - statistics.fmean(each)) ** 2 for each in logs if each for value in each)
+    half = T_95.get(free, 2.1) * math.sqrt(squares / free) if free else 0.0
+    return [_ends(statistics.fmean(each), half / math.sqrt(len(each))) if each else (1.0, 1.0, 1.0) for each in logs]
+
+
+def _ends(mean: float, half: float) -> Ends:
+    return math.exp(mean), math.exp(mean - half), math.exp(mean + half)
 
 
 def false_proofs(raw: Mapping[str, Any]) -> tuple[int, int]:
@@ -72,7 +86,7 @@ def false_proofs(raw: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def median_log_error(raw: Mapping[str, Any]) -> float | None:
-    """Over the cases that have a true gain."""
+    """Over all cases that were measured."""
     errors = [each.log_error for each in score(raw) if each.log_error is not None]
     return statistics.median(errors) if errors else None
 
@@ -95,9 +109,15 @@ def misses(raw: Mapping[str, Any]) -> list[str]:
     for each in score(raw):
         if not each.measured:
             found.append(f"{each.name}: never measured ({', '.join(dict.fromkeys(each.reasons)) or 'no reason given'})")
-        elif each.overlapping < len(each.measured):
-            found.append(f"{each.name}: {len(each.measured) - each.overlapping} of {len(each.measured)} intervals miss the true gain's")
+        elif missing := len(each.measured) - each.overlapping:
+            found.append(f"{each.name}: {missing} of {len(each.measured)} intervals miss that of the true gain of the same round")
     wrong, runs = false_proofs(raw)
     if runs and wrong > allowed(runs):
         found.append(f"something was proved of the healthy base in {wrong} of {runs} runs, {allowed(runs)} may be")
     return found
+
+
+def known_in_s(raw: Mapping[str, Any]) -> tuple[list[float], int]:
+    """Seconds, without start-up and lead-in, after which single levers were known to the precision asked for, and experiments in all."""
+    experiments = [row["prove"]["experiment"] for row in raw["rows"] if row["prove"]["experiment"]]
+    return [each["took_s"] for each in experiments if each["ended_by"] == "precision"], len(experiments)
