@@ -133,7 +133,6 @@ def assert_untouched(ended: Ended) -> None:
     assert [Path(name).name for name in ended.files] == ["train.py"]
 
 
-@pytest.mark.alone
 def test_a_sleeping_data_set_is_blocked_and_as_fast_as_its_sleep(work: Workplace) -> None:
     ended = bench(work, "data", SLEEPS)
 
@@ -176,7 +175,6 @@ def test_large_pickled_samples_are_transport_bound(work: Workplace) -> None:
     assert any("indices that were asked for" in note for note in report["notes"])
 
 
-@pytest.mark.alone
 def test_the_compute_alone_is_faster_than_a_training_that_waits_for_its_input(work: Workplace) -> None:
     # Epochs of 16 steps: blocks are whole epochs, and of long ones few fit into the budget.
     ended = bench(work, "compute", SLEEPS.replace("Data(make)", "Data(make, length=128)"))
@@ -260,7 +258,6 @@ train(Pairs())
     assert report["compute"]["samples_per_s"]["value"] > 2 * report["loader"]["samples_per_s"]["value"]
 
 
-@pytest.mark.alone
 def test_a_stream_without_a_length_is_measured(work: Workplace) -> None:
     stream = """
 class Stream(IterableDataset):
