@@ -76,10 +76,10 @@ class OtherCache(Rebuilt):
         self._count()
         super().off()
 
-    def begin_epoch(self, left: int | None) -> None:
+    def renew(self, left: int | None) -> None:
         """Count before the workers end."""
         self._count()
-        super().begin_epoch(left)
+        super().renew(left)
         self._before = self.reads()
 
     def _count(self) -> None:

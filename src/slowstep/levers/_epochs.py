@@ -20,7 +20,7 @@ class Epochs:
     def left(self, own: Any) -> int | None:
         """How many batches the epoch still has; None where its length is nobody's idea. Of a stream it is what the script was told."""
         if own not in self._lengths:
-            self._lengths[own] = _length(own)
+            self._lengths[own] = length_of(own)
         length = self._lengths[own]
         return None if length is None else length - int(own._num_yielded)
 
@@ -60,7 +60,8 @@ def has_indices(own: Any) -> bool:
     return bool(own.__dict__.get("_dataset_kind") == _MAP_STYLE)
 
 
-def _length(own: Any) -> int | None:
+def length_of(own: Any) -> int | None:
+    """The batches of an iterator's epoch; None where that is nobody's idea."""
     try:
         if has_indices(own):
             return len(own._index_sampler)

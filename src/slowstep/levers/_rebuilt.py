@@ -187,7 +187,7 @@ class Rebuilt(InputChange):
         if self.stream is None or self.stream.is_over:
             self._start()
         self.usual.interrupt()
-        self.limit(left)
+        self._limit(left)
         # As long as nothing is known of how it does: twice all of its workers.
         return 2 * self._running().workers + 2 if self.usual.level is None else 1
 
@@ -196,14 +196,17 @@ class Rebuilt(InputChange):
         stream = self._running()
         if self.usual.level is None or stream.is_over:
             return False
-        stream.bring_to(*self.usual.start(), left=left)
+        stream.bring_to(*self.usual.start(), left=self.bound(left))
         self.usual.interrupt()
         return True
 
-    def limit(self, left: int | None) -> None:
-        """Have it end with the epoch; where nobody knows the epoch's length it ends where its data ends."""
-        if left is not None:
-            self._running().allow(left)
+    def bound(self, left: int | None) -> int | None:
+        """How many batches it is to give until its epoch ends, with so many left in the script's; None: as many as its data has."""
+        return left
+
+    def _limit(self, left: int | None) -> None:
+        if (bound := self.bound(left)) is not None:
+            self._running().allow(bound)
 
     def give(self, left: int | None) -> Any:
         """Its next batch; where it ends before the epoch does, it begins anew."""
@@ -214,7 +217,7 @@ class Rebuilt(InputChange):
         except StopIteration:
             if left is None:
                 raise
-            self.begin_epoch(left)
+            self.renew(left)
             batch = self._running().take()
         if is_settled:
             self.usual.add(ready, began_ns, now() - began_ns)
@@ -225,7 +228,11 @@ class Rebuilt(InputChange):
         self._running().end()
 
     def begin_epoch(self, left: int | None) -> None:
-        """Begin the next epoch as its loader does: with new workers, or with the same where they are persistent."""
+        """The script's next one, and its own."""
+        self.renew(left)
+
+    def renew(self, left: int | None) -> None:
+        """Begin an epoch as its loader does: with new workers, or with the same where they are persistent."""
         stream = self._running()
         if stream.has_workers and self.loader.persistent_workers:
             stream.iterator._reset(self.loader)
@@ -233,7 +240,7 @@ class Rebuilt(InputChange):
             stream.close()
             self._start()
         self.epochs += 1
-        self.limit(left)
+        self._limit(left)
 
     def remove(self) -> None:
         """Leave nothing behind, and end its workers."""

@@ -6,7 +6,8 @@ What it changes:
 What it answers:
     Samples per second (`throughput` of its row), and the peak of memory, at this batch size and at the own one. The learning rate stays as
     it is, and nothing is said about the loss. An epoch keeps its number of steps, so that no script is asked for more or fewer of them
-    than it expects: what is done once an epoch is done once in more (or fewer) samples than it would be.
+    than it expects: what is done once an epoch is done once in more (or fewer) samples than it would be. The second loader begins its own
+    next epoch where its data ends, as it would in a training with batches of that size.
 When it has no meaning:
     Where the loader has a batch sampler of the user's own or makes no batches, where code was compiled for its shapes, where a call in
     the script makes a shape with the batch size in it and no batch of another size was ever trained on, where each step reads several
@@ -27,6 +28,7 @@ from typing import Any, Final
 
 from slowstep.levers._baked import find_baked
 from slowstep.levers._count import count_of
+from slowstep.levers._epochs import has_indices, length_of
 from slowstep.levers._peak import Peak
 from slowstep.levers._rebuilt import Rebuilt, at_building, own_loader
 from slowstep.levers._room import MIB
@@ -42,9 +44,10 @@ PEAK_STEPS: Final = 8
 
 
 class OtherSize(Rebuilt):
-    """A second loader with batches of another size."""
+    """A second loader with batches of another size. Its epochs have another number of them than the script's, and go on through those."""
 
     def __init__(self, training: Training, size: int, own_size: int, **changed: Any) -> None:
+        self._given = 0
         self._peak, self._looks = Peak(), 0
         self._own_peak_bytes: int | None = None
         self._peak_bytes: int | None = None
@@ -88,6 +91,31 @@ class OtherSize(Rebuilt):
         """Raises NotApplicable where the batch is not of the size asked for."""
         if samples_in(batch) != self._size:
             raise NotApplicable(f"a batch of {samples_in(batch)} samples came where {self._size} were asked for")
+
+    def bound(self, left: int | None) -> int | None:
+        """What is left of its own epoch."""
+        iterator = self._running().iterator
+        length = length_of(iterator) if has_indices(iterator) else None
+        return None if length is None else length - self._given
+
+    def give(self, left: int | None) -> Any:
+        """Its next batch; after the last one of its own epoch the first one of the next."""
+        if self.bound(left) == 0:
+            self.renew(left)
+        batch = super().give(left)
+        self._given += 1
+        return batch
+
+    def renew(self, left: int | None) -> None:
+        """Begin its own next epoch."""
+        self._given = 0
+        super().renew(left)
+
+    def begin_epoch(self, left: int | None) -> None:
+        """The script's epoch is not its own."""
+
+    def end(self, own: Any) -> None:
+        """Nor is the end of that one."""
 
     def on(self) -> None:
         """Give its batches, and begin a peak of their own."""

@@ -36,9 +36,9 @@ class KeptWorkers(Rebuilt):
     def gave(self) -> None:
         """A batch is no change."""
 
-    def begin_epoch(self, left: int | None) -> None:
-        """Begin the next epoch with the same workers."""
-        super().begin_epoch(left)
+    def renew(self, left: int | None) -> None:
+        """Begin an epoch with the same workers."""
+        super().renew(left)
         self.effect = self.epochs
 
 

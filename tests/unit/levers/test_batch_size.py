@@ -62,6 +62,19 @@ def test_samples_and_peaks_of_memory_are_known_per_size(size: int, workers: int,
     assert facts["own_peak_bytes"] > 1 << 20
 
 
+@pytest.mark.parametrize("arguments", [{"num_workers": 0}, {"num_workers": 1}, {"num_workers": 1, "persistent_workers": True}])
+def test_its_loader_has_epochs_of_its_own_and_goes_on_through_those_of_the_script(arguments: dict[str, Any], tmp_path: Path) -> None:
+    """Twelve batches of 4 are an epoch of the script, six of 8 are one of its own."""
+    made = loader(Samples(48), **arguments)
+    came = walk(tmp_path / "r", plan_of(["batch-size=8"], [1, AS_IS, 1], steps=20), lambda script: script.train(made))
+
+    assert came.done
+    assert came.faults == {}
+    assert samples(came, 1) == {8}
+    effect, facts = came.effect()
+    assert facts["epoch_changes"] == (effect - 1) // 6
+
+
 @pytest.mark.parametrize(("own", "asked"), [(4, 128), (128, 4)])
 def test_a_peak_is_that_of_its_size(own: int, asked: int, tmp_path: Path) -> None:
     """A step takes 1 MiB a sample; 64 of them show beside all else that this process holds."""
