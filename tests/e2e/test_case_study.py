@@ -31,7 +31,6 @@ FLAGS = {
     "network-input": ("--served-mb-per-s", "10", "--steps", "60"),
     "small-batch": ("--steps", "600"),
     "growing-history": ("--steps", "180"),
-    "worker-restart": ("--steps", "100"),
     "too-many-threads": ("--steps", "30"),
 }
 

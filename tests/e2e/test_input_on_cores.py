@@ -32,7 +32,7 @@ class Pictures(Dataset):
             while time.thread_time() < until:
                 pass
         while time.thread_time() < until:
-            sum(range(2000))
+            sum(range(10_000))
         return torch.zeros(64), index % 4
 
 model = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.ReLU(), torch.nn.Linear(256, 4))
