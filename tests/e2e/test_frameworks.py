@@ -265,6 +265,7 @@ Numbers.__getitem__ = lambda self, index: time.sleep(0.001) or made(self, index)
 calls = []
 def kill():
     calls.append(1)
+    time.sleep(0.001)
     if len(calls) == 20:
         os.kill(os.getpid(), signal.SIGKILL)
 train(epochs=2, on_step=kill)
