@@ -100,7 +100,9 @@ class Feed:
         if self._giver is not change:
             return
         self._giver, self._taken, self._own, self._wanted = None, 0, None, 1
-        if (own := self._running_own()) is not None and (left := self._epochs.left(own.iterator)) is not None:
+        own = self._running_own()
+        left = None if own is None else self._epochs.left(own.iterator)
+        if own is not None and left is not None:
             own.allow(left)
         self._switched()
 

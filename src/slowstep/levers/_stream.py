@@ -87,8 +87,7 @@ class Usual:
         """The median of the last readings; None without any."""
         return int(statistics.median_low(self._readings)) if self._readings else None
 
-    @property
-    def waiting(self) -> float:
+    def _waiting(self) -> float:
         """The share of the time between requests in which they are waited for; all of it before anything is known."""
         apart_ns = statistics.mean(self._apart_ns) if self._apart_ns else 0
         return min(statistics.mean(self._waits_ns) / apart_ns, 1.0) if self._waits_ns and apart_ns else 1.0
@@ -103,7 +102,8 @@ class Usual:
         What lies between is taken to lie between. Half a batch is one batch every second time.
         """
         ready = statistics.mean(self._readings) if self._readings else 0.0
-        self._carried += self.waiting + (1 - self.waiting) * (ready + 0.5)
+        waiting = self._waiting()
+        self._carried += waiting + (1 - waiting) * (ready + 0.5)
         level = int(self._carried)
         self._carried -= level
         return level, int(statistics.mean(self._apart_ns)) if self._apart_ns else 0

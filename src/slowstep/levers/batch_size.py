@@ -44,7 +44,9 @@ PEAK_STEPS: Final = 8
 
 
 class OtherSize(Rebuilt):
-    """A second loader with batches of another size. Its epochs have another number of them than the script's, and go on through those."""
+    """A second loader with batches of another size. Its epochs have another number of them than the script's, and go on through those
+    where their length is known; else they end with the script's.
+    """
 
     def __init__(self, training: Training, size: int, own_size: int, **changed: Any) -> None:
         self._given = 0
@@ -113,9 +115,13 @@ class OtherSize(Rebuilt):
 
     def begin_epoch(self, left: int | None) -> None:
         """The script's epoch is not its own."""
+        if self.bound(left) is None:
+            super().begin_epoch(left)
 
     def end(self, own: Any) -> None:
         """Nor is the end of that one."""
+        if self.bound(None) is None:
+            super().end(own)
 
     def on(self) -> None:
         """Give its batches, and begin a peak of their own."""

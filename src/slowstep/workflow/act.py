@@ -46,11 +46,10 @@ Phase = Callable[[str, float, str], None]
 UNTRIED_CODE: Final = 3
 
 
-# Makes the same training ready once more, in a sandbox of its own and the same folder; what that holds of the first start is gone then.
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Again:
-    """Another start of the training. `start` sets the recording aside and makes ready, `back` puts it in the place of the later one, and
-    `forget` lets go of it.
+    """Another start of the training, in a sandbox of its own and the same folder. `start` sets the recording aside and makes ready, `back`
+    puts it in the place of the later one, and `forget` lets go of it.
     """
 
     start: Callable[[], Executor]

@@ -3,12 +3,13 @@ from __future__ import annotations
 import re
 import sys
 import types
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from torch.utils.data import BatchSampler, DataLoader, Dataset, SequentialSampler
+from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset, SequentialSampler
 
 from made_trainings import AS_IS, Samples, Walked, loader, plan_of, walk
 from slowstep.levers import _peak, batch_size
@@ -73,6 +74,27 @@ def test_its_loader_has_epochs_of_its_own_and_goes_on_through_those_of_the_scrip
     assert samples(came, 1) == {8}
     effect, facts = came.effect()
     assert facts["epoch_changes"] == (effect - 1) // 6
+
+
+def test_where_nobody_knows_how_long_its_epochs_are_they_end_with_those_of_the_script(tmp_path: Path) -> None:
+    class Streamed(IterableDataset[torch.Tensor]):
+        def __iter__(self) -> Iterator[torch.Tensor]:
+            return iter(torch.ones(48, 4))
+
+    def train(script: Any) -> None:
+        made = loader(Streamed(), num_workers=1)
+        # Epochs without a batch would never be over.
+        for _ in range(50):
+            for batch in made:
+                if not script.step(batch):
+                    return
+
+    came = walk(tmp_path / "r", plan_of(["batch-size=8"], [1, AS_IS, 1], steps=20), train)
+
+    assert came.done
+    assert came.faults == {}
+    assert 8 in samples(came, 1)
+    assert came.effect()[1]["epoch_changes"] >= 3
 
 
 @pytest.mark.parametrize(("own", "asked"), [(4, 128), (128, 4)])

@@ -184,8 +184,8 @@ def test_near_the_end_of_an_epoch_as_many_are_being_made_as_it_still_has(left: i
     while not stream.is_idle():
         pass
 
+    # A batch takes 80 ms to make: none of the new ones is ready while those that lay ready are thrown away.
     assert stream.bring_to(ready, 0, left=left) == 4 - ready
 
-    # A sample takes 20 ms, a batch 80: none of the new ones can be ready yet.
-    assert (stream.ready, stream.outstanding) == (ready, min(left, 4))
+    assert stream.outstanding == min(left, 4)
     assert counted(stream) == left
