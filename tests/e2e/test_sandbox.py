@@ -626,7 +626,7 @@ def test_where_all_is_an_overlay_already_memory_takes_the_writes(place):
     _, ending = place.run("overlay", "train.py", str(Path(slowstep.__path__[0]).parent))
 
     skip_where_forbidden(ending.output)
-    assert ending.output == "True new old"
+    assert ending.output == "True new old", ending.output
 
 
 LOADER = """\
