@@ -24,6 +24,10 @@ ENOUGH: Final = 3
 # timed after the last update of all.
 MOST_EVENTS: Final = 100_000
 MOST_WRITTEN: Final = 30
+# A gap that waited for a core so long says where the kernel turned to another thread, not what the lines take: as it does when it is asked
+# for a thread's CPU time, with which gaps end. Where such gaps are the rule, the wait is spread over all lines.
+WAITED_AT_MOST: Final = 0.1
+MOST_DROPPED: Final = 20
 # The user's frames around the update, innermost first.
 _MOST_FRAMES: Final = 16
 _CALLS, _REPEATS = 200, 5
@@ -42,7 +46,7 @@ class LineTimes:
         if self.running:
             self._lines.stop(0)
         self.running = self._impossible = False
-        self._seen = self._gaps = 0
+        self._seen = self._gaps = self._dropped = self._begun_ns = 0
         self._lines = _Lines()
 
     @property
@@ -57,11 +61,16 @@ class LineTimes:
 
     def begin(self, frame: FrameType) -> bool:
         """Begin to time the user's frames among this one and its callers; whether that was possible."""
+        self._begun_ns = time.monotonic_ns()
         self.running = sys.gettrace() is None and self._lines.start(frame)
         return self.running
 
-    def end(self, at_ns: int, *, keep: bool = True) -> None:
-        """End a gap that was begun; `keep` counts it, and else no further one is timed."""
+    def end(self, at_ns: int, *, keep: bool = True, waited_ns: int = 0) -> None:
+        """End a gap that was begun, of which the thread waited so long for a core; `keep` counts it, and else no further one is timed."""
+        if keep and waited_ns > WAITED_AT_MOST * (at_ns - self._begun_ns) and self._dropped < MOST_DROPPED:
+            self._dropped += 1
+            self.drop()
+            return
         self.running = False
         if not self._lines.stop(at_ns) or not keep:
             self._impossible = True

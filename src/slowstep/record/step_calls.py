@@ -63,7 +63,7 @@ class StepCalls:
         recorder.call_timers.append(self.abandon)
 
     def _clear(self) -> None:
-        self._thread = self._look_ns = self._left = self._waits = self._batches = 0
+        self._thread = self._look_ns = self._left = self._waits = self._batches = self._delay_ns = 0
         self._turns: Turns | None = None
         self._is_apart = False
 
@@ -112,6 +112,7 @@ class StepCalls:
 
     def _begin_gap(self, me: ThreadState) -> bool:
         if not self._are_calls_timed(me):
+            self._delay_ns = me.delay_ns() or 0
             return self._gap_lines.begin(sys._getframe(2))
         if not self._wants_gap_counts(me):
             return self._gap.enable(now())
@@ -134,7 +135,7 @@ class StepCalls:
         me.when_received = None
         try:
             if self._thread == me.thread and not (me.unfed and me.waits > self._waits):
-                self._turn_to_body(now())
+                self._turn_to_body(me, now())
             elif self._thread == me.thread:
                 self._received_for_several(me)
         except Exception as error:  # the border: counted, and never raised into the training
@@ -155,13 +156,13 @@ class StepCalls:
         # What was seen of the first updates was not so: each has its batch after all.
         me.unfed = self._batches < _MOST_BATCHES
 
-    def _turn_to_body(self, at_ns: int) -> None:
+    def _turn_to_body(self, me: ThreadState, at_ns: int) -> None:
         self._batches = 0
         if self._gap.running:
             self._gap.end(at_ns)
             self._thread = 0
         elif self._gap_lines.running:
-            self._gap_lines.end(at_ns)
+            self._gap_lines.end(at_ns, waited_ns=(me.delay_ns() or 0) - self._delay_ns)
             self._thread = 0
         elif self._gap_counts.running:
             self._gap_counts.end()

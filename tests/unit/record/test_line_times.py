@@ -265,3 +265,25 @@ def test_a_few_gaps_are_enough(notes, monkeypatch):
 
 def test_what_counting_a_call_costs_is_measured(notes):
     assert 0 <= call_cost_ns() < 100_000
+
+
+def test_a_gap_that_waited_for_a_core_is_timed_again_and_counts_where_all_gaps_do(notes):
+    times = due(LineTimes(notes.append))
+
+    def loop(*, waited: float) -> None:
+        assert begin(times)
+        make()
+        times.end(now(), waited_ns=int(waited * 20_000_000))
+
+    loop(waited=0.5)
+    assert times.is_due() and not notes
+    loop(waited=0.05)
+    assert lines_of(notes[0], "loop")[2]["ns"] < 40_000_000
+
+    busy = due(LineTimes(notes.append))
+    gaps = 0
+    while not busy.are_known:
+        assert begin(busy)
+        busy.end(now(), waited_ns=10**9)
+        gaps += 1
+    assert gaps == line_times.MOST_DROPPED + 1
