@@ -10,6 +10,7 @@ import polars as pl
 
 from slowstep.analyses.trace.measured import Coverage, TraceMeasurements
 from slowstep.analyses.trace.parts import KERNELS
+from slowstep.analyses.trace.recording_cost import AS_RECORDED
 from slowstep.analyses.trace.scenarios import UNCHANGED
 from slowstep.analyses.trace.tables import TRACE_MEASUREMENT_TABLES
 from slowstep.timeline.trace import TraceFacts
@@ -29,7 +30,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "collectives": {"library": "nccl", "exposed_ns": 0, "overlapped_ns": 0},
     "memory": {"device": 0, "allocator_calls": 0, "allocator_ns": 0},
     "loader": {"start_ns": 0, "end_ns": 0, "exposed_ns": 0},
-    "replay": {"residual_ns": 0},
+    "replay": {"residual_ns": 0, "recording": AS_RECORDED},
 }
 PerStep = float | Sequence[float]
 

@@ -28,6 +28,7 @@ from slowstep.stages import STAGES, UNATTRIBUTED
 
 # The stage that is the model's own work, and the one that depends on other ranks.
 MODEL, SHARED = "compute", "gradient_sharing"
+LESS_DETAIL = "with less detail"
 # What `among_ranks` puts the other ranks' part in the place of.
 LATE_ONE_NOT_SEEN = "whether this rank waits for a late one is not seen: analyze the folder of all ranks' traces"
 
@@ -35,10 +36,11 @@ LATE_ONE_NOT_SEEN = "whether this rank waits for a late one is not seen: analyze
 def diagnose_trace(m: TraceMeasurements) -> Diagnosis:
     """Judge one rank's trace by every rule that judges traces."""
     answers = sort_answers((rule, rule.judge_trace(m)) for rule in rules().values() if rule.judge_trace is not None)
+    gainless = [judged.finding for judged in answers.leading if not _gains(judged.finding)]
     answers.leading[:] = [judged for judged in answers.leading if _gains(judged.finding)]
     return Diagnosis(
         findings=answers.findings,
-        not_judged=(*answers.unjudged, *_uneven(answers)),
+        not_judged=(*answers.unjudged, *_uneven(answers), *_by_recording(m, gainless)),
         verdict=_verdict(m, answers),
         next=_next(m, answers.leading[0].finding) if answers.leading else None,
     )
@@ -50,6 +52,16 @@ def _uneven(answers: Answers) -> Iterator[NotJudged]:
         if finding.share >= HEALTHY_SHARE_OF_UNKNOWN_GAIN and _gains(finding):
             spread = f"{finding.share_low:.0%} to {finding.share_high:.0%} of the time"
             yield NotJudged(rule=finding.rule, reason=f"{finding.title}, but steps differ: it may be {spread}; trace more steps")
+
+
+def _by_recording(m: TraceMeasurements, gainless: list[Finding]) -> Iterator[NotJudged]:
+    """What would gain in the trace and nothing without a profiler, as far as its cost is known: it is not claimed, but said."""
+    share = m.recording_share
+    for finding in gainless:
+        if share is not None and (finding.gain.high or 0.0) >= BOTTLENECK_PREDICTED:
+            cost = f"recording took some {share[0]:.0%} to {share[1]:.0%} of the host's time, and without it nothing would come of the fix"
+            remedy = for_framework(m, torch="with record_shapes=False, with_stack=False", tensorflow=LESS_DETAIL, jax=LESS_DETAIL)
+            yield NotJudged(rule=finding.rule, reason=f"{finding.title}, but {cost}; to see, trace again {remedy}")
 
 
 def _gains(finding: Finding) -> bool:

@@ -2,7 +2,8 @@
 
 The steps that were replayed (see `slowstep.analyses.trace.replay`) stand for the window: of more steps than were replayed, the slowest
 stands for itself and the others for all the rest. The interval takes in the worse and the better case of what a scenario assumes, the
-spread over the replayed steps, and what two runs of one training differ by (`gain.RUN_TO_RUN`).
+spread over the replayed steps, what two runs of one training differ by (`gain.RUN_TO_RUN`), and what recording the trace may have cost:
+a gain is predicted for the training without a profiler.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import polars as pl
 from slowstep.analyses.chance import SEED
 from slowstep.analyses.steps import Floats
 from slowstep.analyses.trace.measured import TraceMeasurements
+from slowstep.analyses.trace.recording_cost import AS_RECORDED, LESS_MOST_COST, LESS_USUAL_COST
 from slowstep.analyses.trace.scenarios import SCENARIOS
 from slowstep.diagnosis.gain import RESAMPLES, RUN_TO_RUN
 from slowstep.findings import Gain
@@ -43,13 +45,16 @@ def replayed_gain(m: TraceMeasurements, scenario: str, assumes: str) -> Gain:
     `assumes` is the counterfactual in words. Predicted, low and high are None where the scenario is not judged; the reason then stands
     at the end of `assumes`. Raises ValueError for a scenario that is not declared.
     """
-    replayed = _replayed(m, scenario)
-    if isinstance(replayed, str):
-        return Gain(predicted=None, low=None, high=None, assumes=f"{assumes} (gain not judged: {replayed})")
-    predicted = _ratio(replayed.unchanged, replayed.expected, replayed.weight)
-    low, high = _spread(replayed, replayed.worst)[0], _spread(replayed, replayed.best)[1]
-    low, high = min(low * (1 - RUN_TO_RUN), predicted), max(high * (1 + RUN_TO_RUN), predicted)
-    return Gain(predicted=predicted, low=low, high=high, assumes=assumes)
+    as_recorded = _replayed(m, scenario)
+    if isinstance(as_recorded, str):
+        return Gain(predicted=None, low=None, high=None, assumes=f"{assumes} (gain not judged: {as_recorded})")
+    without = {level: found for level in (LESS_USUAL_COST, LESS_MOST_COST) if isinstance(found := _replayed(m, scenario, level), _Replayed)}
+    usual = without.get(LESS_USUAL_COST, as_recorded)
+    predicted = _ratio(usual.unchanged, usual.expected, usual.weight)
+    levels = (as_recorded, *without.values())
+    low = min(_spread(each, each.worst)[0] for each in levels) * (1 - RUN_TO_RUN)
+    high = max(_spread(each, each.best)[1] for each in levels) * (1 + RUN_TO_RUN)
+    return Gain(predicted=predicted, low=min(low, predicted), high=max(high, predicted), assumes=assumes)
 
 
 def removed_ms(m: TraceMeasurements, scenario: str) -> float | None:
@@ -63,11 +68,11 @@ def removed_ms(m: TraceMeasurements, scenario: str) -> float | None:
     return float(np.average(replayed.unchanged - replayed.expected, weights=replayed.weight))
 
 
-def _replayed(m: TraceMeasurements, scenario: str) -> _Replayed | str:
-    """The judged steps of a scenario, or why there are none."""
+def _replayed(m: TraceMeasurements, scenario: str, recording: str = AS_RECORDED) -> _Replayed | str:
+    """The judged steps of a scenario, with or without the profiler's cost, or why there are none."""
     if scenario not in SCENARIOS:
         raise ValueError(f"no such scenario: {scenario!r}")
-    rows = m.table("replay").filter(pl.col("scenario") == scenario)
+    rows = m.table("replay").filter(pl.col("scenario") == scenario, pl.col("recording") == recording)
     if rows.is_empty():
         return "no step was replayed"
     judged = rows.filter(pl.col("not_judged").is_null() & pl.col("expected_ns").is_not_null())

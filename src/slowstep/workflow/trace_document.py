@@ -23,6 +23,8 @@ from slowstep.workflow.trace_next import next_after_trace
 
 # Of parts of a stage, those beyond these many are too small to be read.
 PARTS_KEPT = 12
+# What two runs of one training differ by anyway need not be said.
+RECORDING_MATTERS = 0.05
 
 
 def fill_trace(path: Path, m: TraceMeasurements, diagnosis: Diagnosis, health: Iterable[Health]) -> Report:
@@ -101,7 +103,16 @@ def _coverage(m: TraceMeasurements) -> str:
         said.append(f"{format_share(coverage.kernels_with_launch)} of the kernels with their launch")
     if coverage.inside_steps is not None:
         said.append(f"{format_share(coverage.inside_steps)} of the trace's time {'in the window' if m.is_window else 'inside steps'}")
-    return "the trace shows " + ", ".join(said) + ("" if m.facts.complete else "; it is cut off")
+    shown = "the trace shows " + ", ".join(said) + ("" if m.facts.complete else "; it is cut off")
+    return shown + _recording(m)
+
+
+def _recording(m: TraceMeasurements) -> str:
+    """What of a step is the profiler's own, where that matters: gains are predicted without it, shares are with it."""
+    share = m.recording_share
+    if share is None or share[0] < RECORDING_MATTERS:
+        return ""
+    return f"; recording it took some {share[0]:.0%} to {share[1]:.0%} of the host's time, which gains leave out"
 
 
 def _throughput(m: TraceMeasurements) -> Throughput:

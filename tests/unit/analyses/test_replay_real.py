@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from slowstep.analyses.trace import replay_clock, replay_lengths, scenarios
+from slowstep.analyses.trace.recording_cost import AS_RECORDED
 from slowstep.analyses.trace.replay import MISSES_AT_MOST, RESIDUAL_AT_MOST, find_replay
 
 kineto = pytest.importorskip("slowstep.sources.kineto")
@@ -21,7 +22,8 @@ TRACES = sorted((Path(__file__).parents[2] / "data" / "kineto").glob("*/*.json.g
 def test_unchanged_steps_take_as_long_as_they_did(path: Path) -> None:
     timeline = kineto.SOURCE.read(path)
     steps, _ = find_steps(timeline)
-    rows = find_replay(timeline, steps, {})
+    every = find_replay(timeline, steps, {})
+    rows = every.filter(pl.col("recording") == AS_RECORDED)
     unchanged = rows.filter(pl.col("scenario") == scenarios.UNCHANGED)
     assert unchanged.height == min(steps.height, 5)
     judged = unchanged.filter(pl.col("not_judged").is_null())
@@ -35,6 +37,9 @@ def test_unchanged_steps_take_as_long_as_they_did(path: Path) -> None:
         known = row["not_judged"] is None
         assert known == (row["expected_ns"] is not None)
         assert not known or 0 < row["best_ns"] <= row["expected_ns"] <= row["worst_ns"]
+    without = every.filter((pl.col("recording") != AS_RECORDED) & (pl.col("scenario") == scenarios.UNCHANGED))
+    assert (without["unchanged_ns"] <= 1.001 * without["observed_ns"]).all()
+    assert (without["taken_ns"] > 0).all()
 
 
 def test_a_device_that_idles_for_its_host_gains_by_free_launches() -> None:

@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 from slowstep.analyses.trace.measured import Coverage, TraceMeasurements
+from slowstep.analyses.trace.recording_cost import AS_RECORDED, LESS_MOST_COST, LESS_USUAL_COST
 from slowstep.analyses.trace.scenarios import LARGER_BATCH, NO_INPUT_WAIT
 from slowstep.analyses.trace.tables import REPLAY, STEPS
 from slowstep.diagnosis.gain import RUN_TO_RUN
@@ -23,7 +24,7 @@ def measured(lengths_ms: list[float], rows: list[dict[str, Any]]) -> TraceMeasur
         for n, (end, ms) in enumerate(zip(ends, lengths_ms, strict=True))
     ]
     full: dict[str, Any] = dict.fromkeys(REPLAY.schema)
-    replay = [full | {"scenario": NO_INPUT_WAIT, "residual_ns": 0} | row for row in rows]
+    replay = [full | {"scenario": NO_INPUT_WAIT, "recording": AS_RECORDED, "residual_ns": 0} | row for row in rows]
     tables = {"steps": pl.DataFrame(steps, schema=STEPS.schema), "replay": pl.DataFrame(replay, schema=REPLAY.schema)}
     facts = TraceFacts(format="made", files=(), bytes=0, events=0, recorded=frozenset())
     coverage = Coverage(kernels=0, kernels_with_launch=None, launches=0, launches_with_kernel=None, inside_steps=None, devices=0, streams=0)
@@ -96,3 +97,13 @@ def test_an_undeclared_scenario_is_refused() -> None:
         replayed_gain(measured([100.0], []), "magic", "magic")
     with pytest.raises(ValueError, match="no such scenario"):
         removed_ms(measured([100.0], []), "magic")
+
+
+def test_a_gain_is_predicted_without_the_profiler_and_its_interval_reaches_from_as_recorded_to_without_the_most() -> None:
+    rows = [row(step, 100.0, 50.0) for step in range(3)]
+    rows += [row(step, 80.0, 50.0, recording=LESS_USUAL_COST) for step in range(3)]
+    rows += [row(step, 60.0, 50.0, recording=LESS_MOST_COST) for step in range(3)]
+    gain = replayed_gain(measured([100.0] * 3, rows), NO_INPUT_WAIT, "no wait")
+    assert gain.predicted == pytest.approx(1.6)
+    assert gain.low == pytest.approx(1.2 * (1 - RUN_TO_RUN))
+    assert gain.high == pytest.approx(2.0 * (1 + RUN_TO_RUN))

@@ -276,7 +276,8 @@ def test_a_gap_that_waited_for_a_core_is_timed_again_and_counts_where_all_gaps_d
         times.end(now(), waited_ns=int(waited * 20_000_000))
 
     loop(waited=0.5)
-    assert times.is_due() and not notes
+    assert times.is_due()
+    assert not notes
     loop(waited=0.05)
     assert lines_of(notes[0], "loop")[2]["ns"] < 40_000_000
 

@@ -8,6 +8,8 @@ from typing import Final
 
 import polars as pl
 
+from slowstep.analyses.trace.recording_cost import LESS_MOST_COST, LESS_USUAL_COST
+from slowstep.analyses.trace.scenarios import UNCHANGED
 from slowstep.timeline.trace import TraceFacts
 
 # The mark of a trace that shows no steps, and is taken as one.
@@ -80,6 +82,15 @@ class TraceMeasurements:
     def window_ns(self) -> int:
         """Length of all steps together."""
         return sum(self.step_ns)
+
+    @property
+    def recording_share(self) -> tuple[float, float] | None:
+        """What the profiler took of the host's time in the replayed steps: usual and highest share; None where too little, or unknown."""
+        rows = (
+            self.tables["replay"].filter(pl.col("scenario") == UNCHANGED).group_by("recording").agg(pl.col("taken_ns", "observed_ns").sum())
+        )
+        shares = {row["recording"]: row["taken_ns"] / max(row["observed_ns"], 1) for row in rows.iter_rows(named=True)}
+        return (shares[LESS_USUAL_COST], shares[LESS_MOST_COST]) if LESS_USUAL_COST in shares else None
 
     def share(self, stage: str, *parts: str) -> float:
         """Share of the window charged to a stage, or to some of its parts."""

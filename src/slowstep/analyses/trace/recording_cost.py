@@ -23,10 +23,11 @@ AS_RECORDED: Final = "as recorded"
 LESS_USUAL_COST: Final = "without the profiler's usual cost"
 LESS_MOST_COST: Final = "without the profiler's highest cost"
 
-# Nanoseconds for each event, usual and at most, by benchmarks/profiler_cost.py (see benchmarks/README.md).
-OPERATOR_NS: Final = (1_000.0, 2_000.0)
-SHAPES_NS: Final = (1_000.0, 2_000.0)
-FUNCTION_NS: Final = (500.0, 1_000.0)
+# Nanoseconds for each event: an operator or a range, what its shapes add, a Python function. benchmarks/profiler_cost.py (torch 2.13, AMD
+# EPYC) found 250 to 550, 200 to 370 and 170 to 610 over five workloads; the most is assumed, for slower processors: twice the usual.
+OPERATOR_NS: Final = (400.0, 800.0)
+SHAPES_NS: Final = (250.0, 500.0)
+FUNCTION_NS: Final = (350.0, 700.0)
 # Less than this share of a step changes no gain that could be told from 1.
 MATTERS_FROM: Final = 0.005
 
@@ -36,41 +37,44 @@ class HostClock:
     """A thread's time, and how much of it before each instant the profiler took. Arrays of shape (n,), ns, in order."""
 
     instants: Ints
-    taken: Floats
+    taken: Ints
 
     @classmethod
     def of(cls, instants: Ints, cost_ns: Floats) -> HostClock:
-        """From instants at which something was written down, and what each took. What is written takes no more time than there was."""
-        order = np.argsort(instants, kind="stable")
-        at = instants[order]
-        left = np.maximum.accumulate(at - np.cumsum(cost_ns[order]))
-        return cls(at, at - left)
+        """From instants at which something was written down, and what that took: at most the time since the instant before."""
+        at, which = np.unique(instants, return_inverse=True)
+        cost = np.bincount(which, weights=cost_ns, minlength=len(at)).astype(np.int64)
+        # What was written first was so right before.
+        at, cost = np.append(at[:1] - cost[:1], at), np.append(np.zeros(len(at[:1]), dtype=np.int64), cost)
+        return cls(at, np.cumsum(np.minimum(cost, np.diff(at, prepend=at[:1]))))
 
-    def own(self, at_ns: Ints) -> Floats:
+    def own(self, at_ns: Ints) -> Ints:
         """Instants as they were without what the profiler took before them."""
         if not len(self.instants):
-            return at_ns.astype(np.float64)
-        return np.asarray(at_ns - np.interp(at_ns, self.instants, self.taken, left=0.0))
+            return at_ns
+        return np.asarray(at_ns - np.rint(np.interp(at_ns, self.instants, self.taken, left=0.0)).astype(np.int64))
+
+    @property
+    def taken_ns(self) -> int:
+        """What the profiler took in all."""
+        return int(self.taken[-1]) if len(self.taken) else 0
 
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """What was recorded on the logical thread that trains: where each event begins and ends, and what its kind costs, usually and at most."""
+    """What was recorded on the logical thread that trains: where each event begins and ends, and what each costs, usually and at most."""
 
     instants: Ints
     usual_ns: Floats
     most_ns: Floats
 
-    def clock(self, level: str, begin_ns: int, end_ns: int) -> HostClock:
-        """The thread's time from begin_ns to end_ns without the cost of a level."""
+    def clocks(self, begin_ns: int, end_ns: int) -> dict[str, HostClock]:
+        """The thread's time from begin_ns to end_ns without the cost of each level; empty where that is too little to matter."""
         rows = slice(*np.searchsorted(self.instants, [begin_ns, end_ns]))
-        cost = {LESS_USUAL_COST: self.usual_ns, LESS_MOST_COST: self.most_ns}[level]
-        return HostClock.of(self.instants[rows], cost[rows])
-
-    def usual_share(self, begin_ns: int, end_ns: int) -> float:
-        """Which share of a stretch of time recording it usually takes."""
-        rows = slice(*np.searchsorted(self.instants, [begin_ns, end_ns]))
-        return float(self.usual_ns[rows].sum()) / max(end_ns - begin_ns, 1)
+        if self.usual_ns[rows].sum() < MATTERS_FROM * (end_ns - begin_ns):
+            return {}
+        costs = {LESS_USUAL_COST: self.usual_ns, LESS_MOST_COST: self.most_ns}
+        return {level: HostClock.of(self.instants[rows], cost[rows]) for level, cost in costs.items()}
 
 
 def find_recording(timeline: Timeline, threads: Collection[int]) -> Recording | None:

@@ -5,7 +5,8 @@ rebuilt as its dependency graph (`replay_graph`), and replayed unchanged and as 
 `replay_lengths`, `replay_clock`). A step is not judged where more than 10 % of it are delays that no dependency explains, or where the
 replay of the unchanged graph misses its length by more than 2 %, as what it took then depends on the steps before it; nor a scenario whose
 step consists of such delays to more than 10 %. Where the clocks of host and device differ (`clocks`) nothing is. Waits that no call tells
-of are looked for first (`replay_hidden_waits`). What other ranks do is as observed.
+of are looked for first (`replay_hidden_waits`). What other ranks do is as observed. Where the profiler's own cost matters each step is
+replayed once more without what that usually is, and without the most that it may be (`recording_cost`).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from slowstep.analyses.chance import SEED
 from slowstep.analyses.trace.callers import Callers
 from slowstep.analyses.trace.clocks import Clocks, find_clocks
 from slowstep.analyses.trace.measured import WINDOW
+from slowstep.analyses.trace.recording_cost import AS_RECORDED, find_recording
 from slowstep.analyses.trace.replay_graph import build_graph, residual_ns
 from slowstep.analyses.trace.replay_hidden_waits import with_hidden_waits
 from slowstep.analyses.trace.replay_lengths import RESIDUAL_AT_MOST, Answer, scenario_lengths
@@ -36,6 +38,7 @@ STEPS_AT_MOST: Final = 5
 # this size takes 66, as each scenario needs its own: 50 s. A graph of a million, of a window without steps, also takes more than its trace.
 EVENTS_AT_MOST: Final = 1 << 18
 MISSES_AT_MOST: Final = 0.02
+_CHANGES: Final = tuple(scenario for scenario in SCENARIOS if scenario != UNCHANGED)
 
 
 def find_replay(
@@ -70,7 +73,8 @@ def find_replay(
     if not fitting:
         return _none_judged(steps, chosen[:1], _too_large(int(reach[0]), whole_trace=steps["mark"][0] == WINDOW))
     devices = timeline.table("trace_devices")["name"].drop_nulls()
-    trace = Trace(timeline, material, callers, measured_tables, devices[0] if len(devices) else None, ranges)
+    recording = find_recording(timeline, material.turns)
+    trace = Trace(timeline, material, callers, measured_tables, devices[0] if len(devices) else None, ranges, recording)
     launched = Launched(material)
     return _table([row for step in sorted(chosen[:fitting]) for row in _replayed(trace, launched, steps, step)])
 
@@ -116,13 +120,20 @@ def _replayed(trace: Trace, launched: Launched, steps: pl.DataFrame, step: int) 
             steps, step, f"{residual / observed:.0%} of the step are delays that no dependency in the trace explains", residual
         )
     scene = Scene(trace, graph, begin, end, whole_trace=steps["mark"][step] == WINDOW)
-    others = [scenario for scenario in SCENARIOS if scenario != UNCHANGED]
-    unchanged_ns, reason, answers = scenario_lengths(scene, others, lambda ns: _missed(observed, ns))
-    common = {"step": step, "observed_ns": observed, "unchanged_ns": unchanged_ns, "residual_ns": residual}
+    clocks = {} if trace.recording is None else trace.recording.clocks(begin, end)
+    scenes = [scene, *map(scene.without, clocks.values())]
+    unchanged, reason, answers = scenario_lengths(scenes, _CHANGES, lambda ns: _missed(observed, ns))
+    common = {"step": step, "observed_ns": observed, "residual_ns": residual}
     if reason is not None:
-        return [common | {"scenario": scenario, "not_judged": reason} for scenario in SCENARIOS]
-    answers = {UNCHANGED: Answer(unchanged_ns, unchanged_ns, unchanged_ns)} | answers
-    return [common | {"scenario": scenario} | _times(answer) for scenario, answer in answers.items()]
+        as_recorded = common | {"recording": AS_RECORDED, "unchanged_ns": unchanged[0], "not_judged": reason}
+        return [as_recorded | {"scenario": scenario} for scenario in SCENARIOS]
+    levels = [(AS_RECORDED, 0), *((level, clock.taken_ns) for level, clock in clocks.items())]
+    rows = []
+    for (level, taken_ns), unchanged_ns, found in zip(levels, unchanged, answers, strict=True):
+        own = common | {"recording": level, "taken_ns": taken_ns, "unchanged_ns": unchanged_ns}
+        found = {UNCHANGED: Answer(unchanged_ns, unchanged_ns, unchanged_ns), **found}
+        rows += [own | {"scenario": scenario} | _times(answer) for scenario, answer in found.items()]
+    return rows
 
 
 def _times(answer: Answer) -> dict[str, float | str | None]:
@@ -143,7 +154,7 @@ def _missed(observed: float, replayed: float) -> str | None:
 def _unjudged(steps: pl.DataFrame, step: int, reason: str, residual: float = 0.0) -> list[dict[str, Any]]:
     observed = steps["end_ns"][step] - steps["start_ns"][step]
     common = {"step": step, "observed_ns": observed, "unchanged_ns": observed, "residual_ns": residual, "not_judged": reason}
-    return [common | {"scenario": scenario} for scenario in SCENARIOS]
+    return [common | {"scenario": scenario, "recording": AS_RECORDED} for scenario in SCENARIOS]
 
 
 def _table(rows: list[dict[str, Any]]) -> pl.DataFrame:

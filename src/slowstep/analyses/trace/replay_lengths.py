@@ -10,7 +10,7 @@ explains: where its step is then more than a tenth shorter, the answer is about 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -28,7 +28,8 @@ VALUES_AT_ONCE: Final = 1 << 20
 RESIDUAL_AT_MOST: Final = 0.10
 DELAYS: Final = "delays that no dependency in the trace explains"
 HOST_TIME: Final = f"{DELAYS}, or host time without any call, of which it is not seen whether the host works or waits for the device"
-Waiting = dict[str, str | float | None]  # scenarios: why not, None where nothing changes, else how many times as many samples a step has
+Asked = tuple[int, str]  # the position of a scene, and a scenario
+Waiting = dict[Asked, str | float | None]  # why not, None where nothing changes, else how many times as many samples a step has
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,53 +43,61 @@ class Answer:
 
 
 def scenario_lengths(
-    scene: Scene, scenarios: Iterable[str], judge: Callable[[float], str | None]
-) -> tuple[float, str | None, dict[str, Answer]]:
+    scenes: Sequence[Scene], scenarios: Iterable[str], judge: Callable[[float], str | None]
+) -> tuple[list[float], str | None, list[dict[str, Answer]]]:
     """Length of the unchanged step, why the step is not judged (None: it is), and the answer to each scenario; without those where it
     is not. `judge` says it of the unchanged step's length.
+
+    `scenes` are one step in several forms, whose graphs differ in delays only: lengths and answers are in their order, and the first
+    one's length is judged.
     """
-    room = max(VALUES_AT_ONCE // scene.graph.nodes, 1)
-    names, explained = iter(scenarios), explaining(scene.graph)
-    variants, waiting = _filled(scene, names, explained, [unchanged(scene.graph)], room)
-    unchanged_ns, *lengths = step_lengths(scene.graph, variants).tolist()
-    reason = judge(unchanged_ns)
+    names = [(number, name) for name in scenarios for number in range(len(scenes))]
+    asked, explained = iter(names), [explaining(scene.graph) for scene in scenes]
+    graph = scenes[0].graph
+    room = max(VALUES_AT_ONCE // graph.nodes, len(scenes))
+    variants, waiting = _filled(scenes, asked, explained, [unchanged(scene.graph) for scene in scenes], room)
+    lengths = step_lengths(graph, variants).tolist()
+    wholes, lengths = lengths[: len(scenes)], lengths[len(scenes) :]
+    reason = judge(wholes[0])
     if reason is not None:
-        return unchanged_ns, reason, {}
-    why = HOST_TIME if bool(np.any(scene.graph.kind == MAYBE_RETURN)) else DELAYS
-    answers = _answers(waiting, lengths, unchanged_ns, why)
+        return wholes, reason, []
+    why = HOST_TIME if bool(np.any(graph.kind == MAYBE_RETURN)) else DELAYS
+    answers = _answers(waiting, lengths, wholes, why)
     while True:
-        variants, waiting = _filled(scene, names, explained, [], room)
+        variants, waiting = _filled(scenes, asked, explained, [], room)
         if not waiting:
-            return unchanged_ns, None, answers
-        answers |= _answers(waiting, step_lengths(scene.graph, variants).tolist() if variants else [], unchanged_ns, why)
+            return wholes, None, [{name: answers[number, name] for _, name in names[:: len(scenes)]} for number in range(len(scenes))]
+        answers |= _answers(waiting, step_lengths(graph, variants).tolist() if variants else [], wholes, why)
 
 
 def _filled(
-    scene: Scene, names: Iterator[str], explained: Callable[[Variant], Variant], variants: list[Variant], room: int
+    scenes: Sequence[Scene], asked: Iterator[Asked], explained: Sequence[Callable[[Variant], Variant]], variants: list[Variant], room: int
 ) -> tuple[list[Variant], Waiting]:
-    """`variants` and those of the next scenarios, as long as there is room for one more; at least one scenario's where there are none."""
+    """`variants` and those of the next questions, as long as there is room for one more; at least one's where there are none."""
     waiting: Waiting = {}
     while not variants or len(variants) + 4 <= room:
-        name = next(names, None)
-        if name is None:
+        question = next(asked, None)
+        if question is None:
             break
-        answer = change(name, scene)
+        number, name = question
+        answer = change(name, scenes[number])
         if isinstance(answer, Changed):
-            variants += [answer.expected, answer.better, answer.worse, explained(answer.expected)]
-        waiting[name] = answer.samples if isinstance(answer, Changed) else answer
+            variants += [answer.expected, answer.better, answer.worse, explained[number](answer.expected)]
+        waiting[question] = answer.samples if isinstance(answer, Changed) else answer
     return variants, waiting
 
 
-def _answers(waiting: Waiting, lengths: list[float], unchanged_ns: float, why: str) -> dict[str, Answer]:
+def _answers(waiting: Waiting, lengths: list[float], wholes: list[float], why: str) -> dict[Asked, Answer]:
     following = iter(lengths)
     found = {}
-    for name, answer in waiting.items():
+    for asked, answer in waiting.items():
         if isinstance(answer, float):
             expected, better, worse, explained = (next(following) / answer for _ in range(4))
             unknown = (expected - explained) / max(expected, 1.0)
-            found[name] = Answer(expected, min(better, expected), max(worse, expected), _reason(unknown, why))
+            found[asked] = Answer(expected, min(better, expected), max(worse, expected), _reason(unknown, why))
         else:
-            found[name] = Answer(unchanged_ns, unchanged_ns, unchanged_ns, answer)
+            whole = wholes[asked[0]]
+            found[asked] = Answer(whole, whole, whole, answer)
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -14,6 +14,7 @@ from slowstep.analyses.steps import Floats
 from slowstep.analyses.trace.callers import Callers
 from slowstep.analyses.trace.kernel_class import classify, is_collective
 from slowstep.analyses.trace.names import as_text
+from slowstep.analyses.trace.recording_cost import HostClock, Recording
 from slowstep.analyses.trace.replay_clock import Variant
 from slowstep.analyses.trace.replay_graph import CHAIN, RETURN, Graph
 from slowstep.analyses.trace.replay_work import Flags, Material
@@ -54,6 +55,7 @@ class Trace:
     tables: Mapping[str, pl.DataFrame]
     device: str | None
     ranges: pl.DataFrame  # named ranges of the main logical thread that tell a stage
+    recording: Recording | None = None  # what the profiler wrote down on the main logical thread, where its cost is known
 
     @cached_property
     def events(self) -> pl.DataFrame:
@@ -124,6 +126,7 @@ class Scene:
     begin_ns: int
     end_ns: int
     whole_trace: bool = False  # no step is known: what is replayed is all that the trace holds
+    clock: HostClock | None = None  # of the main logical thread, where the graph's delays are without what recording took
 
     @cached_property
     def nodes(self) -> Ints:
@@ -164,8 +167,20 @@ class Scene:
         graph, covered = self.graph, np.zeros(len(self.graph.source))
         chain = self.main_chain
         at = graph.observed.astype(np.int64) + self.begin_ns
+        if self.clock is not None:
+            at, intervals = self.clock.own(at), Intervals(self.clock.own(intervals.start), self.clock.own(intervals.end))
         covered[chain] = intervals.covered(at[graph.target[chain]]) - intervals.covered(at[graph.source[chain]])
         return covered
+
+    def without(self, clock: HostClock) -> Scene:
+        """The same step, without what recording it took of the main logical thread's time."""
+        graph, chain = self.graph, self.main_chain
+        at = graph.observed.astype(np.int64) + self.begin_ns
+        taken = at - clock.own(at)
+        delay = graph.delay.copy()
+        own = np.maximum(delay[chain], 0.0)
+        delay[chain] -= np.minimum(own, taken[graph.target[chain]] - taken[graph.source[chain]])
+        return replace(self, graph=replace(graph, delay=delay), clock=clock)
 
     @property
     def main_chain(self) -> Ints:
