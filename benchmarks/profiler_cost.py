@@ -1,11 +1,13 @@
 """What torch.profiler adds to the host, per event that it records: operators without and with shapes, and Python functions.
 
 Each workload runs in turns with and without a profiler, one core; the difference of the median pass is divided by the events that the trace
-holds of it. Prints a table. The constants in `slowstep.analyses.trace.recording_cost` come from here.
+holds of it. After a pause, as of a step that waits for input, caches are cold, those of the profiler too. Prints a table.
+The constants in `slowstep.analyses.trace.recording_cost` come from here.
 """
 
 from __future__ import annotations
 
+import bisect
 import json
 import statistics
 import tempfile
@@ -22,6 +24,7 @@ from torch import nn
 from torch.profiler import ProfilerActivity, profile, record_function
 
 ROUNDS, PASSES, SETTLE = 7, 40, 8
+PAUSE_S = 0.01
 MODES: dict[str, dict[str, Any] | None] = {
     "none": None,
     "operators": {},
@@ -78,18 +81,21 @@ def python_calls() -> Callable[[], None]:
 WORKLOADS = {
     "small operations": small_operations,
     "perceptron 32": lambda: perceptron(32),
+    "perceptron 32 paused": lambda: perceptron(32),
     "perceptron 256": lambda: perceptron(256),
+    "perceptron 512": lambda: perceptron(512),
     "transformer 32": transformer,
     "Python calls": python_calls,
 }
 
 
-def one_run(once: Callable[[], None], options: dict[str, Any] | None) -> tuple[float, dict[str, float]]:
+def one_run(once: Callable[[], None], options: dict[str, Any] | None, pause_s: float) -> tuple[float, dict[str, float]]:
     """Median seconds of a pass, and the events of each kind that the trace holds of a pass."""
     times = []
     recorder = nullcontext() if options is None else profile(activities=[ProfilerActivity.CPU], **options)
     with recorder:
         for _ in range(SETTLE + PASSES):
+            time.sleep(pause_s)
             with record_function(MARK) if options is not None else nullcontext():
                 begin = time.perf_counter()
                 once()
@@ -103,22 +109,26 @@ def events(recorder: Any) -> dict[str, float]:
         recorder.export_chrome_trace(str(path))
         rows = [row for row in json.loads(path.read_text())["traceEvents"] if row.get("ph") == "X"]
     marks = [(row["ts"], row["ts"] + row["dur"]) for row in rows if row["name"] == MARK][SETTLE:]
-    begin, end = marks[0][0], marks[-1][1]
-    inside = [row["cat"] for row in rows if begin <= row["ts"] <= end and row["name"] != MARK]
+    inside = [row["cat"] for row in rows if row["name"] != MARK and within(row["ts"], marks)]
     operators = sum(inside.count(kind) for kind in OPERATOR_KINDS)
     return {"operators": operators / len(marks), "functions": inside.count("python_function") / len(marks)}
+
+
+def within(at: float, marks: list[tuple[float, float]]) -> bool:
+    place = bisect.bisect_right(marks, (at, float("inf"))) - 1
+    return place >= 0 and at <= marks[place][1]
 
 
 def main() -> None:
     torch.set_num_threads(1)
     print(in_words(describe()))
-    print(f"{'workload':18} {'recorded':24} {'us':>8} {'times':>6} {'operators':>10} {'functions':>10} {'us an event':>22}")
+    print(f"{'workload':20} {'recorded':24} {'us':>8} {'times':>6} {'operators':>10} {'functions':>10} {'us an event':>22}")
     for name, make in WORKLOADS.items():
         once = make()
         found: dict[str, list[tuple[float, dict[str, float]]]] = {mode: [] for mode in MODES}
         for number in range(ROUNDS):
             for mode in list(MODES)[:: 1 if number % 2 else -1]:
-                found[mode].append(one_run(once, MODES[mode]))
+                found[mode].append(one_run(once, MODES[mode], PAUSE_S if name.endswith("paused") else 0.0))
         for mode, runs in found.items():
             report(name, mode, runs, found)
 
@@ -130,7 +140,7 @@ def report(
     held = runs[-1][1]
     operators, functions = held.get("operators", 0), held.get("functions", 0)
     ratio = estimate([a / b for a, b in zip(took, plain, strict=True)])
-    line = f"{name:18} {mode:24} {statistics.median(took) * 1e6:8.0f} {ratio.value:6.2f} {operators:10.0f} {functions:10.0f}"
+    line = f"{name:20} {mode:24} {statistics.median(took) * 1e6:8.0f} {ratio.value:6.2f} {operators:10.0f} {functions:10.0f}"
     # Functions cost what stacks add to operators with shapes.
     stacks = mode.endswith("stacks")
     base = [run[0] for run in found["with shapes"]] if stacks else plain

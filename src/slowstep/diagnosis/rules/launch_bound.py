@@ -8,10 +8,11 @@ Why it costs:
     Launching a kernel takes the host 5 to 10 us, the framework's operator around it 10 to 50 us, and 20 to 40 us may pass until
     it begins. Kernels that take less than that leave the device idle in between.
 How the gain is predicted:
-    The steps are replayed with all kernels of a step launched at once, as a CUDA graph does. Where most of the gaps are stretches of
+    The steps are replayed with all kernels of a step launched at once, as a CUDA graph does, and without what recording takes of the
+    host's time (of PyTorch's profiler; its cost is known within a factor of two). Where most of the gaps are stretches of
     1 ms and more, the host does work of its own there that no graph takes away: then the gain is unknown.
 When it is wrong:
-    Launches are slower under a profiler, with stacks and shapes most of all: the gain without it is smaller. A graph needs the same
+    Launches are slower under a profiler, with stacks and shapes most of all: the share is with it. A graph needs the same
     shapes in every step and no read-back inside. Where the launches come late because read-backs keep the host from running ahead,
     readback-every-step says so, and leads. A small model on a large device stays bound by launches whatever is done.
 What to try:
