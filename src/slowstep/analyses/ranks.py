@@ -96,11 +96,15 @@ def first_shown(measured: Mapping[int, Measurements]) -> int:
     """Which training is shown first, by its number.
 
     Of a job, rank 0 (the lowest), unless another is clearly slower in its own work: all wait for that one. All steps of a job are equally
-    long, so own work is the step without gradient sharing, where that was seen. Of trainings of their own, the one with most steps.
+    long, so own work is the step without gradient sharing, where that was seen. Of trainings of their own, the one with most steps; of
+    several with as many, the lowest, unless another's steps take clearly longer: that one has what the others have not.
     """
     ranks = [number for number, m in measured.items() if m.sharing.ranks > 1]
     if not ranks:
-        return max(measured, key=lambda number: (measured[number].steps.total, -number))
+        most = max(m.steps.total for m in measured.values())
+        step_ns = {number: float(m.step_ns.mean()) for number, m in measured.items() if m.steps.total == most}
+        slowest = max(step_ns, key=lambda number: (step_ns[number], -number))
+        return slowest if step_ns[slowest] >= SLOWER_FROM * step_ns[min(step_ns)] else min(step_ns)
     slower = measured[min(ranks)].sharing.slower
     return min(ranks) if slower is None else slower[0]
 

@@ -144,7 +144,7 @@ def _draw_footer(canvas: Canvas, report: Report) -> None:
     if unjudged:
         _labelled(canvas, "Not judged", _not_judged(unjudged))
     _draw_health(canvas, report["health"])
-    # What a profiler cost is in its trace's times, and nobody knows how much.
+    # What a profiler cost is in its trace's times; the trace's note says how much that may be.
     if "trace" not in report["run"]:
         _labelled(canvas, "Own cost", _own_cost(report))
     if before := report["run"].get("before_next"):

@@ -17,6 +17,11 @@ def ending_note(run: RunFacts) -> str | None:
     return f"the command ended with {_name(run)}: the report is of the steps that were recorded"
 
 
+def ended_by_an_error(run: RunFacts) -> bool:
+    """Whether the script failed: not by a signal, nor by slowstep."""
+    return bool(run.exit_code) and not run.stop_signals and run.killer is None and run.session is None
+
+
 def _stopped(sent: tuple[str, ...]) -> str:
     if sent[-1].upper().endswith("KILL"):
         return f"the training was ended by --stop and did not heed it: after {', '.join(sent)} its own clean-up may not have run"

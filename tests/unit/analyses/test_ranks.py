@@ -66,6 +66,22 @@ def test_trainings_of_their_own_are_numbered_as_they_began_and_the_longest_is_sh
     assert first_shown(_compared(tmp_path)) == 0
 
 
+@pytest.mark.parametrize(("longer", "shown"), [(1.05, 0), (1.5, 1)])
+def test_of_trainings_with_as_many_steps_the_one_whose_steps_take_clearly_longer_is_shown(
+    tmp_path: Path, longer: float, shown: int
+) -> None:
+    for i in range(2):
+        events = Events(tmp_path, pid=100 + i)
+        events.loader()
+        for k in range(60):
+            begin, length = 10.0 * k * (longer if i else 1.0), 10.0 * (longer if i else 1.0)
+            events.wait(begin, begin + 1, k)
+            events.update(begin + length - 1, begin + length)
+        events.close()
+
+    assert first_shown(_compared(tmp_path)) == shown
+
+
 def test_ranks_without_a_recording_are_missing_and_those_without_an_update_idle(tmp_path: Path) -> None:
     make_job(tmp_path, [5.0, 5.0], size=4)
     Events(tmp_path, pid=300, rank=(2, 4)).close()

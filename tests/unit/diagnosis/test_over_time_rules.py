@@ -174,6 +174,13 @@ def test_uneven_work_is_advice_and_no_bottleneck(tmp_path):
     assert report["verdict"]["state"] == "healthy"
 
 
+def test_steps_that_vary_with_their_number_of_samples_are_not_called_uneven(tmp_path):
+    report = report_of(tmp_path, {"epoch_steps": 40, "steps": 200, "epoch_sizes": (4, 8, 16, 32, 64), "batch_size": 64})
+
+    assert report["run"]["batch_sizes"] == [8, 32]
+    assert "unstable-step-time" not in named(report)
+
+
 def test_the_start_ups_parts_and_what_recurs_stand_in_the_report(tmp_path):
     run = report_of(tmp_path, {"saves": (10, 60)})["run"]
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,11 +10,16 @@ from made_recordings import Training, make_recording
 from slowstep.workflow.diagnose import diagnose_recording
 
 
-def _report_after(folder: Path, signals: list[str], code: int = 130, by: str = "slowstep --stop") -> list[str]:
-    recording = make_recording(folder / "recording", Training())
+def _run_after(folder: Path, signals: list[str], code: int, by: str, training: Training | None = None) -> dict[str, Any]:
+    recording = make_recording(folder / "recording", training or Training())
     with (recording / "launcher.jsonl").open("a") as notes:
         notes.write(json.dumps({"kind": "exit", "code": code, "ended_ns": 1, "by": by, "signals": signals}) + "\n")
-    return list(diagnose_recording(recording)["run"].get("notes", ()))
+    run: dict[str, Any] = diagnose_recording(recording)["run"]
+    return run
+
+
+def _report_after(folder: Path, signals: list[str], code: int = 130, by: str = "slowstep --stop") -> list[str]:
+    return list(_run_after(folder, signals, code, by).get("notes", ()))
 
 
 @pytest.mark.parametrize(
@@ -45,3 +51,10 @@ def test_the_report_says_that_a_training_ended_with_an_error_or_by_a_signal(tmp_
 
 def test_a_training_that_ended_well_is_not_remarked_on(tmp_path):
     assert _report_after(tmp_path, [], 0, "script") == []
+
+
+@pytest.mark.parametrize(("code", "fails"), [(1, True), (0, False), (130, False)], ids=["an exception", "well", "Ctrl-C"])
+def test_what_failed_is_to_be_mended_before_it_is_run_again(tmp_path, code, fails):
+    run = _run_after(tmp_path, [], code, "script", Training(steps=24, nodes=500, loader=False))
+
+    assert ("error: it ended with exit code 1" in run.get("before_next", "")) == fails

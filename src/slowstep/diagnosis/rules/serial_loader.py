@@ -13,7 +13,8 @@ How the gain is predicted:
     Not at all where the training computes with several threads that leave less than half of the cores that workers would need: its
     operations then wait for the thread whose core was taken. Measured on two cores: 0.65 to 0.94 times as fast with a worker.
 When it is wrong:
-    Very large batches cost more to receive than assumed. A dataset that cannot be pickled or forked needs work first. In a loop without a
+    Very large batches cost more to receive than assumed. A dataset that cannot be pickled or forked needs work first, and workers
+    do not see what the training changes after they started: a replay memory is better made faster where it is. In a loop without a
     loader, input that is fetched after the update for the next step counts as output: its function is named by slow-callback.
 What to try:
     DataLoader(..., num_workers=N), with persistent_workers=True where epochs are short; the loop's own input goes into a Dataset first.
@@ -129,7 +130,10 @@ def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
         evidence=evidence,
         gain=predict(m, counterfactual) if taken is None else unknown_gain(taken),
         fixes=(
-            Fix(text=f"put {name} into a Dataset's __getitem__ and read it by a DataLoader with num_workers={workers}"),
+            Fix(
+                text=f"put {name} into a Dataset's __getitem__ and read it by a DataLoader with num_workers={workers}, "
+                "if it needs nothing that the training changes meanwhile (as a replay memory)"
+            ),
             *(() if _is_python(made) else (BACKGROUND_THREAD,)),
         ),
         names_cause=True,

@@ -10,15 +10,19 @@ Why it costs:
 How the gain is predicted:
     It is not: what an even step would take is not known. It is advice.
 When it is wrong:
-    Batches of different sizes by design (buckets by length) vary, and are right to. Different numbers of forwards (episodes) do not count.
+    Batches of different lengths by design (buckets) vary, and are right to. Different numbers of samples or of forwards (episodes) do not
+    count.
 What to try:
     Group samples by length, pad to few sizes, pin the process to cores of its own.
 """
 
 from __future__ import annotations
 
+import numpy as np
+
 from slowstep.analyses.ledger import CORE
 from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.steps import Floats
 from slowstep.diagnosis.advice import advice
 from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.findings import Evidence
@@ -27,6 +31,8 @@ NAME = "unstable-step-time"
 # An even step varied by 0.38 on a shared, loaded machine (1879 steps, measured): beyond that, it is the training.
 VARIATION = 0.5
 MOST_OF_IT = 0.5
+# Numbers of samples that vary by so much of what the time does are the reason: a larger batch takes longer, by less than in proportion.
+BY_SAMPLES = 0.5
 # As for a verdict (design): of fewer steps a spread says nothing.
 FEWEST_STEPS = 30
 
@@ -38,6 +44,8 @@ def judge(m: Measurements) -> Answer:
         return None
     if found.variation < VARIATION or found.part[0] != "compute" or found.part_share < MOST_OF_IT:
         return None
+    if _variation(m.steps.samples) >= BY_SAMPLES * found.variation:
+        return None
     fix = "pin the process to cores of its own" if found.part[1] == CORE else "group samples by length, or pad to few sizes"
     evidence = (
         Evidence(name="variation", value=found.variation, unit="of the median step", threshold=VARIATION),
@@ -46,6 +54,15 @@ def judge(m: Measurements) -> Answer:
     )
     title = f"steps vary by {found.variation:.0%} of their median, mostly in: {found.part[1]}"
     return advice(NAME, found.part[0], title, evidence, "every step takes the same time", (fix,))
+
+
+def _variation(samples: Floats) -> float:
+    """Of the samples per step, as of their times; 0 where they are unknown."""
+    known = samples[~np.isnan(samples)]
+    if not len(known):
+        return 0.0
+    low, middle, high = np.percentile(known, [16, 50, 84])
+    return float((high - low) / 2 / max(middle, 1.0))
 
 
 RULE = Rule(name=NAME, stages=("compute",), judge=judge)
