@@ -7,7 +7,7 @@ stays is. Known for PyTorch's profiler, which writes its events on the thread it
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -43,10 +43,12 @@ class HostClock:
     @classmethod
     def of(cls, instants: Ints, cost_ns: Floats) -> HostClock:
         """From instants at which something was written down, and what that took: at most the time since the instant before."""
+        if not len(instants):
+            return cls(instants, instants)
         at, which = np.unique(instants, return_inverse=True)
         cost = np.bincount(which, weights=cost_ns, minlength=len(at)).astype(np.int64)
         # What was written first was so right before.
-        at, cost = np.append(at[:1] - cost[:1], at), np.append(np.zeros(len(at[:1]), dtype=np.int64), cost)
+        at, cost = np.append(at[:1] - cost[:1], at), np.append(0, cost)
         return cls(at, np.cumsum(np.minimum(cost, np.diff(at, prepend=at[:1]))))
 
     def own(self, at_ns: Ints) -> Ints:
@@ -63,37 +65,36 @@ class HostClock:
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """What was recorded on the logical thread that trains: where each event begins and ends, and what each costs, usually and at most."""
+    """What the profiler wrote down on the logical thread that trains (threads that take turns), and what each kind of event costs it.
 
-    instants: Ints
-    usual_ns: Floats
-    most_ns: Floats
+    `cost_ns` has, by level, ns of each kind of host event. Events are read step by step: of a whole trace they are many.
+    """
+
+    timeline: Timeline
+    threads: frozenset[int]
+    cost_ns: Mapping[str, Mapping[str, float]]
 
     def clocks(self, begin_ns: int, end_ns: int) -> dict[str, HostClock]:
         """The thread's time from begin_ns to end_ns without the cost of each level; empty where that is too little to matter."""
-        rows = slice(*np.searchsorted(self.instants, [begin_ns, end_ns]))
-        if self.usual_ns[rows].sum() < MATTERS_FROM * (end_ns - begin_ns):
-            return {}
-        costs = {LESS_USUAL_COST: self.usual_ns, LESS_MOST_COST: self.most_ns}
-        return {level: HostClock.of(self.instants[rows], cost[rows]) for level, cost in costs.items()}
+        rows = self.timeline.rows("host_events", "thread", "kind", "start_ns", "end_ns")
+        inside = (pl.col("start_ns") >= begin_ns) & (pl.col("start_ns") < end_ns) & pl.col("thread").is_in(list(self.threads))
+        rows = rows.filter(inside).with_columns(pl.col("kind").cast(pl.String))
+        instants = np.concatenate((rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy()))
+        clocks = {}
+        for level, costs in self.cost_ns.items():
+            # Half of it is written as an event begins, half as it ends.
+            half = rows["kind"].replace_strict(dict(costs), default=0.0, return_dtype=pl.Float64).to_numpy() / 2
+            clocks[level] = HostClock.of(instants, np.concatenate((half, half)))
+        return clocks if clocks[LESS_USUAL_COST].taken_ns >= MATTERS_FROM * (end_ns - begin_ns) else {}
 
 
 def find_recording(timeline: Timeline, threads: Collection[int]) -> Recording | None:
-    """What the profiler wrote down on these threads, which take turns; None where what that costs is not known."""
+    """What recording these threads cost, which take turns; None where that is not known."""
     facts = timeline.trace
     if facts is None or not facts.format.startswith("Kineto"):
         return None
-    rows = timeline.rows("host_events", "thread", "kind", "start_ns", "end_ns")
-    rows = rows.filter(pl.col("thread").is_in(list(threads)))
-    shaped = "shapes" in facts.recorded
-    operator = [each + more * shaped for each, more in zip(OPERATOR_NS, SHAPES_NS, strict=True)]
-    kind = pl.col("kind").cast(pl.String)
-    columns = {
-        name: pl.when(kind.is_in(["operator", "annotation"])).then(operator[n]).when(kind == "python").then(FUNCTION_NS[n]).otherwise(0.0)
-        for n, name in enumerate(("usual", "most"))
-    }
-    costs = rows.select("start_ns", "end_ns", **columns).filter(pl.col("most") > 0)
-    # Half of it is written as an event begins, half as it ends.
-    both = [costs.select("usual", "most", at=pl.col(end)) for end in ("start_ns", "end_ns")]
-    events = pl.concat(both).sort("at")
-    return Recording(events["at"].to_numpy(), events["usual"].to_numpy() / 2, events["most"].to_numpy() / 2)
+    costs = {}
+    for number, level in enumerate((LESS_USUAL_COST, LESS_MOST_COST)):
+        operator = OPERATOR_NS[number] + (SHAPES_NS[number] if "shapes" in facts.recorded else 0.0)
+        costs[level] = {"operator": operator, "annotation": operator, "python": FUNCTION_NS[number]}
+    return Recording(timeline, frozenset(threads), costs)

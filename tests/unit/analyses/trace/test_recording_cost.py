@@ -37,9 +37,18 @@ def test_operators_cost_more_with_their_shapes(recorded: list[str], usual_us: fl
     hosts = [host("aten::add", 10, 20), host("cudaLaunchKernel", 12, 14, "runtime"), host("aten::add", 30, 40, thread=5)]
     found = find_recording(made_trace(hosts=hosts, recorded=recorded, format=KINETO), [0])
     assert found is not None
-    assert found.instants.tolist() == [10_000, 20_000]
-    assert found.usual_ns.sum() == pytest.approx(usual_us * 1000)
-    assert found.most_ns.sum() == pytest.approx(2 * usual_us * 1000)
+    clocks = found.clocks(0, 100_000)
+    assert clocks[LESS_USUAL_COST].taken_ns == pytest.approx(usual_us * 1000, abs=2)
+    assert clocks[LESS_MOST_COST].taken_ns == pytest.approx(2 * usual_us * 1000, abs=2)
+    assert clocks[LESS_USUAL_COST].own(np.array([9_000, 20_000])).tolist() == [9_000, 20_000 - clocks[LESS_USUAL_COST].taken_ns]
+
+
+def test_a_cost_that_does_not_matter_is_left_out():
+    found = find_recording(made_trace(hosts=[host("aten::add", 10, 20)], format=KINETO), [0])
+    assert found is not None
+    assert found.clocks(0, 100_000)
+    assert not found.clocks(0, 1_000_000)
+    assert not found.clocks(50_000, 100_000)
 
 
 def test_of_other_profilers_nothing_is_assumed():
