@@ -93,6 +93,11 @@ class Trainer:
         return self.facts.inner_loops.get(self.optimizer, {})
 
     @property
+    def loops_around(self) -> Loops | None:
+        """The innermost loop that holds the call, of each of those functions that has one; None where that was not recorded."""
+        return self.facts.loops_around.get(self.optimizer)
+
+    @property
     def training_forwards(self) -> pl.DataFrame:
         """The forwards with gradients; all where that was not recorded."""
         return self.spans.filter(pl.col("kind") == "forward", pl.col("gradients").fill_null(True))
