@@ -19,6 +19,8 @@ from slowstep.timeline.intervals import covered_ns
 from slowstep.timeline.timeline import Timeline
 
 HOOK = "garbage_collections"
+# The generation of what has outlived several collections: a full one walks it too.
+OLDEST = 2
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -23,6 +23,7 @@ from slowstep.analyses.steps import Floats, Steps
 from slowstep.analyses.stragglers import Stragglers, find_stragglers
 from slowstep.analyses.trainer import Trainer
 from slowstep.analyses.trends import Trend, find_trend
+from slowstep.analyses.validations import Validations, find_validations
 from slowstep.stages import STAGES, UNATTRIBUTED
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Timeline
@@ -76,6 +77,7 @@ class OverTime:
     startup: Startup | None
     trained_ns: int  # from the first update to the last
     restarts: Restarts
+    validations: Validations | None  # of a training without a loader, where it validates
     stragglers: Stragglers | None
     unsteady: Unsteady
 
@@ -116,9 +118,15 @@ def find_over_time(
         startup=find_startup(timeline, trainer, float(np.median(step_ns))),
         trained_ns=int(trainer.update_end_ns[-1] - trainer.update_end_ns[0]),
         restarts=restarts,
+        validations=_validations(trainer, steps, stacks, (*known, *found)),
         stragglers=find_stragglers(timeline, trainer, steps, fetches, waits),
         unsteady=_unsteady(even, even_ns, (*known, *found)),
     )
+
+
+def _validations(trainer: Trainer, steps: Steps, stacks: Stacks, events: tuple[Event, ...]) -> Validations | None:
+    validates = any(event.part == ("output", VALIDATION) for event in events)
+    return find_validations(trainer, steps, stacks) if validates and trainer.waits.is_empty() else None
 
 
 def _known_events(ledger: Ledger, steps: Steps, restarts: Restarts, filling: Floats) -> list[Event]:

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from slowstep.analyses.garbage import OLDEST
 from slowstep.analyses.ledger import SHUTDOWN, Ledger
 from slowstep.analyses.producers import STARTUP, Fetches, WaitParts
 from slowstep.analyses.steps import Floats, Steps
 from slowstep.analyses.trainer import Trainer
+from slowstep.timeline.intervals import containing
 from slowstep.timeline.timeline import Timeline
 
 
@@ -23,8 +25,9 @@ class Restarts:
     forks_per_step: float  # of these, those that forked the training's process, at most one counted of each step
     used_up: int  # of them, those that were read to their end
     batches_each: float | None  # read from each
-    start_ns: Floats  # per step: starting the loader, and ending its workers
+    start_ns: Floats  # per step: starting the loader, ending its workers, and freeing what its iterators hold
     cold_ns: Floats  # per step: what the first batches took longer than others, because a new worker made them
+    collected_ns: Floats  # per step: garbage collections up to the first batches that walk young objects: what a new iterator has made
 
 
 def find_restarts(timeline: Timeline, trainer: Trainer, steps: Steps, ledger: Ledger, fetches: Fetches, waits: WaitParts) -> Restarts:
@@ -42,6 +45,7 @@ def find_restarts(timeline: Timeline, trainer: Trainer, steps: Steps, ledger: Le
         batches_each=got / starts.height if starts.height else None,
         start_ns=ledger.of("preprocess", STARTUP) + ledger.of("preprocess", SHUTDOWN),
         cold_ns=_cold(steps, fetches, waits),
+        collected_ns=_collected(trainer, steps, waits),
     )
 
 
@@ -53,6 +57,20 @@ def _with_new_workers(timeline: Timeline, trainer: Trainer, starts: pl.DataFrame
         starts.filter(pl.col("num_workers") > 0).join(iterators, on="iterator", how="inner").filter(~pl.col("persistent").fill_null(True))
     )
     return known.height, known.filter(pl.col("start_method").fill_null("fork") == "fork").height
+
+
+def _collected(trainer: Trainer, steps: Steps, waits: WaitParts) -> Floats:
+    """Collections of all but the oldest objects while an iterator is made, or makes its first batch."""
+    young = trainer.collections.filter(pl.col("generation") < OLDEST)
+    start, end = young["start_ns"].to_numpy(), young["end_ns"].to_numpy()
+    begun = np.concatenate((trainer.starts["start_ns"].to_numpy(), waits.start_ns[waits.first]))
+    over = np.concatenate((trainer.starts["end_ns"].to_numpy(), waits.end_ns[waits.first]))
+    order = np.argsort(begun, kind="stable")
+    mine = containing(begun[order], over[order], start) >= 0
+    step = np.searchsorted(steps.edges_ns, start, side="right") - 1
+    mine &= (step >= 0) & (step < steps.stretches)
+    ns = np.bincount(step[mine], weights=(end - start)[mine].astype(np.float64), minlength=steps.stretches)
+    return np.asarray(ns[~steps.excluded], dtype=np.float64)
 
 
 def _cold(steps: Steps, fetches: Fetches, waits: WaitParts) -> Floats:

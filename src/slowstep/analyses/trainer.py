@@ -41,6 +41,8 @@ class Trainer:
     other_waits: pl.DataFrame  # the training thread's, of other loaders (validation)
     starts: pl.DataFrame  # of the training's loaders
     other_starts: pl.DataFrame
+    ends: pl.DataFrame  # of the workers of the training's iterators, and of those of which it is not known whose they are
+    other_ends: pl.DataFrame
     spans: pl.DataFrame
     all_updates: pl.DataFrame
     collections: pl.DataFrame  # of garbage, on the training thread
@@ -91,6 +93,11 @@ class Trainer:
         return self.facts.inner_loops.get(self.optimizer, {})
 
     @property
+    def loops_around(self) -> Loops | None:
+        """The innermost loop that holds the call, of each of those functions that has one; None where that was not recorded."""
+        return self.facts.loops_around.get(self.optimizer)
+
+    @property
     def training_forwards(self) -> pl.DataFrame:
         """The forwards with gradients; all where that was not recorded."""
         return self.spans.filter(pl.col("kind") == "forward", pl.col("gradients").fill_null(True))
@@ -134,6 +141,8 @@ def find_trainer(timeline: Timeline, process: int | None = None) -> Trainer:
     loaders = _loader_of(timeline, process)
     training = _training_loaders(waits, spans, loaders)
     feeds = waits["iterator"].replace_strict(loaders, default=-1, return_dtype=pl.Int64).is_in(list(training))
+    ends = spans.filter(pl.col("kind") == "shutdown")
+    other_end = _ends_of_others(ends["iterator"], waits, feeds & ~waits["validation"], loaders, training)
     if optimizer in timeline.processes[process].by_hand:
         anchor = own = _of_batches(anchor, waits.filter(feeds & ~waits["validation"], ~pl.col("exhausted"), ~pl.col("failed")))
     return Trainer(
@@ -147,6 +156,8 @@ def find_trainer(timeline: Timeline, process: int | None = None) -> Trainer:
         other_waits=waits.filter(~feeds | waits["validation"]),
         starts=starts.filter(pl.col("loader").is_in(list(training))),
         other_starts=starts.filter(~pl.col("loader").is_in(list(training))),
+        ends=ends.filter(~other_end),
+        other_ends=ends.filter(other_end),
         spans=spans,
         all_updates=own,
         collections=within(run, mine("collections")),
@@ -188,6 +199,19 @@ def _loader_of(timeline: Timeline, process: int) -> dict[int, int]:
     iterators = timeline.table("iterators").filter(pl.col("process") == process)
     known = dict(zip(iterators["iterator"].to_list(), iterators["loader"].to_list(), strict=True))
     return known | dict(zip(starts["iterator"].to_list(), starts["loader"].to_list(), strict=True))
+
+
+def _ends_of_others(ended: pl.Series, waits: pl.DataFrame, feeds: pl.Series, loaders: dict[int, int], training: set[int]) -> pl.Series:
+    """Which ends of workers are of iterators that do not feed the training: what was asked of them tells, else their loader."""
+    read, fed = set(waits["iterator"].unique().to_list()), set(waits.filter(feeds)["iterator"].unique().to_list())
+
+    def is_other(iterator: int | None) -> bool:
+        if iterator is None:
+            # Where no loader feeds the training, none of its workers end.
+            return not training
+        return iterator not in fed if iterator in read else loaders.get(iterator, -1) not in training
+
+    return pl.Series([is_other(iterator) for iterator in ended.to_list()], dtype=pl.Boolean)
 
 
 def _training_loaders(waits: pl.DataFrame, spans: pl.DataFrame, loaders: dict[int, int]) -> set[int]:

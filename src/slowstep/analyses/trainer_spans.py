@@ -53,14 +53,15 @@ def label_spans(trainer: Trainer, waits: WaitParts, forwards: Forwards) -> Spans
     add(called, closed, ("compute", FORWARD))
     add(closed, ended, ("compute", "optimizer"))
     add(*_edges(spans.filter(pl.col("kind") == "backward")), ("compute", BACKWARD))
-    add(*_edges(spans.filter(pl.col("kind") == "shutdown")), ("preprocess", SHUTDOWN))
+    add(*_edges(trainer.ends), ("preprocess", SHUTDOWN))
     saves = spans.filter(pl.col("kind") == "save")
     add(*_edges(saves), [("store", saving_part(name)) for name in saves["name"].to_list()])
     named = spans.filter(pl.col("kind") == "span")
     add(*_edges(named), _named_parts(named, trainer.facts.script))
     body = _bodies(trainer, forwards)
     add(*body, ("compute", FORWARD))
-    add(*_validations(trainer), ("output", VALIDATION))
+    add(*_validations(trainer, body[0]), ("output", VALIDATION))
+    add(*_edges(trainer.other_ends), ("output", VALIDATION))
     # The last ones: gaps are named as if they were not there.
     add(*_edges(trainer.collections), ("output", COLLECTING))
     return Spans(np.concatenate(starts), np.concatenate(ends), parts)
@@ -147,8 +148,10 @@ def _last_work(trainer: Trainer) -> Ints:
     return np.maximum(ends, last)
 
 
-def _validations(trainer: Trainer) -> tuple[Ints, Ints]:
-    """Stretches between two updates in which another loader than the training's is read: from its first request to its last."""
+def _validations(trainer: Trainer, bodies_ns: Ints) -> tuple[Ints, Ints]:
+    """Stretches between two updates in which another loader than the training's is read: from its first request to its last, or to the end
+    of its workers, which one that is left early has after its last batch was worked on.
+    """
     starts = np.concatenate((trainer.other_waits["start_ns"].to_numpy(), trainer.other_starts["start_ns"].to_numpy()))
     ends = np.concatenate((trainer.other_waits["end_ns"].to_numpy(), trainer.other_starts["end_ns"].to_numpy()))
     if not len(starts):
@@ -157,4 +160,13 @@ def _validations(trainer: Trainer) -> tuple[Ints, Ints]:
     groups = np.unique(group)
     first = np.array([starts[group == g].min() for g in groups.tolist()])
     last = np.array([ends[group == g].max() for g in groups.tolist()])
-    return first, last
+    return first, _to_its_end(trainer, last, bodies_ns)
+
+
+def _to_its_end(trainer: Trainer, last: Ints, bodies_ns: Ints) -> Ints:
+    """The ends of validations, put off to the last end of their workers that comes before the training goes on."""
+    goes_on = np.sort(np.concatenate((bodies_ns, trainer.waits["start_ns"].to_numpy(), trainer.starts["start_ns"].to_numpy())))
+    limit = np.append(goes_on, np.iinfo(np.int64).max)[np.searchsorted(goes_on, last)]
+    ended = np.sort(trainer.other_ends["end_ns"].to_numpy())
+    before = np.append(ended, -1)[np.searchsorted(ended, limit) - 1]
+    return np.asarray(np.maximum(last, before))

@@ -69,15 +69,26 @@ def _next(m: Measurements, first: Judged) -> Next | None:
     if case.beside_ns > rest:
         blocked = m.demand.blocked_share is not None and m.demand.blocked_share > 0.5
         return Next(stage="read" if blocked else "preprocess", predicted=f"making batches, {case.beside_ns / 1e6:.1f} ms per step")
-    left: dict[str, float] = {stage: m.ledger.total(stage) / m.steps.count for stage in STAGES}
-    removed = float(case.removed_ns.mean())
-    held: dict[str, float] = {stage: m.ledger.total(stage, *first.finding.claims) / m.steps.count for stage in STAGES}
-    for name, share in held.items():
-        left[name] = max(left[name] - removed * share / max(sum(held.values()), 1.0), 0.0)
-    stage = max(left, key=lambda s: left[s])
+    left = _left(m, first, rest)
+    stage = max(STAGES, key=lambda s: left[s])
     ratio = first.counterfactual.samples_ratio
     larger = "" if ratio == 1.0 else f" of {ratio:.3g} times the samples"
     return Next(stage=stage, predicted=f"{stage}, {left[stage] / 1e6:.1f} of {rest / 1e6:.1f} ms per step{larger}")
+
+
+def _left(m: Measurements, first: Judged, rest_ns: float) -> dict[str, float]:
+    """What the stages hold of a step without what the finding's fix removes, which makes it `rest_ns` long; unattributed time too.
+
+    A fix may remove more than is claimed: what comes with it, as memory that need not be mapped, is no part of its own. It shortens all
+    that is left.
+    """
+    stages = (*STAGES, UNATTRIBUTED)
+    left = {stage: m.ledger.total(stage) / m.steps.count for stage in stages}
+    held = {stage: m.ledger.total(stage, *first.finding.claims) / m.steps.count for stage in stages}
+    removed, claimed = float(m.step_ns.mean()) - rest_ns, max(sum(held.values()), 1.0)
+    left = {stage: max(ns - min(removed / claimed, 1.0) * held[stage], 0.0) for stage, ns in left.items()}
+    fits = min(rest_ns / max(sum(left.values()), 1.0), 1.0)
+    return {stage: fits * ns for stage, ns in left.items()}
 
 
 def busy_note(m: Measurements) -> str | None:

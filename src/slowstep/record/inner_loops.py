@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dis
 from bisect import bisect_left, bisect_right
+from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any, Final
 
@@ -19,6 +20,21 @@ def inner_loops(code: CodeType, line: int) -> list[list[int]]:
 
     A loop that is written on one line is left out: that line says as much.
     """
+    outermost: list[list[int]] = []
+    for first, last in sorted(_loops(code, line), key=lambda span: (span[0], -span[1])):
+        if first < last and not first <= line <= last and (not outermost or first > outermost[-1][1]):
+            outermost.append([first, last])
+    return outermost
+
+
+def loop_around(code: CodeType, line: int) -> list[list[int]]:
+    """First and last line of the innermost loop of a function that holds `line`; none where it is in no loop."""
+    around = [[first, last] for first, last in _loops(code, line) if first <= line <= last]
+    return [min(around, key=lambda span: span[1] - span[0])] if around else []
+
+
+def _loops(code: CodeType, otherwise: int) -> list[tuple[int, int]]:
+    """First and last line of all loops of a function; `otherwise` where those are not known."""
     steps = list(dis.get_instructions(code))
     # One loop has as many jumps back as it has ways to go on: it ends with the last one.
     ends = {step.argval: step.offset for step in steps if _BACK in step.opname and _WAITING not in step.opname}
@@ -26,21 +42,26 @@ def inner_loops(code: CodeType, line: int) -> list[list[int]]:
     for begin, end in ends.items():
         inside = steps[bisect_left(at, begin) : bisect_right(at, end)]
         lines = [step.positions.lineno for step in inside if step.positions and step.positions.lineno]
-        spans.append((min(lines, default=line), max(lines, default=line)))
-    outermost: list[list[int]] = []
-    for first, last in sorted(spans, key=lambda span: (span[0], -span[1])):
-        if first < last and not first <= line <= last and (not outermost or first > outermost[-1][1]):
-            outermost.append([first, last])
-    return outermost
+        spans.append((min(lines, default=otherwise), max(lines, default=otherwise)))
+    return spans
 
 
 def loops_beside(frame: FrameType | None) -> list[list[Any]]:
     """For each of the user's functions that a call came through, its loops beside it: [file, function, first line, loops]."""
+    return _of_callers(frame, inner_loops)
+
+
+def loops_around(frame: FrameType | None) -> list[list[Any]]:
+    """The same with the innermost loop that the call is in, of functions that have one."""
+    return _of_callers(frame, loop_around)
+
+
+def _of_callers(frame: FrameType | None, find: Callable[[CodeType, int], list[list[int]]]) -> list[list[Any]]:
     found: list[list[Any]] = []
     while frame is not None:
         code = frame.f_code
         if not code.co_filename.startswith((PACKAGE, "<frozen ")) and "-packages" not in code.co_filename:
-            loops = inner_loops(code, frame.f_lineno or 0)
+            loops = find(code, frame.f_lineno or 0)
             if loops:
                 found.append([code.co_filename, code.co_qualname, code.co_firstlineno, loops])
         frame = frame.f_back

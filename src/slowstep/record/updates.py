@@ -14,7 +14,7 @@ from slowstep.record.compiled import has_compiled
 from slowstep.record.cpu_marks import SPARSE_NS, build_marks
 from slowstep.record.facts import torch_facts
 from slowstep.record.format import SKIPPED, UPDATE
-from slowstep.record.inner_loops import loops_beside
+from slowstep.record.inner_loops import loops_around, loops_beside
 from slowstep.record.parameters import describe_parameters
 from slowstep.record.recorder import now
 from slowstep.record.step_calls import StepCalls
@@ -178,6 +178,7 @@ class Updates:
             recorder.note({"kind": "training_frame", "optimizer": self._number, **frame})
             recorder.note({"kind": "training_path", "optimizer": self._number, "frames": call_path(sys._getframe(1))})
             recorder.note({"kind": "loops", "optimizer": self._number, "functions": loops_beside(sys._getframe(1))})
+            recorder.note({"kind": "loops_around", "optimizer": self._number, "functions": loops_around(sys._getframe(1))})
 
     def _do_what_is_due(self, state: Optimizer, at_ns: int) -> None:
         """What need not be done in every step of a training whose steps are very short."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.record.batches import samples_in
 from slowstep.record.cpu_marks import build_marks
+from slowstep.record.dropped import leave, time_drop
 from slowstep.record.fastpath import MOST_NUMBER, NOT_TINY_NS, TINY_NS
 from slowstep.record.fetches import MEASURED_EVERY_NS
 from slowstep.record.format import END, FAILED, READY_UNKNOWN, WAIT
@@ -46,6 +47,7 @@ class Numbering:
         if self._iterators.get(iterator) is None:
             self._iterators.add(iterator)
         known = state[KNOWN] = Iterator(self._next(), state)
+        time_drop(self._recorder, iterator, known.number)
         self._recorder.note({"kind": "iterator", "id": known.number, "loader": loader_number, **describe_iterator(state, loader)})
         return known, loader_number
 
@@ -53,6 +55,7 @@ class Numbering:
         """Take what we know of iterators off them: they may outlive the recording, and the next one numbers them anew."""
         for iterator in self._iterators.living():
             iterator.__dict__.pop(KNOWN, None)
+            leave(iterator)
 
 
 class Waits:

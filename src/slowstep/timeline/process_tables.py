@@ -92,6 +92,7 @@ PROCESS_TABLES: tuple[Table, ...] = (
             column("name", pl.String, "what it is called", nullable=True),
             column("stage", pl.String, "stage that its author gave it", nullable=True),
             column("samples", pl.Int64, "samples in it (forward)", nullable=True),
+            column("iterator", pl.Int64, "number of the iterator whose workers end (shutdown)", nullable=True),
             column("module", pl.Int64, "which root module it is of (forward)", nullable=True),
             column("gradients", pl.Boolean, "gradients were on (forward)", nullable=True),
             column("evaluating", pl.Boolean, "gradients were off, and the model in its evaluation mode (forward)", nullable=True),

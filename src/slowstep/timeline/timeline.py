@@ -64,6 +64,7 @@ class ProcessFacts:
     local_world_size: int | None = None  # ranks of that job on its machine
     import_path: tuple[str, ...] = ()  # folders in which it looks for modules
     inner_loops: Mapping[int, Loops] = field(default_factory=dict)  # beside the call of the update, by optimizer
+    loops_around: Mapping[int, Loops] = field(default_factory=dict)  # the innermost that holds that call, of each function it came through
     by_hand: frozenset[int] = frozenset()  # optimizers that stand for updates by hand: their calls are ends of backward passes
     uses_gradients: frozenset[Place] = frozenset()  # functions in stacks and timed calls that name gradients
     hands_over: frozenset[Place] = frozenset()  # functions in stacks that name what hands something to another thread

@@ -4,7 +4,9 @@ What it sees:
     At least three validations in the window (another loader than the training's is read between updates), which hold at least 15 % of it;
     where there is no more than one for each pass over the training data, at least a third. Usual practice is one pass over a fifth of the
     data after each pass over the other four fifths, forward only, which is a third of a training step: (1/5) / (4/5) / 3 is 8 %. Twice
-    that is the threshold; even as many validation samples as training samples, once per epoch, make only a quarter.
+    that is the threshold; even as many validation samples as training samples, once per epoch, make only a quarter. In a loop without a
+    loader passes are not known. A validation outside the innermost loop that makes the steps counts as one for each pass. Inside of it,
+    more samples validated than trained on are more than one for each; what else holds 15 % to a third is not judged.
 Why it costs:
     While the model is evaluated it does not train, and neighbouring validations say nearly the same.
 How the gain is predicted:
@@ -20,20 +22,32 @@ What to try:
 from __future__ import annotations
 
 from dataclasses import replace
+from enum import Enum
 
 from slowstep.analyses.gaps import VALIDATION
 from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.over_time import Event
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.lever_specs import VALIDATION_OFF, seldom
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE, delay_share, producers_beside_ns
-from slowstep.findings import Evidence, Finding, Fix
+from slowstep.findings import Evidence, Finding, Fix, NotJudged
 
 NAME = "frequent-validation"
 FEWEST = 3
 # Twice the usual 8 %, see above.
 SHARE_AT_LEAST = 0.15
 SHARE_ONCE_AN_EPOCH = 1 / 3
+# For each sample that is trained on: nobody holds back more of the data than is left to train on, so more were validated more than once.
+MOST_SAMPLES = 1.0
+
+
+class Frequency(Enum):
+    """How often the training validates, beside its passes over its data."""
+
+    ONCE_A_PASS = "no more than once in each"
+    HIGH = "more often"
+    UNKNOWN = "where a pass ends is not known"
 
 
 def judge(m: Measurements) -> Answer:
@@ -42,11 +56,10 @@ def judge(m: Measurements) -> Answer:
     if event is None or event.count < FEWEST or event.every_steps is None:
         return None
     share, low, high = share_interval(m, event.ns)
-    epochs = m.over_time.restarts.count
-    # The window's ends cut off one of either: two more validations than epochs are more than one for each.
-    threshold = SHARE_ONCE_AN_EPOCH if event.count <= epochs + 1 else SHARE_AT_LEAST
+    frequency = _frequency(m, event)
+    threshold = SHARE_AT_LEAST if frequency is Frequency.HIGH else SHARE_ONCE_AN_EPOCH
     if share < threshold:
-        return None
+        return _not_judged(share) if frequency is Frequency.UNKNOWN and share >= SHARE_AT_LEAST else None
     removed = event.ns / 2
     beside = producers_beside_ns(m, spared_cpu_ns=float(removed.mean()))
     case = Case(removed_ns=removed, beside_ns=beside, delay_share=delay_share(m, event.part))
@@ -65,7 +78,7 @@ def judge(m: Measurements) -> Answer:
         evidence=(
             Evidence(name="validations", value=event.count, unit="in the window", threshold=FEWEST),
             Evidence(name="steps between them", value=every, unit="steps"),
-            Evidence(name="passes over the training data", value=epochs, unit="begun in the window"),
+            *_passes(m),
             Evidence(name="one validation", value=event.each_ns / 1e6, unit="ms"),
             Evidence(name="validating", value=share, unit="share of window", threshold=threshold),
             Evidence(name="removed per step", value=float(event.ns.mean()) / 2e6, unit="ms"),
@@ -78,6 +91,35 @@ def judge(m: Measurements) -> Answer:
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _frequency(m: Measurements, event: Event) -> Frequency:
+    if m.loader is not None:
+        # The window's ends cut off one of either: two more validations than epochs are more than one for each.
+        return Frequency.ONCE_A_PASS if event.count <= m.over_time.restarts.count + 1 else Frequency.HIGH
+    known = m.over_time.validations
+    if known is None or known.among_steps is None:
+        return Frequency.UNKNOWN
+    if not known.among_steps:
+        return Frequency.ONCE_A_PASS
+    return Frequency.HIGH if (known.samples_ratio or 0.0) > MOST_SAMPLES else Frequency.UNKNOWN
+
+
+def _not_judged(share: float) -> NotJudged:
+    usual = f"once in a pass over the training data that is no more than usual (under {SHARE_ONCE_AN_EPOCH:.0%}), more often it is too much"
+    reason = f"validation takes {share:.0%} of the time, and without a loader it is not known where a pass ends: {usual}; count it"
+    return NotJudged(rule=NAME, reason=reason, lever=seldom(VALIDATION_OFF, 2))
+
+
+def _passes(m: Measurements) -> tuple[Evidence, ...]:
+    """As evidence: the passes over the training data, or what is known in their place."""
+    if m.loader is not None:
+        return (Evidence(name="passes over the training data", value=m.over_time.restarts.count, unit="begun in the window"),)
+    known = m.over_time.validations
+    passes = Evidence(name="passes over the training data", value=None, unit="begun in the window")
+    if known is None or known.samples_ratio is None:
+        return (passes,)
+    return passes, Evidence(name="samples validated", value=known.samples_ratio, unit="per sample trained on", threshold=MOST_SAMPLES)
 
 
 RULE = Rule(name=NAME, stages=("output",), judge=judge)

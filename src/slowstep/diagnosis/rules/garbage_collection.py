@@ -22,7 +22,7 @@ What to try:
 
 from __future__ import annotations
 
-from slowstep.analyses.garbage import Collected, Garbage
+from slowstep.analyses.garbage import OLDEST, Collected, Garbage
 from slowstep.analyses.ledger import COLLECTING
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
@@ -37,7 +37,6 @@ EVERY = 500
 EVERY_AT_WORSE = 250
 # Who asked for most of the time: the fix is another.
 MOSTLY = 0.5
-OLDEST = 2
 
 
 def judge(m: Measurements) -> Answer:

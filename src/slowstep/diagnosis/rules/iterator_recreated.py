@@ -5,9 +5,11 @@ What it sees:
     and making them and waiting for their first batches holds at least 3 % of the window.
 Why it costs:
     Each new iterator shuffles all indices, starts the workers, and has them make several batches ahead, of which one is used: nothing is
-    ever ready in time, and most of what is made is thrown away.
+    ever ready in time, and most of what is made is thrown away. The indices of a large data set are millions of Python objects, which the
+    garbage collector walks through while they are young, and which are freed one by one when the iterator is dropped.
 How the gain is predicted:
-    r is the loader's start-up, its workers' end, the waits for first batches, and what the training's own work takes longer where these
+    r is the loader's start-up, its workers' end and the freeing of what iterators hold, the waits for first batches, garbage collections of
+    young objects meanwhile (none at worse, all collections at better), and what the training's own work takes longer where workers
     are forked anew (twice, see `trainer_side.AFTER_FORK`; nothing at worse, 3.5 times at better). B is the producers' time
     divided by the workers, not below the CPU time of all divided by the cores; without workers, the making of a batch stays.
 When it is wrong:
@@ -18,17 +20,20 @@ What to try:
 
 from __future__ import annotations
 
-from slowstep.analyses.ledger import SHUTDOWN
+import numpy as np
+
+from slowstep.analyses.ledger import COLLECTING, SHUTDOWN
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.producers import STARTUP
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.input_side import claims
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.diagnosis.trainer_side import AFTER_FORK_HIGH, WORSE_BESIDE, copying_after_forks, producers_beside_ns
+from slowstep.diagnosis.trainer_side import AFTER_FORK_HIGH, WORSE_BESIDE, copying_after_forks, producers_beside_ns, with_core_delay
 from slowstep.findings import Evidence, Finding, Fix
 
 NAME = "iterator-recreated"
 FEWEST = 10
+GARBAGE = ("output", COLLECTING)
 # One batch of each, or a pair of them (two micro-batches).
 MOST_BATCHES = 2.0
 
@@ -40,7 +45,8 @@ def judge(m: Measurements) -> Answer:
     if restarts.count < FEWEST or not few or restarts.used_up > restarts.count / 2 or m.loader is None:
         return None
     serial = m.loader.num_workers == 0
-    removed = restarts.start_ns + (0.0 if serial else m.filling_ns)
+    collected = restarts.collected_ns
+    removed = restarts.start_ns + (0.0 if serial else m.filling_ns) + collected
     share, low, high = share_interval(m, removed)
     if share < CLAIM:
         return None
@@ -49,8 +55,9 @@ def judge(m: Measurements) -> Answer:
     beside = 0.0 if serial else min(wall / max(m.loader.num_workers, 1), producers_beside_ns(m))
     own = m.step_ns - removed
     case = Case(removed_ns=removed + copying_after_forks(m, own), beside_ns=beside)
-    worse = Case(removed_ns=0.9 * removed, beside_ns=WORSE_BESIDE * beside)
-    better = Case(removed_ns=removed + copying_after_forks(m, own, AFTER_FORK_HIGH), beside_ns=beside)
+    worse = Case(removed_ns=0.9 * (removed - collected), beside_ns=WORSE_BESIDE * beside)
+    all_collected = np.maximum(with_core_delay(m, GARBAGE), collected)
+    better = Case(removed_ns=removed - collected + all_collected + copying_after_forks(m, own, AFTER_FORK_HIGH), beside_ns=beside)
     counterfactual = Counterfactual(assumes="one iterator is read to its end", expected=case, worse=worse, better=better)
     ends = tuple(name for stage, name in m.ledger.parts if stage == "preprocess" and name in (STARTUP, SHUTDOWN))
     finding = Finding(
@@ -60,12 +67,13 @@ def judge(m: Measurements) -> Answer:
         share=share,
         share_low=low,
         share_high=high,
-        claims=ends if serial else (*ends, *claims(m)),
+        claims=(*ends, *(() if serial else claims(m)), *_garbage_claimed(m)),
         evidence=(
             Evidence(name="iterators made", value=restarts.count, unit="iterators", threshold=FEWEST, where=m.loader.dataset),
             Evidence(name="batches taken of each", value=restarts.batches_each, unit="batches", threshold=MOST_BATCHES),
             Evidence(name="read to their end", value=restarts.used_up, unit="iterators"),
             Evidence(name="making them and their first batch", value=share, unit="share of window", threshold=CLAIM),
+            Evidence(name="garbage collected meanwhile", value=float(collected.mean()) / 1e6, unit="ms per step"),
             Evidence(name="removed per step", value=float(removed.mean()) / 1e6, unit="ms"),
         ),
         gain=predict(m, counterfactual),
@@ -73,6 +81,12 @@ def judge(m: Measurements) -> Answer:
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _garbage_claimed(m: Measurements) -> tuple[str, ...]:
+    """The collector, where most of its time is spent on what new iterators have made: it goes with them."""
+    collected, whole = float(m.over_time.restarts.collected_ns.sum()), m.ledger.total(*GARBAGE)
+    return (COLLECTING,) if collected > whole / 2 else ()
 
 
 RULE = Rule(name=NAME, stages=("preprocess",), judge=judge)

@@ -15,10 +15,13 @@ When it is wrong:
     The gap's length is exact, what ran in it is sampled: a share of few stacks is uncertain, and the interval says so. If the function
     only waits for something that would be waited for anyway, removing it moves the wait.
 What to try:
-    Call it every k steps, give the work to a background thread or process, or do less in it.
+    Call it every k steps, give the work to a background thread or process, or do less in it. One that mostly writes to a file: gather, and
+    write every k steps.
 """
 
 from __future__ import annotations
+
+import re
 
 from slowstep.analyses.ledger import COLLECTING, CORE, SMALL, Part
 from slowstep.analyses.loop import lines_named
@@ -38,6 +41,8 @@ from slowstep.units import format_share
 
 NAME = "slow-callback"
 UNNAMED = 0.10
+# Calls of a file, of Python's own and of the system's (posix.fsync): each waits for the kernel or the disk, however little is in it.
+WRITING = re.compile(r"(?:^|[.\s])(?:fsync|fdatasync|sync|flush|write|writelines|pwrite)$")
 
 
 def judge(m: Measurements) -> Answer:
@@ -125,13 +130,17 @@ def _fixes(m: Measurements, part: Part, entry: Told | None) -> tuple[Fix, ...]:
         return (Fix(text=f"do less in {name}: {all_at_once}", lever=lever), Fix(text=f"call {name} {often}", lever=lever))
     return (
         Fix(text=f"call {name} {often}, or {aside}", lever=lever),
-        Fix(text=f"do less in {name}: {_less(entry)}"),
+        Fix(text=_less(name, entry)),
     )
 
 
-def _less(entry: Told | None) -> str:
-    held = "" if entry is None or entry.within is None else f" ({entry.within.name} holds {format_share(entry.within.share)} of it)"
-    return f"fewer images, smaller arrays, no read-back{held}"
+def _less(name: str, entry: Told | None) -> str:
+    """The advice for what must be called after every update: by what most of it is done."""
+    most = None if entry is None else entry.within
+    held = "" if most is None else f" ({most.name} holds {format_share(most.share)} of it)"
+    if most is not None and WRITING.search(most.name):
+        return f"let {name} gather what it writes, and write it every k steps; no flush or fsync in between{held}"
+    return f"do less in {name}: fewer images, smaller arrays, no read-back{held}"
 
 
 def _known_by(timed: int | None, stacks: int | None, of: int) -> tuple[Evidence, ...]:

@@ -6,10 +6,11 @@ import functools
 import sys
 from typing import TYPE_CHECKING, Any
 
-from slowstep.record.format import SHUTDOWN
+from slowstep.record.format import NO_ITERATOR, SHUTDOWN
 from slowstep.record.hook import Hook, Undo, find, replace
 from slowstep.record.recorder import now
 from slowstep.record.tracebacks import hide_own_frames
+from slowstep.record.waits import KNOWN
 
 if TYPE_CHECKING:
     from slowstep.record.recorder import Recorder
@@ -38,7 +39,8 @@ def _timed_end(recorder: Recorder, original: Any) -> Any:
         finally:
             try:
                 if live[0]:
-                    event(SHUTDOWN, t0, now())
+                    known = vars(self).get(KNOWN)
+                    event(SHUTDOWN, t0, now(), NO_ITERATOR if known is None else known.number)
             except Exception as error:  # the border: counted, and never raised into the training
                 fault(error)
 

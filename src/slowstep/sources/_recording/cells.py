@@ -44,9 +44,10 @@ def _places(notes: Notes) -> Iterator[tuple[Any, Any]]:
     for line in notes.of("lines"):
         for row in (*line["lines"], *line.get("functions", ())):
             yield row, "file"
-    for line in notes.of("loops"):
-        for function in line["functions"]:
-            yield function, 0
+    for kind in ("loops", "loops_around"):
+        for line in notes.of(kind):
+            for function in line["functions"]:
+                yield function, 0
     for line in notes.of("iterator"):
         if line.get("collate_file"):
             yield line, "collate_file"

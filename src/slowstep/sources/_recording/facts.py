@@ -27,6 +27,7 @@ def process_facts(notes: Notes, written: Written | None = None) -> ProcessFacts:
         training_paths={int(note.get("optimizer", 0)): _path(note) for note in notes.of("training_path")},
         forward_path=_path(notes.last("forward_path")),
         inner_loops={int(note["optimizer"]): _loops(note) for note in notes.of("loops")},
+        loops_around={int(note["optimizer"]): _loops(note) for note in notes.of("loops_around")},
         by_hand=stand_ins(notes),
         uses_gradients=users_of_gradients(notes),
         hands_over=frozenset(place_of(row) for row in notes.of("frame") if row.get("hands_over") is True),

@@ -130,7 +130,7 @@ def _spans(process: int, notes: Notes, of: Kinds) -> pl.DataFrame:
     return pl.concat(
         (
             _span_rows(process, of(fmt.BACKWARD), kind="backward"),
-            _span_rows(process, of(fmt.SHUTDOWN), kind="shutdown"),
+            _span_rows(process, r := of(fmt.SHUTDOWN), kind="shutdown", iterator=known(r["a"], fmt.NO_ITERATOR)),
             _forwards(process, of(fmt.FORWARD)),
             _saves(process, notes, of(fmt.SAVE)),
             _named_spans(process, notes, of(fmt.SPAN)),

@@ -1,0 +1,78 @@
+"""What is known of how often a loop without a loader validates: whether in the loop that makes the steps, and on how many samples."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from slowstep.analyses.forwards import find_forwards
+from slowstep.analyses.functions import Path, Stacks, inside, is_library
+from slowstep.analyses.loop import NOWHERE, meeting
+from slowstep.analyses.roll_outs import tell_roll_outs
+from slowstep.analyses.steps import Steps
+from slowstep.analyses.trainer import Trainer
+from slowstep.timeline.intervals import Ints, containing
+
+# Of the stacks in validations that tell where they are called.
+MOSTLY = 0.5
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Validations:
+    """None is unknown."""
+
+    among_steps: bool | None  # called in the innermost loop that makes the steps; else when that has ended, as after a pass
+    samples_ratio: float | None  # samples of the validations in the window, over those that its steps trained on
+
+
+def find_validations(trainer: Trainer, steps: Steps, stacks: Stacks) -> Validations:
+    """Look at the stretches of repeated forwards without gradients that are no roll-outs, and at requests to other loaders."""
+    forwards = tell_roll_outs(find_forwards(trainer.spans, trainer.body_end_ns), trainer.spans, stacks)
+    validates = ~forwards.apart_plays
+    start, end = forwards.apart_start_ns[validates], forwards.apart_end_ns[validates]
+    read = trainer.other_waits.sort("start_ns")
+    taken = np.union1d(inside(stacks, start, end), inside(stacks, read["start_ns"].to_numpy(), read["end_ns"].to_numpy()))
+    return Validations(
+        among_steps=_among_steps(trainer, [path for _, path in stacks.paths(taken.tolist())]),
+        samples_ratio=_samples_ratio(trainer, steps, start, end),
+    )
+
+
+def _among_steps(trainer: Trainer, paths: list[Path]) -> bool | None:
+    told = [answer for path in paths if (answer := _is_among_steps(trainer, path)) is not None]
+    return sum(told) >= MOSTLY * len(told) if told else None
+
+
+def _is_among_steps(trainer: Trainer, path: Path) -> bool | None:
+    """Whether a stack leaves the way to the update inside the innermost loop around that."""
+    way, loops = trainer.way_to_update, trainer.loops_around
+    depth = meeting(path, way)
+    if loops is None or depth == NOWHERE or len(way) <= depth:
+        return None
+    deeper = way[depth + 1 :]
+    if any(is_library(frame) for frame in deeper):
+        # The loops of libraries are not known.
+        return None
+    places = [(frame.file, frame.function, frame.first_line) for frame in (way[depth], *deeper)]
+    if any(place in loops for place in places[1:]):
+        return False
+    around = loops.get(places[0])
+    return around is None or any(first <= path[depth].line <= last for first, last in around)
+
+
+def _samples_ratio(trainer: Trainer, steps: Steps, start_ns: Ints, end_ns: Ints) -> float | None:
+    """Of the model that the validations call most, by the forwards of the window."""
+    low, high = steps.bounds_ns
+    rows = trainer.spans.filter(pl.col("kind") == "forward", pl.col("start_ns") >= low, pl.col("start_ns") < high).sort("start_ns")
+    rows = rows.with_columns(validates=pl.Series(containing(start_ns, end_ns, rows["start_ns"].to_numpy()) >= 0))
+    rows = rows.filter(pl.col("gradients").fill_null(True) | pl.col("validates"))
+    by_model = rows.group_by("module", "validates").agg(pl.col("samples").sum(), known=pl.col("samples").is_not_null().all())
+    judged = by_model.filter("validates").sort("samples", descending=True)
+    if judged.is_empty():
+        return None
+    trained = by_model.filter(~pl.col("validates"), pl.col("module").eq_missing(judged["module"][0]))
+    if trained.is_empty() or not (judged["known"][0] and trained["known"][0]) or not trained["samples"][0]:
+        return None
+    return float(judged["samples"][0] / trained["samples"][0])
