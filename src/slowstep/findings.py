@@ -58,11 +58,20 @@ class Fix:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Folded:
+    """What a finding that is folded into another one says, and what it advises."""
+
+    rule: str
+    title: str
+    fixes: tuple[Fix, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """One problem of the training: the share of the window it costs (0 to 1), the ledger parts it claims, evidence, gain and fixes.
 
-    `also` names the rules folded into it; `names_cause` is True where it names a file, function, transform or callback. An `advisory`
-    finding is worth knowing but claims no time: it stands last and never decides the verdict.
+    `also` names the rules folded into it, and `folded` is what they advise; `names_cause` is True where it names a file, function,
+    transform or callback. An `advisory` finding is worth knowing but claims no time: it stands last and never decides the verdict.
     Raises ValueError without evidence or without a fix, which could not be acted on, and for advice that claims time or predicts a gain.
     """
 
@@ -77,6 +86,7 @@ class Finding:
     gain: Gain
     fixes: tuple[Fix, ...]
     also: tuple[str, ...] = ()
+    folded: tuple[Folded, ...] = ()
     names_cause: bool = False
     advisory: bool = False
 

@@ -1,18 +1,22 @@
 """Stragglers: few samples that take many times as long to make as the others, and what the training waits for them.
 
 What it would be without them is replayed: the loader's workers make the same batches in the same order, with and without the excess of
-the slow samples, and the training thread asks for them as it did.
+the slow samples, and the training thread asks for them as it did. A slow sample may hold up the batch before it, too: where it keeps the
+interpreter's lock (a regular expression over a book), its worker hands nothing over meanwhile (see delivery.py).
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from slowstep.analyses.calls import DOMINANT_SHARE
+from slowstep.analyses.delivery import RECEIVE_NS
 from slowstep.analyses.garbage import collected_ns
 from slowstep.analyses.producers import ACCOUNT, CORE, Fetches, WaitParts
 from slowstep.analyses.steps import Floats, Steps
@@ -37,6 +41,7 @@ class Stragglers:
     named: tuple[tuple[int, int], ...]  # index and how often it was slow, those that were slow most often first
     removed_ns: Floats  # per step: what would not be waited without their excess
     share_of_making: float  # of the time in which batches are made
+    keep_the_lock: bool  # for most of what they take longer, their workers hand nothing over that is ready
 
 
 def find_stragglers(timeline: Timeline, trainer: Trainer, steps: Steps, fetches: Fetches, waits: WaitParts) -> Stragglers | None:
@@ -68,6 +73,7 @@ def find_stragglers(timeline: Timeline, trainer: Trainer, steps: Steps, fetches:
         named=tuple(known.most_common(MOST_NAMED)),
         removed_ns=_removed(timeline, trainer, steps, fetches, waits, excess),
         share_of_making=float(excess[inside].sum() / max(fetches.wall_ns[inside].sum(), 1.0)),
+        keep_the_lock=_keep_the_lock(timeline, trainer, fetches, waits, excess),
     )
 
 
@@ -92,17 +98,22 @@ def _excess(rows: pl.DataFrame, fetches: Fetches) -> tuple[Floats, Ints, NDArray
 
 def _removed(timeline: Timeline, trainer: Trainer, steps: Steps, fetches: Fetches, waits: WaitParts, excess: Floats) -> Floats:
     removed = np.zeros(steps.stretches)
-    rows = timeline.table("iterators").filter(pl.col("process") == trainer.process)
-    loaders = {row["iterator"]: row for row in rows.iter_rows(named=True)}
-    iterators = trainer.waits.filter(~pl.col("exhausted"), ~pl.col("failed"))["iterator"].to_numpy()
-    for number in np.unique(iterators).tolist():
-        own = np.flatnonzero(iterators == number)
-        loader = loaders.get(number, {})
-        saved = _saved(waits, fetches, excess, own, int(loader.get("num_workers") or 0), int(loader.get("prefetch_factor") or 2))
+    for own, workers, prefetch in _loaders(timeline, trainer):
+        saved = _saved(waits, fetches, excess, own, workers, prefetch)
         step = np.searchsorted(steps.edges_ns, waits.start_ns[own], side="right") - 1
         inside = (step >= 0) & (step < steps.stretches)
         np.add.at(removed, step[inside], saved[inside])
     return np.asarray(removed[~steps.excluded])
+
+
+def _loaders(timeline: Timeline, trainer: Trainer) -> Iterator[tuple[Ints, int, int]]:
+    """The waits of each iterator, with the number of its workers and how many batches each of them makes ahead."""
+    rows = timeline.table("iterators").filter(pl.col("process") == trainer.process)
+    loaders = {row["iterator"]: row for row in rows.iter_rows(named=True)}
+    iterators = trainer.waits.filter(~pl.col("exhausted"), ~pl.col("failed"))["iterator"].to_numpy()
+    for number in np.unique(iterators).tolist():
+        loader = loaders.get(number, {})
+        yield np.flatnonzero(iterators == number), int(loader.get("num_workers") or 0), int(loader.get("prefetch_factor") or 2)
 
 
 def _saved(waits: WaitParts, fetches: Fetches, excess: Floats, own: Ints, workers: int, prefetch: int) -> Floats:
@@ -118,24 +129,55 @@ def _saved(waits: WaitParts, fetches: Fetches, excess: Floats, own: Ints, worker
         return np.asarray(np.where(fetches.start_ns[fetch] >= waits.start_ns[own], np.minimum(slow, length), 0.0))
     made = np.where(known, fetches.wall_ns[fetch], 0.0)
     body = np.append(waits.start_ns[own][1:] - waits.end_ns[own][:-1], 0).astype(np.float64)
-    without = replay(made - slow, body, workers, prefetch)
+    held = _held_ns(waits, fetches, own, workers)
+    without = replay(made - slow, body, workers, prefetch, np.maximum(held - slow, 0.0))
     # The replay knows no transport: what it says is held to the wait that really was.
-    return np.asarray(np.clip(replay(made, body, workers, prefetch) - without, -length, length))
+    return np.asarray(np.clip(replay(made, body, workers, prefetch, held) - without, -length, length))
 
 
-def replay(made_ns: Floats, body_ns: Floats, workers: int, prefetch: int) -> Floats:
+def _keep_the_lock(timeline: Timeline, trainer: Trainer, fetches: Fetches, waits: WaitParts, excess: Floats) -> bool:
+    """Whether batches that were made before were waited for during most of what the slow samples took longer."""
+    kept = longer = 0.0
+    for own, workers, _ in _loaders(timeline, trainer):
+        slow = np.where(waits.fetch[own] >= 0, excess[waits.fetch[own]], 0.0)
+        longer += float(slow.sum())
+        kept += float(np.minimum(_held_ns(waits, fetches, own, workers), slow).sum()) if workers else 0.0
+    return longer > 0 and kept >= DOMINANT_SHARE * longer
+
+
+def _held_ns(waits: WaitParts, fetches: Fetches, own: Ints, workers: int) -> Floats:
+    """Per batch of one iterator, how long into its making its worker had not handed over its batch before, which was waited for."""
+    held = np.zeros(len(own))
+    before, batch = own[:-workers], own[workers:]
+    made, making = waits.fetch[before], waits.fetch[batch]
+    start, end = fetches.start_ns[making], waits.end_ns[before]
+    waited = np.minimum(end, fetches.end_ns[making]) - np.maximum(waits.start_ns[before], start)
+    same = (made >= 0) & (making >= 0) & (fetches.process[made] == fetches.process[making]) & (fetches.end_ns[made] <= start)
+    held[workers:] = np.where(same & (waited > RECEIVE_NS), np.minimum(end, fetches.end_ns[making]) - start, 0)
+    return held
+
+
+def replay(made_ns: Floats, body_ns: Floats, workers: int, prefetch: int, held_ns: Floats | None = None) -> Floats:
     """How long each request waits, when the training thread works for `body_ns[k]` between receiving batch k and asking for the next.
 
-    Batch k is made in `made_ns[k]` by worker k mod workers, which is told of it once batch k - workers * prefetch was received.
+    Batch k is made in `made_ns[k]` by worker k mod workers, which is told of it once batch k - workers * prefetch was received. The first
+    `held_ns[k]` of that its worker hands over no batch that is asked for meanwhile.
     """
     ahead, asked = workers * prefetch, 0.0
+    held = [0.0] * len(made_ns) if held_ns is None else held_ns.tolist()
     free = [0.0] * workers
     received: list[float] = []
     waited: list[float] = []
+
+    def told(batch: int) -> float:
+        return received[batch - ahead] if batch >= ahead else 0.0
+
     for k, (made, body) in enumerate(zip(made_ns.tolist(), body_ns.tolist(), strict=True)):
-        told = received[k - ahead] if k >= ahead else 0.0
-        free[k % workers] = max(told, free[k % workers]) + made
-        now = max(asked, free[k % workers])
+        free[k % workers] = max(told(k), free[k % workers]) + made
+        now, following = max(asked, free[k % workers]), k + workers
+        # With a prefetch_factor of one the worker is not told of the following batch before this one is received.
+        if prefetch > 1 and following < len(held) and (began := max(told(following), free[k % workers])) <= now:
+            now = max(now, began + held[following])
         waited.append(now - asked)
         received.append(now)
         asked = now + body

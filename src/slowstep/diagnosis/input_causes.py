@@ -9,6 +9,7 @@ from slowstep.analyses.delivery import RECEIVE_NS
 from slowstep.analyses.functions import shown
 from slowstep.analyses.input_facts import InputFunction
 from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.stragglers import Stragglers
 from slowstep.diagnosis.gain import Case, Counterfactual
 from slowstep.diagnosis.input_side import (
     COMFORTABLE,
@@ -25,6 +26,10 @@ from slowstep.diagnosis.input_side import (
 
 # A cause must hold this share of making batches: below it the making's other work is what matters.
 CAUSE_SHARE = 0.20
+# One slow sample is an accident, two a coincidence.
+FEWEST_SLOW_STEPS = 3
+# What one sample in twenty does is how a data set is, not an exception in it.
+MOST_SLOW_SAMPLES = 0.05
 # More files than this per sample are no picture with its label and mask any more.
 FILES_PER_SAMPLE = 8
 # A container that nearly every sample opens; not each, because a sample may be left out or be seen twice in the timed batches.
@@ -102,6 +107,14 @@ def receive_share(m: Measurements) -> float:
 def nearer_cause(m: Measurements) -> bool:
     """Whether a rule knows why the dominant function takes its time: that one then leads."""
     return file_cost(m) is not None or receive_share(m) >= CAUSE_SHARE
+
+
+def few_slow_samples(m: Measurements) -> Stragglers | None:
+    """The slow samples, where they are too many for a coincidence and few enough to be exceptions."""
+    found = m.over_time.stragglers
+    if found is None or found.steps < FEWEST_SLOW_STEPS or (found.of_samples and found.count > MOST_SLOW_SAMPLES * found.of_samples):
+        return None
+    return found
 
 
 def hidden_by_workers(side: Side) -> bool:

@@ -161,18 +161,27 @@ def wait_stage(m: Measurements, *names: str) -> str:
     return "read" if m.ledger.total("read", *wanted) > m.ledger.total("preprocess", *wanted) else "preprocess"
 
 
+def needed_every_ns(side: Side) -> float:
+    """How often the training thread needs a batch, the starts of epochs aside, in which it waits for the first ones."""
+    return max(side.rest_ns - float(side.filling_ns.mean()) - side.startup_ns, 1.0)
+
+
+def keeps_up(side: Side, workers: int) -> bool:
+    """Whether so many workers make batches comfortably as fast as they are needed, on average: what is waited for is not their number."""
+    return side.wall_ns <= COMFORTABLE * needed_every_ns(side) * workers
+
+
 def workers_needed(side: Side, now: int) -> int:
     """The least number of workers that keeps up with the training thread, never fewer than one more than now.
 
     Never more than can compute at once on the cores, by the share of the workers' time that is CPU time, nor WORKERS_PER_CORE.
     """
-    steady = max(side.rest_ns - float(side.filling_ns.mean()) - side.startup_ns, 1.0)
     used = side.cpu_ns / max(side.wall_ns, 1.0)
     if now == 0 or used <= 1 + SPARE_THREADS:
         # Beside a training thread that makes its batches itself PyTorch's own threads still spin; in a worker it has none.
         used = min(used, 1.0)
     at_once = side.cores * min(1 / max(used, 1e-9), WORKERS_PER_CORE)
-    return max(min(math.ceil(side.wall_ns / (COMFORTABLE * steady)), math.floor(at_once)), now + 1)
+    return max(min(math.ceil(side.wall_ns / (COMFORTABLE * needed_every_ns(side))), math.floor(at_once)), now + 1)
 
 
 def beside_ns(side: Side, workers: int, *, spared_wall_ns: float = 0.0, spared_cpu_ns: float = 0.0) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.findings import Finding, NotJudged, Verdict
+from slowstep.findings import Finding, Folded, NotJudged, Verdict
 from slowstep.registry import discover
 
 BOTTLENECK_PREDICTED = 1.10
@@ -80,9 +80,14 @@ def fold(judged: Iterable[Judged]) -> list[Judged]:
         if over is None:
             leading.append(candidate)
         else:
-            finding = leading[over].finding
-            leading[over] = replace(leading[over], finding=replace(finding, also=(*finding.also, candidate.finding.rule)))
+            leading[over] = replace(leading[over], finding=_with_folded(leading[over].finding, candidate.finding))
     return leading
+
+
+def _with_folded(finding: Finding, other: Finding) -> Finding:
+    """A finding that says what else claims its parts, and what that advises: it may be cheaper to try."""
+    folded = Folded(rule=other.rule, title=other.title, fixes=other.fixes)
+    return replace(finding, also=(*finding.also, other.rule), folded=(*finding.folded, folded))
 
 
 def rank(leading: list[Judged]) -> list[Judged]:

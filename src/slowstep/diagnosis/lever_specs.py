@@ -25,6 +25,11 @@ def workers(count: int) -> str:
     return f"workers={count}"
 
 
+def prefetch(count: int) -> str:
+    """A loader whose workers each make so many batches ahead."""
+    return f"prefetch={count}"
+
+
 def of_its_loader(m: Measurements, lever: str) -> str | None:
     """A lever that changes the one loader that is waited for most; None where another than the finding's may turn out to be that one."""
     return None if m.loader is not None and not m.loader.is_surely_most_waited_for else lever

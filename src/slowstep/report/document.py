@@ -217,8 +217,16 @@ class FixRow(TypedDict):
     changes_numerics: bool
 
 
+class FoldedRow(TypedDict):
+    """A finding that claims parts of another one, and is folded into it."""
+
+    rule: str
+    title: str
+    fixes: list[FixRow]
+
+
 class FindingRow(TypedDict):
-    """One problem, the ledger parts it claims, and what fixing it would gain."""
+    """One problem, the ledger parts it claims, and what fixing it would gain; `folded` is what the rules named by `also` advise."""
 
     rule: str
     stage: str
@@ -226,6 +234,7 @@ class FindingRow(TypedDict):
     share: float
     claims: list[str]
     also: list[str]
+    folded: NotRequired[list[FoldedRow]]
     gain: GainRow
     evidence: list[EvidenceRow]
     fixes: list[FixRow]

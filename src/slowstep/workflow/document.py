@@ -242,8 +242,10 @@ def finding_row(finding: Finding) -> FindingRow:
     for internal in ("share_low", "share_high", "names_cause", "advisory"):
         del row[internal]
     del row["gain"]["steady_low"]
-    for name in ("claims", "also", "evidence", "fixes"):
+    for name in ("claims", "also", "folded", "evidence", "fixes"):
         row[name] = list(row[name])
+    for other in row["folded"]:
+        other["fixes"] = list(other["fixes"])
     return cast(FindingRow, row)
 
 

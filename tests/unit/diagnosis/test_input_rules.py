@@ -65,6 +65,7 @@ DECODES = timed(("__getitem__", DATA, 1, 0.9), (DECODE, None, 1, 0.7))
 DECODES_LITTLE = timed(("__getitem__", DATA, 1, 0.9), (DECODE, None, 1, 0.2))
 
 # What two workers and the training get of two cores: the queueing makes their times add up.
+OVERSUBSCRIBED: dict[str, Any] = {"workers": 4, "getitem_ms": 70, "other_ms": 150, "queue_ms": 250, "cores": 2}
 SLOW_BATCHES: dict[str, Any] = {"workers": 2, "getitem_ms": 70, "queue_ms": 19, "cores": 2, "transform": ("augment", 0.3)}
 ALONE: dict[str, Any] = {"workers": 0, "getitem_ms": 40}
 FILES: dict[str, Any] = {"getitem_ms": 40, "cores": 2}
@@ -116,6 +117,14 @@ FIRING: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "worker-thread-oversubscription": (
         {"workers": 2, "getitem_ms": 10, "other_ms": 30, "queue_ms": 20, "cores": 2},
         {"stage": "preprocess", "in title": "busy threads"},
+    ),
+    "worker-thread-oversubscription of one function": (
+        OVERSUBSCRIBED | {"transform": ("whiten", 0.95)},
+        {"stage": "preprocess", "in title": "busy threads", "also": "slow-transform"},
+    ),
+    "slow-transform of few helpers": (
+        {"workers": 2, "getitem_ms": 70, "queue_ms": 25, "other_ms": 26, "cores": 2, "transform": ("whiten", 0.95)},
+        {"stage": "preprocess", "in title": "whiten", "also": "worker-thread-oversubscription"},
     ),
 }  # fmt: skip
 

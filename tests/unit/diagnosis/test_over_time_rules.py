@@ -137,6 +137,24 @@ def test_many_slow_samples_are_the_data_sets_way_and_not_stragglers(tmp_path):
     assert "straggler-samples" not in named(report)
 
 
+def test_workers_that_keep_up_with_uneven_batches_are_not_called_too_few(tmp_path):
+    report = report_of(
+        tmp_path, {"stragglers": (8, 90), "persistent": True, "getitem_ms": 4, "batch_size": 2, "last_batch": 2, "fixed_ms": 20}
+    )
+
+    assert "too-few-workers" not in named(report)
+    (reason,) = [row["reason"] for row in report["not_judged"] if row["rule"] == "too-few-workers"]
+    assert reason.startswith("1 worker keeps up on average (one batch in 15 ms, needed every 24 ms)")
+    assert reason.endswith("try prefetch_factor=8")
+
+
+def test_workers_that_keep_up_but_for_few_slow_samples_are_no_second_finding(tmp_path):
+    report = report_of(tmp_path, {"stragglers": (16, 150), "persistent": True, "getitem_ms": 2})
+
+    assert named(report) == ["straggler-samples"]
+    assert "too-few-workers" not in {row["rule"] for row in report["not_judged"]}
+
+
 def test_few_slow_samples_do_not_hide_that_all_are_made_serially(tmp_path):
     report = report_of(tmp_path, {"workers": 0, "getitem_ms": 20, "stragglers": (12, 60)})
 

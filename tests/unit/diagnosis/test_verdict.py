@@ -359,3 +359,11 @@ def test_a_roll_out_is_not_called_the_models_work(monkeypatch, healthy):
     assert verdict.state == "undetermined"
     assert "roll-out: lines 5-9 (train.py), where stacks do not tell its models from an environment" in verdict.summary
     assert "slowstep.span('environment', stage='preprocess')" in verdict.summary
+
+
+def test_a_finding_that_is_folded_keeps_what_it_advises(tmp_path):
+    (first, *_) = report_of(tmp_path, {"collate_ms": 26, "collate": "pad_slowly"})["findings"]
+
+    assert first["also"] == ["too-few-workers"] == [other["rule"] for other in first["folded"]]
+    assert [fix["text"] for fix in first["folded"][0]["fixes"]] == ["DataLoader(..., num_workers=2)"]
+    assert first["folded"][0]["title"].startswith("1 worker cannot keep up")

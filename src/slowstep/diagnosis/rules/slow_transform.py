@@ -20,7 +20,8 @@ How the gain is predicted:
 When it is wrong:
     The function may do work that must be done, and be as fast as it can be. Timing calls makes many short ones look longer than they are.
     A data set's own loop is not seen where no sample ends while lines are counted, as in batches of one or two long ones.
-    Where the function opens many files or receives from a network, the findings on those lead.
+    Where the function opens many files or receives from a network, or its workers' threads are in each other's way for most of the wait,
+    the findings on those lead.
 What to try:
     Vectorise it, do it once and store the result, do it on whole batches or on the accelerator. A worker that computes in Python also hands
     its batches over late; where that is much of the waits, another way of sharing memory may help (1.2 times as fast in the median
@@ -56,6 +57,7 @@ from slowstep.diagnosis.input_side import (
 from slowstep.diagnosis.lever_specs import MOCK_LOADER, stub
 from slowstep.diagnosis.loop_side import known_by, made_in_loop, spread_of_loop_input
 from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.diagnosis.worker_threads import take_most
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.units import format_share
 
@@ -108,7 +110,7 @@ def judge(m: Measurements) -> Answer:
             *((HAND_OVER,) if m.held_delivery_share >= CAUSE_SHARE else ()),
         ),
         # Where it is known why the function takes its time, that is the cause, and this finding a part of it.
-        names_cause=not nearer_cause(m),
+        names_cause=not nearer_cause(m) and not take_most(m),
     )
     return Judged(finding=finding, counterfactual=counterfactual)
 

@@ -2,7 +2,8 @@
 
 What it sees:
     A DataLoader with workers feeds the training, the training waits for them at least 5 % of the window beyond the receipt of batches
-    that were ready, and more workers would be held up neither by the cores nor by anything else that was measured.
+    that were ready, making a batch takes them together more than nine tenths of the time in which one is needed, and more workers would
+    be held up neither by the cores nor by anything else that was measured.
 Why it costs:
     The training consumes batches faster than the workers together make them, so it waits at every step for the difference.
 How the gain is predicted:
@@ -22,11 +23,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from slowstep.analyses.calls import DOMINANT_SHARE
 from slowstep.analyses.loader import Loader
 from slowstep.analyses.made_at_once import MadeAtOnce
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.producers import STARTUP
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
+from slowstep.diagnosis.input_causes import few_slow_samples
 from slowstep.diagnosis.input_side import (
     ATTAINED,
     WAIT_SHARE,
@@ -35,11 +38,14 @@ from slowstep.diagnosis.input_side import (
     claims,
     core_bound_ns,
     find_side,
+    keeps_up,
+    needed_every_ns,
+    removable_waits,
     wait_stage,
     workers_needed,
     workers_save,
 )
-from slowstep.diagnosis.lever_specs import of_its_loader
+from slowstep.diagnosis.lever_specs import of_its_loader, prefetch
 from slowstep.diagnosis.lever_specs import workers as workers_lever
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
@@ -51,6 +57,8 @@ WORSE_SHARING = 1.10
 ATTAINED_AT_WORSE = 0.70
 # From this share of the window on, the restarts of the loader forbid a healthy verdict (design: a stage of 10 % that went unjudged).
 RESTARTS = 0.10
+# What workers that keep up could try to make ahead, times what they do; and what they do by themselves (torch's default).
+AHEAD, USUAL_PREFETCH = 4, 2
 
 
 def judge(m: Measurements) -> Answer:
@@ -70,6 +78,8 @@ def judge(m: Measurements) -> Answer:
     counterfactual = _counterfactual(m, side, workers)
     if not workers_save(m, side, workers):
         return None
+    if keeps_up(side, now):
+        return _uneven(m, side)
     evidence = (
         Evidence(name="num_workers", value=now, unit="workers", threshold=workers, where=m.loader.dataset),
         Evidence(name="waiting for workers", value=share, unit="share of window", threshold=WAIT_SHARE),
@@ -118,6 +128,18 @@ def _restarts(m: Measurements) -> NotJudged | None:
     return NotJudged(
         rule=NAME, reason=f"{lost:.0%} of the time goes to each epoch's first batch, which nothing makes ahead; try longer epochs"
     )
+
+
+def _uneven(m: Measurements, side: Side) -> NotJudged | None:
+    """Workers that keep up are waited for where a batch takes much longer than others; few slow samples are their own rule's affair."""
+    slow = few_slow_samples(m)
+    if m.loader is None or (slow is not None and slow.removed_ns.sum() >= DOMINANT_SHARE * removable_waits(m).sum()):
+        return None
+    workers, ahead = m.loader.num_workers, AHEAD * (m.loader.prefetch_factor or USUAL_PREFETCH)
+    makes = f"one batch in {side.wall_ns / workers / 1e6:.2g} ms, needed every {needed_every_ns(side) / 1e6:.2g} ms"
+    keep = f"{_whose(m.loader, workers)} {'keeps' if workers == 1 else 'keep'} up on average ({makes})"
+    why = f"what is waited for are batches that take longer than others; try prefetch_factor={ahead}"
+    return NotJudged(rule=NAME, reason=f"{keep}: {why}", lever=of_its_loader(m, prefetch(ahead)))
 
 
 def _shared(found: MadeAtOnce, now: int) -> str:
