@@ -32,6 +32,11 @@ EACH_LAUNCH_NS: Final = 100_000
 COMPUTES: Final = r"(?i:activation|recompute|CheckpointFunction|checkpoint_?wrapper|checkpointed|backward|forward)"
 # What else is written around a model's own work: modules and Python's frames of them, optimizers, compiled parts, wrappers of models.
 MODEL: Final = r"nn\.Module|torch/(nn|optim|autograd|_dynamo)/|^Optimizer\.|^Torch-Compiled|DistributedDataParallel|FSDP"
+# Lightning's names of what a step consists of (`lightning/pytorch/loops`, `strategies`, `core`, 2.6); before 1.6 without `[pl][profile]`.
+STEP_OF_FRAMEWORK: Final = (
+    r"^(\[pl\]\[profile\])?(\[\w+\]\w+\.)?"
+    r"(run_training_(epoch|batch)|training_step|backward|optimizer_step|batch_to_device|transfer_batch_to_device)$"
+)
 # Of a range launching may explain this much; where it explains more, the range is there for what it launches.
 LAUNCHING_AT_MOST: Final = 0.1
 Flags = np.ndarray[tuple[int], np.dtype[np.bool_]]

@@ -1,9 +1,9 @@
 """Whether the clocks of host and device differ in a trace, as far as its order of events tells.
 
-Nothing runs before it is launched, and a call that waits for the whole device returns after all that was launched before. A device whose
-clock is behind breaks the first law, one whose clock is ahead the second. A clock that is ahead also delays every launch by the same: of
-kernels that find the device idle none then begins soon, and most begin just as late as the quickest. What is behind by less than launches
-take, or ahead in a trace whose device is never idle and in which nothing waits for it, shows nothing.
+Nothing runs before it is launched, and a call that waits returns after what it waits for (`awaited_work.py`). A device whose clock is
+behind breaks the first law, one whose clock is ahead the second. A clock that is ahead also delays every launch by the same: of kernels
+that find the device idle none then begins soon, and most begin just as late as the quickest. What is behind by less than launches take, or
+ahead in a trace whose device is never idle and in which nothing waits for it, shows nothing.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from slowstep.analyses.trace.awaited_work import begins_after_waits
 from slowstep.analyses.trace.callers import Callers
 from slowstep.analyses.trace.device_work import busiest_device
-from slowstep.analyses.trace.names import matches
-from slowstep.analyses.trace.runtime_calls import calls_of_runtime
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Timeline
 
@@ -36,7 +35,6 @@ IDLE_AT_LEAST: Final = 20
 IDLE_SHARE: Final = 0.10
 SAME_DELAY: Final = 0.5
 WAITS_AT_LEAST: Final = 2
-WHOLE_DEVICE: Final = r"^(cuda|hip)(Device|Thread)Synchronize|^(cu|hip)CtxSynchronize"
 REMEDY: Final = "trace again with newer releases of profiler and driver, or record the training: slowstep run"
 
 
@@ -59,18 +57,19 @@ def find_clocks(timeline: Timeline, callers: Callers) -> Clocks:
     work = timeline.rows("device_events", "device", "start_ns", "end_ns")
     launches = callers.launch_calls.select(launch_start_ns="call_start_ns")
     work = pl.concat([work, launches], how="horizontal").filter(pl.col("device") == device)
-    return compare_clocks(timeline, work)
+    return compare_clocks(timeline, device, work)
 
 
-def compare_clocks(timeline: Timeline, work: pl.DataFrame) -> Clocks:
-    """The clocks of the host and of one device, of which `work` has `start_ns`, `end_ns` and `launch_start_ns` (null if unknown)."""
+def compare_clocks(timeline: Timeline, device: int, work: pl.DataFrame) -> Clocks:
+    """The clocks of the host and of one device, whose `work` has `start_ns`, `end_ns` and `launch_start_ns` (null if unknown)."""
     work = work.select("start_ns", "end_ns", "launch_start_ns").sort("start_ns")
     reach = work["end_ns"].cum_max().shift(1)
     work = work.with_columns(idle=(pl.col("start_ns") - reach > 2 * CLOCKS_NS).fill_null(value=False))
     known = work.filter(pl.col("launch_start_ns").is_not_null())
     start, sent = known["start_ns"].to_numpy(), known["launch_start_ns"].to_numpy()
     early = int(np.count_nonzero(start < sent))
-    differ = _behind(sent - start) or _launched(start - sent, known["idle"].to_numpy()) or _awaited(timeline, start, sent)
+    differ = _behind(sent - start) or _launched(start - sent, known["idle"].to_numpy())
+    differ = differ or _awaited(begins_after_waits(timeline, device, start, sent))
     return Clocks(early=early, differ=differ)
 
 
@@ -89,20 +88,8 @@ def _ahead(by_ns: float, what: str) -> str:
     return f"{what}: the device's clock is ahead of the host's by {_ms(by_ns)} ms or more"
 
 
-def _awaited(timeline: Timeline, start: Ints, sent: Ints) -> str | None:
-    """Says it where work begins after most calls that waited for the whole device had returned; one event's wrong times say nothing."""
-    if not len(start) or timeline.rows("device_events", "device")["device"].n_unique() > 1:
-        return None  # such a call waits for one device, and which is not told
-    calls = calls_of_runtime(timeline)
-    calls = calls.filter(matches(calls["name"], WHOLE_DEVICE))
-    calls, order = calls.sort("start_ns"), np.argsort(sent, kind="stable")
-    before = np.searchsorted(sent[order], calls["start_ns"].to_numpy())
-    # Each call is held against what was launched since the one before it.
-    first = np.append(0, before[:-1])
-    told = before > first
-    if not told.any():
-        return None
-    late = np.maximum.reduceat(start[order][: before[-1]], first[told]) - calls["end_ns"].to_numpy()[told]
+def _awaited(late: Ints) -> str | None:
+    """Says it where work begins after most calls that waited for it had returned; one event's wrong times say nothing."""
     broken = late[late > LAUNCH_AT_MOST_NS]
     if len(broken) < WAITS_AT_LEAST or 2 * len(broken) <= len(late):
         return None

@@ -6,6 +6,10 @@ what somebody has named is `output`, by that name: it is done with results, or a
 after it, where the profiler took Python's calls. Other time is not recorded. A collective, of whichever thread, is exposed while the
 training thread computes nothing: no operator of its own is open, only the one that waits. Where the backward runs on a thread of its own,
 what that thread does counts for the training thread, which waits for it.
+
+A mark need not lie between two steps: Lightning's profiler ends a step with the forward, inside of the optimizer's call, which has the
+forward and the backward as its closure. What an optimizer's call is around, and Lightning's `training_step`, is never beside the model; and
+of an optimizer's call only what follows its closure is the update.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from slowstep.analyses.trace import parts
+from slowstep.analyses.trace.beside_model import STEP_OF_FRAMEWORK
 from slowstep.analyses.trace.names import host_named, host_names
 from slowstep.analyses.trace.stage_ranges import LOAD_BATCH, told_ranges
 from slowstep.analyses.trace.tables import LEDGER
@@ -24,7 +29,7 @@ from slowstep.analyses.trace.training_thread import BACKWARD, OPTIMIZER_RANGE, t
 from slowstep.analyses.trace.unions import merged
 from slowstep.analyses.trace.user_places import user_function
 from slowstep.stages import UNATTRIBUTED
-from slowstep.timeline.intervals import Ints, containing, flattened
+from slowstep.timeline.intervals import Ints, containing, flattened, union
 from slowstep.timeline.timeline import Timeline
 
 # Ranges of PyTorch's process groups and operators of its collectives.
@@ -32,6 +37,8 @@ COLLECTIVE_RANGE: Final = r"^(gloo|nccl|mpi|ucc):|^c10d::|^record_param_comms$|^
 BACKWARD_RANGE: Final = r"(?i)^\W*backward\W*$|^autograd::engine"
 # What waits, and computes nothing itself.
 WAITS: Final = rf"{COLLECTIVE_RANGE}|^autograd::engine|DistributedDataParallel"
+# Lightning's name of a batch's forward, and with manual optimization of its update too.
+TRAINING_STEP: Final = r"^(\[pl\]\[profile\])?\[Strategy\]\w+\.training_step$"
 Flags = NDArray[np.bool_]
 
 
@@ -106,6 +113,8 @@ class _Spans:
             pl.col("text").str.contains(OPTIMIZER_RANGE).alias("optimizer"),
             pl.col("text").str.contains(COLLECTIVE_RANGE).alias("collective"),
             pl.col("text").str.contains(WAITS).alias("waits"),
+            pl.col("text").str.contains(TRAINING_STEP).alias("forward"),
+            pl.col("text").str.contains(STEP_OF_FRAMEWORK).alias("own"),
         )
         host = host.join(flags, on="name", how="left")
         engines = host.filter(pl.col("backward"))["thread"].unique()
@@ -114,22 +123,26 @@ class _Spans:
         self.computing = merged(operators.filter(~pl.col("waits")))
         self.operators = merged(operators)
         self.backward = merged(mine.filter(pl.col("backward")))
-        self.optimizer = merged(mine.filter(pl.col("optimizer")))
+        self.with_closures = merged(mine.filter(pl.col("optimizer")))
+        self.forwards = merged(mine.filter(pl.col("forward")))
+        self.optimizer = _after_last(np.union1d(self.forwards[1], self.backward[1]), self.with_closures)
         self.collective = merged(host.filter(pl.col("collective")))
-        plain = ~(pl.col("backward") | pl.col("optimizer") | pl.col("collective"))
+        plain = ~(pl.col("backward") | pl.col("optimizer") | pl.col("collective") | pl.col("own"))
         named = mine.filter((pl.col("kind") == "annotation") & (pl.col("thread") == thread) & plain)
         self.named = named.select("start_ns", "end_ns", pl.col("name").cast(pl.String))
         self.functions = functions
 
     @property
     def edges(self) -> list[Ints]:
-        every = (self.computing, self.operators, self.backward, self.optimizer, self.collective)
+        every = (
+            *(self.computing, self.operators, self.backward, self.optimizer),
+            *(self.with_closures, self.forwards, self.collective),
+        )
         return [side for both in every for side in both]
 
     def bodies(self, begins: Ints, ends: Ints, ranges: pl.DataFrame) -> tuple[Ints, Ints]:
         """Of each step, from the end of its first input wait or its first operator to the end of its optimizer or last operator."""
-        waits = ranges.filter(pl.col("stage") == "preprocess")
-        received = merged(waits)[1]
+        received = merged(ranges.filter(pl.col("stage") == "preprocess"))[1]
         done = np.where(
             _last_within(self.optimizer[1], begins, ends) >= 0,
             _last_within(self.optimizer[1], begins, ends),
@@ -139,7 +152,21 @@ class _Spans:
         taken = _first_within(received, begins, ends)
         opened = np.where((taken >= 0) & ((taken < first) | (first < 0)), taken, first)
         usable = (opened >= 0) & (done > opened)
-        return opened[usable], done[usable]
+        opened, done = opened[usable], done[usable]
+        inner, left = self._around_the_model(received, done)
+        return union(np.append(opened, inner), np.append(done, left))
+
+    def _around_the_model(self, received: Ints, done: Ints) -> tuple[Ints, Ints]:
+        """Begins and ends of what is around the model's work wherever a step's mark lies; from the end of the input wait on before which
+        nothing else was done.
+
+        A `training_step` around an optimizer's call updates by itself, and may then do anything.
+        """
+        begin, end = self.forwards
+        updates = np.searchsorted(self.with_closures[1], end, side="right") > np.searchsorted(self.with_closures[1], begin)
+        begin, end = np.append(begin[~updates], self.with_closures[0]), np.append(end[~updates], self.with_closures[1])
+        waited = _latest(received, begin)
+        return np.where(waited > _latest(done, begin), waited, begin), end
 
     def beside(self, bodies: tuple[Ints, Ints], begins: Ints, ends: Ints) -> tuple[Ints, Ints, pl.Series]:
         """Begins, ends and names of what somebody has named and no body is in, the outermost of those inside each other.
@@ -179,6 +206,17 @@ def _in_steps(rows: pl.DataFrame, begins: Ints, ends: Ints, of_step: Ints, *, af
 
 def _in(intervals: tuple[Ints, Ints], at: Ints) -> Flags:
     return np.asarray(containing(*intervals, at) >= 0)
+
+
+def _after_last(times: Ints, intervals: tuple[Ints, Ints]) -> tuple[Ints, Ints]:
+    """The intervals, each from the last of some instants on that is in it."""
+    begin, end = intervals
+    return np.maximum(begin, _latest(times, end)), end
+
+
+def _latest(times: Ints, at: Ints) -> Ints:
+    """The last of some instants, in order, that is not after each other one; before all of them where there is none."""
+    return np.append(times, np.iinfo(np.int64).min)[np.searchsorted(times, at, side="right") - 1]
 
 
 def _first_within(times: Ints, begins: Ints, ends: Ints) -> Ints:

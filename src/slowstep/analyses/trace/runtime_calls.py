@@ -38,6 +38,10 @@ ALLOCATES: Final = (
 ALLOCATES_AND_WAITS: Final = (
     r"^(cuda|hip)(Malloc|Free)(Pitch|Array|Host|3D)?(_v\d+|_ptsz)*$|^(cuda|hip)Host(Alloc|Malloc|Free)|^cuMem(Alloc|Free)(Host)?(_v\d+)*$"
 )
+# A runtime call of these does nothing that a wait could be for: between a copy and the wait for it they may stand.
+ASKS: Final = (
+    r"GetLastError|PeekAtLastError|GetDevice|SetDevice|GetAttribute|PointerGet|CtxGet|CtxSet|IsCapturing|GetCaptureInfo|EventRecord"
+)
 
 
 def calls_of_runtime(timeline: Timeline) -> pl.DataFrame:

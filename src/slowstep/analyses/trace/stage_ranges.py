@@ -14,7 +14,7 @@ from typing import Final
 import polars as pl
 
 from slowstep.analyses.trace import parts
-from slowstep.analyses.trace.beside_model import COMPUTES, beside_model
+from slowstep.analyses.trace.beside_model import COMPUTES, STEP_OF_FRAMEWORK, beside_model
 from slowstep.analyses.trace.compilations import RANGES as COMPILES
 from slowstep.analyses.trace.names import host_named, host_names
 from slowstep.analyses.trace.training_thread import OPTIMIZER_RANGE, training_thread
@@ -34,6 +34,8 @@ MAKES_INPUT: Final = (
     r"(?i)(^|[^a-z])(mak|build|creat|augment|tokeni[sz]|collat|transform|decod|pre_?process|crop|resiz|normali[sz]|shuffl|pack|pad)[a-z]*"
     r"([^a-z]|$)|(^|[^a-z])(batch(es)?|datasets?|inputs?|env(ironment)?_?steps?|roll_?outs?)([^a-z]|$)"
 )
+# Lightning's names of what it calls a callback for, as `[Callback]GradientNorm.on_after_backward`.
+CALLBACK: Final = r"\[(Lightning)?Callback\]"
 RANGES: Final = (
     ("preprocess", parts.INPUT_WAIT, r"^enumerate\(DataLoader\)"),
     ("preprocess", parts.INPUT_WAIT, r"^Iterator(GetNext|::)|^IteratorGetNext|^EagerIterator|DataLoader.*__next__$"),
@@ -50,7 +52,7 @@ RANGES: Final = (
     ),
     ("preprocess", parts.INPUT_WAIT, r"(?i)^\W*data_?loader\W*$"),
     ("store", NAME, r"(?i)check_?point(_|-| |er|ing|$)*(save|write|$)|(save|write)(_|-| )(check_?point|ckpt|model|state)|ModelCheckpoint"),
-    ("output", NAME, r"\[(Lightning)?Callback\]"),
+    ("output", NAME, CALLBACK),
     (
         "output",
         parts.VALIDATION,
@@ -99,7 +101,9 @@ def told_ranges(timeline: Timeline) -> pl.DataFrame:
     names = host_names(timeline, ["annotation", "operator", "python"])
     told = pl.concat(
         [
-            _told(names.filter(pl.col("kind") != "python"), RANGES).filter(~pl.col("text").str.contains(COMPUTES)),
+            _told(names.filter(pl.col("kind") != "python"), RANGES).filter(
+                ~pl.col("text").str.contains(COMPUTES) | pl.col("text").str.contains(CALLBACK)
+            ),
             _told(names.filter(pl.col("kind") == "python"), FUNCTIONS),
         ]
     )
@@ -115,7 +119,7 @@ def told_ranges(timeline: Timeline) -> pl.DataFrame:
 def _tells_by_place() -> pl.Expr:
     """Which rows of `host_names` could be what somebody has named, and do not tell a stage by that name."""
     text = pl.col("text").str
-    named = "|".join([*(pattern for _, _, pattern in RANGES), COMPUTES, OPTIMIZER_RANGE, FRAMEWORKS, COMPILES])
+    named = "|".join([*(pattern for _, _, pattern in RANGES), COMPUTES, OPTIMIZER_RANGE, STEP_OF_FRAMEWORK, FRAMEWORKS, COMPILES])
     functions = "|".join([*(pattern for _, _, pattern in FUNCTIONS), LOAD_BATCH])
     return ~pl.when(pl.col("kind") == "python").then(text.contains(functions)).otherwise(text.contains(named))
 

@@ -7,13 +7,10 @@ import polars as pl
 
 from slowstep.analyses.trace.callers import Callers
 from slowstep.analyses.trace.names import matches
-from slowstep.analyses.trace.runtime_calls import calls_of_runtime
+from slowstep.analyses.trace.runtime_calls import ASKS, calls_of_runtime
 from slowstep.analyses.trace.synchronizing import synchronizing_calls
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Timeline
-
-# A runtime call of these does nothing that a wait could be for: between a copy and the wait for it they may stand.
-ASKS = r"GetLastError|PeekAtLastError|GetDevice|SetDevice|GetAttribute|PointerGet|CtxGet|CtxSet|IsCapturing|GetCaptureInfo|EventRecord"
 
 
 def read_waits(timeline: Timeline, callers: Callers) -> pl.DataFrame:

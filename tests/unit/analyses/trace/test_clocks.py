@@ -7,6 +7,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from made_traces import host
 from simulated_device import Simulated, steps_of
 from slowstep.analyses.trace.callers import Callers
 from slowstep.analyses.trace.clocks import find_clocks
@@ -115,3 +116,50 @@ def test_one_wrong_time_breaks_no_more_than_one_wait_and_says_nothing() -> None:
     busy.devices[3] |= {"start": busy.devices[3]["start"] + 1e6, "end": busy.devices[3]["end"] + 1e6}
 
     assert told(busy.trace()) is None
+
+
+def reading_back(operator: str | None, *, pageable: bool, waited_for: int = 7) -> Simulated:
+    """A busy device, and in every step one value read back: a copy to the host, and a wait right after it."""
+    simulated = Simulated()
+    for _ in range(3):
+        for stream in (7, 8):
+            simulated.launch(20_000.0 if stream == 7 else 1_000.0, stream=stream)
+        begin = simulated.now
+        simulated.launch(1.5, kind="d2h", name="Memcpy DtoH", call="cudaMemcpyAsync", pageable=pageable)
+        simulated.work(1.0, "cudaStreamIsCapturing", "runtime")
+        simulated.wait(waited_for)
+        if operator is not None:
+            simulated.hosts.append(host(operator, begin, simulated.now, "operator"))
+        simulated.step()
+    return simulated
+
+
+@pytest.mark.parametrize(("operator", "pageable"), [("aten::_local_scalar_dense", False), ("aten::copy_", False), (None, True)])
+def test_a_value_that_is_read_before_its_copy_begins_says_that_the_devices_clock_is_ahead(operator: str | None, pageable: bool) -> None:
+    assert told(reading_back(operator, pageable=pageable).trace()) is None
+
+    timeline = shifted(reading_back(operator, pageable=pageable), 5000)
+
+    differ = told(timeline)
+    assert differ is not None
+    assert "ahead of the host's by 5 ms or more" in differ
+    assert {row.name: row.count for row in find_doubts(timeline)} == {"clocks-differ": 1}
+
+
+def test_a_wait_after_a_pinned_copy_may_be_for_another_stream() -> None:
+    assert told(reading_back(None, pageable=False, waited_for=8).trace()) is None
+    assert told(reading_back("my_loss", pageable=False, waited_for=8).trace()) is None
+
+
+def test_a_copy_that_waits_by_its_name_returns_after_it() -> None:
+    def copying() -> Simulated:
+        simulated = Simulated()
+        for _ in range(3):
+            simulated.launch(20_000.0)
+            simulated.copy_and_wait(10.0, "d2h")
+            simulated.hosts[-1] |= {"name": "cudaMemcpy"}
+            simulated.step()
+        return simulated
+
+    assert told(copying().trace()) is None
+    assert told(shifted(copying(), 5000)) is not None

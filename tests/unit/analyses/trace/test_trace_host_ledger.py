@@ -138,3 +138,56 @@ def test_the_scripts_functions_after_the_update_are_output_by_their_names_and_pl
     found = charged(made_trace(hosts=[*STEP, loop, draw, inner, before, library, loads], steps=[step(1, 0, 150)]))
     plain = charged(made_trace(hosts=STEP, steps=[step(1, 0, 150)]))
     assert found == {**plain, ("output", "save_images (train.py:30)"): 10, ("unattributed", "nothing recorded"): 10}
+
+
+LIGHTNING = "[pl][profile]"
+STRATEGY, CALLBACK = f"{LIGHTNING}[Strategy]SingleDeviceStrategy", f"{LIGHTNING}[Callback]Saver"
+
+
+def lightning(at: float, *, callback: float = 10, hook: str = "on_train_batch_end") -> list[dict[str, object]]:
+    """What Lightning's own profiler records from one `training_step`'s end to the next, in 200 us: there it ends its steps."""
+    return [
+        host(f"{STRATEGY}.backward", at + 2, at + 40, "annotation"),
+        host("autograd::engine::evaluate_function: AddmmBackward0", at + 5, at + 35),
+        host("aten::add_", at + 45, at + 55),
+        host(f"{CALLBACK}.{hook}", at + 70, at + 70 + callback, "annotation"),
+        host(f"{LIGHTNING}[_TrainingEpochLoop].train_dataloader_next", at + 90, at + 100, "annotation"),
+        host(f"{STRATEGY}.batch_to_device", at + 102, at + 105, "annotation"),
+        host(f"{LIGHTNING}run_training_batch", at + 110, at + 262, "annotation"),
+        host("Optimizer.step#SGD.step", at + 115, at + 260, "annotation"),
+        host(f"{STRATEGY}.training_step", at + 120, at + 200, "annotation"),
+        host("aten::linear", at + 125, at + 195),
+    ]
+
+
+def test_a_forward_that_ends_a_step_inside_of_the_optimizers_call_is_compute() -> None:
+    hosts = [row for n in range(3) for row in lightning(200 * n)]
+
+    found = charged(made_trace(hosts=hosts, steps=[step(n, 200 * n, 200 * (n + 1)) for n in (1, 2)]))
+
+    assert found == {
+        ("preprocess", "waiting for input"): 20,
+        ("compute", "forward"): 140,
+        ("compute", "backward"): 60,
+        ("compute", "optimizer"): 50,
+        ("compute", "between operators"): 2 * (5 + 25 + 5),
+        ("output", f"{CALLBACK}.on_train_batch_end"): 20,
+        ("unattributed", "nothing recorded"): 2 * (10 + 10),
+    }
+
+
+def test_a_callback_beside_the_model_is_named_by_lightning_wherever_it_is_called() -> None:
+    hosts = [row for n in range(3) for row in lightning(200 * n, hook="on_after_backward")]
+
+    assert charged(made_trace(hosts=hosts, steps=[step(1, 200, 400)]))["output", f"{CALLBACK}.on_after_backward"] == 10
+
+
+def test_what_a_training_step_does_after_its_own_update_is_output_by_its_name() -> None:
+    by_itself = [
+        host(f"{STRATEGY}.training_step", 35, 190, "annotation"),
+        host("save_images", 135, 185, "annotation"),
+    ]
+
+    found = charged(made_trace(hosts=[*STEP, *by_itself], steps=[step(1, 0, 200)]))
+
+    assert found["output", "save_images"] == 50
