@@ -106,8 +106,8 @@ def _timeline(path: Path, unpacked: Unpacked, reader: EventReader, columns: Colu
     rows = sum(grown.rows for grown in columns.grown)
     if not rows:
         raise UnreadableInput(_nothing(path, reader, unpacked, counts))
-    if unpacked.damage or not reader.complete:
-        counts["truncated"] = 1
+    counts["truncated"] = int(unpacked.is_cut_off or not reader.complete)
+    counts["damaged"] = int(unpacked.damage is not None and not counts["truncated"])
     counts["no-length"] += columns.pairs.begins_alone
     counts["ends-alone"] = columns.pairs.ends_alone
     about = metadata(reader.around, counts)
@@ -146,11 +146,13 @@ def _timeline(path: Path, unpacked: Unpacked, reader: EventReader, columns: Colu
 
 def _nothing(path: Path, reader: EventReader, unpacked: Unpacked, counts: Counter[str]) -> str:
     if not unpacked.unpacked_bytes:
-        why = f"is empty: {unpacked.damage}" if unpacked.damage else "is empty"
+        why = f"holds nothing that can be unpacked: {unpacked.damage}" if unpacked.damage else "is empty"
     elif not reader.found and reader.complete:
         why = "holds no list of trace events (`traceEvents`)"
-    elif unpacked.damage or not reader.complete:
+    elif unpacked.is_cut_off or not reader.complete:
         why = "was cut off before the first whole event"
+    elif unpacked.damage:
+        why = f"holds no event that can be read: {unpacked.damage}"
     elif counts["malformed"]:
         why = f"holds no event that can be read: {counts['malformed']:,} are malformed"
     else:
