@@ -120,9 +120,6 @@ def _timeline(path: Path, unpacked: Unpacked, reader: EventReader, columns: Colu
     if not is_kineto:
         # Only PyTorch's profiler gives each event a category.
         counts["no-category"] = 0
-    if len(tables["marked_steps"]):
-        last_ns = tables["marked_steps"]["end_ns"].max()
-        counts["after-last-step"] = int((tables["device_events"]["start_ns"] > last_ns).sum())
     rank, world_size = rank_of(about)
     facts = TraceFacts(
         format="Kineto trace" if is_kineto else "Chrome trace",

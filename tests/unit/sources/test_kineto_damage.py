@@ -333,11 +333,6 @@ def test_equal_events_without_numbers_are_not_called_repeated(tmp_path: Path) ->
     assert lost(timeline) == {}
 
 
-def test_kernels_after_the_last_step_are_said(tmp_path: Path) -> None:
-    events = [event("ProfilerStep#1", 0, 50, "user_annotation"), kernel(10, 5, 1), kernel(60, 5, 2)]
-    assert lost(read(written(tmp_path, events))) == {"kernels-after-the-last-step": 1}
-
-
 @pytest.mark.parametrize("depth", [100, 100_000])
 def test_absurd_nesting_is_survived(tmp_path: Path, depth: int) -> None:
     nested = (

@@ -94,11 +94,6 @@ _ROWS: dict[str, tuple[str, Severity, str]] = {
         "notice",
         "several processes used the same launch numbers; kernels were given to the last launch before them",
     ),
-    "after-last-step": (
-        "kernels-after-the-last-step",
-        "info",
-        "device work that began after the last marked step ended is in no step; call profiler.step() after every step",
-    ),
     "not-kineto": (
         "trace-of-another-tool",
         "notice",

@@ -64,6 +64,19 @@ def test_a_sound_trace_has_no_doubts() -> None:
     assert find_doubts(made_trace(hosts=hosts, devices=devices)) == ()
 
 
+def test_only_device_work_that_no_step_launched_or_holds_comes_after_the_last_step() -> None:
+    hosts = [host("cudaLaunchKernel", at, at + 5, "runtime", correlation=at) for at in (10, 20, 110, 120, 210)]
+    # The host is a step ahead of the device; one kernel is launched after the last mark.
+    devices = [device("k", 15 + 100 * n, 115 + 100 * n, correlation=at) for n, at in enumerate((10, 20, 110, 120, 210))]
+    steps = [step(1, 0, 100), step(2, 100, 200)]
+
+    ahead = made_trace(hosts=hosts[:-1], devices=devices[:-1], steps=steps)
+    more = made_trace(hosts=hosts, devices=devices, steps=steps)
+
+    assert find_doubts(ahead) == ()
+    assert [(row.name, row.severity, row.count) for row in find_doubts(more)] == [("kernels-after-the-last-step", "info", 1)]
+
+
 @pytest.mark.parametrize(
     "trace",
     [
