@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +21,15 @@ class Unpacked:
     """The blocks of a file, each at most `block_bytes` long.
 
     While iterating, `share` is the share of the file on disk that was read, 0 to 1. Afterwards `damage` is None, or says in words what
-    ended the unpacking early, and `unpacked_bytes` is what came out. Raises OSError where the file cannot be read.
+    ended the unpacking early, `is_cut_off` is whether that was the end of the file, and `unpacked_bytes` is what came out. Raises OSError
+    where the file cannot be read.
     """
 
     def __init__(self, path: Path, block_bytes: int) -> None:
         self.size_bytes = path.stat().st_size
         self.share = 0.0
         self.damage: str | None = None
+        self.is_cut_off = False
         self.unpacked_bytes = 0
         self._path = path
         self._block_bytes = block_bytes
@@ -53,29 +56,52 @@ class Unpacked:
             if length >= self._block_bytes:
                 yield b"".join(parts)
                 parts, length = [], 0
-        if parts:
+        if length:
             yield b"".join(parts)
 
     def _pieces(self, file: Any) -> Iterator[bytes]:
         """Unpacked pieces of all members, one after the other; what follows the last one and is no gzip is left alone, as gzip does."""
-        member = isal_zlib.decompressobj(wbits=_GZIP_WINDOW)
+        member, begins_at, given_bytes = _new_member(), 0, 0
         packed = file.read(_PACKED_BYTES)
         try:
             while packed:
-                yield member.decompress(packed, self._block_bytes)
+                piece = member.decompress(packed, self._block_bytes)
+                given_bytes += len(piece)
+                yield piece
                 packed = member.unconsumed_tail or member.unused_data
                 if member.eof:
                     packed = packed or file.read(_PACKED_BYTES)
                     if packed[: len(GZIP_MAGIC)] != GZIP_MAGIC:
                         return
-                    member = isal_zlib.decompressobj(wbits=_GZIP_WINDOW)
+                    member, begins_at, given_bytes = _new_member(), file.tell() - len(packed), 0
                 elif not packed:
                     packed = file.read(_PACKED_BYTES)
             if not member.eof:
                 yield member.flush()
-                self.damage = "the gzip file was cut off"
+                self.damage, self.is_cut_off = "the gzip file was cut off", True
         except _DAMAGED as error:
             self.damage = f"the gzip file is damaged ({error})"
+            yield from self._up_to_damage(file, begins_at, file.tell() - len(packed), given_bytes)
+
+    def _up_to_damage(self, file: Any, begins_at: int, failed_at: int, given_bytes: int) -> Iterator[bytes]:
+        """What the call that failed had unpacked and kept to itself, up to all of the member where only its checksum is wrong.
+
+        The member that begins at one place of the file is unpacked once more, without the bytes of it that were given already; from the
+        place on at which the input of the failed call begins byte by byte, so that a call which fails keeps nothing back.
+        """
+        member, seen_bytes = _new_member(), 0
+        file.seek(begins_at)
+        with suppress(*_DAMAGED):
+            while packed := file.read(min(_PACKED_BYTES, failed_at - file.tell()) if file.tell() < failed_at else 1):
+                while packed:
+                    piece = member.decompress(packed, self._block_bytes)
+                    yield piece[max(0, given_bytes - seen_bytes) :]
+                    seen_bytes += len(piece)
+                    packed = member.unconsumed_tail
+
+
+def _new_member() -> Any:
+    return isal_zlib.decompressobj(wbits=_GZIP_WINDOW)
 
 
 def peek(path: Path, most_bytes: int) -> Iterator[bytes]:

@@ -106,8 +106,8 @@ def _timeline(path: Path, unpacked: Unpacked, reader: EventReader, columns: Colu
     rows = sum(grown.rows for grown in columns.grown)
     if not rows:
         raise UnreadableInput(_nothing(path, reader, unpacked, counts))
-    if unpacked.damage or not reader.complete:
-        counts["truncated"] = 1
+    counts["truncated"] = int(unpacked.is_cut_off or not reader.complete)
+    counts["damaged"] = int(unpacked.damage is not None and not counts["truncated"])
     counts["no-length"] += columns.pairs.begins_alone
     counts["ends-alone"] = columns.pairs.ends_alone
     about = metadata(reader.around, counts)
@@ -120,9 +120,6 @@ def _timeline(path: Path, unpacked: Unpacked, reader: EventReader, columns: Colu
     if not is_kineto:
         # Only PyTorch's profiler gives each event a category.
         counts["no-category"] = 0
-    if len(tables["marked_steps"]):
-        last_ns = tables["marked_steps"]["end_ns"].max()
-        counts["after-last-step"] = int((tables["device_events"]["start_ns"] > last_ns).sum())
     rank, world_size = rank_of(about)
     facts = TraceFacts(
         format="Kineto trace" if is_kineto else "Chrome trace",
@@ -146,11 +143,13 @@ def _timeline(path: Path, unpacked: Unpacked, reader: EventReader, columns: Colu
 
 def _nothing(path: Path, reader: EventReader, unpacked: Unpacked, counts: Counter[str]) -> str:
     if not unpacked.unpacked_bytes:
-        why = f"is empty: {unpacked.damage}" if unpacked.damage else "is empty"
+        why = f"holds nothing that can be unpacked: {unpacked.damage}" if unpacked.damage else "is empty"
     elif not reader.found and reader.complete:
         why = "holds no list of trace events (`traceEvents`)"
-    elif unpacked.damage or not reader.complete:
+    elif unpacked.is_cut_off or not reader.complete:
         why = "was cut off before the first whole event"
+    elif unpacked.damage:
+        why = f"holds no event that can be read: {unpacked.damage}"
     elif counts["malformed"]:
         why = f"holds no event that can be read: {counts['malformed']:,} are malformed"
     else:

@@ -12,6 +12,7 @@ from pathlib import Path
 from slowstep.errors import UnreadableInput
 from slowstep.exporters.chrome import MARK
 from slowstep.registry import discover
+from slowstep.sources._gzip import peek
 from slowstep.sources._source import Source
 
 HEAD_BYTES = 4096
@@ -191,7 +192,8 @@ def _head(path: Path) -> bytes:
         try:
             return zlib.decompressobj(wbits=31).decompress(head, HEAD_BYTES)
         except zlib.error:
-            return head
+            # What comes before the damage may tell what it is.
+            return next(peek(path, HEAD_BYTES), head)[:HEAD_BYTES]
     return head
 
 

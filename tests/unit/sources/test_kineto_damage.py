@@ -5,7 +5,9 @@ from __future__ import annotations
 import gzip
 import json
 import random
+import zlib
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +16,12 @@ import pytest
 from kineto_files import CASES, NAMES, SMALL, event, kernel, launch, lost, plain, raw, read, read_text, rows, written
 from slowstep.errors import UnreadableInput
 from slowstep.sources import kineto
+from slowstep.sources._gzip import Unpacked
 from slowstep.sources._kineto.events import decode_wide
 from slowstep.sources._kineto.reader import EVENT_BYTES, EventReader
 from slowstep.sources.kineto import SOURCE
 from slowstep.timeline.timeline import Timeline
+from slowstep.workflow.find import find
 
 CUTS = 50
 FEW_CUTS = 12
@@ -106,6 +110,44 @@ def test_a_damaged_gzip_gives_what_comes_before(tmp_path: Path) -> None:
     (row,) = [row for row in timeline.health if row.name == "truncated-file"]
     assert "gzip" in row.remedy
     assert row.severity == "data_loss"
+
+
+@pytest.mark.parametrize("count", [1, 10, 20_000], ids=["under-a-head", "under-a-block", "several-blocks"])
+def test_a_gzip_of_which_only_the_checksum_is_wrong_is_read_as_a_whole(tmp_path: Path, count: int) -> None:
+    text = kineto_text(good(count))
+    packed = bytearray(gzip.compress(text[:100]) + gzip.compress(text[100:]))
+    packed[-8] ^= 1
+    path = tmp_path / "checksum.json.gz"
+    path.write_bytes(packed)
+
+    (found,), _ = find([path])
+    timeline = found.source.read(path)
+
+    assert b"".join(Unpacked(path, 1 << 16)) == text
+    assert len(timeline.table("host_events")) == count
+    assert timeline.trace.complete
+    assert lost(timeline) == {"damaged-file": 1}
+    assert "checksum" in timeline.health[0].remedy
+
+
+def test_all_that_comes_before_the_damage_of_a_gzip_is_unpacked(tmp_path: Path) -> None:
+    text = kineto_text(good(2_000))
+    packed = bytearray(gzip.compress(text))
+    half = len(packed) // 2
+    packed[half:] = random.Random(7).randbytes(len(packed) - half)
+    path = tmp_path / "bad.json.gz"
+    path.write_bytes(packed)
+
+    known, byte_by_byte = zlib.decompressobj(wbits=31), b""
+    with suppress(zlib.error):
+        for byte in packed:
+            byte_by_byte += known.decompress(bytes((byte,)))
+
+    assert len(byte_by_byte) > len(text) // 3
+    for block_bytes in (1 << 10, 1 << 20):
+        unpacked = Unpacked(path, block_bytes)
+        assert b"".join(unpacked) == byte_by_byte
+        assert unpacked.damage is not None and not unpacked.is_cut_off
 
 
 def test_gzip_of_several_members_and_zeros_behind_is_whole(tmp_path: Path) -> None:
@@ -289,11 +331,6 @@ def test_equal_events_without_numbers_are_not_called_repeated(tmp_path: Path) ->
     timeline = read(written(tmp_path, [event("f", 100, 0, "python_function")] * 2))
     assert len(timeline.table("host_events")) == 2
     assert lost(timeline) == {}
-
-
-def test_kernels_after_the_last_step_are_said(tmp_path: Path) -> None:
-    events = [event("ProfilerStep#1", 0, 50, "user_annotation"), kernel(10, 5, 1), kernel(60, 5, 2)]
-    assert lost(read(written(tmp_path, events))) == {"kernels-after-the-last-step": 1}
 
 
 @pytest.mark.parametrize("depth", [100, 100_000])

@@ -9,7 +9,8 @@ from slowstep.analyses.trace.device_work import busiest_device, device_work, lau
 from slowstep.analyses.trace.measured import Coverage
 from slowstep.analyses.trace.names import matches
 from slowstep.analyses.trace.runtime_calls import LAUNCHES_GRAPH, LAUNCHES_KERNEL, calls_of_runtime
-from slowstep.health import Health
+from slowstep.analyses.trace.steps import last_end_ns
+from slowstep.health import Health, Severity
 from slowstep.timeline.timeline import Timeline
 
 
@@ -32,7 +33,8 @@ def find_coverage(timeline: Timeline, steps: pl.DataFrame, clocks: Clocks | None
 
 
 def find_doubts(timeline: Timeline) -> tuple[Health, ...]:
-    """What makes the measurements of a trace doubtful: clocks that disagree, kernels that overlap on one stream, other devices."""
+    """What makes the measurements of a trace doubtful: clocks that disagree, kernels that overlap on one stream, other devices; and
+    what is in no step."""
     device = busiest_device(timeline)
     if device is None:
         return ()
@@ -43,17 +45,32 @@ def find_doubts(timeline: Timeline) -> tuple[Health, ...]:
     kernels = work.filter((pl.col("kind") == "kernel") & ~pl.col("from_graph")).sort("stream", "start_ns")
     overlapping = len(kernels.filter(pl.col("start_ns") < pl.col("end_ns").cum_max().shift(1).over("stream")))
     others = timeline.rows("device_events", "device")["device"].n_unique() - 1
-    found = (
-        ("device-work-before-its-launch", clocks.early, wrong),
-        ("clocks-differ", ahead, wrong),
-        ("kernels-overlap-on-a-stream", overlapping, "A stream runs one kernel after the other; the trace's device times are doubtful."),
+    last_ns = last_end_ns(timeline, work)
+    after = 0 if last_ns is None else len(work.filter((pl.col("start_ns") >= last_ns) & (pl.col("end_ns") > last_ns)))
+    found: tuple[tuple[str, Severity, int, str], ...] = (
+        ("device-work-before-its-launch", "notice", clocks.early, wrong),
+        ("clocks-differ", "notice", ahead, wrong),
+        (
+            "kernels-overlap-on-a-stream",
+            "notice",
+            overlapping,
+            "A stream runs one kernel after the other; the trace's device times are doubtful.",
+        ),
         (
             "other-devices-left-out",
+            "notice",
             others,
             f"The ledger is that of device {device}, which has most kernel time; look at the others by themselves.",
         ),
+        (
+            "kernels-after-the-last-step",
+            "info",
+            after,
+            "device work that began after the device had ended the last marked step is in no step; mark every step, in PyTorch by calling "
+            "profiler.step() after each",
+        ),
     )
-    return tuple(Health(name=name, severity="notice", count=count, remedy=remedy) for name, count, remedy in found if count)
+    return tuple(Health(name=name, severity=severity, count=count, remedy=remedy) for name, severity, count, remedy in found if count)
 
 
 def _launches(timeline: Timeline) -> pl.DataFrame:

@@ -43,6 +43,12 @@ def find_steps(timeline: Timeline) -> tuple[pl.DataFrame, tuple[str, ...]]:
     return _table(steps), (*notes, *left_out, *started)
 
 
+def last_end_ns(timeline: Timeline, work: pl.DataFrame) -> int | None:
+    """When the last marked step ended, of the device's `work` (table `device_work`) too; None where no step is marked."""
+    marks, _ = choose_marks(timeline.table("marked_steps"))
+    return None if marks.is_empty() else int(_bounded(marks, work)["end_ns"][-1])
+
+
 def _whole(timeline: Timeline, notes: tuple[str, ...], work: pl.DataFrame | None) -> tuple[pl.DataFrame, tuple[str, ...]]:
     events = pl.concat([timeline.rows(name, "start_ns", "end_ns") for name in ("host_events", "device_events")])
     if events.is_empty() or events["end_ns"].max() == events["start_ns"].min():

@@ -16,15 +16,22 @@ from slowstep.timeline.trace_tables import NOT_PYTHON
 # Evidence of a backward pass or of an update, each by names that nothing else has: autograd's nodes (PyTorch), gradient functions, kernels
 # of gradients and training operators (TensorFlow: `StatefulPartitionedCall/gradient_tape/model/dense/MatMul:MatMul`, `...:ReluGrad` in the
 # trace of Keras' fit in tests/data/xplane), transposes of JAX' differentiation in the names of its operations, optimizers' operators.
+# `Conv2DBackpropInput` alone is none: TensorFlow computes the forward of Conv2DTranspose with it.
 HOST_EVIDENCE: Final = (
     r"^autograd::engine::evaluate_function|^(struct )?torch::autograd::|^[A-Z]\w*Backward\d*$|_backward$|_backward_data$"
-    r"|^CompiledFunctionBackward|(^|/)gradient_tape/|(^|/)gradients?/|:\w+(Grad|Backprop(Input|Filter))(V\d)?$|^(Resource)?(Sparse)?Apply(Adam|Gradient|Momentum|Adagrad|RMS|Ftrl)"
+    r"|^CompiledFunctionBackward|(^|/)gradient_tape/|(^|/)gradients?/|:\w+(Grad|BackpropFilter)(V\d)?$|^(Resource)?(Sparse)?Apply(Adam|Gradient|Momentum|Adagrad|RMS|Ftrl)"
     r"|transpose\(jvp|^aten::_(fused|foreach)_(adam|adamw|sgd|adagrad)|^Optimizer\.zero_grad#"
 )
-# Kernels of backward passes by their libraries' names: cuDNN, CUTLASS and MIOpen (dgrad, wgrad, bwd), FlashAttention, PyTorch, XLA.
+# Kernels of backward passes by their libraries' names: cuDNN (wgrad, bn_bw), CUTLASS and MIOpen (wgrad, wrw, bwd), FlashAttention, PyTorch,
+# XLA.
 DEVICE_EVIDENCE: Final = (
-    r"(?i)[dw]grad|(^|_)bwd|_bwd_|Bwd(Data|Weight)|backward|multi_tensor_apply_kernel|transpose\(jvp|FusedAdam|_?adamw?_?(kernel|functor)"
+    r"(?i)wgrad|(^|_)wrw_|(^|:|_)bn_bw_|(^|_)bwd|_bwd_|BwdWeight|backward|multi_tensor_apply_kernel|transpose\(jvp|FusedAdam"
+    r"|_?adamw?_?(kernel|functor)"
 )
+# But a convolution's gradient by its input is the forward of a transposed convolution, in an inference too: PyTorch and XLA call cuDNN's
+# and MIOpen's kernels of backward data for it (cuDNN keeps them in `cudnn_infer`, those of weights in `cudnn_train`: see the names in
+# tests/data/kineto/a100_collectives; igemm_bwd beside igemm_wrw in mi300_python_frames). A backward pass has others of the above as well.
+EITHER: Final = r"(?i)dgrad|bwd_?data|backward_?(data|input)|igemm_bwd|conv\w*_bwd_n"
 # Operators that take a batch of samples: which of their inputs it is, and the number of its dimensions. An embedding looks up
 # (samples, positions).
 LAYERS: Final = {"aten::conv1d": (0, 3), "aten::conv2d": (0, 4), "aten::conv3d": (0, 5), "aten::embedding": (1, 2)}
@@ -43,7 +50,7 @@ def is_training(timeline: Timeline) -> bool:
     if host.str.contains(f"{HOST_EVIDENCE}|{OPTIMIZER_RANGE}").any():
         return True
     events = timeline.rows("device_events", "name", kinds=["kernel"])["name"].unique().cast(pl.String)
-    return bool(events.str.contains(DEVICE_EVIDENCE).any())
+    return bool((events.str.contains(DEVICE_EVIDENCE) & ~events.str.contains(EITHER)).any())
 
 
 def batch_size(timeline: Timeline, steps: pl.DataFrame) -> int | None:

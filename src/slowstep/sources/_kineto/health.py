@@ -16,7 +16,12 @@ _ROWS: dict[str, tuple[str, Severity, str]] = {
     "truncated": (
         "truncated-file",
         "data_loss",
-        "the file ends in the middle; what stands before was read. Let the profiler finish writing, or copy the file again",
+        "the events end in the middle; what stands before was read. Let the profiler finish writing, or copy the file again",
+    ),
+    "damaged": (
+        "damaged-file",
+        "data_loss",
+        "all of it was read, but what is wrong there is unknown: times and names may be others. Copy the file again",
     ),
     "malformed": (
         "malformed-events",
@@ -89,11 +94,6 @@ _ROWS: dict[str, tuple[str, Severity, str]] = {
         "notice",
         "several processes used the same launch numbers; kernels were given to the last launch before them",
     ),
-    "after-last-step": (
-        "kernels-after-the-last-step",
-        "info",
-        "device work that began after the last marked step ended is in no step; call profiler.step() after every step",
-    ),
     "not-kineto": (
         "trace-of-another-tool",
         "notice",
@@ -108,5 +108,5 @@ def health_rows(counts: Counter[str], damage: str | None, categories: Sequence[s
     severities = ("error", "data_loss", "notice", "info")
     for counter, (name, severity, remedy) in sorted(_ROWS.items(), key=lambda row: severities.index(row[1][1])):
         if counts[counter] > 0:
-            text = f"{damage}; {remedy}" if counter == "truncated" and damage else remedy.replace("{categories}", named)
+            text = f"{damage}; {remedy}" if counter in ("truncated", "damaged") and damage else remedy.replace("{categories}", named)
             yield Health(name=name, severity=severity, count=counts[counter], remedy=text)

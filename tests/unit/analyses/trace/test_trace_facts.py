@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import polars as pl
 import pytest
 
+from kineto_files import case, read
 from made_traces import device, host, made_trace, step
 from slowstep.analyses.trace.coverage import find_coverage, find_doubts
 from slowstep.analyses.trace.device_ledger import build_ledger
@@ -62,6 +64,19 @@ def test_a_sound_trace_has_no_doubts() -> None:
     assert find_doubts(made_trace(hosts=hosts, devices=devices)) == ()
 
 
+def test_only_device_work_that_no_step_launched_or_holds_comes_after_the_last_step() -> None:
+    hosts = [host("cudaLaunchKernel", at, at + 5, "runtime", correlation=at) for at in (10, 20, 110, 120, 210)]
+    # The host is a step ahead of the device; one kernel is launched after the last mark.
+    devices = [device("k", 15 + 100 * n, 115 + 100 * n, correlation=at) for n, at in enumerate((10, 20, 110, 120, 210))]
+    steps = [step(1, 0, 100), step(2, 100, 200)]
+
+    ahead = made_trace(hosts=hosts[:-1], devices=devices[:-1], steps=steps)
+    more = made_trace(hosts=hosts, devices=devices, steps=steps)
+
+    assert find_doubts(ahead) == ()
+    assert [(row.name, row.severity, row.count) for row in find_doubts(more)] == [("kernels-after-the-last-step", "info", 1)]
+
+
 @pytest.mark.parametrize(
     "trace",
     [
@@ -70,10 +85,45 @@ def test_a_sound_trace_has_no_doubts() -> None:
         made_trace(hosts=[host("jit(train)/transpose(jvp(Dense))/dot_general", 0, 5, "annotation")]),
         made_trace(devices=[device("sm80_xmma_wgrad_implicit_gemm_indexed", 0, 5)]),
         made_trace(devices=[device("void flash_bwd_dq_dk_dv_loop_kernel", 0, 5)]),
+        made_trace(devices=[device("igemm_bwd_gtcx3_nhwc_bf16", 0, 5), device("igemm_wrw_gtcx3_nhwc_bf16", 5, 9)]),
+        made_trace(devices=[device("void cudnn::bn_bw_1C11_singleread<float, 512, true, 1, 2, 0>", 0, 5)]),
+        made_trace(hosts=[host("CompiledFunctionBackward", 0, 5)]),
+        made_trace(hosts=[host("gradients/conv2d_grad/Conv2DBackpropInput:Conv2DBackpropInput", 0, 5)]),
+        made_trace(hosts=[host("model/conv2d/Conv2DBackpropFilter:Conv2DBackpropFilter", 0, 5)]),
     ],
 )
 def test_backward_or_update_is_training(trace: Timeline) -> None:
     assert is_training(trace)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        "sm80_xmma_dgrad_implicit_gemm_f16f16_f16f32_f32_nhwckrsc_nhwc_tilesize128x128x32_stage4_kernel_cudnn",
+        "void cutlass_cudnn_infer::Kernel<cutlass_tensorop_s1688dgrad_optimized_tf32_64x256_32x4_nhwc_align4>",
+        "void cudnn::detail::dgrad_engine<float, 512, 6, 5, 3, 3, 3, false>",
+        "igemm_bwd_gtcx3_nhwc_bf16_bx0_ex1_bt128x128x32",
+        "naive_conv_bwd_nchw_half_double_half",
+        "void ck::tensor_operation::device::kernel_grouped_conv_bwd_data_multiple_d_xdl_cshuffle<>",
+        "__cudnn$convBackwardInput",
+    ],
+)
+def test_the_forward_of_a_transposed_convolution_is_no_training(kernel: str) -> None:
+    hosts = [host("aten::conv_transpose2d", 0, 5), host("aten::cudnn_convolution_transpose", 0, 5)]
+    assert not is_training(made_trace(hosts=hosts, devices=[device(kernel, 3, 5)]))
+    assert not is_training(made_trace(devices=[device(kernel, 3, 5)]))
+    assert is_training(made_trace(hosts=[*hosts, host("ConvolutionBackward0", 6, 9)], devices=[device(kernel, 3, 5)]))
+
+
+def test_tensorflows_forward_of_a_transposed_convolution_is_no_training() -> None:
+    assert not is_training(made_trace(hosts=[host("model/conv2d_transpose/conv2d_transpose:Conv2DBackpropInput", 0, 5)]))
+
+
+@pytest.mark.parametrize("name", ["a100_2022_schema", "a100_collectives", "mi250_toy_step", "mi300_python_frames"])
+def test_a_real_training_is_known_by_its_kernels_alone(name: str) -> None:
+    kernels = read(case(name)).rows("device_events", "name", kinds=["kernel"])["name"].unique().cast(pl.String)
+
+    assert is_training(made_trace(devices=[device(kernel, at, at + 1) for at, kernel in enumerate(kernels)]))
 
 
 def test_forward_alone_is_no_training() -> None:
