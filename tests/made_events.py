@@ -60,6 +60,13 @@ class Events:
             self.trainer.lines.append(text)
         self._event(fmt.SPAN, begin, end, 7, STAGES.index("gradient_sharing"))
 
+    def span(self, begin: float, end: float, name: str, stage: str = "output", *, line: int | None = None) -> None:
+        """What a framework names, or the script; with the line at which its code begins where that is the user's own."""
+        text = self._text(name)
+        if line is not None:
+            self.trainer.lines.append({"kind": "place", "text": text, "file": SCRIPT, "line": line})
+        self._event(fmt.SPAN, begin, end, text, STAGES.index(stage))
+
     def forward(self, begin: float, end: float, samples: int = 16, *, module: int = 0, flags: int = 0) -> None:
         self._event(fmt.FORWARD, begin, end, samples, module, flags=flags)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from slowstep.analyses.functions import FRAMEWORK, Path, is_library, own_frames, same_function, shown
+from slowstep.analyses.functions import FRAMEWORK, LIGHTNING_LOOP, Path, is_library, own_frames, same_function, shown
 from slowstep.analyses.typed import is_typed_top_level
 from slowstep.timeline.timeline import Frame, Loops
 
@@ -97,6 +97,11 @@ def called_framework(path: Path, way: Path, files: re.Pattern[str] = FRAMEWORK) 
     frames = path[depth + 1 :]
     first = path[depth : depth + 2] if is_library(path[depth]) else frames[:1]
     return all(is_library(frame) for frame in frames) and any(files.search(frame.file) for frame in first)
+
+
+def is_lightnings(way: Path) -> bool:
+    """Whether the loop is that of Lightning's Trainer, which makes the iterators of its loaders itself."""
+    return any(LIGHTNING_LOOP.search(frame.file) for frame in way)
 
 
 def is_before(path: Path, way: Path) -> bool:

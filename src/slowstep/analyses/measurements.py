@@ -132,7 +132,7 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
         timed_fetches=timed_fetches,
         held_delivery_share=waits.held_ns / max(float(waits.parts.sum()), 1.0),
         drawing=drawing,
-        saves=find_saves(trainer, steps),
+        saves=find_saves(trainer, steps, ledger),
         fixed_cost=find_fixed_cost(trainer, steps, ledger, busy=load.busy),
         load=load,
         stopped=stops.within(*steps.bounds_ns),

@@ -17,7 +17,7 @@ from slowstep.analyses.periods import HIT_SHARE, find_periods
 from slowstep.analyses.producers import CORE as CORE_OF_PRODUCER
 from slowstep.analyses.producers import STARTUP, Fetches, WaitParts
 from slowstep.analyses.restarts import Restarts, find_restarts
-from slowstep.analyses.saves import SAVING, GrowingSaves, find_growing_saves
+from slowstep.analyses.saves import GrowingSaves, find_growing_saves, is_saving, saving_steps
 from slowstep.analyses.startup import Startup, find_startup
 from slowstep.analyses.steps import Floats, Steps
 from slowstep.analyses.stragglers import Stragglers, find_stragglers
@@ -130,16 +130,19 @@ def _validations(trainer: Trainer, steps: Steps, stacks: Stacks, events: tuple[E
 
 
 def _known_events(ledger: Ledger, steps: Steps, restarts: Restarts, filling: Floats) -> list[Event]:
-    saving = tuple(part[1] for part in ledger.parts if _is_saving(part))
-    candidates: list[tuple[str, Part, Floats]] = [
-        ("validation", ("output", VALIDATION), with_core_delay(ledger, "output", VALIDATION)),
-        (EPOCH_CHANGE, ("preprocess", STARTUP), restarts.start_ns + filling),
+    validating, starting = with_core_delay(ledger, "output", VALIDATION), restarts.start_ns + filling
+    candidates: list[tuple[str, Part, Floats, Ints]] = [
+        ("validation", ("output", VALIDATION), validating, np.flatnonzero(validating > 0)),
+        (EPOCH_CHANGE, ("preprocess", STARTUP), starting, np.flatnonzero(starting > 0)),
     ]
+    saving = sorted((part for part in ledger.parts if is_saving(part)), key=lambda part: -ledger.total(*part))
     if saving:
-        candidates.append((CHECKPOINT, ("store", saving[0]), with_core_delay(ledger, "store", *saving)))
+        at = saving_steps(ledger)
+        ns = np.zeros(steps.count)
+        ns[at] = with_core_delay(ledger, "store", *(name for _, name in saving))[at]
+        candidates.append((CHECKPOINT, saving[0], ns, at))
     events = []
-    for name, part, ns in candidates:
-        at = np.flatnonzero(ns > 0)
+    for name, part, ns, at in candidates:
         if 0 < len(at) < OF_MOST_STEPS * steps.count and ns.sum() >= SMALLEST_SHARE * ledger.ns.sum():
             at = _firsts(at)
             every = float(np.median(np.diff(at))) if len(at) > 1 else None
@@ -150,11 +153,7 @@ def _known_events(ledger: Ledger, steps: Steps, restarts: Restarts, filling: Flo
 def _parts_of(ledger: Ledger, known: list[Event]) -> list[Part]:
     """The parts that known events take, and the collector."""
     saves = any(event.name == CHECKPOINT for event in known)
-    return [("output", COLLECTING), *(event.part for event in known), *(part for part in ledger.parts if saves and _is_saving(part))]
-
-
-def _is_saving(part: Part) -> bool:
-    return part[0] == "store" and part[1].startswith(SAVING)
+    return [("output", COLLECTING), *(event.part for event in known), *(part for part in ledger.parts if saves and is_saving(part))]
 
 
 def _firsts(at: Ints) -> Ints:

@@ -8,8 +8,11 @@ import numpy as np
 import polars as pl
 
 from slowstep.analyses.functions import shown
+from slowstep.analyses.ledger import Ledger, Part
 from slowstep.analyses.steps import Floats, Steps
 from slowstep.analyses.trainer import Trainer
+from slowstep.stages import CHECKPOINT
+from slowstep.timeline.intervals import Ints
 
 # The same model's checkpoints differ by some bytes (numbers as text); half as large again is no accident, nor four of five that grow.
 FEWEST_SAVES = 5
@@ -27,7 +30,7 @@ class Saves:
 
     count: int
     every_steps: float | None
-    writes_each: float | None  # files, or calls that write
+    writes_each: float | None  # files, or calls that write; None where only a framework says that it wrote
     bytes_each: float | None  # of all files of one
     where: str | None  # the user's line that asks for most of them, and what writes
 
@@ -43,11 +46,12 @@ class GrowingSaves:
     parts: tuple[str, ...]  # of the ledger, that hold it
 
 
-def find_saves(trainer: Trainer, steps: Steps) -> Saves:
+def find_saves(trainer: Trainer, steps: Steps, ledger: Ledger) -> Saves:
     """The checkpoints of the window's steps."""
     writes = _writes(trainer, steps)
     if writes.is_empty():
-        return Saves(count=0, every_steps=None, writes_each=None, bytes_each=None, where=None)
+        count = len(saving_steps(ledger))
+        return Saves(count=count, every_steps=steps.count / count if count else None, writes_each=None, bytes_each=None, where=None)
     checkpoints = writes.group_by("step").agg(pl.len().alias("writes"), pl.col("bytes").sum(), pl.col("bytes").has_nulls().alias("unknown"))
     size = checkpoints.filter(~pl.col("unknown"))["bytes"].to_numpy()
     return Saves(
@@ -81,6 +85,23 @@ def find_growing_saves(trainer: Trainer, steps: Steps) -> GrowingSaves | None:
 def saving_part(function: str | None) -> str:
     """What the ledger calls the writing by a function."""
     return f"{SAVING}{function or 'torch.save'}"
+
+
+def is_saving(part: Part) -> bool:
+    """Whether a part of the ledger is the making of checkpoints: the writing itself, or what a framework does around that."""
+    return part[0] == "store" and part[1].startswith((SAVING, CHECKPOINT))
+
+
+def saving_steps(ledger: Ledger) -> Ints:
+    """The steps with checkpoints: those that write; where no write was seen, those of the framework's part that holds most time.
+
+    Its other parts may be in every step: a callback that only asks itself whether to save.
+    """
+    parts = [part for part in ledger.parts if is_saving(part)]
+    writing = [part[1] for part in parts if part[1].startswith(SAVING)]
+    most = [part[1] for part in sorted(parts, key=lambda part: -ledger.total(*part))[:1]]
+    names = writing or most
+    return np.flatnonzero(ledger.of("store", *names) > 0) if names else np.zeros(0, dtype=np.int64)
 
 
 def _writes(trainer: Trainer, steps: Steps) -> pl.DataFrame:

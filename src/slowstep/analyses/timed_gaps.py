@@ -29,6 +29,8 @@ WRAPPER = re.compile(r"torch[/\\]utils[/\\]_contextlib\.py$")
 WAITING = 0.10
 # A function is what it spends at least half of its time in.
 MOSTLY = 0.5
+# What trainers of frameworks call their callbacks' methods.
+CALLBACK_METHOD = re.compile(r"(^|\.)(?P<name>on_\w+)$")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,6 +75,7 @@ class TimedGaps:
     gaps: int
     functions: tuple[GapFunction, ...]
     direct: tuple[DirectCall, ...] = ()
+    on_weights: frozenset[str] = frozenset()  # callbacks' methods whose work, of that one with most time, is on the model's weights
 
 
 def find_timed_gaps(timeline: Timeline, process: int) -> TimedGaps | None:
@@ -97,7 +100,7 @@ def find_timed_gaps(timeline: Timeline, process: int) -> TimedGaps | None:
 
     found = [_function(tree, number, ns, whole, gaps, uses_gradients) for number, ns in often.items() if _is_users(tree.nodes[number])]
     kept = sorted((f for f in found if f.share >= SMALLEST_SHARE), key=lambda f: -f.share)
-    return TimedGaps(gaps=gaps, functions=tuple(kept), direct=tuple(_direct(tree, often, gaps)))
+    return TimedGaps(gaps=gaps, functions=tuple(kept), direct=tuple(_direct(tree, often, gaps)), on_weights=_methods_on_weights(tree))
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,9 +171,28 @@ def _function(tree: GapCalls, number: int, ns: float, whole: float, gaps: int, u
         gradients=min(tree.held(number, uses_gradients) / own, 1.0),
         told_per_gap=max((n.calls for n in telling), default=0) / gaps,
         within=_within(tree, number, own),
-        averages_weights=_walks(tree, number) and _called(tree, number, CHANGES) >= SMALLEST_SHARE * own,
-        copies_weights=_walks(tree, number) and _called(tree, number, COPIES) + node.own * tree.left(number) >= MOSTLY * own,
+        averages_weights=_averages(tree, number, own),
+        copies_weights=_copies(tree, number, own),
     )
+
+
+def _averages(tree: GapCalls, number: int, own: float) -> bool:
+    """Whether a function, which takes `own` ns, changes a model's weights, or an average of them, in place."""
+    return _walks(tree, number) and _called(tree, number, CHANGES) >= SMALLEST_SHARE * own
+
+
+def _copies(tree: GapCalls, number: int, own: float) -> bool:
+    """Whether it makes new tensors of them."""
+    return _walks(tree, number) and _called(tree, number, COPIES) + tree.nodes[number].own * tree.left(number) >= MOSTLY * own
+
+
+def _methods_on_weights(tree: GapCalls) -> frozenset[str]:
+    """Names of callbacks' methods whose work is on the weights: of those of one name it is that of the one with most time."""
+    most: dict[str, tuple[float, int]] = {}
+    for number, node in tree.nodes.items():
+        if not node.built_in and (method := CALLBACK_METHOD.search(node.name)) is not None:
+            most[method["name"]] = max(most.get(method["name"], (0.0, number)), (node.total * tree.left(number), number))
+    return frozenset(name for name, (own, number) in most.items() if _averages(tree, number, own) or _copies(tree, number, own))
 
 
 def _within(tree: GapCalls, number: int, own: float) -> Within | None:

@@ -75,6 +75,46 @@ def test_without_the_users_line_what_writes_is_named(tmp_path):
     assert m.saves.where == "torch.save"
 
 
+TRAINERS = "checkpoint: Trainer.save_checkpoint"
+ASKED = "checkpoint: ModelCheckpoint.on_train_batch_end"
+
+
+def _by_a_trainer(folder: Path, *, writes_ms: float) -> Measurements:
+    """Steps of 20 ms, each fifth with 12 ms of a framework's checkpoint, of which so many are a write; the others ask whether to save."""
+    events = Events(folder)
+    events.loader()
+    begin = 0.0
+    for k in range(100):
+        events.wait(begin, begin + 1, k)
+        events.backward(begin + 5, begin + 17)
+        events.update(begin + 18, begin + 20)
+        begin += 20
+        if k % 5 < 4:
+            events.span(begin + 0.01, begin + 0.05, ASKED, "store")
+            begin += 0.1
+            continue
+        if writes_ms:
+            events.save(begin + 3, begin + 3 + writes_ms)
+        events.span(begin + 1, begin + 13, TRAINERS, "store")
+        events.span(begin, begin + 14, ASKED, "store")
+        begin += 14
+    return measure(events.timeline())
+
+
+@pytest.mark.parametrize("writes_ms", [0, 6])
+def test_what_a_trainer_does_around_a_write_is_the_checkpoint_too(tmp_path, writes_ms):
+    m = _by_a_trainer(tmp_path, writes_ms=writes_ms)
+
+    judged, event = blocking_checkpoint.judge(m), m.over_time.event("checkpoint")
+
+    assert isinstance(judged, Judged) and event is not None
+    assert f"for 14 ms at each of {m.saves.count} checkpoints" in judged.finding.title
+    assert judged.finding.share == pytest.approx(14 / 114, rel=0.05)
+    assert (event.every_steps, event.count) == (5, m.saves.count)
+    assert [event.name for event in m.over_time.events] == ["checkpoint"]
+    assert TRAINERS in judged.finding.claims and ASKED in judged.finding.claims
+
+
 def test_a_file_of_unknown_size_leaves_the_checkpoints_size_unknown(tmp_path):
     m = _measured(tmp_path, [[MODEL, (-1, 5.0, "torch.save", 40)]] * 20)
 

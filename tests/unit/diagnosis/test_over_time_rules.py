@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from judged_recordings import named, report_of
+from made_recordings import SCRIPT, Training, make_recording
+from slowstep.workflow.diagnose import diagnose_recording
 
 Report = dict[str, Any]
 
@@ -90,6 +93,23 @@ def test_the_predicted_gain_is_the_true_one_and_the_interval_holds_it(tmp_path, 
 @pytest.mark.parametrize("case", CLOSE)
 def test_a_training_close_to_the_problem_is_not_blamed_for_it(tmp_path, case):
     assert case.split()[0] not in named(report_of(tmp_path, CLOSE[case]))
+
+
+LIGHTNING = "/usr/lib/python3.11/site-packages/lightning/pytorch/loops/fit_loop.py"
+
+
+@pytest.mark.parametrize(
+    ("file", "says"), [(LIGHTNING, "reload_dataloaders_every_n_epochs=0"), ("/home/user/project/loops/fit_loop.py", "for batch in loader")]
+)
+def test_iterators_that_lightning_makes_are_kept_by_its_own_arguments(tmp_path, file, says):
+    folder = make_recording(tmp_path / "recording", Training(steps=300, epoch_steps=1, reads_to_end=False, prefetch=1))
+    path = {"kind": "training_path", "optimizer": 0, "frames": [[SCRIPT, "main", 10, 30], [file, "_FitLoop.run", 1, 2]]}
+    with (folder / "100-1.jsonl").open("a") as notes:
+        notes.write(json.dumps(path) + "\n")
+
+    (finding,) = [each for each in diagnose_recording(folder)["findings"] if each["rule"] == "iterator-recreated"]
+
+    assert says in finding["fixes"][0]["text"]
 
 
 LOOP = {"loader": False, "input_ms": 2}

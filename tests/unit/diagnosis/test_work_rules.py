@@ -10,11 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from made_events import Events
 from made_recordings import MS, SCRIPT, START_NS, TRAINER_THREAD, Training, make_recording
 from slowstep.analyses.ledger import Ledger, Part
-from slowstep.analyses.measurements import measure
+from slowstep.analyses.measurements import Measurements, measure
 from slowstep.analyses.work import ForwardLine
 from slowstep.diagnosis.after_update import told
+from slowstep.diagnosis.rule import Judged
+from slowstep.diagnosis.rules import slow_callback
 from slowstep.diagnosis.rules.dominant_module import RULE as DOMINANT_MODULE
 from slowstep.record import format as fmt
 from slowstep.record.modes import ANOMALY, DETERMINISTIC, PYTHON_MODES, TORCH_MODES, TRACED
@@ -365,6 +368,42 @@ def test_a_slow_callback_says_what_holds_it_and_an_average_of_weights_is_not_sen
     (row,) = [row for row in finding["evidence"] if row["name"] == "most of it in"]
     assert (finding["rule"], row["value"]) == ("slow-callback", within)
     assert any("background thread" in fix["text"] for fix in finding["fixes"]) == aside
+
+
+def _with_a_callback(folder: Path, place: int | None, *rows: tuple[Function, float, float, list[list[float]]]) -> Measurements:
+    """Steps of 20 ms, after which a framework's callback takes 10; three of these gaps were timed."""
+    events = Events(folder)
+    events.loader()
+    for k in range(100):
+        end = events.step(k * 30.5, batch=k, length=20)
+        events.span(end + 0.1, end + 10.1, "callback: Average.on_train_batch_end", line=place)
+    events.trainer.lines.append(calls("gap", 30, *rows))
+    return measure(events.timeline())
+
+
+AVERAGED: Function = ("/usr/lib/python3.11/site-packages/lightning/pytorch/callbacks/average.py", "Average.on_train_batch_end", 1)
+OWN_AVERAGE: Function = (SCRIPT, "Average.on_train_batch_end", 1)
+UPDATE: Function = ("/usr/lib/python3.11/site-packages/torch/optim/swa_utils.py", "AveragedModel.update_parameters", 1)
+
+
+@pytest.mark.parametrize(
+    ("function", "place", "called", "says"),
+    [
+        (AVERAGED, None, UPDATE, "its update_every_n_steps"),
+        (OWN_AVERAGE, 1, UPDATE, "torch._foreach_lerp_"),
+        (AVERAGED, None, PILLOW, "background thread"),
+    ],
+    ids=["the framework's", "the script's", "no average"],
+)
+def test_a_frameworks_callback_that_averages_weights_is_not_sent_aside(tmp_path, function, place, called, says):
+    m = _with_a_callback(tmp_path, place, (function, 30, 1, [[1, 29]]), (called, 29, 29, []))
+
+    judged = slow_callback.judge(m)
+
+    assert isinstance(judged, Judged)
+    texts = [fix.text for fix in judged.finding.fixes]
+    assert says in texts[0]
+    assert any("background thread" in text for text in texts) is (says == "background thread")
 
 
 def test_a_function_is_known_behind_its_decorator(tmp_path):

@@ -2,7 +2,8 @@
 
 What it sees:
     Checkpoint writes (torch.save, safetensors) on the training thread hold at least 3 % of the window. All that one step writes is one
-    checkpoint, of however many files. In a trace: those functions, and ranges that are named for it (save_checkpoint, ModelCheckpoint);
+    checkpoint, of however many files; what Lightning's and Hugging Face's trainers do around the writes counts too: gathering the state,
+    deleting older files. In a trace: those functions, and ranges that are named for it (save_checkpoint, ModelCheckpoint);
     with a device, where it had nothing to do meanwhile, at least 5 % of the window.
 Why it costs:
     Serialising and writing a model on the training thread is time in which nothing is trained, and it grows with the model.
@@ -22,7 +23,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.saves import SAVING
+from slowstep.analyses.saves import is_saving
 from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.input_side import SIDE_BY_SIDE
@@ -37,7 +38,7 @@ NAME = "blocking-checkpoint"
 
 def judge(m: Measurements) -> Answer:
     """Whether checkpoint writes hold the training thread."""
-    parts = [part for part in m.ledger.parts if part[0] == "store" and part[1].startswith(SAVING)]
+    parts = [part for part in m.ledger.parts if is_saving(part)]
     if not parts:
         return None
     removed = sum((with_core_delay(m, part) for part in parts), 0.0 * m.step_ns)

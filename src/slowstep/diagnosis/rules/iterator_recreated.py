@@ -15,7 +15,8 @@ How the gain is predicted:
 When it is wrong:
     Where one batch of each iterator is all that is wanted (a new task at each step), the loader is the wrong tool rather than wrongly used.
 What to try:
-    Make the iterator once before the loop, and anew only at StopIteration: for batch in loader, or itertools.chain over epochs.
+    Make the iterator once before the loop, and anew only at StopIteration: for batch in loader, or itertools.chain over epochs. Lightning's
+    trainer makes it at each epoch: let the loader and its workers outlive that, or make epochs longer.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from __future__ import annotations
 import numpy as np
 
 from slowstep.analyses.ledger import COLLECTING, SHUTDOWN
+from slowstep.analyses.loop import is_lightnings
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.producers import STARTUP
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
@@ -58,12 +60,14 @@ def judge(m: Measurements) -> Answer:
     worse = Case(removed_ns=0.9 * (removed - collected), beside_ns=WORSE_BESIDE * beside)
     all_collected = np.maximum(with_core_delay(m, GARBAGE), collected)
     better = Case(removed_ns=removed - collected + all_collected + copying_after_forks(m, own, AFTER_FORK_HIGH), beside_ns=beside)
-    counterfactual = Counterfactual(assumes="one iterator is read to its end", expected=case, worse=worse, better=better)
+    in_lightning = is_lightnings(m.trainer.way_to_update)
+    assumes = "the loader's workers outlive the epoch" if in_lightning and not serial else "one iterator is read to its end"
+    counterfactual = Counterfactual(assumes=assumes, expected=case, worse=worse, better=better)
     ends = tuple(name for stage, name in m.ledger.parts if stage == "preprocess" and name in (STARTUP, SHUTDOWN))
     finding = Finding(
         rule=NAME,
         stage="preprocess",
-        title=f"the loop makes a new iterator of its loader for every {restarts.batches_each:.0f} batch(es): {share:.0%} of the time",
+        title=f"{'Lightning' if in_lightning else 'the loop'} makes a new iterator of its loader for every {restarts.batches_each:.0f} batch(es): {share:.0%} of the time",
         share=share,
         share_low=low,
         share_high=high,
@@ -77,7 +81,7 @@ def judge(m: Measurements) -> Answer:
             Evidence(name="removed per step", value=float(removed.mean()) / 1e6, unit="ms"),
         ),
         gain=predict(m, counterfactual),
-        fixes=(Fix(text="make iter(loader) once before the loop and anew only when it is exhausted: for batch in loader"),),
+        fixes=_fixes(in_lightning=in_lightning, serial=serial),
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=counterfactual)
@@ -87,6 +91,16 @@ def _garbage_claimed(m: Measurements) -> tuple[str, ...]:
     """The collector, where most of its time is spent on what new iterators have made: it goes with them."""
     collected, whole = float(m.over_time.restarts.collected_ns.sum()), m.ledger.total(*GARBAGE)
     return (COLLECTING,) if collected > whole / 2 else ()
+
+
+def _fixes(*, in_lightning: bool, serial: bool) -> tuple[Fix, ...]:
+    if not in_lightning:
+        return (Fix(text="make iter(loader) once before the loop and anew only when it is exhausted: for batch in loader"),)
+    longer = Fix(text="longer epochs: a sampler that goes over the data set several times")
+    if serial:
+        return (longer,)
+    kept = "DataLoader(..., persistent_workers=True), made once: Trainer(reload_dataloaders_every_n_epochs=0)"
+    return (Fix(text=kept), longer)
 
 
 RULE = Rule(name=NAME, stages=("preprocess",), judge=judge)

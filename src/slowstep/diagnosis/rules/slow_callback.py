@@ -124,14 +124,33 @@ def _fixes(m: Measurements, part: Part, entry: Told | None) -> tuple[Fix, ...]:
     if kind := lines_named(part[1]):
         first = (Fix(text=f"write the loop in {name} as operations on whole tensors or arrays"),) if kind == "lines" else ()
         return (*first, Fix(text=f"run {name} {often}, or {aside}"))
-    if entry is not None and entry.on_weights:
-        # In a background thread it would do so while the next step uses them.
-        all_at_once = "all tensors at once (torch._foreach_lerp_ where it averages weights) in place of one by one"
-        return (Fix(text=f"do less in {name}: {all_at_once}", lever=lever), Fix(text=f"call {name} {often}", lever=lever))
+    if _is_on_weights(m, part, entry):
+        return _fixes_on_weights(part, often, lever)
     return (
         Fix(text=f"call {name} {often}, or {aside}", lever=lever),
         Fix(text=_less(name, entry)),
     )
+
+
+def _is_on_weights(m: Measurements, part: Part, entry: Told | None) -> bool:
+    """Whether it works on the model's weights: then a background thread would do so while the next step uses them."""
+    if entry is not None:
+        return entry.on_weights
+    gaps = m.work.gaps if part[1].startswith(CALLBACK) else None
+    return gaps is not None and _name(part).rpartition(".")[2] in gaps.on_weights
+
+
+def _fixes_on_weights(part: Part, often: str, lever: str | None) -> tuple[Fix, ...]:
+    name = _name(part)
+    if part[1].startswith(CALLBACK) and where_of(part[1]) is None:
+        # A framework's own code, which is not the user's to change.
+        at_once = "torch.optim.swa_utils.get_ema_multi_avg_fn, which Lightning's WeightAveraging takes as multi_avg_fn"
+        return (
+            Fix(text=f"call {name} {often} (its update_every_n_steps, if it takes that)", lever=lever),
+            Fix(text=f"have it average all tensors at once ({at_once}) in place of one by one"),
+        )
+    all_at_once = "all tensors at once (torch._foreach_lerp_ where it averages weights) in place of one by one"
+    return (Fix(text=f"do less in {name}: {all_at_once}", lever=lever), Fix(text=f"call {name} {often}", lever=lever))
 
 
 def _less(name: str, entry: Told | None) -> str:
