@@ -35,8 +35,9 @@ def find_own_cost(timeline: Timeline, trainer: Trainer, steps: int, capture: Cap
     ]
     if not known or steps == 0:
         return None
-    # Of a session, what was spent while other cells trained belongs to them.
-    own = len(trainer.update_end_ns) / (len(trainer.update_end_ns) + trainer.other_cells)
+    # Of a session, what was spent while other cells trained belongs to them; so it does of trainings before and after.
+    elsewhere = trainer.other_cells + (0 if trainer.elsewhere is None else trainer.elsewhere.updates)
+    own = len(trainer.update_end_ns) / (len(trainer.update_end_ns) + elsewhere)
     inside = own * sum(_of_process(facts) for facts in known if facts.pid == trainer.facts.pid)
     captured = (capture.extra_ns or 0.0) if capture is not None else 0.0
     inside += captured

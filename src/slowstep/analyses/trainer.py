@@ -9,7 +9,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from slowstep.analyses.prompts import find_run, within
+from slowstep.analyses.phases import Elsewhere, Phase, elsewhere, find_phases, longest
+from slowstep.analyses.prompts import Run, find_run, within
 from slowstep.analyses.typed import without_shell
 from slowstep.analyses.untrained import describe_untrained
 from slowstep.errors import NothingRecorded
@@ -47,6 +48,7 @@ class Trainer:
     all_updates: pl.DataFrame
     collections: pl.DataFrame  # of garbage, on the training thread
     other_cells: int = 0  # updates of a session that ran before or after a prompt: between two of them nobody trained
+    elsewhere: Elsewhere | None = None  # the trainings of this thread before and after this one, each with an optimizer of its own
     takes_turns: bool = True  # every optimizer updates once in each step, in the same order
     is_fed: bool = field(init=False)  # every step has its own batches of a loader; else the loop makes its input itself, or a part of it
 
@@ -122,17 +124,16 @@ def find_trainer(timeline: Timeline, process: int | None = None) -> Trainer:
         updates = updates.filter(pl.col("process") == process)
     if updates.is_empty():
         raise NothingRecorded(describe_untrained(timeline))
-    calls = (
-        updates.group_by("process", "optimizer", "thread")
-        .agg(pl.len().alias("calls"), pl.col("start_ns").min())
-        .sort(["calls", "start_ns"], descending=[True, False])
-    )
-    process, optimizer, thread = (calls[name][0] for name in ("process", "optimizer", "thread"))
+    process, thread, phases = _busiest(timeline, updates)
+    phase = longest(phases)
 
     def mine(name: str) -> pl.DataFrame:
-        return timeline.table(name).filter(pl.col("process") == process, pl.col("thread") == thread).sort("start_ns")
+        table = timeline.table(name).filter(pl.col("process") == process, pl.col("thread") == thread).sort("start_ns")
+        return within(_bounds(phase, phases), table)
 
-    own = mine("updates")
+    own, optimizer = mine("updates"), phase.anchor
+    if phase.is_made_anew:
+        own = own.with_columns(pl.lit(optimizer, own.schema["optimizer"]).alias("optimizer"))
     optimizer, takes_turns = _last_in_step(own, optimizer)
     anchor = _outermost(own.filter(pl.col("optimizer") == optimizer))
     all_anchor, run = anchor.height, find_run(anchor, timeline.run.session, thread)
@@ -162,8 +163,33 @@ def find_trainer(timeline: Timeline, process: int | None = None) -> Trainer:
         all_updates=own,
         collections=within(run, mine("collections")),
         other_cells=other_cells,
+        elsewhere=elsewhere(phases, phase),
         takes_turns=takes_turns,
     )
+
+
+def _busiest(timeline: Timeline, updates: pl.DataFrame) -> tuple[int, int, list[Phase]]:
+    """Process and thread of the training with most updates, and all trainings that follow one another there."""
+    found: dict[tuple[int, int], list[Phase]] = {}
+    for process, thread in updates.select("process", "thread").unique(maintain_order=True).iter_rows():
+        own = updates.filter(pl.col("process") == process, pl.col("thread") == thread)
+        session = timeline.run.session
+        # Of cells and commands the one with most updates is looked at, and told below.
+        is_in_cells = session is not None and thread == session.thread and bool(session.prompts_ns)
+        facts = timeline.processes[process]
+        ways = {number: way for number, way in facts.training_paths.items() if number not in facts.by_hand}
+        found[process, thread] = find_phases(own, ways, apart=not is_in_cells)
+    most = {key: max(phases, key=lambda phase: (phase.calls, -phase.anchor_start_ns)) for key, phases in found.items()}
+    process, thread = max(most, key=lambda key: (most[key].calls, -most[key].anchor_start_ns))
+    return process, thread, found[process, thread]
+
+
+def _bounds(phase: Phase, phases: list[Phase]) -> Run | None:
+    """From the end of the training before to its own end; None where it is the only one."""
+    if len(phases) == 1:
+        return None
+    at = phases.index(phase)
+    return (phases[at - 1].end_ns if at else 0), phase.end_ns
 
 
 def _last_in_step(updates: pl.DataFrame, optimizer: int) -> tuple[int, bool]:

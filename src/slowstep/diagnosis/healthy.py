@@ -25,7 +25,7 @@ from slowstep.diagnosis.lever_specs import MOCK_LOADER, threads
 from slowstep.diagnosis.loop_side import NAME_ENVIRONMENT
 from slowstep.diagnosis.rule import Judged
 from slowstep.diagnosis.trainer_side import blocked_inside
-from slowstep.diagnosis.unnamed import NAME_IT, how_to_name
+from slowstep.diagnosis.unnamed import NAME_IT, RECORD_ALONE, how_to_name
 from slowstep.findings import Finding, NotJudged
 from slowstep.stages import STAGES, UNATTRIBUTED
 
@@ -51,6 +51,10 @@ def not_healthy(m: Measurements, answers: Answers) -> Doubt | None:
 
 def _unseen(m: Measurements) -> Doubt | None:
     """Time of which it is not known what it is, or whether it is needed."""
+    elsewhere = m.trainer.elsewhere
+    if elsewhere is not None and elsewhere.share >= HEALTHY_UNATTRIBUTED:
+        what = f"{elsewhere.share:.0%} of the training time belongs to trainings with other optimizers, before or after this one"
+        return Doubt(f"{what}, which were not looked at: {RECORD_ALONE}")
     unattributed = m.ledger.share(UNATTRIBUTED)
     if unattributed >= HEALTHY_UNATTRIBUTED:
         return Doubt(f"{unattributed:.0%} of the time could not be attributed; {how_to_name(m)}")

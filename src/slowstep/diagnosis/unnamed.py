@@ -8,6 +8,8 @@ from slowstep.diagnosis.law import HEALTHY_UNATTRIBUTED
 from slowstep.stages import STAGES, UNATTRIBUTED
 
 NAME_IT = "wrap the loop's input in slowstep.steps(), or name stretches by slowstep.span()"
+# Of several trainings in one script.
+RECORD_ALONE = "record each alone, inside `with slowstep.record():`"
 
 
 def how_to_name(m: Measurements) -> str:

@@ -37,7 +37,7 @@ StepHook = Callable[[Any, Any, Any], None]
 class Optimizer:
     """What is known of one optimizer; `key` is its id() while it lives, then 0."""
 
-    __slots__ = ("begun_ns", "count", "count_when_due", "due_ns", "key", "last_due_ns", "number", "ref")
+    __slots__ = ("before", "begun_ns", "behind", "count", "count_when_due", "due_ns", "key", "last_due_ns", "number", "ref")
 
     def __init__(self, number: int, key: int) -> None:
         self.number, self.key = number, key
@@ -45,6 +45,13 @@ class Optimizer:
         self.count = self.begun_ns = 0
         # When bookkeeping is due, and when it was done last.
         self.due_ns = self.last_due_ns = self.count_when_due = 0
+        # Updates before its first; and those of them that count as its training's, as it follows the optimizers that made them.
+        self.behind = self.before = 0
+
+    @property
+    def updates(self) -> int:
+        """Its calls, with those of the optimizers that it follows."""
+        return self.before + self.count
 
 
 _NOBODY: Final = Optimizer(0, 0)
@@ -60,6 +67,9 @@ class Updates:
         self._number = self._most = self._stepped = 0
         self._is_by_hand = False
         self._optimizers_called = 0
+        # That of the last bookkeeping, and whether one was called again after another one had been.
+        self._due = _NOBODY
+        self._in_turns = False
         _, self._mark = build_marks(recorder)
         self._calls = StepCalls(recorder, has_compiled)
         self._capture = Capture(recorder, *recorder.capture) if recorder.capture else None
@@ -69,7 +79,8 @@ class Updates:
         self._optimizers.clear()
         self._last[0] = _NOBODY
         self._number = self._most = self._stepped = 0
-        self._is_by_hand = False
+        self._is_by_hand = self._in_turns = False
+        self._due = _NOBODY
         self._optimizers_called = 0
 
     def build_hooks(self) -> tuple[StepHook, StepHook]:
@@ -193,6 +204,8 @@ class Updates:
             if me.ended:
                 # Steps are counted below, and must not be counted before they are written.
                 recorder.write_ended(me)
+            if self._due is not state or state.before != state.behind:
+                self._follow(state)
             if not (state.last_due_ns and me.updates):
                 recorder.trains(me)
             if not state.last_due_ns:
@@ -203,21 +216,40 @@ class Updates:
             me.updates += 1
             if self._mark(me, at_ns) or me.updates < _LOOK_FOR_LOADER_AT or self._is_one_of_few(state):
                 state.due_ns = 0
-            if me.updates == _LOOK_FOR_LOADER_AT and me.waits < max(self._most, state.count):
+            if me.updates == _LOOK_FOR_LOADER_AT and me.waits < max(self._most, state.updates):
                 me.unfed = True
                 self._call_once(recorder.when_unfed)
-            if state.count > self._most:
-                # Only the busiest optimizer's calls are steps.
-                self._most = state.count
-                recorder.step(state.count - self._stepped)
-                self._stepped = state.count
-                recorder.updated(state.count, at_ns)
+            if state.updates > self._most:
+                # Only the busiest optimizer's calls are steps, with those of the optimizers that it follows.
+                self._most = state.updates
+                recorder.step(state.updates - self._stepped)
+                self._stepped = state.updates
+                recorder.updated(state.updates, at_ns)
                 if self._capture is not None:
-                    self._capture.updated(state.count)
+                    self._capture.updated(state.updates)
             if self._calls.updated(me, at_ns, self._place(state)):
                 state.due_ns = 0
         except Exception as error:  # the border: counted, and never raised into the training
             recorder.fault(error)
+
+    def _follow(self, state: Optimizer) -> None:
+        """Tell optimizers that follow one another from those that are called in turns: what came before the former is counted with them."""
+        last, self._due = self._due, state
+        if self._in_turns:
+            return
+        if last is not state and state.last_due_ns:
+            self._in_turns = True
+            known = list(self._optimizers.values())
+            for each in known:
+                each.before = each.behind = 0
+            # This call is counted below.
+            self._most = self._stepped = max(each.count - (each is state) for each in known)
+            return
+        if not state.last_due_ns:
+            state.behind = self._most
+        # One that is gone is called no more; of one that is still there a second call in a row tells, for a pair's second one has none.
+        if last is state or not last.key:
+            state.before = state.behind
 
     def _place(self, state: Optimizer) -> Place:
         if self._optimizers_called <= 1:
@@ -233,5 +265,5 @@ class Updates:
     def _is_one_of_few(self, state: Optimizer) -> bool:
         """Whether the recording is to end, or a capture to begin, within the next updates: then each of them counts."""
         steps = self._recorder.steps
-        ending = steps is not None and state.count + _STEPS_AT_A_TIME >= steps
-        return ending or (self._capture is not None and self._capture.near(state.count))
+        ending = steps is not None and state.updates + _STEPS_AT_A_TIME >= steps
+        return ending or (self._capture is not None and self._capture.near(state.updates))

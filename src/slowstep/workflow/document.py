@@ -76,7 +76,8 @@ def fill(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosis
         if steps or time:
             enough = " and ".join(filter(None, (steps, time)))
             made = f"{m.steps.total} steps in {format_duration(trained_ns)}"
-            row["before_next"] = f"let the script train for {enough} or more: it ended by itself after {made}"
+            what = "the script train" if m.trainer.elsewhere is None else "this training run"
+            row["before_next"] = f"let {what} for {enough} or more: it ended by itself after {made}"
     return {
         "schema": SCHEMA,
         "run": row,

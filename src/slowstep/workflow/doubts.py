@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import math
 
+from slowstep.analyses.functions import shown
 from slowstep.analyses.loader_changes import LoaderChange
 from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.phases import Elsewhere
 from slowstep.analyses.steps import Steps
+from slowstep.analyses.trainer import Trainer
 from slowstep.diagnosis.gain import PACE_DEVIATIONS
+from slowstep.diagnosis.unnamed import RECORD_ALONE
 from slowstep.health import Health
+from slowstep.units import format_count
 
 # Two runs that may differ by twice the least gain of a verdict: who fixes something may not see it.
 UNEVEN = 0.20
@@ -33,6 +38,9 @@ def find_doubts(m: Measurements) -> list[Health]:
     if m.loader_changes:
         remedy = _of_loaders(m.loader_changes)
         rows.append(Health(name="loader-changed", severity="notice", count=len(m.loader_changes), remedy=remedy))
+    if m.trainer.elsewhere is not None:
+        remedy = _of_others(m.trainer, m.trainer.elsewhere)
+        rows.append(Health(name="other-trainings", severity="notice", count=len(m.trainer.elsewhere.anchors), remedy=remedy))
     if not m.steps.whole_periods:
         rows.append(
             Health(
@@ -67,6 +75,16 @@ def _of_loaders(changes: tuple[LoaderChange, ...]) -> str:
     inside = any(change.inside for change in changes)
     looked_at = "figures per step are means over all of them" if inside else "the steps looked at are of one of them"
     return f"the training went on with another loader {told}: {looked_at}"
+
+
+def _of_others(trainer: Trainer, others: Elsewhere) -> str:
+    """Which trainings with other optimizers came before or after the one that is looked at, and how to see them."""
+    ways = [way[-1] for way in map(trainer.way_to, others.anchors) if way]
+    places = list(dict.fromkeys(f"{frame.function} ({shown(frame.file, trainer.facts.script)}:{frame.line})" for frame in ways))
+    more = f" and {len(places) - CHANGES_TOLD} more" if len(places) > CHANGES_TOLD else ""
+    where = f" ({', '.join(places[:CHANGES_TOLD])}{more})" if places else ""
+    made = f"{format_count(others.updates, 'update')} of other optimizers before or after these{where}"
+    return f"{made}, {others.share:.0%} of the training time, are not looked at: {RECORD_ALONE}"
 
 
 def _first_few(told: list[str]) -> str:

@@ -69,3 +69,54 @@ def test_short_steps_are_written_together_and_longer_ones_at_once(tmp_path: Path
     assert len([ns for ns in waiting[:50] if ns]) >= 40
     # Where they have become longer, each is written at once after the next time that they are written.
     assert waiting[-4:] == [0] * 4
+
+
+class _Calls:
+    """Optimizers that are called one after the other, and how many steps are told of."""
+
+    def __init__(self, folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(updates, "_DUE_EVERY_NS", 0)
+        self.recorder = Recorder(folder)
+        self.told: list[int] = []
+        monkeypatch.setattr(self.recorder, "updated", lambda count, _: self.told.append(count))
+        self._before, self._after = updates.Updates(self.recorder).build_hooks()
+
+    def call(self, *optimizers: Optimizer) -> None:
+        for optimizer in optimizers:
+            self._before(optimizer, (), {})
+            self._after(optimizer, (), {})
+
+
+def test_the_steps_of_optimizers_that_follow_one_another_are_counted_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = _Calls(make_folder(tmp_path / "recording"), monkeypatch)
+    kept = Optimizer()
+    calls.call(kept, kept, kept)
+    for _ in range(4):
+        calls.call(*[Optimizer()] * 2)
+    for _ in range(3):
+        calls.call(Optimizer())
+    calls.recorder.stop("exit")
+
+    # Of the second one's first call it is not known yet whether the first one is called again.
+    assert calls.told == [1, 2, 3, *range(5, 15)]
+
+
+def test_the_steps_of_optimizers_called_in_turns_are_those_of_the_busiest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = _Calls(make_folder(tmp_path / "recording"), monkeypatch)
+    first, second = Optimizer(), Optimizer()
+    for _ in range(5):
+        calls.call(first, second)
+    calls.recorder.stop("exit")
+
+    assert calls.told == [1, 2, 3, 4, 5]
+
+
+def test_steps_counted_on_by_mistake_are_taken_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = _Calls(make_folder(tmp_path / "recording"), monkeypatch)
+    outer = Optimizer()
+    for _ in range(8):
+        inner = Optimizer()
+        calls.call(outer, inner, inner)
+    calls.recorder.stop("exit")
+
+    assert calls.told == [1, 3, 2, 3, 4, 5, 6, 7, 8]
