@@ -208,7 +208,8 @@ for inputs in loader:
 """
     ends = run(main).trainer.of("SHUTDOWN")
 
-    assert len(ends) == 4
+    # What an iterator holds is freed after its workers have ended: that is recorded too, where it takes long.
+    assert sorted({end.a for end in ends}) == [1, 2, 3, 4]
     assert all(end.t0 < end.t1 for end in ends)
 
 

@@ -23,7 +23,9 @@ def start_up_note(timeline: Timeline, begin_ns: int, first_work_ns: int, end_ns:
     if length_ns < SAID_FROM * (end_ns - begin_ns):
         return ()
     stretch = {"thread": -1 if thread is None else thread, "start_ns": begin_ns, "end_ns": first_work_ns, "launched_ns": first_work_ns}
-    host = timeline.rows("host_events", "thread", "start_ns", "end_ns", "kind", "name")
+    host = timeline.rows("host_events", "thread", "start_ns", "end_ns", "kind", "name").filter(pl.col("start_ns") < first_work_ns)
+    # Of two that begin and end together the same one is named, whatever their order in the file.
+    host = host.sort("start_ns", "end_ns", "kind", pl.col("name").cast(pl.String))
     call = held_longest(host, pl.DataFrame([stretch]))[0][0]
     most = "" if call is None else f", most of it in {call}"
     share = format_share(length_ns / (end_ns - begin_ns))
