@@ -190,10 +190,13 @@ def _next(m: TraceMeasurements, first: Finding) -> Next | None:
         return None
     removed = 1 - 1 / first.gain.predicted
     claimed = {stage: m.share(stage, *map(whole, first.claims)) for stage in STAGES}
-    held = max(sum(claimed.values()), removed, 1e-9)
-    left = {stage: m.share(stage) - removed * claimed[stage] / held for stage in STAGES}
+    held = sum(claimed.values())
+    # What goes beyond its own part, as a host that runs ahead again, goes from all others alike: no stage holds more than the step that is
+    # left.
+    taken, stays = min(removed / max(held, 1e-9), 1.0), min((1 - removed) / max(1 - held, 1e-9), 1.0)
+    left = {stage: (m.share(stage) - taken * claimed[stage]) * stays for stage in STAGES}
     stage = max(left, key=lambda s: left[s])
-    if m.share(UNATTRIBUTED) > left[stage]:
+    if m.share(UNATTRIBUTED) * stays > left[stage]:
         return None
     step_ms = m.window_ns / max(len(m.step_ns), 1) / 1e6
     return Next(stage=stage, predicted=f"{stage}, {left[stage] * step_ms:.1f} of {(1 - removed) * step_ms:.1f} ms per step")

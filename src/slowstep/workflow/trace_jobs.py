@@ -1,10 +1,17 @@
-"""Which traces are of one job: those of its ranks tell the same number of ranks, and were taken at the same time."""
+"""Which traces are of one job: those of its ranks tell the same number of ranks, and were taken at the same time.
+
+Clocks of machines may be wrong. Where all traces of jobs of one size tell ranks that differ, and mark the same steps, they are one job
+whatever their clocks say, and the report says by how much these differ.
+"""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Final
 
+from slowstep.report.document import HealthRow
+from slowstep.units import format_duration
 from slowstep.workflow.trace_ranks import Rank
 
 # Ranks are profiled in the same steps; their clocks may differ, and a slow one may begin later.
@@ -17,9 +24,38 @@ def jobs(ranks: Sequence[Rank]) -> list[list[Rank]]:
     for rank in ranks:
         own = [group for group in groups if any(_belong_together(rank, other) for other in group)]
         groups = [group for group in groups if group not in own] + [[*(other for group in own for other in group), rank]]
+    groups = _completed(groups)
     places = {id(rank): at for at, rank in enumerate(ranks)}
     ordered = [sorted(group, key=lambda rank: places[id(rank)]) for group in groups]
     return sorted(ordered, key=lambda group: (-len(group), places[id(group[0])]))
+
+
+def clocks_apart(job: Sequence[Rank]) -> list[HealthRow]:
+    """A row where the clocks of a job's ranks say that its traces were not taken at the same time."""
+    clocks = sorted(rank.facts.clock_ns for rank in job if rank.facts.clock_ns is not None)
+    by_ns = max((after[0] - before[0] for before, after in itertools.pairwise(clocks)), default=0)
+    if by_ns <= APART_NS:
+        return []
+    remedy = (
+        f"by their clocks these traces begin {format_duration(by_ns)} apart; they tell different ranks of {job[0].facts.world_size} and "
+        "mark the same steps, and are taken for one job whose machines' clocks differ: if they are of two runs, give one of them alone"
+    )
+    return [{"name": "clocks-of-ranks-differ", "severity": "notice", "count": len(job), "remedy": remedy}]
+
+
+def _completed(groups: list[list[Rank]]) -> list[list[Rank]]:
+    """The jobs, of which those of one size become one where no two of all their traces are of the same rank."""
+    sizes: dict[tuple[int, frozenset[int]], list[list[Rank]]] = {}
+    for group in groups:
+        alike = {(rank.facts.world_size or 0, rank.marked) for rank in group}
+        size, marked = next(iter(alike))
+        if len(alike) == 1 and size > 1 and marked and all(rank.told for rank in group):
+            sizes.setdefault((size, marked), []).append(group)
+    for alike_groups in sizes.values():
+        joined = list(itertools.chain.from_iterable(alike_groups))
+        if len(alike_groups) > 1 and len({rank.number for rank in joined}) == len(joined):
+            groups = [group for group in groups if group not in alike_groups] + [joined]
+    return groups
 
 
 def _belong_together(one: Rank, other: Rank) -> bool:

@@ -25,7 +25,7 @@ from slowstep.workflow.trace_among_ranks import compare_ranks, first_shown, judg
 from slowstep.workflow.trace_cache import read_cached
 from slowstep.workflow.trace_captures import one_of_each_process
 from slowstep.workflow.trace_document import fill_trace
-from slowstep.workflow.trace_jobs import jobs
+from slowstep.workflow.trace_jobs import clocks_apart, jobs
 from slowstep.workflow.trace_memory import exceeded
 from slowstep.workflow.trace_ranks import Preferred, Rank, add_trace_ranks
 from slowstep.workflow.traces_left_out import left_out
@@ -71,7 +71,8 @@ def diagnose_traces(
         raise BadUsage(f"--rank {number}: these traces are of rank {', '.join(map(str, sorted(ranks)))}.")
     judge_among_ranks(ranks, compared, given)
     unrelated = [rank for other in others for rank in other]
-    add_trace_ranks(ranks, left_out(refused=refused, skipped=skipped, captures=captures, doubles=doubles, unrelated=unrelated))
+    beside = left_out(refused=refused, skipped=skipped, captures=captures, doubles=doubles, unrelated=unrelated)
+    add_trace_ranks(ranks, [*clocks_apart(job), *beside])
     return ranks[number].report
 
 

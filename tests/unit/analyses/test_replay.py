@@ -13,6 +13,7 @@ import pytest
 from made_traces import device, host, made_trace, step
 from simulated_device import LAUNCH, Simulated, steps_of
 from slowstep.analyses.trace import replay, scenarios
+from slowstep.analyses.trace.operators import find_operators
 from slowstep.analyses.trace.replay import choose_steps, find_replay
 from slowstep.analyses.trace.tables import KERNELS, LOADER, REPLAY
 
@@ -92,6 +93,42 @@ def test_without_the_read_back_the_copy_goes_too() -> None:
     with_copy, without = (simulate(lambda s, copy=copy: read_back(s, copy=copy), steps=8) for copy in (True, False))
     assert expected_us(with_copy, scenarios.NO_READBACKS) == pytest.approx(without.length_us, rel=0.02)
     assert expected_us(with_copy, scenarios.NO_SYNCHRONIZATION) == pytest.approx(without.length_us + 20.0, rel=0.02)
+
+
+def offloaded(simulated: Simulated, *, copy_us: float, sends: bool = True) -> None:
+    """Gradients go to the host, which works on them, and sends parameters back."""
+    for _ in range(10):
+        simulated.launch(100.0)
+    simulated.launch(copy_us, kind="d2h", name="Memcpy DtoH", call="cudaMemcpyAsync", pageable=False, bytes=8 << 20)
+    simulated.wait(7)
+    simulated.work(500.0, "aten::_foreach_add_", "operator")
+    if sends:
+        simulated.launch(50.0, kind="h2d", name="Memcpy HtoD", call="cudaMemcpyAsync", pageable=False, bytes=8 << 20)
+
+
+def operators_of(simulated: Simulated) -> pl.DataFrame:
+    return find_operators(simulated.trace(), simulated.steps())
+
+
+def test_what_the_host_computes_on_and_sends_back_is_waited_for_without_its_copy_too() -> None:
+    with_copy, without = (simulate(lambda s, us=us: offloaded(s, copy_us=us), steps=8) for us in (400.0, 0.0))
+    row = replayed(with_copy, scenarios.NO_READBACKS, operators=operators_of(with_copy))
+    assert row["expected_ns"] / 1000 == pytest.approx(without.length_us, rel=0.02)
+    assert row["best_ns"] / 1000 == pytest.approx(without.length_us, rel=0.02)
+
+
+def test_without_a_read_back_that_is_only_looked_at_the_host_runs_ahead() -> None:
+    looked_at = simulate(lambda s: offloaded(s, copy_us=400.0, sends=False), steps=8)
+    assert expected_us(looked_at, scenarios.NO_READBACKS, operators=operators_of(looked_at)) == pytest.approx(1000.0, rel=0.02)
+
+
+def test_a_batch_that_is_loaded_and_copied_after_a_read_back_is_not_made_of_it() -> None:
+    loading = simulate(lambda s: offloaded(s, copy_us=400.0), steps=8)
+    before = [(row["start"] - 1.0, row["start"]) for row in loading.hosts if row["name"] == "cudaMemcpyAsync"]
+    waits = [{"start_ns": round(a * 1000), "end_ns": round(b * 1000)} for a, b in before]
+    loader = pl.DataFrame([{column.name: None for column in LOADER.columns} | wait for wait in waits], schema=LOADER.schema)
+    expected = expected_us(loading, scenarios.NO_READBACKS, operators=operators_of(loading), loader=loader)
+    assert expected == pytest.approx(1050.0, rel=0.02)
 
 
 def fed(simulated: Simulated, *, copy_us: float) -> None:

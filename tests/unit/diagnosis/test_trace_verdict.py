@@ -219,6 +219,15 @@ def test_the_one_step_of_a_trace_is_not_enough_whether_it_was_chosen_or_not(answ
     assert "the trace holds 1 whole step" in diagnose_trace(made_measured(steps=1, chosen_of=1)).verdict.summary
 
 
+def test_a_gain_beyond_its_own_part_leaves_no_stage_more_than_the_step_that_is_left(answering):
+    answering(finding("wait", 2.0, share=0.1))
+
+    diagnosis = diagnose_trace(made_measured(ledger={("preprocess", INPUT_WAIT): 10.0}))
+
+    assert diagnosis.next is not None
+    assert diagnosis.next.predicted == "compute, 50.0 of 50.0 ms per step"
+
+
 @pytest.mark.parametrize(("unknown_ms", "said"), [(9.0, False), (0.0, True)])
 def test_what_binds_next_is_left_out_where_more_of_the_time_has_no_known_cause(answering, unknown_ms, said):
     answering(finding("wait", 8.0, share=0.9))

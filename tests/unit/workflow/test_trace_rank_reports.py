@@ -21,12 +21,19 @@ EXPORT = Path(__file__).parents[2] / "data/nsys/h100_two_processes/trace.sqlite"
 
 
 def traces(
-    folder: Path, *own_ms: float | Sequence[float], sent_ms: float = 2.0, size: int | None = None, first: Sequence[int] = ()
+    folder: Path,
+    *own_ms: float | Sequence[float],
+    sent_ms: float = 2.0,
+    size: int | None = None,
+    first: Sequence[int] = (),
+    clocks_s: Sequence[float] = (),
+    name: str = "rank",
 ) -> Path:
     """One trace per rank: in each step its kernel, then an all-reduce until the last rank has come and all have sent.
 
-    `first` are the numbers of the ranks' first steps.
+    `first` are the numbers of the ranks' first steps, `clocks_s` what their clocks say when they begin, seconds since 1970.
     """
+    folder.mkdir(exist_ok=True)
     rows = [[own] * 6 if isinstance(own, int | float) else list(own) for own in own_ms]
     for rank, row in enumerate(rows):
         events: list[dict[str, Any]] = []
@@ -48,7 +55,9 @@ def traces(
             events.append(event(f"ProfilerStep#{start + k}", at, length, "user_annotation"))
             at += length
         around = {"distributedInfo": {"rank": rank, "world_size": size or len(rows)}}
-        written(folder, sorted(events, key=lambda e: e["ts"]), f"rank{rank}.json", **around)
+        if clocks_s:
+            around["baseTimeNanoseconds"] = round(clocks_s[rank] * 1e9)
+        written(folder, sorted(events, key=lambda e: e["ts"]), f"{name}{rank}.json", **around)
     return folder
 
 
@@ -64,6 +73,32 @@ def test_a_job_with_a_late_rank_is_shown_by_that_rank_and_is_not_healthy(tmp_pat
     assert verdict(report) == ("undetermined", None)
     assert "58.1 ms per step, that of rank 0 36.5 ms" in report["verdict"]["summary"]
     assert "1.56x at most" in report["verdict"]["summary"]
+
+
+def health(report: dict[str, Any]) -> dict[str, str]:
+    return {row["name"]: row["remedy"] for row in report["health"]}
+
+
+def test_ranks_of_the_same_steps_are_one_job_though_their_clocks_differ_and_that_is_said(tmp_path: Path) -> None:
+    report = analyze([traces(tmp_path, 36.5, 58.1, clocks_s=(1.7e9, 1.7e9 + 3600))])
+
+    validate(report)
+    assert report["run"]["rank"] == 1
+    assert verdict(report) == ("undetermined", None)
+    assert "begin 1.0 h apart" in health(report)["clocks-of-ranks-differ"]
+    assert not {"unrelated-traces", "missing-ranks"} & set(health(report))
+    together = analyze([traces(tmp_path / "together", 36.5, 58.1, clocks_s=(1.7e9, 1.7e9 + 60))])
+    assert "clocks-of-ranks-differ" not in health(together)
+
+
+def test_ranks_whose_clocks_differ_are_of_other_jobs_in_other_steps_or_with_a_rank_twice(tmp_path: Path) -> None:
+    other_steps = analyze([traces(tmp_path / "steps", 36.5, 58.1, clocks_s=(1.7e9, 1.7e9 + 3600), first=(5, 105))])
+    assert "unrelated-traces" in health(other_steps)
+
+    traces(tmp_path / "twice", 36.5, 58.1, clocks_s=(1.7e9, 1.7e9 + 3600))
+    twice = analyze([traces(tmp_path / "twice", 36.5, 58.1, clocks_s=(1.7e9 + 7200, 1.7e9 + 10800), name="again")])
+    assert "unrelated-traces" in health(twice)
+    assert "clocks-of-ranks-differ" not in health(twice)
 
 
 def test_a_rank_that_waits_for_a_late_one_is_not_blamed_for_its_collectives(tmp_path: Path) -> None:

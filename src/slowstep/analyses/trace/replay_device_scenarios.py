@@ -10,6 +10,7 @@ from slowstep.analyses.trace import replay_assumed as assumed
 from slowstep.analyses.trace.replay_assumed import Assumed
 from slowstep.analyses.trace.replay_graph import RETURN
 from slowstep.analyses.trace.replay_scene import Changed, Edit, Intervals, Scene
+from slowstep.analyses.trace.replay_used_copies import TENSOR_BYTES, used_by_host
 from slowstep.analyses.trace.replay_work import Flags
 from slowstep.timeline.intervals import Ints
 
@@ -144,8 +145,14 @@ def no_repeated_copies(scene: Scene) -> Changed | str | None:
 
 
 def no_readbacks(scene: Scene) -> Changed | str | None:
-    """Copies to the host go, with the waits of the calls that asked for them and for their streams right after."""
-    return _without(scene, scene.where(pl.col("kind") == "d2h"))
+    """Copies to the host go, with the waits of the calls that asked for them and for their streams right after.
+
+    Where the host computes on large ones and sends the result back it waits as long as what is copied takes to be ready.
+    """
+    copies = scene.where(pl.col("kind") == "d2h")
+    large = copies & scene.where(pl.col("bytes") >= TENSOR_BYTES)
+    used = used_by_host(scene, _waits_for(scene, large), copies) if large.any() else None
+    return _without(scene, copies, used)
 
 
 def no_device_copies(scene: Scene) -> Changed | str | None:
@@ -153,13 +160,16 @@ def no_device_copies(scene: Scene) -> Changed | str | None:
     return _without(scene, scene.where(pl.col("kind") == "d2d"))
 
 
-def _without(scene: Scene, copies: Flags) -> Changed | None:
+def _without(scene: Scene, copies: Flags, kept: Flags | None = None) -> Changed | None:
+    """The step without these copies and the waits for them; at the nodes `kept` calls still wait for what was copied."""
     if not copies.any():
         return None
+    waits = _waits_for(scene, copies)
+    waits = waits if kept is None else waits & ~kept
     edit = scene.edit().drop(copies)
-    edit.never_wait(_waits_for(scene, copies)).remove_host(_launch_time(scene, copies))
+    edit.never_wait(waits).remove_host(_launch_time(scene, copies))
     # At worse the host still makes the calls.
-    worse = scene.edit().drop(copies).never_wait(_waits_for(scene, copies))
+    worse = scene.edit().drop(copies).never_wait(waits)
     return Changed(edit.variant(), edit.variant(), worse.variant())
 
 

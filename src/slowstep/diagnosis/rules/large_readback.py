@@ -7,7 +7,8 @@ What it sees:
 Why it costs:
     Outputs, activations or gradients cross the link, into pageable memory at half of its speed, and nothing new is launched meanwhile.
 How the gain is predicted:
-    The steps are replayed without copies to the host and without the waits for them, small ones too.
+    The steps are replayed without copies to the host and without the waits for them, small ones too. Where an operator of the host computes
+    on what was read, and the result goes back to the device, the host still waits for what was to be copied: only the copy goes.
 When it is wrong:
     A checkpoint or a validation inside the window reads back by its nature; where a range names it, its time is charged to that and not
     here. Optimizers kept in host memory (offloading) copy on purpose, to save device memory.
