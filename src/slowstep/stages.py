@@ -27,5 +27,9 @@ STAGE_MEANING: Final[dict[str, str]] = {
 CALLBACK: Final = "callback: "
 PROGRESS: Final = "progress bar: "
 LOGGING: Final = "logging: "
+# What a step hands over to be logged, averaged and shown: by the function that does.
+METRICS: Final = "metrics: "
 CHECKPOINT: Final = "checkpoint: "
+# Work on the whole batch on the training thread, between its receipt and the forward.
+TRANSFORM: Final = "transform: "
 VALIDATION: Final = "validation"

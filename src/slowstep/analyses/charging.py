@@ -21,8 +21,8 @@ from slowstep.analyses.timed_gaps import TimedGaps
 from slowstep.analyses.timed_lines import TimedLines
 from slowstep.analyses.trainer import Trainer
 from slowstep.analyses.trainer_spans import WAIT, Spans, label_spans
-from slowstep.stages import CALLBACK, CHECKPOINT, LOGGING, PROGRESS, STAGES, UNATTRIBUTED, VALIDATION
-from slowstep.timeline.intervals import Ints, containing, innermost, laid_over, pieces
+from slowstep.stages import CALLBACK, CHECKPOINT, LOGGING, METRICS, PROGRESS, STAGES, UNATTRIBUTED, VALIDATION
+from slowstep.timeline.intervals import Ints, containing, innermost, laid_over, pieces, union
 from slowstep.timeline.timeline import Timeline
 
 # Named callbacks, progress bars, loggers and checkpoints that each hold less than this of the window are shown as one part.
@@ -32,7 +32,7 @@ Gaps = tuple[Ints, Ints, Ints]
 VALIDATING: Part = ("output", VALIDATION)
 # Adds ns to a part, each to the step that stands beside it.
 Charge = Callable[[Part, Ints, Floats], None]
-_FOLDABLE = (CALLBACK, PROGRESS, LOGGING, CHECKPOINT)
+_FOLDABLE = (CALLBACK, PROGRESS, LOGGING, METRICS, CHECKPOINT)
 
 
 def build_ledger(
@@ -77,7 +77,20 @@ def build_ledger(
     is_alone = device == "cpu" and (trainer.facts.world_size or 1) == 1
     move_delay(timeline, trainer, steps, rows, beside_cores=beside_cores if is_alone else 0.0)
     parts = tuple(sorted(rows, key=_order))
-    return Ledger(parts=parts, ns=np.vstack([rows[part] for part in parts])[:, ~steps.excluded], gap_stacks=named.stacks, timed=named.timed)
+    return Ledger(
+        parts=parts,
+        ns=np.vstack([rows[part] for part in parts])[:, ~steps.excluded],
+        gap_stacks=named.stacks,
+        timed=named.timed,
+        in_bodies_ns=_named_in_bodies(spans, edges, owner, step, count)[~steps.excluded],
+    )
+
+
+def _named_in_bodies(spans: Spans, edges: Ints, owner: Ints, step: Ints, count: int) -> Floats:
+    """Per step what bodies hold of spans that somebody named, which are no part of what the ledger calls forward and the rest."""
+    body = containing(*union(*spans.bodies), edges[:-1]) >= 0
+    mine = body & (owner >= 0) & spans.named[owner]
+    return np.bincount(step[mine], weights=np.diff(edges)[mine].astype(np.float64), minlength=count).astype(np.float64)
 
 
 def _name_gaps(

@@ -1,4 +1,4 @@
-"""Functions of the user's that run in a framework's callbacks and loggers, which the ledger has as parts of their own."""
+"""Functions of the user's that run in what a framework names (callbacks, loggers, transforms): parts of their own in the ledger."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import polars as pl
 
 from slowstep.analyses.functions import Stacks, inside, is_library
 from slowstep.analyses.trainer import Trainer
+from slowstep.stages import METRICS
 from slowstep.timeline.intervals import Ints, union
 
 # A function that is called elsewhere too belongs to where most of its stacks stand.
@@ -18,7 +19,9 @@ Place = tuple[str, int]
 
 def functions_in_callbacks(trainer: Trainer, stacks: Stacks) -> frozenset[Place]:
     """File and first line of those that are such a callback, or stand mostly in one."""
-    spans = trainer.spans.filter(pl.col("kind") == "span", pl.col("stage").fill_null("output").is_in(["output", "store"]))
+    spans = trainer.spans.filter(pl.col("kind") == "span", pl.col("stage").fill_null("output").is_in(["output", "store", "preprocess"]))
+    # Metrics are named for the function that hands them over, which computes besides.
+    spans = spans.filter(~pl.col("name").fill_null("").str.starts_with(METRICS))
     placed = spans.filter(pl.col("file").is_not_null()).select("file", "line").unique()
     start, end = union(spans["start_ns"].to_numpy(), spans["end_ns"].to_numpy())
     if not len(start):

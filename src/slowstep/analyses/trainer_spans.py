@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from slowstep.analyses.forwards import Forwards
 from slowstep.analyses.functions import shown
@@ -30,6 +31,8 @@ class Spans:
     start: Ints
     end: Ints
     part: list[Part]
+    named: NDArray[np.bool_]  # those that a framework or the script named
+    bodies: tuple[Ints, Ints]
 
 
 def label_spans(trainer: Trainer, waits: WaitParts, forwards: Forwards) -> Spans:
@@ -56,7 +59,7 @@ def label_spans(trainer: Trainer, waits: WaitParts, forwards: Forwards) -> Spans
     add(*_edges(trainer.ends), ("preprocess", SHUTDOWN))
     saves = spans.filter(pl.col("kind") == "save")
     add(*_edges(saves), [("store", saving_part(name)) for name in saves["name"].to_list()])
-    named = spans.filter(pl.col("kind") == "span")
+    named, first_named = spans.filter(pl.col("kind") == "span"), len(parts)
     add(*_edges(named), _named_parts(named, trainer.facts.script))
     body = _bodies(trainer, forwards)
     add(*body, ("compute", FORWARD))
@@ -64,7 +67,9 @@ def label_spans(trainer: Trainer, waits: WaitParts, forwards: Forwards) -> Spans
     add(*_edges(trainer.other_ends), ("output", VALIDATION))
     # The last ones: gaps are named as if they were not there.
     add(*_edges(trainer.collections), ("output", COLLECTING))
-    return Spans(np.concatenate(starts), np.concatenate(ends), parts)
+    is_named = np.zeros(len(parts), dtype=np.bool_)
+    is_named[first_named : first_named + named.height] = True
+    return Spans(np.concatenate(starts), np.concatenate(ends), parts, is_named, body)
 
 
 def _named_parts(named: pl.DataFrame, script: str | None) -> list[Part]:

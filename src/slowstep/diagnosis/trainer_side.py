@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from slowstep.analyses.blocked import Blocked
-from slowstep.analyses.ledger import CORE, Part
+from slowstep.analyses.ledger import CORE, FORWARD, Part
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.producers import STARTUP
 from slowstep.analyses.steps import Floats
@@ -36,6 +36,14 @@ def with_core_delay(m: Measurements, part: Part) -> Floats:
     delay = m.ledger.of(stage, CORE)
     others = float(m.ledger.of(stage).sum() - delay.sum())
     return own + delay * (float(own.sum()) / others if others > 0 else 0.0)
+
+
+def body_rest(m: Measurements) -> Floats:
+    """Time per step of bodies without backward and optimizer, with what the ledger calls otherwise because a framework or the script has
+    named it: calls that were timed in a few bodies are known as shares of that.
+    """
+    named = m.ledger.in_bodies_ns
+    return with_core_delay(m, ("compute", FORWARD)) + (0.0 if named is None else named)
 
 
 def copying_after_forks(m: Measurements, own: Floats, times: float = AFTER_FORK) -> Floats:

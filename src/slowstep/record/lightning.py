@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from slowstep.record.hook import Hook, Undo, all_of, find, replace
 from slowstep.record.named_spans import NOT_RECORDED, Label, NamedSpans, place_of, timed
 from slowstep.record.recorder import now
-from slowstep.stages import CALLBACK, CHECKPOINT, LOGGING, PROGRESS, VALIDATION
+from slowstep.stages import CALLBACK, CHECKPOINT, LOGGING, PROGRESS, TRANSFORM, VALIDATION
 
 if TYPE_CHECKING:
     from slowstep.record.recorder import Recorder
@@ -41,7 +41,7 @@ _EVALUATION: Final = frozenset(
     }
 )
 _MODEL_STATE: Final = frozenset({"on_save_checkpoint", "on_load_checkpoint"})
-# Work on the batch by the user's own code, on the training thread.
+# Work on the batch by the user's own code, on the training thread: it makes input, though a loader has handed it out already.
 _ON_BATCH: Final = "on_after_batch_transfer"
 
 
@@ -207,7 +207,7 @@ def label_of(action: str, caller: dict[str, Any]) -> Label:
         return Label(CHECKPOINT + name, "store", *place)
     if hook == "train_dataloader":
         return Label(name, "preprocess", *place)
-    return Label(name, "compute", *place) if hook == _ON_BATCH else Label(CALLBACK + name, "output", *place)
+    return Label(TRANSFORM + name, "preprocess", *place) if hook == _ON_BATCH else Label(CALLBACK + name, "output", *place)
 
 
 def _callback(owner: str, hook: str, name: str, place: tuple[str | None, int]) -> Label:

@@ -9,6 +9,7 @@ import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import CodeType
 from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.record.format import FAILED, SPAN
@@ -70,11 +71,16 @@ def place_of(function: Any) -> tuple[str | None, int]:
     try:
         function = inspect.unwrap(getattr(function, "__func__", function))
         code = getattr(function, "__code__", None)
-        if code is None or "-packages" in code.co_filename or code.co_filename.startswith("<"):
-            return None, 0
-        return code.co_filename, code.co_firstlineno
+        return (None, 0) if code is None else place_of_code(code)
     except Exception:  # whatever a wrapped object of the user's raises when it is looked at
         return None, 0
+
+
+def place_of_code(code: CodeType) -> tuple[str | None, int]:
+    """The same of a function's code."""
+    if "-packages" in code.co_filename or code.co_filename.startswith("<"):
+        return None, 0
+    return code.co_filename, code.co_firstlineno
 
 
 def timed(recorder: Recorder, original: Any, label: Callable[[Any], Label]) -> Any:

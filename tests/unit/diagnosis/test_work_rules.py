@@ -17,7 +17,7 @@ from slowstep.analyses.measurements import Measurements, measure
 from slowstep.analyses.work import ForwardLine
 from slowstep.diagnosis.after_update import told
 from slowstep.diagnosis.rule import Judged
-from slowstep.diagnosis.rules import slow_callback
+from slowstep.diagnosis.rules import beside_the_model, per_step_metrics, slow_callback
 from slowstep.diagnosis.rules.dominant_module import RULE as DOMINANT_MODULE
 from slowstep.record import format as fmt
 from slowstep.record.modes import ANOMALY, DETERMINISTIC, PYTHON_MODES, TORCH_MODES, TRACED
@@ -379,6 +379,56 @@ def _with_a_callback(folder: Path, place: int | None, *rows: tuple[Function, flo
         events.span(end + 0.1, end + 10.1, "callback: Average.on_train_batch_end", line=place)
     events.trainer.lines.append(calls("gap", 30, *rows))
     return measure(events.timeline())
+
+
+def _named_in_bodies(folder: Path, name: str, stage: str, named_ms: float, *notes: dict[str, Any]) -> Measurements:
+    """Steps of 40 ms, so many of them, before the backward, in what a framework names for a function at line 90 of the script."""
+    events = Events(folder)
+    events.loader()
+    for k in range(100):
+        begin = k * 40.0
+        events.wait(begin, begin + 1, k)
+        events.span(begin + 2, begin + 2 + named_ms, name, stage, line=90)
+        events.backward(begin + 32, begin + 38)
+        events.update(begin + 38, begin + 40)
+    events.trainer.lines += notes
+    return measure(events.timeline())
+
+
+@pytest.mark.parametrize(("named_ms", "fires"), [(20, True), (0.5, False)])
+def test_metrics_that_a_module_logs_are_found_and_are_no_callback(tmp_path, named_ms, fires):
+    m = _named_in_bodies(tmp_path, "metrics: self.log in Net.training_step", "output", named_ms)
+
+    judged = per_step_metrics.judge(m)
+
+    assert slow_callback.judge(m) is None
+    assert isinstance(judged, Judged) is fires
+    if isinstance(judged, Judged):
+        assert judged.finding.claims == ("metrics: self.log in Net.training_step (train.py:90)",)
+        assert judged.finding.gain.predicted == pytest.approx(40 / (40 - 20 * 49 / 50), rel=0.02)
+
+
+@pytest.mark.parametrize(("named_ms", "fires"), [(20, True), (0.5, False)])
+def test_a_transform_of_the_batch_is_input_that_is_made_on_the_training_thread(tmp_path, named_ms, fires):
+    m = _named_in_bodies(tmp_path, "transform: Data.on_after_batch_transfer", "preprocess", named_ms)
+
+    judged = beside_the_model.judge(m)
+
+    assert isinstance(judged, Judged) is fires
+    if isinstance(judged, Judged):
+        assert (judged.finding.stage, judged.finding.share) == ("preprocess", pytest.approx(0.5, rel=0.05))
+        assert judged.finding.claims == ("transform: Data.on_after_batch_transfer (train.py:90)",)
+
+
+def test_a_function_of_timed_bodies_keeps_its_share_beside_what_is_named_in_them(tmp_path):
+    # 9 of the 31 ms of a body without backward and optimizer, of which 20 are a callback's.
+    body = calls("body", 117, (LOSS, 27, 27, []), (BACKWARD, 18, 18, []), (OPTIMIZER, 6, 6, []))
+
+    m = _named_in_bodies(tmp_path, "callback: Plot.on_before_backward", "output", 20, body, called(gradient=9))
+    judged = beside_the_model.judge(m)
+
+    assert isinstance(judged, Judged)
+    assert judged.finding.share == pytest.approx(9 / 40, rel=0.05)
 
 
 AVERAGED: Function = ("/usr/lib/python3.11/site-packages/lightning/pytorch/callbacks/average.py", "Average.on_train_batch_end", 1)

@@ -24,6 +24,7 @@ from slowstep.record.hooks import (
     huggingface_trainer,
     lightning_actions,
     lightning_loggers,
+    lightning_metrics,
     lightning_validation,
     pytorch_lightning_actions,
 )
@@ -177,7 +178,7 @@ def test_an_exception_in_a_callback_passes_and_its_span_is_marked(recorder: Reco
         ("[Callback]EarlyStopping.on_validation_end", ("callback: EarlyStopping.on_validation_end", "output")),
         ("[Callback]Average.on_save_checkpoint", ("checkpoint: Average.on_save_checkpoint", "store")),
         ("[LightningModule]Net.on_train_epoch_end", ("callback: Net.on_train_epoch_end", "output")),
-        ("[LightningModule]Net.on_after_batch_transfer", ("Net.on_after_batch_transfer", "compute")),
+        ("[LightningModule]Net.on_after_batch_transfer", ("transform: Net.on_after_batch_transfer", "preprocess")),
         ("[LightningDataModule]Data.train_dataloader", ("Data.train_dataloader", "preprocess")),
         ("[LightningDataModule]Data.val_dataloader", ("validation", "output")),
         ("[Strategy]DDPStrategy.validation_step", ("validation", "output")),
@@ -262,6 +263,89 @@ def test_loggers_that_are_met_after_the_recording_are_left_alone(recorder: Recor
     assert dict(vars(Own)) == before
 
 
+class Module:
+    """As Lightning has it: `log_dict` calls `log` for each of its values."""
+
+    def __init__(self, stage: str = "TRAINING") -> None:
+        self._trainer = types.SimpleNamespace(state=types.SimpleNamespace(stage=types.SimpleNamespace(_name_=stage)))
+        self.logged: list[tuple[str, float, bool]] = []
+
+    def log(self, name: str, value: float, prog_bar: bool = False) -> None:
+        if value < 0:
+            raise ValueError("mine")
+        self.logged.append((name, value, prog_bar))
+
+    def log_dict(self, dictionary: dict[str, float], prog_bar: bool = False) -> None:
+        for name, value in dictionary.items():
+            self.log(name=name, value=value, prog_bar=prog_bar)
+
+    def training_step(self) -> None:
+        self.log("loss", 1.0)
+        self.log_dict({"a": 2.0, "b": 3.0}, prog_bar=True)
+
+    def on_train_batch_end(self) -> None:
+        [self.log(name, 4.0) for name in "c"]
+
+
+def test_what_a_module_logs_is_a_span_by_the_function_that_does_and_log_dict_is_one(recorder: Recorder, module: Any) -> None:
+    module(lightning_metrics.HOOK.module, LightningModule=Module)
+    before = dict(vars(Module))
+    undo = lightning_metrics.HOOK.install(recorder)
+    net = Module()
+
+    net.training_step()
+    net.on_train_batch_end()
+    undo()
+    net.training_step()
+
+    assert dict(vars(Module)) == before
+    assert net.logged[:4] == [("loss", 1.0, False), ("a", 2.0, True), ("b", 3.0, True), ("c", 4.0, False)]
+    named = ["metrics: self.log in Module.training_step"] * 2 + ["metrics: self.log in Module.on_train_batch_end"]
+    assert spans(recorder) == [(name, "output") for name in named]
+    assert (__file__, Module.training_step.__code__.co_firstlineno) in {
+        (place["file"], place["line"]) for place in only(recorder.folder).noted("place")
+    }
+
+
+@pytest.mark.parametrize(("stage", "count"), [("TRAINING", 2), ("VALIDATING", 0), ("SANITY_CHECKING", 0)])
+def test_what_a_validation_logs_is_the_validations(recorder: Recorder, module: Any, stage: str, count: int) -> None:
+    module(lightning_metrics.HOOK.module, LightningModule=Module)
+    undo = lightning_metrics.HOOK.install(recorder)
+
+    Module(stage).training_step()
+    Module().training_step()
+    undo()
+
+    assert len(spans(recorder)) == count + 2
+
+
+def test_an_exception_of_log_passes_and_the_next_call_is_recorded(recorder: Recorder, module: Any) -> None:
+    module(lightning_metrics.HOOK.module, LightningModule=Module)
+    undo = lightning_metrics.HOOK.install(recorder)
+    net = Module()
+
+    with pytest.raises(ValueError, match="mine"):
+        net.log_dict({"a": -1.0})
+    net.training_step()
+    undo()
+
+    assert len(spans(recorder)) == 3
+
+
+def test_a_trainer_that_does_not_say_what_it_does_is_no_fault_of_the_training(recorder: Recorder, module: Any) -> None:
+    module(lightning_metrics.HOOK.module, LightningModule=Module)
+    undo = lightning_metrics.HOOK.install(recorder)
+    net = Module()
+    net._trainer = types.SimpleNamespace()
+
+    Module().training_step()
+    net.training_step()
+    undo()
+
+    assert len(net.logged) == 3
+    assert len(spans(recorder)) == 2
+
+
 def test_the_validation_loop_is_one_span(recorder: Recorder, module: Any) -> None:
     class Loop:
         def run(self) -> list[int]:
@@ -282,6 +366,7 @@ def test_the_validation_loop_is_one_span(recorder: Recorder, module: Any) -> Non
         (lightning_actions.HOOK, "Profiler"),
         (lightning_validation.HOOK, "_EvaluationLoop"),
         (lightning_loggers.HOOK, "_LoggerConnector"),
+        (lightning_metrics.HOOK, "LightningModule"),
         (huggingface_callbacks.HOOK, "CallbackHandler"),
         (huggingface_trainer.HOOK, "Trainer"),
         (accelerate_accelerator.HOOK, "Accelerator"),

@@ -4,12 +4,12 @@ What it sees:
     Calls in the step's body are timed in a few steps, and in one or two of them it is looked at what the functions with most time do. One
     is called by modules and not as their `forward`, and returns nothing: a forward hook that only looks. Or it is called outside of all
     modules, with gradients on, and adds nothing to autograd's graph: it computes on what nobody trains, as a transform of the input
-    does. It holds at least 3 % of the window.
+    does. It holds at least 3 % of the window. Lightning's `on_after_batch_transfer` is timed exactly, in every step: it makes input.
 Why it costs:
     The training thread does it in every step, while the loader's workers, if there are any, may have nothing to do.
 How the gain is predicted:
     Of a hook: it does nothing (a fifth of its time is left at worse). B is what the loader's workers need per step. Of anything else it
-    is not: whether it can be done beside the training is not known.
+    is not: whether it can be done beside the training, and as fast there, is not known.
 When it is wrong:
     Whether the training needs it in every step only its author knows. Functions that are called inside of others are told by their own
     time and that of the libraries they call. Of a loop without a DataLoader, what runs above its forward is input and not looked at here,
@@ -23,16 +23,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from slowstep.analyses.beside import Beside
 from slowstep.analyses.functions import shown
 from slowstep.analyses.ledger import FORWARD
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps import Floats
+from slowstep.diagnosis.after_update import name_of, where_of
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval, unknown_gain
 from slowstep.diagnosis.lever_specs import stub
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.diagnosis.trainer_side import WORSE_BESIDE, delay_share, producers_beside_ns, with_core_delay
+from slowstep.diagnosis.trainer_side import WORSE_BESIDE, body_rest, delay_share, producers_beside_ns, with_core_delay
 from slowstep.findings import Evidence, Finding, Fix
+from slowstep.stages import TRANSFORM
 
 NAME = "beside-the-model"
 # Of a hook that runs every few steps, or reads nothing back: the same assumption as python-between-operations'.
@@ -42,10 +46,50 @@ UNKNOWN = "it is done beside the training, or less often"
 
 def judge(m: Measurements) -> Answer:
     """Whether such a function holds the step."""
+    found = [judged for judged in (_judge_function(m), _judge_transform(m)) if judged is not None]
+    return max(found, key=lambda judged: judged.finding.share, default=None)
+
+
+def _judge_transform(m: Measurements) -> Judged | None:
+    """What a framework calls for the whole batch before the forward: the ledger has it as a part of its own."""
+    parts = [part for part in m.ledger.parts if part[1].startswith(TRANSFORM)]
+    if not parts:
+        return None
+    most = max(parts, key=lambda part: m.ledger.total(*part))
+    name, where = name_of(most[1]).removeprefix(TRANSFORM), where_of(most[1])
+    held = np.sum([with_core_delay(m, part) for part in parts], axis=0)
+    share, low, high = share_interval(m, held)
+    if share < CLAIM:
+        return None
+    finding = Finding(
+        rule=NAME,
+        stage="preprocess",
+        title=f"{name}{f' ({where})' if where else ''} makes input on the training thread in every step and takes {share:.0%} of the time",
+        share=share,
+        share_low=low,
+        share_high=high,
+        claims=tuple(part for _, part in parts),
+        evidence=(
+            Evidence(name="function", value=name, unit="", where=where),
+            Evidence(name="its time", value=share, unit="share of window", threshold=CLAIM),
+            Evidence(name="takes per step", value=float(held.mean()) / 1e6, unit="ms"),
+        ),
+        gain=unknown_gain(UNKNOWN),
+        fixes=(
+            Fix(text=f"move {name} into the data set or its collate function, so that the loader's workers do it beside the training"),
+            Fix(text="write it as operations on the whole batch, without a loop over its samples"),
+        ),
+        names_cause=True,
+    )
+    return Judged(finding=finding, counterfactual=None)
+
+
+def _judge_function(m: Measurements) -> Judged | None:
+    """What calls that were timed in a few bodies tell."""
     beside = m.work.beside
     if beside is None:
         return None
-    body = with_core_delay(m, ("compute", FORWARD))
+    body = body_rest(m)
     share, low, high = share_interval(m, body)
     if share * beside.share < CLAIM:
         return None
@@ -105,4 +149,4 @@ def _counterfactual(m: Measurements, beside: Beside, body: Floats) -> Counterfac
     )
 
 
-RULE = Rule(name=NAME, stages=("compute",), judge=judge)
+RULE = Rule(name=NAME, stages=("preprocess", "compute"), judge=judge)

@@ -61,14 +61,14 @@ def judge(m: Measurements) -> Answer:
     all_collected = np.maximum(with_core_delay(m, GARBAGE), collected)
     better = Case(removed_ns=removed - collected + all_collected + copying_after_forks(m, own, AFTER_FORK_HIGH), beside_ns=beside)
     in_lightning = is_lightnings(m.trainer.way_to_update)
-    maker = "Lightning" if in_lightning else "the loop"
+    who = "Lightning" if in_lightning else "the loop"
     assumes = "the loader's workers outlive the epoch" if in_lightning and not serial else "one iterator is read to its end"
     counterfactual = Counterfactual(assumes=assumes, expected=case, worse=worse, better=better)
     ends = tuple(name for stage, name in m.ledger.parts if stage == "preprocess" and name in (STARTUP, SHUTDOWN))
     finding = Finding(
         rule=NAME,
         stage="preprocess",
-        title=f"{maker} makes a new iterator of its loader for every {restarts.batches_each:.0f} batch(es): {share:.0%} of the time",
+        title=f"{who} makes a new iterator of its loader for every {restarts.batches_each:.0f} batch(es): {share:.0%} of the time",
         share=share,
         share_low=low,
         share_high=high,

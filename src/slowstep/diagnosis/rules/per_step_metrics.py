@@ -3,9 +3,11 @@
 What it sees:
     Of a function of the user's that runs after every update, at least half of the time is spent in scikit-learn, torchmetrics, SciPy,
     NumPy or the like, or in reading results back (`item`, `tolist`, `numpy`), and it holds at least 3 % of the window. Of a line of the
-    training loop itself, the same in libraries for nothing but metrics. Calls in these gaps are timed in a few steps.
+    training loop itself, the same in libraries for nothing but metrics. Calls in these gaps are timed in a few steps. What a module of
+    Lightning spends in `self.log` and `self.log_dict` while it trains is timed exactly, at the same threshold.
 Why it costs:
-    What one batch's metric says is noise, and it is paid for in every step: sorting, converting, building Python objects.
+    What one batch's metric says is noise, and it is paid for in every step: sorting, converting, building Python objects. Lightning checks,
+    converts and averages each metric that it is handed, in some 0.1 ms, whether a logger is then called or not.
 How the gain is predicted:
     r is 49 fiftieths of that function's or line's time: it runs once in 50 steps. B is what the loader's workers need per step.
 When it is wrong:
@@ -17,17 +19,29 @@ What to try:
 
 from __future__ import annotations
 
+import numpy as np
+
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.timed_gaps import MOSTLY
-from slowstep.diagnosis.after_update import EVERY, call_seldom, costliest, lever_of
-from slowstep.diagnosis.rule import Answer, Rule
-from slowstep.findings import Evidence, Fix
+from slowstep.diagnosis.after_update import EVERY, call_seldom, costliest, lever_of, name_of, shortened, where_of
+from slowstep.diagnosis.gain import predict, share_interval
+from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
+from slowstep.diagnosis.trainer_side import delay_share, with_core_delay
+from slowstep.findings import Evidence, Finding, Fix
+from slowstep.stages import METRICS
 
 NAME = "per-step-metrics"
 
 
 def judge(m: Measurements) -> Answer:
     """Whether metrics after every step hold the training thread."""
+    computed, logged = _judge_computed(m), _judge_logged(m)
+    found = [judged for judged in (computed, logged) if judged is not None]
+    return max(found, key=lambda judged: judged.finding.share, default=None)
+
+
+def _judge_computed(m: Measurements) -> Judged | None:
+    """Of functions after the update, and lines of the loop, that which judges results for longest."""
     entry = costliest(m, lambda entry: entry.is_metric)
     if entry is None:
         return None
@@ -43,6 +57,42 @@ def judge(m: Measurements) -> Answer:
             Fix(text="gather predictions as tensors and let torchmetrics or one vectorised call judge them at the end"),
         ),
     )
+
+
+def _judge_logged(m: Measurements) -> Judged | None:
+    """What a module of Lightning logs in its steps."""
+    parts = [part for part in m.ledger.parts if part[1].startswith(METRICS)]
+    if not parts:
+        return None
+    most = max(parts, key=lambda part: m.ledger.total(*part))
+    name, where = name_of(most[1]).removeprefix(METRICS), where_of(most[1])
+    removed = np.sum([with_core_delay(m, part) for part in parts], axis=0) * (1 - 1 / EVERY)
+    share, low, high = share_interval(m, removed)
+    if share < CLAIM:
+        return None
+    assumes = f"metrics are logged once in {EVERY} steps"
+    counterfactual = shortened(m, removed, 0.0, queued=delay_share(m, *parts), assumes=assumes)
+    finding = Finding(
+        rule=NAME,
+        stage="output",
+        title=f"{name}{f' ({where})' if where else ''} hands over metrics in every step and takes {share:.0%} of the time",
+        share=share,
+        share_low=low,
+        share_high=high,
+        claims=tuple(part for _, part in parts),
+        evidence=(
+            Evidence(name="function", value=name, unit="", where=where),
+            Evidence(name="on the training thread", value=share, unit="share of window", threshold=CLAIM),
+            Evidence(name="removed per step", value=float(removed.mean()) / 1e6, unit="ms"),
+        ),
+        gain=predict(m, counterfactual),
+        fixes=(
+            Fix(text=f"call self.log once in {EVERY} steps, or for fewer metrics (log_every_n_steps spares the loggers, not this)"),
+            Fix(text="keep values in one tensor, and log what is made of it in on_train_epoch_end"),
+        ),
+        names_cause=True,
+    )
+    return Judged(finding=finding, counterfactual=counterfactual)
 
 
 RULE = Rule(name=NAME, stages=("output", "store"), judge=judge)

@@ -35,7 +35,7 @@ from slowstep.analyses.typed import TOP_LEVEL
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.lever_specs import stub
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.diagnosis.trainer_side import WORSE_BESIDE, delay_share, producers_beside_ns, with_core_delay
+from slowstep.diagnosis.trainer_side import WORSE_BESIDE, body_rest, delay_share, producers_beside_ns, with_core_delay
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 
 NAME = "python-between-operations"
@@ -56,7 +56,7 @@ def judge(m: Measurements) -> Answer:
         return NotJudged(rule=NAME, reason=reason)
     if loop is None:
         return None
-    body = with_core_delay(m, ("compute", FORWARD))
+    body = body_rest(m)
     share, low, high = share_interval(m, body)
     if share * loop.share < CLAIM:
         return None
@@ -129,7 +129,7 @@ def _of_backward(m: Measurements, loop: HotLoop, body: Floats) -> tuple[Floats, 
     """The backward of what the loop computes, per step: as expected, and at most."""
     backward = with_core_delay(m, ("compute", BACKWARD))
     at_most = backward * loop.nodes_share
-    others = OTHERS_BACKWARD * body * (1 - loop.share)
+    others = OTHERS_BACKWARD * np.maximum(with_core_delay(m, ("compute", FORWARD)) - body * loop.share, 0.0)
     return np.minimum(np.maximum(backward - others, 0.0), at_most), at_most
 
 

@@ -36,7 +36,7 @@ from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import delay_share, stack_spread, with_core_delay
 from slowstep.diagnosis.unnamed import how_to_name
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
-from slowstep.stages import CALLBACK, LOGGING, PROGRESS, UNATTRIBUTED, VALIDATION
+from slowstep.stages import CALLBACK, LOGGING, METRICS, PROGRESS, UNATTRIBUTED, VALIDATION
 from slowstep.units import format_share
 
 NAME = "slow-callback"
@@ -50,6 +50,8 @@ def judge(m: Measurements) -> Answer:
     named = {part: n for part, n in m.ledger.gap_stacks.items() if part[0] in ("output", "store") and part[1] != VALIDATION}
     others = (CORE, SMALL, VALIDATION, COLLECTING)
     spans = [part for part in m.ledger.parts if part[0] == "output" and part not in named and part[1] not in others]
+    # Judged by per-step-metrics.
+    spans = [part for part in spans if not part[1].startswith(METRICS)]
     candidates = [*named, *spans]
     if not candidates:
         if m.ledger.share(UNATTRIBUTED) >= UNNAMED:
