@@ -66,8 +66,7 @@ def find_doubts(timeline: Timeline) -> tuple[Health, ...]:
             "kernels-after-the-last-step",
             "info",
             after,
-            "device work that began after the device had ended the last marked step is in no step; mark every step, in PyTorch by calling "
-            "profiler.step() after each",
+            "device work that began after the device had ended the last marked step is in no step; call profiler.step() after every step",
         ),
     )
     return tuple(Health(name=name, severity=severity, count=count, remedy=remedy) for name, severity, count, remedy in found if count)
