@@ -131,6 +131,14 @@ def test_ours_makes_way_for_one_on_another_thread(place, patience, seconds, said
     assert said in health(report)["no-capture"]
 
 
+def test_a_training_that_fails_within_the_capture_is_told_so(place):
+    failing = LOSSES.replace("train({steps})", "train(41)\nraise RuntimeError")
+
+    _, report = recorded(place, failing, "--capture=40-44")
+
+    assert health(report)["no-capture"] == "the recording ended within it, when 2 of its steps 40 to 44 were done"
+
+
 def test_a_training_that_ends_before_the_capture_is_told_so(place):
     _, report = recorded(place, LOSSES, "--capture=90-94", steps=60)
 

@@ -52,7 +52,15 @@ def analyze(
         str | None,
         typer.Option("--export", metavar="chrome|parquet", help="Write a trace with findings as tracks for Perfetto, or all tables."),
     ] = None,
-    export_to: Annotated[Path | None, typer.Option("--export-to", metavar="PATH", help="Where; in the current folder without it.")] = None,
+    export_to: Annotated[
+        Path | None,
+        typer.Option(
+            "--export-to",
+            metavar="PATH",
+            help=f"Where: a trace, gzipped if PATH ends in .gz, or the tables' folder; without it TRACE{SUFFIX['chrome']} or "
+            f"TRACE{SUFFIX['parquet']} in the current folder.",
+        ),
+    ] = None,
 ) -> None:
     """Diagnose a recording or a trace: where the time goes, what the bottleneck is, what fixing it would gain."""
     asked = Asked(step=_step(step), batch_size=batch_size)

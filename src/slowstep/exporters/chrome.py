@@ -8,8 +8,9 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import polars as pl
 
@@ -33,7 +34,7 @@ Tracks = Mapping[int, tuple[str, pl.DataFrame]]
 
 
 def write_chrome(target: Path, timeline: Timeline, tables: Mapping[str, pl.DataFrame], report: Mapping[str, Any]) -> None:
-    """Write it, gzipped. Raises UnwritableOutput where the target exists or cannot be written."""
+    """Write it, gzipped where the target's name ends in `.gz`. Raises UnwritableOutput where the target exists or cannot be written."""
     stretches = find_stretches(timeline, tables["steps"], tables["gaps"])
     tracks = {
         FIRST_FINDING_TID + number: (finding["rule"], finding_track(finding, stretches, timeline, tables))
@@ -41,7 +42,7 @@ def write_chrome(target: Path, timeline: Timeline, tables: Mapping[str, pl.DataF
     }
     shown = {tid: (rule, rows) for tid, (rule, rows) in tracks.items() if rows.height}
     try:
-        with target.open("xb") as raw, gzip.GzipFile(fileobj=raw, mode="wb", compresslevel=3) as file:
+        with target.open("xb") as raw, _packed(raw) if target.name.endswith(".gz") else nullcontext(raw) as file:
             file.write(MARK + b': "what was found stands beside the events", "displayTimeUnit": "ms", "traceEvents": [\n')
             file.write(",\n".join(json.dumps(row) for row in _names(timeline, shown)).encode())
             for line in _lines(timeline, tables["steps"], stretches, shown):
@@ -52,6 +53,10 @@ def write_chrome(target: Path, timeline: Timeline, tables: Mapping[str, pl.DataF
     except OSError as error:
         target.unlink(missing_ok=True)
         raise UnwritableOutput(f"{target} cannot be written: {error.strerror or error}.") from error
+
+
+def _packed(raw: IO[bytes]) -> gzip.GzipFile:
+    return gzip.GzipFile(fileobj=raw, mode="wb", compresslevel=3)
 
 
 def _names(timeline: Timeline, tracks: Tracks) -> Iterator[dict[str, Any]]:

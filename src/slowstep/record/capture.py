@@ -47,7 +47,7 @@ class Capture:
         self._unwanted: str | None = None
         self._lock, self._stopped = threading.Lock(), threading.Event()
         self._left_on: Any = None
-        self._thread = self._begin_ns = self._begun_after = 0
+        self._thread = self._begin_ns = self._begun_after = self._done = 0
         recorder.forgetters.append(self._forget)
 
     def _forget(self) -> None:
@@ -75,14 +75,19 @@ class Capture:
                 elif updates >= self._last:
                     self._finish(updates)
                 else:
+                    self._done = updates
                     self._profiler.step()
         except Exception as error:  # the profiler is not ours: whatever it raises ends the capture alone
             self._give_up(f"{type(error).__name__}: {error}")
 
-    def abandon(self, reason: str = "the recording ended before it") -> None:
-        """End the capture and keep nothing of it; a no-op where none is on. Raises nothing."""
+    def abandon(self, reason: str | None = None) -> None:
+        """End the capture and keep nothing of it; a no-op where none is on. Without a reason the recording has ended. Raises nothing."""
         if self._profiler is not None and self._thread == threading.get_ident():
-            self._give_up(reason)
+            self._give_up(reason or self._interrupted())
+
+    def _interrupted(self) -> str:
+        first = self._begun_after + 1
+        return f"the recording ended within it, when {self._done + 1 - first} of its steps {first} to {self._last} were done"
 
     def _begin(self, updates: int) -> None:
         reason = _refusal()
@@ -93,6 +98,7 @@ class Capture:
         activity = torch.profiler.ProfilerActivity
         wanted = [activity.CPU] + ([activity.CUDA] if torch.cuda.is_available() and torch.cuda.is_initialized() else [])
         self._begin_ns, self._begun_after, self._thread = now(), updates, threading.get_ident()
+        self._done = updates
         record = torch.profiler.ProfilerAction.RECORD
         # With a schedule, though of one kind only, the trace marks its steps.
         # Ours from before it starts: one that fails half-way is stopped too.

@@ -24,6 +24,7 @@ from slowstep.workflow.find import Found, Skipped, each_process
 from slowstep.workflow.trace_among_ranks import compare_ranks, first_shown, judge_among_ranks
 from slowstep.workflow.trace_cache import read_cached
 from slowstep.workflow.trace_captures import one_of_each_process
+from slowstep.workflow.trace_copies import without_copies
 from slowstep.workflow.trace_document import fill_trace
 from slowstep.workflow.trace_jobs import clocks_apart, jobs
 from slowstep.workflow.trace_memory import exceeded
@@ -51,7 +52,8 @@ def diagnose_traces(
     """
     read: list[Rank] = []
     refused: list[str] = []
-    traces = each_process(found)
+    single, copies = without_copies(found)
+    traces = each_process(single)
     for index, each in enumerate(traces):
         share = _part(how, index, len(traces))
         try:
@@ -71,7 +73,7 @@ def diagnose_traces(
         raise BadUsage(f"--rank {number}: these traces are of rank {', '.join(map(str, sorted(ranks)))}.")
     judge_among_ranks(ranks, compared, given)
     unrelated = [rank for other in others for rank in other]
-    beside = left_out(refused=refused, skipped=skipped, captures=captures, doubles=doubles, unrelated=unrelated)
+    beside = left_out(refused=refused, skipped=skipped, copies=copies, captures=captures, doubles=doubles, unrelated=unrelated)
     add_trace_ranks(ranks, [*clocks_apart(job), *beside])
     return ranks[number].report
 

@@ -21,6 +21,7 @@ def left_out(
     *,
     refused: Sequence[str],
     skipped: Sequence[Skipped],
+    copies: Sequence[Path],
     captures: Sequence[Preferred],
     doubles: Sequence[Preferred],
     unrelated: Sequence[Rank],
@@ -33,6 +34,12 @@ def left_out(
             rows.append({"name": name, "severity": severity, "count": count, "remedy": remedy})
 
     add("unreadable-traces", "data_loss", len(refused), "; ".join(refused[:3]))
+    add(
+        "duplicate-traces",
+        "notice",
+        len(copies),
+        f"packed copies of traces that lie beside them, which are one trace and were read once: {_listed(_names(copies))}",
+    )
     add(
         "captures-of-one-process",
         "notice",

@@ -52,6 +52,17 @@ def test_the_chrome_trace_holds_the_events_the_steps_the_stages_and_the_findings
     assert {"steps", "stages", "finding 1: input-wait"} <= rows
 
 
+def test_a_chrome_trace_is_packed_where_its_name_says_so(tmp_path, made):
+    timeline, tables = made
+
+    for name in ("out.json", "out.json.gz"):
+        write_chrome(tmp_path / name, timeline, tables, REPORT)
+
+    plain = (tmp_path / "out.json").read_bytes()
+    assert json.loads(plain)["traceEvents"]
+    assert gzip.decompress((tmp_path / "out.json.gz").read_bytes()) == plain
+
+
 def test_streams_have_names(tmp_path, made):
     timeline, tables = made
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import json
 import re
 from pathlib import Path
@@ -50,6 +51,32 @@ def test_of_two_traces_of_a_rank_the_one_with_more_events_is_taken(tmp_path):
     count, said = health(report)["duplicate-ranks"]
     assert count == 1
     assert "new_rank1.json, and not old_rank1.json" in said
+
+
+def test_a_trace_and_its_packed_copy_are_one(tmp_path):
+    trace(tmp_path / "a b.json", 9)
+    (tmp_path / "a b.json.gz").write_bytes(gzip.compress((tmp_path / "a b.json").read_bytes()))
+
+    for given in ([tmp_path], [tmp_path / "a b.json.gz", tmp_path / "a b.json"]):
+        report = analyze(given)
+
+        assert report["run"]["ranks"] == 1
+        assert report["run"]["name"] == "a b.json"
+        assert health(report)["duplicate-traces"][0] == 1
+        assert "a b.json.gz" in health(report)["duplicate-traces"][1]
+
+
+@pytest.mark.parametrize("operators", [8, 10])
+def test_a_packed_trace_of_other_content_is_another_one(tmp_path, operators):
+    trace(tmp_path / "a.json", 9)
+    trace(tmp_path / "b.json", operators)
+    (tmp_path / "a.json.gz").write_bytes(gzip.compress((tmp_path / "b.json").read_bytes()))
+    (tmp_path / "b.json").unlink()
+
+    report = analyze([tmp_path])
+
+    assert set(ranks(report).values()) == {"a.json", "a.json.gz"}
+    assert "duplicate-traces" not in health(report)
 
 
 def test_two_traces_of_a_rank_of_one_name_are_told_apart_by_their_folders(tmp_path):

@@ -39,7 +39,7 @@ def find_doubts(timeline: Timeline) -> tuple[Health, ...]:
     if device is None:
         return ()
     work = device_work(timeline, device)
-    clocks = compare_clocks(timeline, device, work)
+    clocks = compare_clocks(timeline, work)
     wrong = f"{clocks.differ or 'the clocks of host and device differ'}; gaps shorter than the difference may be charged wrongly: {REMEDY}"
     ahead = int(clocks.differ is not None and not clocks.early)
     kernels = work.filter((pl.col("kind") == "kernel") & ~pl.col("from_graph")).sort("stream", "start_ns")
@@ -66,10 +66,7 @@ def find_doubts(timeline: Timeline) -> tuple[Health, ...]:
             "kernels-after-the-last-step",
             "info",
             after,
-            (
-                "device work that began after the device had ended the last marked step is in no step; mark every step, in PyTorch by calling "
-                "profiler.step() after each"
-            ),
+            "device work that began after the device had ended the last marked step is in no step; call profiler.step() after every step",
         ),
     )
     return tuple(Health(name=name, severity=severity, count=count, remedy=remedy) for name, severity, count, remedy in found if count)

@@ -75,7 +75,25 @@ def test_numbers_that_begin_anew_lack_none() -> None:
     assert doubts(trace) == {}
 
 
-@pytest.mark.parametrize("too_long", [1, 50, 150])
+@pytest.mark.parametrize(("unit", "ends_off"), [(0.001, (1, 2, 0)), (0.25, (1, 2, 2)), (1, (1, 2, -1))])
+def test_marks_that_meet_but_for_the_rounding_of_their_times_do_not_overlap(unit: float, ends_off: tuple[int, ...]) -> None:
+    marks = [step(n + 4, 100 * n + unit, 100 * (n + 1) + unit * (1 + off)) for n, off in enumerate(ends_off)]
+
+    trace = trace_of(*marks, step(7, 300 + unit, 399))
+
+    assert doubts(trace) == {}
+    assert find_steps(trace)[1] == ()
+    assert find_steps(trace)[0]["number"].to_list() == [4, 5, 6, 7]
+
+
+@pytest.mark.parametrize("unit", [0.001, 0.25, 1])
+def test_marks_that_overlap_by_more_than_rounding_do_so(unit: float) -> None:
+    marks = [step(n + 4, 100 * n + unit, 100 * (n + 1) + 4 * unit) for n in range(3)]
+
+    assert doubts(trace_of(*marks, step(7, 300 + unit, 399))) == {"overlapping-step-marks": 3}
+
+
+@pytest.mark.parametrize("too_long", [3, 50, 150])
 def test_marks_that_reach_into_the_next_end_where_that_begins(too_long: float) -> None:
     marks = [step(n + 4, 100 * n, 100 * n + 100 + too_long) for n in range(3)]
 
