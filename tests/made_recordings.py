@@ -93,6 +93,14 @@ class Training:
     stall: tuple[int, float] | None = None  # every k steps, ms that the backward takes longer
     work_growth_ms: float = 0.0  # what the forward and backward take longer in the last step
     after_growth_ms: float = 0.0  # the same of the function after the update
+    written_growth_bytes: int = 0  # what the last step writes more than the first
+    looks_at_graphs: bool = True  # at that of every fourth backward pass, of 20 nodes, 1000 elements and as many values
+    more_nodes: int = 0  # what the last step's graph has more of, evenly
+    more_kept: int = 0  # the same of nodes that earlier steps have made
+    more_parameters: tuple[int, int] = (0, 1)  # the same of elements that get a gradient, and in how many stairs
+    work_in_stairs: int = 0  # that growth comes in so many stairs; 0 for evenly
+    stall_values: int | None = None  # values of the graph of the steps of `stall`; looks find these as well
+    stall_of_both: bool = False  # it is shared with the forward, as all work is
     after_writes: bool = False  # that function stands in the JSON encoder
     after_on: tuple[int, ...] = ()  # only after these steps; after every one where empty
     save_growth_bytes: int = 0  # each checkpoint is so much larger, and takes longer in proportion
@@ -168,6 +176,7 @@ class _Simulation:
         self.fetched = 0
         self.marks = 0
         self.next_reading = self.now
+        self.written = 0.0
         self.random = random.Random(training.seed)
         self.worker_cpu = 0.0
         self.next_stack = self.now + training.stack_period_ms * MS
@@ -390,6 +399,8 @@ class _Simulation:
         if self.now >= self.next_reading:
             self.launcher.event(fmt.READING_CPU, self.now, self.now, *self._cpu_reading(), thread=1)
             self.next_reading = self.now + READING_PERIOD_NS
+            if self.t.written_growth_bytes:
+                self.launcher.event(fmt.READING_IO, self.now, self.now, 0, 0, self.written, thread=1)
             self._mark_beside()
         self.trainer.event(fmt.CPU, self.now, self.now, self.cpu, self.delay, thread=TRAINER_THREAD)
 
@@ -411,11 +422,15 @@ class _Simulation:
     def _body(self, size: int, step: int, *, update: bool = True) -> None:
         t = self.t
         begin = self.now
-        work = self._vary(t.fixed_ms + t.per_sample_ms * size + t.work_growth_ms * step / t.steps)
+        at = self._stair(step, t.work_in_stairs)
+        work = self._vary(t.fixed_ms + t.per_sample_ms * size + t.work_growth_ms * at)
         work *= t.uneven if self.random.random() < 0.5 else 1.0
-        work += t.stall[1] * MS if t.stall and (step + 1) % t.stall[0] == 0 else 0.0
+        stalls = t.stall is not None and (step + 1) % t.stall[0] == 0
+        stall = t.stall[1] * MS if t.stall and stalls else 0.0
+        work += stall if t.stall_of_both else 0.0
+        self._look(step, stalls=stalls)
         delay = self._vary(t.delay_ms)
-        self._backward(work, delay)
+        self._backward(work, delay, 0.0 if t.stall_of_both else stall)
         self.now += 0 if t.beside is None else t.beside[1] * MS
         if update:
             self._update(0, begin + 0.05 * MS if t.nested else self.now)
@@ -425,13 +440,27 @@ class _Simulation:
             self._mark()
             self._after(step)
 
-    def _backward(self, work: float, delay: float) -> None:
-        forward, backward = work * self.t.forward_share, work * (1 - self.t.forward_share) + delay
+    def _stair(self, step: int, stairs: int) -> float:
+        return step / self.t.steps if not stairs else step * (stairs + 1) // self.t.steps / stairs
+
+    def _look(self, step: int, *, stalls: bool) -> None:
+        """At the graph of the backward pass of this step."""
+        t = self.t
+        if not t.looks_at_graphs or (stalls and t.stall_values is None) or (step % 4 and not stalls):
+            return
+        at, (more, stairs) = step / t.steps, t.more_parameters
+        kept, trained = int(t.more_kept * at), 1000 + int(more * self._stair(step, stairs))
+        values = t.stall_values if stalls and t.stall_values is not None else 1000
+        nodes = 20 + int(t.more_nodes * at) + kept
+        self.trainer.event(fmt.GRAPH, self.now, self.now, nodes, trained, values, thread=TRAINER_THREAD, flags=kept, extra=1)
+
+    def _backward(self, work: float, delay: float, stall: float = 0.0) -> None:
+        forward, backward = work * self.t.forward_share, work * (1 - self.t.forward_share) + stall + delay
         called = (f"{LIBRARY}/nn/modules/module.py", "_call_impl", 1, 2)
         self._stacks(self.now, self.now + forward, [(*LOOP[:3], FORWARD_LINE), called, (SCRIPT, "forward", 50, 52)])
         self.trainer.event(fmt.BACKWARD, self.now + forward, self.now + forward + backward, thread=TRAINER_THREAD)
         self.now += forward + backward
-        self.cpu += work
+        self.cpu += work + stall
         self.delay += delay
 
     def _update(self, optimizer: int, begin: float) -> None:
@@ -442,6 +471,7 @@ class _Simulation:
 
     def _after(self, step: int) -> None:
         t = self.t
+        self.written += t.written_growth_bytes * step / t.steps
         if t.workers or not t.loader:
             begin, self.now = self.now, self.now + self._garbage(step + 1, TRAINER_THREAD, self.now)
             self.cpu += self.now - begin

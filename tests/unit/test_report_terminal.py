@@ -259,6 +259,24 @@ def test_evidence_reads_in_its_unit(bottleneck, value, unit, text):
     assert f"   what was seen  {text}\n" in render(bottleneck, width=80, color=False)
 
 
+@pytest.mark.parametrize(
+    ("threshold", "unit", "text"),
+    [
+        (0.1, "of the first step", "threshold 0.100"),
+        (3, "in the window", "threshold 3"),
+        (20.0, "per step, at least", "threshold 20"),
+        (0.03, "share of window", "threshold 3 %"),
+        (2.0, "ms per step", "threshold 2.00 ms"),
+        (8, "", "threshold 8"),
+    ],
+)
+def test_a_threshold_has_its_unit_and_not_half_of_the_words_that_follow_the_value(bottleneck, threshold, unit, text):
+    row = {"name": "what was seen", "value": 0.5, "unit": unit, "threshold": threshold, "where": None}
+    bottleneck["findings"][0]["evidence"] = [row]
+
+    assert f"  {text}\n" in render(bottleneck, width=80, color=False)
+
+
 @pytest.mark.parametrize("width", range(40, 121, 5))
 def test_the_name_of_a_call_does_not_push_thresholds_off_the_page(bottleneck, width):
     row = {"unit": "share of window", "threshold": 0.5, "where": None}

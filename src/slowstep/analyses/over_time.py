@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from slowstep.analyses.functions import Stacks
 from slowstep.analyses.gaps import VALIDATION
+from slowstep.analyses.graphs import NO_GRAPHS, GraphGrowth, Graphs, find_graph_growth, find_graphs, work_in_steps
 from slowstep.analyses.growth import Growth, find_growth
 from slowstep.analyses.ledger import COLLECTING, CORE, MODELS, Ledger, Part, with_core_delay
 from slowstep.analyses.periods import HIT_SHARE, find_periods
@@ -24,6 +25,7 @@ from slowstep.analyses.stragglers import Stragglers, find_stragglers
 from slowstep.analyses.trainer import Trainer
 from slowstep.analyses.trends import Trend, find_trend
 from slowstep.analyses.validations import Validations, find_validations
+from slowstep.analyses.written import Written, find_written
 from slowstep.stages import STAGES, UNATTRIBUTED
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Timeline
@@ -31,6 +33,12 @@ from slowstep.timeline.timeline import Timeline
 EPOCH_CHANGE = "epoch change"
 CHECKPOINT = "checkpoint"
 TURN = "another optimizer's turn"
+LARGER = "more to compute"
+# Attention takes the square of its sequence's length, the most of what models are made of; and a tenth may be the machine's pace.
+LARGEST_POWER = 2
+OF_PACE = 0.1
+# A model that has more to do takes longer in its forward and in its backward: the one by half as much more as the other, at least.
+SHARE_OF_BOTH = 0.5
 # What an optimizer's turn is made of; what else comes with it, as logging, is none of it.
 WORK: tuple[Part, ...] = (*MODELS, ("compute", "optimizer"))
 # What happens in so many of the steps is no event among them.
@@ -50,6 +58,7 @@ class Event:
     every_steps: float | None  # None where it was seen once
     count: int
     ns: Floats  # per step
+    maybe_larger: bool = False  # forward and backward take longer together, and how large the graphs of those steps are was not seen
 
     @property
     def each_ns(self) -> float:
@@ -73,6 +82,8 @@ class OverTime:
     events: tuple[Event, ...]
     trend: Trend | None  # of steps without their known events
     growth: Growth | None
+    graph: GraphGrowth | None  # of the backward passes, beside that growth
+    written: Written | None
     growing_saves: GrowingSaves | None
     startup: Startup | None
     trained_ns: int  # from the first update to the last
@@ -107,13 +118,17 @@ def find_over_time(
     # Collections recur, and grow with what is kept: they are named, and have a rule of their own.
     taken_ns = sum((event.ns for event in known), queued_ns + ledger.of("output", COLLECTING))
     quiet_ns = np.clip(step_ns - taken_ns, 0, None)
+    graphs = find_graphs(timeline, trainer, steps)
     # Where steps are missing between others, the number of a step says nothing of its phase.
-    found = () if steps.excluded.any() else _found_events(ledger, quiet_ns, _turns(trainer, steps), taken)
+    found = () if steps.excluded.any() else _found_events(ledger, quiet_ns, _turns(trainer, steps), taken, graphs)
     even_ns = quiet_ns * even.ns.sum(axis=0) / ledger.ns.sum(axis=0)
+    growth = find_growth(even, steps, stacks, trainer, taken)
     return OverTime(
         events=(*known, *found),
         trend=find_trend(even_ns),
-        growth=find_growth(even, steps, stacks, trainer, taken),
+        growth=growth,
+        graph=None if growth is None else find_graph_growth(graphs, even.of(*growth.part)),
+        written=find_written(timeline, steps),
         growing_saves=find_growing_saves(trainer, steps),
         startup=find_startup(timeline, trainer, float(np.median(step_ns))),
         trained_ns=int(trainer.update_end_ns[-1] - trainer.update_end_ns[0]),
@@ -170,7 +185,9 @@ def _turns(trainer: Trainer, steps: Steps) -> NDArray[np.bool_]:
     return turns
 
 
-def _found_events(ledger: Ledger, quiet_ns: Floats, turns: NDArray[np.bool_], taken: Sequence[Part] = ()) -> list[Event]:
+def _found_events(
+    ledger: Ledger, quiet_ns: Floats, turns: NDArray[np.bool_], taken: Sequence[Part] = (), graphs: Graphs = NO_GRAPHS
+) -> list[Event]:
     """What recurs in `quiet_ns`, from which the parts `taken` are left out already; `turns` are the steps with another network's turn."""
     left_out = [part in taken or part[1] in QUEUED[part[0]] for part in ledger.parts]
     events = []
@@ -191,10 +208,35 @@ def _found_events(ledger: Ledger, quiet_ns: Floats, turns: NDArray[np.bool_], ta
             ns[period.at] = with_core_delay(ledger, *part)[period.at]
         # A generator that updates once for five updates of its critic: that step has the work of both.
         turn = part in WORK and turns[period.at].mean() >= HIT_SHARE and turns[others].mean() <= 1 - HIT_SHARE
-        name = TURN if turn else "something unnamed" if part[0] == UNATTRIBUTED else part[1]
-        known = bool(validation or turn)
-        events.append(Event(name=name, known=known, part=part, every_steps=float(period.steps), count=len(period.at), ns=ns))
+        both = part in MODELS and _are_both_longer(ledger, period.at, others)
+        size = work_in_steps(graphs, period.at, len(quiet_ns)) if both else None
+        larger = size is not None and _times(ledger, part, period.at, others) <= (1 + OF_PACE) * size**LARGEST_POWER
+        name = TURN if turn else LARGER if larger else "something unnamed" if part[0] == UNATTRIBUTED else part[1]
+        events.append(
+            Event(
+                name=name,
+                known=bool(validation or turn or larger),
+                part=part,
+                every_steps=float(period.steps),
+                count=len(period.at),
+                ns=ns,
+                maybe_larger=both and size is None,
+            )
+        )
     return events
+
+
+def _are_both_longer(ledger: Ledger, at: Ints, others: Ints) -> bool:
+    """Whether a model's forward takes longer in the steps `at` as well as its backward."""
+    less, more = sorted(_times(ledger, part, at, others) - 1 for part in MODELS)
+    return less >= SHARE_OF_BOTH * more > 0
+
+
+def _times(ledger: Ledger, part: Part, at: Ints, others: Ints) -> float:
+    """How many times as long as in the others a part takes in the steps `at`."""
+    ns = ledger.of(*part)
+    usual = float(ns[others].mean())
+    return float(ns[at].mean()) / usual if usual > 0 else np.inf
 
 
 def _unsteady(ledger: Ledger, quiet_ns: Floats, events: tuple[Event, ...]) -> Unsteady:

@@ -56,7 +56,7 @@ def find_trend(per_step: Floats) -> Trend | None:
     at = np.arange(BLOCKS) - (BLOCKS - 1) / 2
     middle = float(np.median(levels - slope * at))
     residual = levels - middle - slope * at
-    error = math.sqrt(float((residual**2).sum()) / (BLOCKS - 2) * _inflation(residual) / float((at**2).sum()))
+    error = math.sqrt(float((residual**2).sum()) / (BLOCKS - 2) * inflation(residual) / float((at**2).sum()))
     low = slope - DEVIATIONS * error
     halves = [float(np.median(_slopes(half))) for half in np.array_split(levels, 2)]
     if min(halves) < SHARE_OF_EACH_HALF * slope:
@@ -88,12 +88,12 @@ def _slopes(levels: Floats) -> Floats:
     return np.sort((levels[j] - levels[i]) / (j - i))
 
 
-def _inflation(residual: Floats) -> float:
+def inflation(residual: Floats) -> float:
     """How many times larger the variance is because neighbours resemble each other."""
     spread = float((residual**2).sum())
     if not spread:
         return 1.0
     r = float((residual[1:] * residual[:-1]).sum()) / spread
     # Estimated from so few values, and after a line was taken out, a correlation is too small (Kendall 1954, Marriott and Pope 1954).
-    r = min(max(r + (1 + 4 * r) / BLOCKS + 2 / BLOCKS, 0.0), LARGEST_CORRELATION)
+    r = min(max(r + (1 + 4 * r) / len(residual) + 2 / len(residual), 0.0), LARGEST_CORRELATION)
     return (1 + r) / (1 - r)

@@ -1,5 +1,5 @@
-"""Looks at the first backward passes of a process, at those whose loss somebody wants, and, where the process has no optimizer, at all:
-each then ends a step, see by_hand.py.
+"""Looks at the first backward passes of a process, at those whose loss or graph somebody wants, and, where the process has no optimizer, at
+all: each then ends a step, see by_hand.py.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.record.by_hand import ByHand, has_optimizer
 from slowstep.record.graph import graph_size
+from slowstep.record.graph_looks import GraphLooks
 from slowstep.record.recorder import now
 
 if TYPE_CHECKING:
@@ -27,10 +28,10 @@ class Backwards:
     A pass may run others, also on threads of their own (reentrant checkpoints): only those count beside which no other goes on.
     """
 
-    __slots__ = ("_by_hand", "_open", "_recorder", "_seen", "_tensors_device", "on")
+    __slots__ = ("_by_hand", "_looks", "_open", "_recorder", "_seen", "_tensors_device", "on")
 
     def __init__(self, recorder: Recorder) -> None:
-        self._recorder = recorder
+        self._recorder, self._looks = recorder, GraphLooks(recorder)
         self.forget()
         recorder.forgetters.append(self.forget)
         recorder.last_loss.starters.append(self._start)
@@ -41,12 +42,23 @@ class Backwards:
         self._seen = self._open = 0
         self._by_hand: ByHand | None = None
         self._tensors_device: str | None = None
+        self._looks.forget()
+
+    def want_graphs(self) -> None:
+        """Look at the graphs of the next passes; a chore of the sampler's thread."""
+        # Whatever looks at the first passes is done.
+        if self._seen >= FIRST and self._looks.want():
+            self.on = True
+
+    @property
+    def _is_wanted(self) -> bool:
+        return self._recorder.last_loss.is_wanted or self._looks.are_wanted
 
     def begin(self, tensors: Any) -> None:
         """A pass begins at these tensors."""
         self._open += 1
         is_measured = self._seen == FIRST - 1
-        if self._open == 1 and (is_measured or self._recorder.last_loss.is_wanted):
+        if self._open == 1 and (is_measured or self._is_wanted):
             try:
                 self._look(tensors, is_measured=is_measured)
             except Exception as error:  # the border: counted, and never raised into the training
@@ -58,6 +70,8 @@ class Backwards:
             self._note_size(tensors)
         if self._recorder.last_loss.is_wanted:
             self._recorder.last_loss.keep(tensors)
+        if self._looks.are_wanted:
+            self._looks.look(tensors)
 
     def failed(self) -> None:
         """A pass has raised."""
@@ -84,7 +98,7 @@ class Backwards:
         if _builds_none():
             self._by_hand = ByHand(self._tensors_device)
         else:
-            self.on = self._recorder.last_loss.is_wanted
+            self.on = self._is_wanted
 
     def _start(self) -> None:
         self.on = True
@@ -92,7 +106,7 @@ class Backwards:
     def _ends_step(self) -> None:
         by_hand, is_asked = self._by_hand, self._seen < _ASKED_OFTEN or self._seen % _ASKED_EVERY == 0
         if by_hand is None or not self._recorder.live[0] or (is_asked and not _builds_none()):
-            self.on = self._recorder.last_loss.is_wanted
+            self.on = self._is_wanted
             return
         for tell in self._recorder.by_hand:
             tell(by_hand)

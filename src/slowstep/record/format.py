@@ -66,6 +66,10 @@ LOSS: Final = (
 COLLECTION: Final = 26  # of garbage. a generation, b objects let go, c text id of the line that asked for it, extra 1 where one did
 STEP: Final = 27  # a WAIT, a BACKWARD and an UPDATE of one thread in one record of its own form, see STEP_RECORD
 MODES: Final = 30  # mark: a which of record/modes.py are on, b which were looked at
+# mark: the graph of a backward pass, as it begins. a nodes (at least, where b and c are not known), b elements of the parameters that get a
+# gradient, c elements of what the operations gave (both -1 unknown), flags nodes that were made in an earlier round of looks or before,
+# extra 1 where that is known
+GRAPH: Final = 31
 # Kinds from 32 on are the launcher's readings.
 READING_CPU: Final = 32  # a CPU ns of the process tree, b busy CPU ns of the machine, c stolen CPU ns; cumulative
 READING_COST: Final = 33  # a CPU ns that the launcher itself has used, cumulative

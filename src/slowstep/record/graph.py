@@ -6,6 +6,8 @@ from typing import Any, Final
 
 # Walking costs about 1 us a node, once, in the warm-up; a larger graph is a long step, whose fixed cost is no question.
 MOST_NODES: Final = 20_000
+# The type of the node of a parameter, or of another tensor that is given and wants a gradient.
+LEAF: Final = "AccumulateGrad"
 
 
 def graph_size(tensors: Any) -> dict[str, Any] | None:
@@ -19,6 +21,12 @@ def graph_size(tensors: Any) -> dict[str, Any] | None:
 
 def nodes_below(tensors: Any, most: int) -> set[Any] | None:
     """The autograd nodes below a loss (or several); None where there are more than `most`."""
+    nodes, is_whole = nodes_until(tensors, most)
+    return nodes if is_whole else None
+
+
+def nodes_until(tensors: Any, most: int) -> tuple[set[Any], bool]:
+    """The autograd nodes below a loss (or several), and whether these are all: walking ends where they are more than `most`."""
     roots = tensors if isinstance(tensors, (list, tuple)) else [tensors]
     open_nodes = [node for node in (getattr(tensor, "grad_fn", None) for tensor in roots) if node is not None]
     seen = set(open_nodes)
@@ -28,5 +36,5 @@ def nodes_below(tensors: Any, most: int) -> set[Any] | None:
                 seen.add(following)
                 open_nodes.append(following)
         if len(seen) > most:
-            return None
-    return seen
+            return seen, False
+    return seen, True

@@ -26,6 +26,8 @@ _SHORTEST_PLACE: Final = 10
 _TEXT_SHARE: Final = 0.4
 _LABEL_CELLS: Final = 9
 _FORMATS: Final[dict[str, Callable[[float], str]]] = {"share": format_share, "bytes": format_bytes, "x": format_ratio}
+# Units that begin so are only words about the value: "of the first step", "per step, at least".
+_NO_UNITS: Final = ("of", "in", "per", "begun")
 _NS_PER: Final = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 
 
@@ -97,10 +99,15 @@ def _with_unit(value: float | None, unit: str) -> str:
     return f"{text} {rest}".strip()
 
 
+def _unit_alone(unit: str) -> str:
+    """The unit without the words that follow it, for these stand with the value: "share" of "share of window", nothing of "in all"."""
+    first = unit.partition(" ")[0]
+    return "" if first in _NO_UNITS else first
+
+
 def _beside(canvas: Canvas, row: EvidenceRow, more: str, room: int) -> str:
     """The threshold, the place and the count of rows left out; only the place is shortened or dropped, never a number."""
-    # Of what it is a share stands beside it, with the value.
-    threshold = "" if row["threshold"] is None else f"threshold {_with_unit(row['threshold'], row['unit'].partition(' ')[0])}"
+    threshold = "" if row["threshold"] is None else f"threshold {_with_unit(row['threshold'], _unit_alone(row['unit']))}"
     taken = sum(cell_len(text) + 2 for text in (threshold, more) if text)
     where = canvas.cut(row["where"] or "", room - taken) if room - taken >= _SHORTEST_PLACE else ""
     return ", ".join(text for text in (threshold, where, more) if text)

@@ -319,6 +319,18 @@ PROCESS_TABLES: tuple[Table, ...] = (
         ),
     ),
     Table(
+        name="graphs",
+        row="One row per backward pass whose graph was looked at.",
+        columns=(
+            PROCESS,
+            TIME,
+            column("nodes", pl.Int64, "nodes below the loss; at least, where the rest is not known"),
+            column("parameters", pl.Int64, "elements of the parameters that get a gradient", nullable=True),
+            column("values", pl.Int64, "elements of all that the operations gave", nullable=True),
+            column("kept", pl.Int64, "of them those that were made several passes earlier", nullable=True),
+        ),
+    ),
+    Table(
         name="slow_samples",
         row="One row per sample that took at least eight times as long to make as a sample usually does.",
         columns=(

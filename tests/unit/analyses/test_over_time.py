@@ -42,8 +42,8 @@ def test_what_recurs_beside_a_known_event_has_its_own_name():
     assert event.each_ns == pytest.approx(20e6, rel=0.01)
 
 
-@pytest.mark.parametrize(("loader", "updates", "stalls"), [(True, 1, False), (False, 1, False), (False, 0, True), (False, 5, True)])
-def test_the_turn_of_a_second_network_every_five_steps_is_no_stall(tmp_path, loader, updates, stalls):
+@pytest.mark.parametrize(("loader", "updates", "may_stall"), [(True, 1, False), (False, 1, False), (False, 0, True), (False, 5, True)])
+def test_the_turn_of_a_second_network_every_five_steps_is_no_stall(tmp_path, loader, updates, may_stall):
     """A critic of 10 ms a step, and 8 ms of a generator in each fifth; `updates` of its own optimizer in five steps."""
     events, now, uneven = Events(tmp_path), 0.0, np.random.default_rng(1).normal(10, 0.1, 80)
     if loader:
@@ -66,6 +66,8 @@ def test_the_turn_of_a_second_network_every_five_steps_is_no_stall(tmp_path, loa
 
     report = diagnose_recording(events.close())
 
-    assert ("periodic-stall" in {finding["rule"] for finding in report["findings"]}) == stalls
+    # No graph was looked at: longer forwards and backwards may be those of a larger input.
+    assert "periodic-stall" not in {finding["rule"] for finding in report["findings"]}
+    assert ("periodic-stall" in {row["rule"] for row in report["not_judged"]}) == may_stall
     (event,) = report["run"]["periodic"]
-    assert (event["name"] == TURN) == (not stalls)
+    assert (event["name"] == TURN) == (not may_stall)

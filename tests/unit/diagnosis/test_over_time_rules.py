@@ -38,6 +38,14 @@ FIRING: dict[str, tuple[dict[str, Any], str, dict[str, Any]]] = {
         {"after_ms": 1, "after_growth_ms": 20, "after_writes": True, "getitem_ms": 2}, "output",
         {"after_ms": 1, "after_writes": True, "getitem_ms": 2}
     ),
+    "growing-step-time by a graph that is kept": (
+        {"work_growth_ms": 20, "getitem_ms": 2, "forward_share": 0.05, "more_kept": 2000}, "compute",
+        {"getitem_ms": 2, "forward_share": 0.05}
+    ),
+    "growing-file by an encoder that is in no stack": (
+        {"after_ms": 1, "after_growth_ms": 20, "written_growth_bytes": 2_000_000, "getitem_ms": 2}, "output",
+        {"after_ms": 1, "getitem_ms": 2}
+    ),
     "growing-file on a core that it takes from the workers": (
         {"after_ms": 1, "after_growth_ms": 60, "after_writes": True, "getitem_ms": 10, "cores": 2}, "output",
         {"after_ms": 1, "after_writes": True, "getitem_ms": 10, "cores": 2}
@@ -58,9 +66,11 @@ CLOSE: dict[str, dict[str, Any]] = {
     "growing-step-time": {"work_growth_ms": 1.2},
     "growing-step-time that jumps up and down": {"jitter": 0.5},
     "growing-file": {"after_ms": 8, "after_writes": True},
+    "growing-file of too few bytes for its time": {"after_ms": 1, "after_growth_ms": 20, "written_growth_bytes": 20_000, "getitem_ms": 2},
     "growing-file of checkpoints that stay": {"saves": (10, 20)},
     "periodic-stall": {"stall": (10, 3)},
     "periodic-stall as often as workers have all made a batch": {"stall": (4, 25), "workers": 4, "getitem_ms": 2},
+    "periodic-stall of a larger input": {"stall": (10, 60), "stall_of_both": True, "stall_values": 3000},
     "periodic-stall of a checkpoint": {"saves": (10, 60)},
     "periodic-stall of a validation": {"validation": (10, 60)},
     "unstable-step-time": {"jitter": 0.4},
@@ -142,6 +152,61 @@ def test_a_model_that_grows_as_a_whole_by_inputs_of_unknown_size_is_not_judged(t
     assert whole["verdict"]["state"] == "undetermined"
     assert "longer inputs do that" in whole["verdict"]["summary"]
     assert backward["verdict"]["rule"] == "growing-step-time"
+
+
+GROWS = {"work_growth_ms": 20, "getitem_ms": 2, "forward_share": 0.05}
+
+
+def reason_of(report: Report, rule: str = "growing-step-time") -> dict[str, Any]:
+    (row,) = [row for row in report["not_judged"] if row["rule"] == rule]
+    return row
+
+
+@pytest.mark.parametrize("stairs", [1, 4, 40])
+def test_a_model_of_which_ever_more_learns_is_healthy(tmp_path, stairs):
+    report = report_of(tmp_path, GROWS | {"work_in_stairs": stairs, "more_parameters": (2000, stairs), "more_nodes": 60, "steps": 400})
+
+    assert report["verdict"]["state"] == "healthy", report["verdict"]["summary"]
+    if stairs > 1:
+        assert "as many parameters get a gradient" in reason_of(report)["reason"]
+
+
+def test_what_grows_while_the_same_parameters_learn_is_not_excused_by_those_that_join(tmp_path):
+    report = report_of(tmp_path, GROWS | {"more_parameters": (2000, 4), "steps": 400})
+
+    assert report["verdict"]["state"] == "undetermined"
+    assert "while these stay the same" in reason_of(report)["reason"]
+
+
+def test_ever_more_operations_in_a_step_are_unrolled_or_walk_what_is_kept(tmp_path):
+    report = report_of(tmp_path, GROWS | {"more_nodes": 60})
+
+    assert report["verdict"]["state"] == "undetermined"
+    assert "a step's operations from " in reason_of(report)["reason"]
+
+
+def test_a_model_that_grows_for_reasons_that_nobody_saw_is_not_judged(tmp_path):
+    report = report_of(tmp_path, GROWS | {"looks_at_graphs": False})
+
+    assert report["verdict"]["state"] == "undetermined"
+    assert "was not seen" in reason_of(report)["reason"]
+
+
+@pytest.mark.parametrize(("case", "advised"), [("", False), (" by a graph that is kept", True), (" by a function", False)])
+def test_to_detach_is_advised_only_where_a_graph_is_kept(tmp_path, case, advised):
+    finding = report_of(tmp_path, FIRING[f"growing-step-time{case}"][0])["findings"][0]
+
+    assert ("detach()" in finding["fixes"][0]["text"]) is advised
+    assert ("of them made by earlier steps" in {row["name"] for row in finding["evidence"]}) is ("function" not in case)
+
+
+@pytest.mark.parametrize(("values", "state"), [(3000, "healthy"), (1000, "bottleneck"), (None, "undetermined")])
+def test_a_step_that_takes_longer_as_a_whole_is_a_stall_only_where_it_has_no_more_to_compute(tmp_path, values, state):
+    report = report_of(tmp_path, {"stall": (10, 60), "stall_of_both": True, "stall_values": values})
+
+    assert report["verdict"]["state"] == state, report["verdict"]["summary"]
+    if state == "healthy":
+        assert report["run"]["periodic"][0]["name"] == "more to compute"
 
 
 def test_slow_samples_are_named_by_index_and_how_often_they_were_slow(tmp_path):

@@ -14,7 +14,10 @@ When it is wrong:
     A machine that slows down (heat, a neighbour that grows) looks the same. What a step's number of forwards explains (episodes that get
     longer as an agent learns) is taken out before, and with it whatever grows just as that does. Forward and backward also grow with the
     inputs (a curriculum, data that are sorted by length): up to the square of these nothing is blamed, and where the inputs' size is not
-    known and both grow, this is not judged.
+    known and both grow, this is not judged. Nor are forward, backward and optimizer of a model of which ever more parameters get a gradient
+    (gradual unfreezing, layers that are added), where they grow with these, not while these stay the same. A step that makes ever more
+    operations (longer unrolling) is not told from a history that is walked: this is not judged, unless operations of earlier steps are
+    found among them, which is a graph that is kept.
 What to try:
     Keep running sums instead of all values, detach() what is kept, append to files instead of writing them anew.
 """
@@ -23,23 +26,23 @@ from __future__ import annotations
 
 from slowstep.analyses.growth import Growth
 from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.over_time import WORK
 from slowstep.diagnosis.gain import predict, share_interval
-from slowstep.diagnosis.growing import GROWN_BY, growing, growth_counterfactual, growth_evidence, is_file
+from slowstep.diagnosis.growing import growing, growth_counterfactual, growth_evidence, is_file
+from slowstep.diagnosis.growing_model import does_more, keeps_graph
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.findings import Finding, Fix, NotJudged
+from slowstep.findings import Evidence, Finding, Fix
 from slowstep.stages import STAGES
 
 NAME = "growing-step-time"
-# Attention takes the square of its sequence's length, the most of what models are made of.
-LARGEST_POWER = 2
 
 
 def judge(m: Measurements) -> Answer:
     """Whether a part of the step grows over the run, other than the writing of a file."""
     growth = growing(m)
-    if growth is None or is_file(growth):
+    if growth is None or is_file(m, growth):
         return None
-    if (doubt := _by_inputs(m, growth)) is not None:
+    if (doubt := does_more(m, growth, NAME)) is not None:
         return doubt
     share, low, high = share_interval(m, growth.above_ns)
     if share < CLAIM:
@@ -54,30 +57,35 @@ def judge(m: Measurements) -> Answer:
         share_low=low,
         share_high=high,
         claims=(growth.part[1],),
-        evidence=growth_evidence(m, growth, share),
+        evidence=(*growth_evidence(m, growth, share), *_graph_evidence(m, growth)),
         gain=predict(m, counterfactual),
-        fixes=(
-            Fix(text=f"look for what {growth.part[1]} keeps or walks from step to step: keep sums instead of all values, detach() them"),
-        ),
+        fixes=(_fix(growth, keeps=keeps_graph(growth, m.over_time.graph)),),
         names_cause="(" in growth.part[1],
     )
     return Judged(finding=finding, counterfactual=counterfactual)
 
 
-def _by_inputs(m: Measurements, growth: Growth) -> NotJudged | None:
-    """Why the model's own work may grow with what it is given; None where it does not."""
-    sizes = m.input.sizes
-    if not growth.is_models or (sizes is None and not growth.both):
-        return None
-    times = f"{growth.part[1]} grows from {max(growth.trend.first, 0.0) / 1e6:.1f} to {growth.trend.last / 1e6:.1f} ms a step"
-    if sizes is None:
-        reason = (
-            f"{times}, and so does the rest of the model's work: longer inputs do that, and so does a graph that is kept; see which it is"
+def _graph_evidence(m: Measurements, growth: Growth) -> tuple[Evidence, ...]:
+    graph = m.over_time.graph
+    if graph is None or growth.part not in WORK:
+        return ()
+    kept = (None, None) if graph.kept is None else graph.kept
+    return (
+        Evidence(name="operations of a step's graph at first", value=graph.nodes[0], unit="nodes"),
+        Evidence(name="operations of a step's graph at the end", value=graph.nodes[1], unit="nodes"),
+        Evidence(name="of them made by earlier steps", value=kept[1], unit="nodes"),
+    )
+
+
+def _fix(growth: Growth, *, keeps: bool) -> Fix:
+    name = growth.part[1]
+    if keeps:
+        return Fix(
+            text="detach() what is kept of earlier steps (a loss, a state), or keep its value by item(): backward walks their graphs too"
         )
-        return NotJudged(rule=NAME, reason=reason)
-    if growth.trend.last > (1 + GROWN_BY) * max(growth.trend.first, 0.0) * sizes.growth**LARGEST_POWER:
-        return None
-    return NotJudged(rule=NAME, reason=f"{times} with its inputs, of which the last are {sizes.growth:.1f} times as large", advisory=True)
+    if growth.part in WORK:
+        return Fix(text=f"look for what {name} keeps or walks from step to step: keep sums, or the last few, instead of all values")
+    return Fix(text=f"look for what {name} walks, copies or writes anew in each step: keep sums instead of all values, append to files")
 
 
 RULE = Rule(name=NAME, stages=STAGES, judge=judge)

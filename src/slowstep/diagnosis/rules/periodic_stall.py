@@ -11,7 +11,9 @@ When it is wrong:
     What happens every so many seconds, and not steps, is only found where steps are even. Waits for input that recur (every
     num_workers-th step, where workers cannot keep up) are left to the rules about input, and so is a forward or a backward that is longer
     every num_workers-th step: the workers compute beside it. Roll-outs have a name. Work of the models in steps in which another optimizer
-    updates too (a generator's, once for five updates of its critic) is that network's turn.
+    updates too (a generator's, once for five updates of its critic) is that network's turn. A forward and a backward that are longer
+    together, in steps whose graph holds more values (a larger picture now and then, another loss), have more to compute: up to the square
+    of these nothing is blamed. Where no graph of such a step was seen, this is not judged.
 What to try:
     Look for what the loop does every so many steps: logging, a garbage collection, a scheduler, a queue that is emptied. Name it with
     slowstep.span(), and record again.
@@ -27,7 +29,7 @@ from slowstep.analyses.producers import PART_STAGE
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE, producers_beside_ns
-from slowstep.findings import Evidence, Finding, Fix
+from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.stages import STAGES
 
 NAME = "periodic-stall"
@@ -42,11 +44,16 @@ def judge(m: Measurements) -> Answer:
     share, low, high = share_interval(m, event.ns)
     if share < CLAIM:
         return None
+    every = round(event.every_steps or 0)
+    if event.maybe_larger:
+        longer = f"every {every} steps forward and backward take {event.each_ns / 1e6:.0f} ms longer together"
+        return NotJudged(
+            rule=NAME, reason=f"{longer}, as with a larger input, and how large it is was not seen; see what that step is given"
+        )
     beside = producers_beside_ns(m, spared_cpu_ns=float(event.ns.mean()))
     case = Case(removed_ns=event.ns, beside_ns=beside)
     worse = Case(removed_ns=event.ns, beside_ns=WORSE_BESIDE * beside)
     counterfactual = Counterfactual(assumes="those steps are as long as the others", expected=case, worse=worse, better=case)
-    every = round(event.every_steps or 0)
     finding = Finding(
         rule=NAME,
         stage=event.part[0],

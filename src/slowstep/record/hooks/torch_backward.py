@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.record.backwards import Backwards
 from slowstep.record.format import BACKWARD, FAILED
-from slowstep.record.hook import Hook, Undo, find, replace
+from slowstep.record.hook import Hook, Undo, all_of, find, replace
 from slowstep.record.recorder import now
 from slowstep.record.tracebacks import hide_own_frames
 
@@ -25,12 +25,15 @@ def install(recorder: Recorder) -> Undo:
     original = find(module, "backward")
     code = getattr(original, "__code__", None)
     takes_known = code is not None and code.co_varnames[: code.co_argcount] == _PARAMETERS
-    return replace(module, "backward", (_timed_known if takes_known else _timed)(recorder, original))
+    watch = Backwards(recorder)
+    recorder.chores.append(watch.want_graphs)
+    put_back = replace(module, "backward", (_timed_known if takes_known else _timed)(recorder, watch, original))
+    return all_of([lambda: recorder.chores.remove(watch.want_graphs), put_back])
 
 
-def _timed_known(recorder: Recorder, original: Any) -> Any:
+def _timed_known(recorder: Recorder, watch: Backwards, original: Any) -> Any:
     """The same as `_timed` for the parameters that torch has had since 1.8: passing them by name spares a microsecond of a cold call."""
-    event, local, clock, watch = recorder.event, recorder.local, now, Backwards(recorder)
+    event, local, clock = recorder.event, recorder.local, now
     forwards, open_forwards = recorder.forwards, recorder.forwards.open
 
     @functools.wraps(original)
@@ -69,8 +72,8 @@ def _timed_known(recorder: Recorder, original: Any) -> Any:
     return backward
 
 
-def _timed(recorder: Recorder, original: Any) -> Any:
-    event, clock, watch = recorder.event, now, Backwards(recorder)
+def _timed(recorder: Recorder, watch: Backwards, original: Any) -> Any:
+    event, clock = recorder.event, now
     forwards, open_forwards = recorder.forwards, recorder.forwards.open
 
     @functools.wraps(original)

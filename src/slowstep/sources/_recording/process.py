@@ -54,6 +54,7 @@ def process_tables(process: int, notes: Notes, records: Records) -> dict[str, pl
             blocked=flag(r, fmt.BLOCKED),
         ),
         "modes": frame("modes", process=process, time_ns=(r := of(fmt.MODES))["t0"], on=r["a"], looked_at=r["b"]),
+        "graphs": _graphs(process, of(fmt.GRAPH)),
         "slow_samples": frame(
             "slow_samples", **span(process, r := of(fmt.SLOW_SAMPLE)), index=known(r["a"]), usual_ns=r["b"], batch=r["c"]
         ),
@@ -106,6 +107,12 @@ def _collections(process: int, notes: Notes, r: Records) -> pl.DataFrame:
         asked=r["extra"] != 0,
         asked_at=[notes.texts.get(i) for i in r["c"].tolist()],
     )
+
+
+def _graphs(process: int, r: Records) -> pl.DataFrame:
+    kept = r["flags"].astype(np.int64)
+    kept[r["extra"] == 0] = -1
+    return frame("graphs", process=process, time_ns=r["t0"], nodes=r["a"], parameters=known(r["b"]), values=known(r["c"]), kept=known(kept))
 
 
 def _joined(fetch: Records, more: Records) -> tuple[Records, NDArray[np.bool_]]:
