@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from slowstep.analyses.closures import move_closures
 from slowstep.analyses.delays import move_delay, move_sharing
 from slowstep.analyses.forwards import Forwards, find_forwards
 from slowstep.analyses.functions import Stacks
@@ -71,6 +72,7 @@ def build_ledger(
     named, named_ns = _name_gaps(trainer, forwards, without, (edges, owner), steps, stacks, gaps)
     for part, ns in named_ns.items():
         rows[part] = rows.get(part, np.zeros(count)) + ns
+    move_closures(trainer, steps, stacks, rows)
     rows = _folded(rows)
     if device == "cpu":
         move_sharing(timeline, trainer, steps, rows)

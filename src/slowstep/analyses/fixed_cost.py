@@ -3,7 +3,7 @@
 Two sources. Where steps of different sizes were seen (the last batch of an epoch is usually smaller), a line is laid through each smaller
 one and the usual ones beside it, through all but the optimizer's time, which is known to be fixed. Else bounds: the optimizer's time does
 not depend on the batch, and the operations of forward and backward cost at least nothing and at most DISPATCH_NS each and WEIGHT_NS per
-weight.
+weight. Where the optimizer calls a closure its time may be the script's own, and is not known to be fixed.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from slowstep.analyses.chance import SEED
+from slowstep.analyses.closures import has_closures
 from slowstep.analyses.ledger import CORE, FORWARD, Ledger
 from slowstep.analyses.steps import Floats, Steps
 from slowstep.analyses.trainer import Trainer
@@ -60,13 +61,15 @@ def find_fixed_cost(trainer: Trainer, steps: Steps, ledger: Ledger, *, busy: boo
     On a `busy` machine every operation takes longer than what the upper bounds were measured for: there they bound nothing.
     """
     work = ledger.of("compute") - ledger.of("compute", CORE) + ledger.of("preprocess", "transport")
+    # Inside a closure's call the script's own code may run.
+    optimizer = np.zeros(steps.count) if has_closures(trainer) else ledger.of("compute", "optimizer")
     usual, small, varied = _groups(steps)
     typical = float(np.median(work[usual])) if usual.any() else float(np.median(work))
-    bounds = _bounds(trainer, steps, ledger, typical)
+    bounds = _bounds(trainer, steps, ledger, optimizer, typical)
     bounds = replace(bounds, high_ns=None) if busy else bounds
     if not usual.any() or small.sum() < FEWEST_SMALL:
         return replace(bounds, smaller=int(small.sum()), varied=varied)
-    line = _by_line(work, ledger.of("compute", "optimizer"), steps.samples, usual, small)
+    line = _by_line(work, optimizer, steps.samples, usual, small)
     if bounds.high_ns is None or line.high_ns is None:
         return line
     high = max(min(line.high_ns, bounds.high_ns), line.low_ns)
@@ -74,9 +77,8 @@ def find_fixed_cost(trainer: Trainer, steps: Steps, ledger: Ledger, *, busy: boo
     return replace(line, value_ns=value, likely_ns=value, high_ns=high)
 
 
-def _bounds(trainer: Trainer, steps: Steps, ledger: Ledger, typical: float) -> FixedCost:
+def _bounds(trainer: Trainer, steps: Steps, ledger: Ledger, optimizer: Floats, typical: float) -> FixedCost:
     """At least the optimizer's time; at most all that is no forward or backward, and the dispatch of those."""
-    optimizer = float(np.median(ledger.of("compute", "optimizer")))
     passes = ledger.of("compute", FORWARD) + ledger.of("compute", "forward") + ledger.of("compute", "backward")
     around = ledger.of("compute") - ledger.of("compute", CORE) + ledger.of("preprocess", "transport")
     rest = float(np.median(around - passes))
@@ -89,7 +91,7 @@ def _bounds(trainer: Trainer, steps: Steps, ledger: Ledger, typical: float) -> F
     return FixedCost(
         value_ns=None,
         likely_ns=with_dispatch(USUAL_DISPATCH_NS, USUAL_WEIGHT_NS),
-        low_ns=optimizer,
+        low_ns=float(np.median(optimizer)),
         high_ns=with_dispatch(DISPATCH_NS, WEIGHT_NS),
         step_ns=typical,
         samples=_usual_size(steps),

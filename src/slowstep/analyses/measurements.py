@@ -22,6 +22,7 @@ from slowstep.analyses.forward_counts import at_usual_counts
 from slowstep.analyses.functions import Stacks, files_of, read_stacks
 from slowstep.analyses.gap_parts import timed_files
 from slowstep.analyses.garbage import Garbage, find_garbage
+from slowstep.analyses.in_backward import InBackward, find_in_backward
 from slowstep.analyses.input_facts import InputFacts, find_input_facts
 from slowstep.analyses.ledger import CORE, Ledger
 from slowstep.analyses.load import Load, find_load, without_strangers
@@ -74,6 +75,7 @@ class Measurements:
     device: str  # where the anchor optimizer's parameters are
     has_stacks: bool
     before_update: BeforeUpdate | None  # what the user's code does between backward and update
+    in_backward: InBackward | None  # what hooks of the user's do inside backward
     blocked: Blocked | None  # inside the steps' own work; None where that is not known
     loop_input: LoopInput | None  # where the loop makes its batches itself
     between_forwards_share: float  # of the steps' time, in steps of several forwards and no loader: not known to be the model's work
@@ -142,6 +144,7 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
         device=device,
         has_stacks=len(stacks.time_ns) > 0,
         before_update=find_before_update(trainer, steps, stacks),
+        in_backward=find_in_backward(trainer, steps, stacks),
         blocked=find_blocked(trainer, steps, ledger, stacks, demand, machine, load, trainer_cpu_ns),
         loop_input=find_loop_input(timeline, trainer, ledger),
         between_forwards_share=between_forwards_share(trainer, steps, ledger),

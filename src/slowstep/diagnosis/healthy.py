@@ -79,6 +79,10 @@ def _unseen(m: Measurements) -> Doubt | None:
     if before is not None and before.share >= HEALTHY_UNATTRIBUTED:
         what = f"{before.name}, between backward and update, takes {before.share:.0%} of the time"
         return Doubt(f"{what}, and whether the training needs it in every step is not known; try it every k steps")
+    hook = m.in_backward
+    if hook is not None and hook.share >= HEALTHY_UNATTRIBUTED:
+        what = f"{hook.name}, a hook on gradients inside backward, takes {hook.share:.0%} of the time, by stacks"
+        return Doubt(f"{what}, and whether the training needs it in every step is not known; try it every k steps, or without")
     return _of_lines_beside_backward(m) or _of_lines_by_stacks(m)
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any, Final
 
 MODULE_FILE: Final = "torch/nn/modules/module.py"
-# Whoever is called by these is called by backward, or by an update.
-_OTHERS: Final = ("slowstep/record/hooks/torch_backward.py", "torch/optim/optimizer.py")
+# Whoever is called by these is called by backward, or by an update; but a closure by one of torch's optimizers, with gradients on.
+_BACKWARD: Final = "slowstep/record/hooks/torch_backward.py"
+_UPDATE: Final = "torch/optim/optimizer.py"
+_OPTIMIZERS: Final = "torch/optim/"
 # Deeper than any training calls its model.
 _DEEPEST: Final = 500
 
@@ -58,7 +61,7 @@ class Called:
 
     def _count(self, frame: FrameType, nodes: int, has_gradient: bool, returned: Any) -> None:
         callers = _callers(frame)
-        if self._next_node is None or any(file.endswith(_OTHERS) for file in callers):
+        if self._next_node is None or any(file.endswith(_BACKWARD) for file in callers) or _is_updates(callers, has_gradient):
             return
         counts = self._found.setdefault(frame.f_code, dict.fromkeys(("calls", "hooks", "inside", "gradient", "nothing", "nodes"), 0))
         counts["calls"] += 1
@@ -67,6 +70,12 @@ class Called:
         counts["gradient"] += has_gradient
         counts["nothing"] += returned is None
         counts["nodes"] += nodes
+
+
+def _is_updates(callers: list[str], has_gradient: bool) -> bool:
+    """Whether an update called it, and not as a part of a closure."""
+    inner = list(itertools.takewhile(lambda file: not file.endswith(_UPDATE), callers))
+    return len(inner) < len(callers) and not (has_gradient and any(_OPTIMIZERS in file for file in inner))
 
 
 def _callers(frame: FrameType) -> list[str]:

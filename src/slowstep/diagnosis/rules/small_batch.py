@@ -3,8 +3,9 @@
 What it sees:
     The fixed cost of the training thread's own work is at least half of the step. It is measured where steps of different sizes were seen
     (the last batch of an epoch), by the line through them and the usual ones right before; else it is known only between bounds: the
-    optimizer's time, and that plus an upper bound for dispatching every operation of forward and backward. In a profiler's trace: the
-    device waits for launches for at least half of the steps, and at least half of its kernels are shorter than their launch.
+    optimizer's time (nothing where it calls a closure), and that plus an upper bound for dispatching every operation of forward and
+    backward. In a profiler's trace: the device waits for launches for at least half of the steps, and at least half of its kernels are
+    shorter than their launch.
 Why it costs:
     Optimizer, dispatching operations, receiving a batch and Python between them cost the same for two samples as for twenty.
 How the gain is predicted:

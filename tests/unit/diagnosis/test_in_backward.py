@@ -1,0 +1,56 @@
+"""What runs inside backward and is no part of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judged_recordings import diagnose_recording
+from made_events import Events, at
+from made_recordings import LOOP, SCRIPT, TRAINER_THREAD
+from slowstep.record import format as fmt
+
+Place = tuple[str, str, int, int]
+TORCH = "/usr/lib/python3.11/site-packages/torch"
+ENGINE = (f"{TORCH}/autograd/graph.py", "_engine_run_backward", 900, 910)
+HOOK, LAMBDA = (SCRIPT, "History.log_stats", 60, 62), (SCRIPT, "History.__init__.<locals>.<lambda>", 50, 51)
+NUMPY = ("/usr/lib/python3.11/site-packages/numpy/histograms.py", "histogram", 700, 710)
+OF_MODULES = (f"{TORCH}/utils/hooks.py", "BackwardHook.setup_output_hook.<locals>.fn", 200, 210)
+FUNCTION, ITS_BACKWARD = (f"{TORCH}/autograd/function.py", "BackwardCFunction.apply", 290, 300), (SCRIPT, "Swish.backward", 30, 31)
+AGAIN, FORWARD = (f"{TORCH}/utils/checkpoint.py", "unpack_hook", 1100, 1110), (SCRIPT, "Block.forward", 40, 41)
+UPDATE = (f"{TORCH}/optim/sgd.py", "SGD.step", 100, 110)
+
+
+def _verdict(folder: Path, *called: Place, tenths: int) -> dict[str, Any]:
+    """Of sixty steps of 20 ms, of which backward takes 12, and in so many tenths of them stands in what the engine has called."""
+    events = Events(folder)
+    events.loader(workers=1)
+    plain, inside = (events.trainer.stack([LOOP, ENGINE, *frames]) for frames in ((), called))
+    for batch in range(60):
+        now = batch * 20.0
+        events.fetch(now, now + 1, batch, worker=0, cpu=1)
+        events.wait(now + 1, now + 1.5, batch)
+        events.backward(now + 6, now + 18)
+        stack = inside if batch % 10 < tenths else plain
+        events.trainer.event(fmt.STACK, at(now + 9), at(now + 9), stack, 20e6, 0, thread=TRAINER_THREAD)
+        events.update(now + 18, now + 20)
+    return dict(diagnose_recording(events.close())["verdict"])
+
+
+@pytest.mark.parametrize("called", [(HOOK, NUMPY), (LAMBDA, HOOK), (OF_MODULES, HOOK)])
+def test_a_hook_on_gradients_that_holds_a_tenth_of_the_time_is_named(tmp_path, called):
+    verdict = _verdict(tmp_path, *called, tenths=5)
+
+    assert verdict["state"] == "undetermined"
+    assert "History.log_stats (train.py:60), a hook on gradients inside backward, takes 28% of the time" in verdict["summary"]
+
+
+def test_a_hook_that_holds_less_is_not(tmp_path):
+    assert "a hook on gradients" not in _verdict(tmp_path, HOOK, tenths=1)["summary"]
+
+
+@pytest.mark.parametrize("called", [(FUNCTION, ITS_BACKWARD), (AGAIN, FORWARD), (LAMBDA, UPDATE)])
+def test_what_the_model_or_the_update_does_inside_backward_is_no_hook(tmp_path, called):
+    assert "a hook on gradients" not in _verdict(tmp_path, *called, tenths=10)["summary"]
