@@ -69,7 +69,7 @@ def take_most(m: Measurements) -> bool:
     gain = None if found is None else predict(m, found.counterfactual).predicted
     if found is None or gain is None:
         return False
-    return (1 - 1 / gain) * m.step_ns.sum() >= DOMINANT_SHARE * found.removed_ns.sum()
+    return bool((1 - 1 / gain) * m.step_ns.sum() >= DOMINANT_SHARE * found.removed_ns.sum())
 
 
 def _counterfactual(side: Side, removed: Floats, helpers_share: float, workers: int) -> Counterfactual:
