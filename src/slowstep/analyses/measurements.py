@@ -39,6 +39,7 @@ from slowstep.analyses.python_share import with_python_share
 from slowstep.analyses.saves import Saves, find_saves
 from slowstep.analyses.sharing import STAGE as SHARING
 from slowstep.analyses.sharing import Sharing, cores_of_one, find_sharing, load_beside_launchers, trainings_beside
+from slowstep.analyses.step_inputs import find_step_bytes
 from slowstep.analyses.steps import Floats, Steps, find_steps
 from slowstep.analyses.stops import Stops, find_stops
 from slowstep.analyses.threads_beside import ThreadsBeside, find_threads_beside
@@ -160,7 +161,7 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
         garbage=find_garbage(timeline, trainer, steps, demand.collecting_ns or 0.0),
         threads_beside=threads_beside,
         prefetch_threads=find_prefetch_threads(timeline, trainer, steps, threads_beside),
-        pace_spread=find_pace_spread(even),
+        pace_spread=find_pace_spread(even, find_step_bytes(trainer, steps, fetches, waits)),
     )
 
 

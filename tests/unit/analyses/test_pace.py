@@ -43,3 +43,32 @@ def test_work_that_grows_steadily_is_no_uneven_machine():
 )
 def test_where_the_pace_cannot_be_seen_it_is_taken_to_be_even(ledger):
     assert find_pace_spread(ledger) == 0.0
+
+
+def _sizes() -> np.ndarray:
+    """Inputs of very different sizes, in random order: a few of them decide what a block of steps takes."""
+    return 1000.0 * np.exp(np.random.default_rng(0).normal(0.0, 1.1, STEPS))
+
+
+def test_work_that_the_inputs_sizes_explain_is_no_uneven_machine():
+    sizes = _sizes()
+    compute = 3 + sizes / 500 + (sizes / 4000) ** 2
+
+    assert find_pace_spread(ledger_of(compute)) > 0.1
+    assert find_pace_spread(ledger_of(compute), sizes) == pytest.approx(0.0, abs=1e-6)
+
+
+def test_a_machine_that_is_slow_for_a_while_is_uneven_whatever_the_inputs_sizes():
+    sizes = _sizes()
+    compute = 3 + sizes / 500
+    compute[40:80] *= 2
+
+    assert find_pace_spread(ledger_of(compute), sizes) > 0.2
+
+
+def test_sizes_of_which_too_few_are_known_explain_nothing():
+    sizes = _sizes()
+    compute = 3 + sizes / 500
+    sizes[: STEPS // 4] = np.nan
+
+    assert find_pace_spread(ledger_of(compute), sizes) == find_pace_spread(ledger_of(compute))
