@@ -44,6 +44,14 @@ class Events:
     def wait(self, begin: float, end: float, batch: int = 0, *, iterator: int = 0, samples: int = 16, flags: int = 0) -> None:
         self._event(fmt.WAIT, begin, end, iterator, batch, samples, flags=flags, extra=fmt.READY_UNKNOWN)
 
+    def shutdown(self, begin: float, end: float, *, iterator: int) -> None:
+        """The end of an iterator's workers, or of what it holds."""
+        self._event(fmt.SHUTDOWN, begin, end, iterator)
+
+    def collection(self, begin: float, end: float, *, generation: int = 2) -> None:
+        """Of garbage, on the training thread."""
+        self._event(fmt.COLLECTION, begin, end, generation, 0)
+
     def update(self, begin: float, end: float, optimizer: int = 0, *, thread: int = TRAINER_THREAD) -> None:
         self._event(fmt.UPDATE, begin, end, optimizer, thread=thread)
 

@@ -208,9 +208,33 @@ for inputs in loader:
 """
     ends = run(main).trainer.of("SHUTDOWN")
 
-    # What an iterator holds is freed after its workers have ended: that is recorded too, where it takes long.
-    assert sorted({end.a for end in ends}) == [1, 2, 3, 4]
+    # Of each the end of its workers, and perhaps what it takes to free what it holds.
+    assert {end.a for end in ends} == {1, 2, 3, 4}
     assert all(end.t0 < end.t1 for end in ends)
+
+
+def test_how_long_it_takes_to_free_the_indices_of_a_large_data_set_is_recorded(run: Run) -> None:
+    main = """
+from torch.utils.data import TensorDataset
+model = torch.nn.Linear(1, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
+def step(inputs):
+    model(inputs).mean().backward()
+    optimizer.step()
+small, large = (DataLoader(TensorDataset(torch.ones(rows, 1)), batch_size=4, shuffle=True) for rows in (400, 1_000_000))
+for loader in (small, large):
+    for _ in range(3):
+        step(next(iter(loader))[0])
+kept = iter(large)
+step(next(kept)[0])
+"""
+    trainer = run(main).trainer
+    ends = trainer.of("SHUTDOWN")
+
+    assert [end.a for end in ends] == [4, 5, 6]
+    received = [wait.t1 for wait in trainer.of("WAIT")]
+    # Right after the one batch of each was received, before it is used.
+    assert [sum(end.t0 >= at for at in received) for end in ends] == [4, 5, 6]
 
 
 def test_persistent_workers_are_one_process_for_all_epochs(run: Run) -> None:

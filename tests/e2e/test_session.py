@@ -131,7 +131,7 @@ train(batches, 3)
 slowstep.start()
 train(batches, 3)
 slowstep.stop()
-assert "_slowstep_iterator" not in vars(batches)
+assert not [name for name in vars(batches) if "slowstep" in name]
 train(batches)
 """)
 

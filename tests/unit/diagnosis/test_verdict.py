@@ -367,3 +367,18 @@ def test_a_finding_that_is_folded_keeps_what_it_advises(tmp_path):
     assert first["also"] == ["too-few-workers"] == [other["rule"] for other in first["folded"]]
     assert [fix["text"] for fix in first["folded"][0]["fixes"]] == ["DataLoader(..., num_workers=2)"]
     assert first["folded"][0]["title"].startswith("1 worker cannot keep up")
+
+
+@pytest.mark.parametrize("kept", [0.9, 0.5, 0.1])
+def test_what_is_left_fits_into_the_step_that_is_left(healthy, kept):
+    # The fix removes more than the loader's start-up, which is all that the finding claims.
+    case = Case(removed_ns=healthy.step_ns * (1 - kept))
+    finding = replace(_judged(healthy, "start", 1 / kept, 1 / kept).finding, claims=("loader start-up",))
+    whole = Counterfactual(assumes="it is gone", expected=case, worse=case, better=case)
+
+    found = engine._next(healthy, Judged(finding=finding, counterfactual=whole))
+
+    assert found is not None
+    held, rest = (float(word) for word in found.predicted.split(", ")[1].removesuffix(" ms per step").split(" of "))
+    assert held <= rest
+    assert rest == pytest.approx(healthy.step_ns.mean() * kept / 1e6, abs=0.1)

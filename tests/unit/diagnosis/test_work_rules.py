@@ -32,6 +32,7 @@ Function = tuple[str, str, int]
 LOGGING: Function = ("/usr/lib/python3.11/logging/__init__.py", "Logger.info", 1)
 SKLEARN: Function = ("/usr/lib/python3.11/site-packages/sklearn/metrics/_ranking.py", "roc_auc_score", 1)
 PILLOW: Function = ("/usr/lib/python3.11/site-packages/PIL/Image.py", "Image.save", 1)
+FSYNC: Function = ("<built-in>", "built-in method posix.fsync", 0)
 PRINT: Function = ("<built-in>", "built-in method builtins.print", 0)
 AFTER: Function = (SCRIPT, "after_step", 80)
 LOSS: Function = (SCRIPT, "weigh_pixels", 60)
@@ -264,6 +265,15 @@ def test_a_function_that_mostly_does_something_else_is_a_slow_callback(tmp_path,
 
     assert report["verdict"]["rule"] == "slow-callback"
     assert not {"chatty-logging", "per-step-metrics"} & set(rules_in(report))
+
+
+@pytest.mark.parametrize(("called", "advised"), [(FSYNC, "write it every k steps; no flush or fsync"), (PILLOW, "fewer images")], ids=str)
+def test_what_mostly_writes_to_a_file_is_advised_to_write_less_often(tmp_path, called, advised):
+    report = report_of(tmp_path, after_step(called, 0.7), after_ms=10, after="after_step")
+
+    texts = [fix["text"] for fix in report["findings"][0]["fixes"]]
+    assert advised in texts[1]
+    assert "holds 70 % of it" in texts[1]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from types import CodeType
 
 import pytest
 
-from slowstep.record.inner_loops import inner_loops, loops_beside
+from slowstep.record.inner_loops import inner_loops, loop_around, loops_around, loops_beside
 
 TRAINING = """
 def train(loader, held_out):
@@ -66,3 +66,25 @@ def test_the_callers_loops_are_found_and_those_of_libraries_left_out():
     here = train.__code__
     assert found[0] == [here.co_filename, here.co_qualname, here.co_firstlineno, [[here.co_firstlineno + 2, here.co_firstlineno + 3]]]
     assert not [entry for entry in found if "-packages" in str(entry[0])]
+
+
+@pytest.mark.parametrize(("line", "loop"), [(STEP, [[3, 14]]), (7, [[4, 7]]), (11, [[10, 11]]), (16, [[15, 16]])])
+def test_the_innermost_loop_around_a_line_is_found(line, loop):
+    assert loop_around(code_of(TRAINING), line) == loop
+
+
+def test_a_loop_on_one_line_is_around_it_and_a_line_in_no_loop_has_none():
+    assert loop_around(code_of("def train(x):\n    for i in x: print(i)\n    print(x)\n"), 2) == [[2, 2]]
+    assert loop_around(code_of("def train(x):\n    for i in x: print(i)\n    print(x)\n"), 3) == []
+
+
+def test_the_loops_around_a_call_are_those_of_each_function_that_it_came_through():
+    found: list[list[object]] = []
+
+    def train() -> None:
+        found.extend(loops_around(sys._getframe()))
+
+    for _ in range(1):
+        train()
+
+    assert found[0][1] == "test_the_loops_around_a_call_are_those_of_each_function_that_it_came_through"

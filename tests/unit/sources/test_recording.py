@@ -202,6 +202,7 @@ MALFORMED = [
     '{"kind": "loops", "functions": []}',
     '{"kind": "loops", "optimizer": 1, "functions": [["train.py", "fit", 1, [[2]]]]}',
     '{"kind": "loops", "optimizer": 1, "functions": [["train.py", "fit", 1, [["2", "5"]]]]}',
+    '{"kind": "loops_around", "optimizer": 1, "functions": [["train.py", "fit", 1, [[2]]]]}',
 ]
 
 
