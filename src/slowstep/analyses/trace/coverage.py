@@ -39,7 +39,7 @@ def find_doubts(timeline: Timeline) -> tuple[Health, ...]:
     if device is None:
         return ()
     work = device_work(timeline, device)
-    clocks = compare_clocks(timeline, work)
+    clocks = compare_clocks(timeline, device, work)
     wrong = f"{clocks.differ or 'the clocks of host and device differ'}; gaps shorter than the difference may be charged wrongly: {REMEDY}"
     ahead = int(clocks.differ is not None and not clocks.early)
     kernels = work.filter((pl.col("kind") == "kernel") & ~pl.col("from_graph")).sort("stream", "start_ns")
