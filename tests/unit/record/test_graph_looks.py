@@ -25,6 +25,7 @@ class Watched:
         self.at_ns, self._cost_ns = 1, cost_ns
         self.looks = GraphLooks(cast(Recorder, SimpleNamespace(event=self._event)))
         monkeypatch.setattr(graph_looks, "now", self._now)
+        monkeypatch.setattr(graph_looks, "cpu_ns", self._now)
 
     def _now(self) -> int:
         self.at_ns += self._cost_ns
