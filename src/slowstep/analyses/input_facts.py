@@ -57,6 +57,7 @@ class Forms:
     size_bytes: float
     spare_bytes: float  # what 8 bits per value would save, in the tensors whose values fit into them
     types: str
+    array_bytes: float  # in NumPy's arrays, which travel through a pipe and not in shared memory
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -203,7 +204,8 @@ def _forms(rows: pl.DataFrame) -> Forms | None:
     if rows.is_empty():
         return None
     means = [_mean(rows[name]) or 0.0 for name in ("tensors", "bytes", "spare_bytes")]
-    return Forms(tensors=means[0], size_bytes=means[1], spare_bytes=means[2], types=str(rows["types"][0]))
+    arrays = _mean(rows["array_bytes"]) or 0.0
+    return Forms(tensors=means[0], size_bytes=means[1], spare_bytes=means[2], types=str(rows["types"][0]), array_bytes=arrays)
 
 
 def _received(timeline: Timeline, steps: Steps) -> Received | None:

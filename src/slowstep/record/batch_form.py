@@ -17,7 +17,7 @@ _ARRAYS: Final = frozenset({("torch", "Tensor"), ("numpy", "ndarray")})
 
 
 def batch_form(batch: Any) -> dict[str, Any]:
-    """The number of tensors and their bytes by type; of the largest one, whether its values lie on 256 levels or fewer."""
+    """The number of tensors and their bytes by type, and in NumPy's arrays; of the largest one, whether 256 levels hold its values."""
     arrays: list[Any] = []
     _collect(batch, arrays, 0)
     by_type: dict[str, int] = {}
@@ -28,7 +28,14 @@ def batch_form(batch: Any) -> dict[str, Any]:
     for array in arrays:
         name = str(array.dtype).removeprefix("torch.")
         by_type[name] = by_type.get(name, 0) + int(array.nbytes)
-    return {"tensors": len(arrays), "bytes": sum(by_type.values()), "types": by_type, "spare_bytes": wide_bytes}
+    in_arrays = sum(int(array.nbytes) for array in arrays if type(array).__module__ == "numpy")
+    return {
+        "tensors": len(arrays),
+        "bytes": sum(by_type.values()),
+        "types": by_type,
+        "spare_bytes": wide_bytes,
+        "array_bytes": in_arrays,
+    }
 
 
 def fits_a_byte(values: list[Any]) -> bool:

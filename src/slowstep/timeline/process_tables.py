@@ -265,6 +265,7 @@ PROCESS_TABLES: tuple[Table, ...] = (
             column("bytes", pl.Int64, "bytes of all of them"),
             column("spare_bytes", pl.Int64, "of these, what 8 bits per value would save where the values fit into them"),
             column("types", pl.String, "types of values, most bytes first"),
+            column("array_bytes", pl.Int64, "of all bytes, those in NumPy's arrays; null in recordings of before", nullable=True),
         ),
     ),
     Table(

@@ -329,6 +329,16 @@ def test_more_workers_are_expected_to_hold_each_other_up_as_those_that_are_there
     assert (answer.counterfactual.assumes == alone.counterfactual.assumes) == (expected == 1.0)
 
 
+@pytest.mark.parametrize(("arrays", "advice"), [(64_000_000, "return tensors"), (0, "send fewer bytes"), (None, "send fewer bytes")])
+def test_arrays_that_are_pickled_are_told_to_be_tensors(tmp_path, arrays, advice):
+    batch = form(size_bytes=64_000_000) | ({} if arrays is None else {"array_bytes": arrays})
+
+    report = report_of(tmp_path, {"receive_ms": 30, "producer_lines": (batch,)})
+
+    (finding,) = [finding for finding in report["findings"] if finding["rule"] == "batch-transport"]
+    assert finding["fixes"][0]["text"].startswith(advice)
+
+
 WIDE = form(size_bytes=8_000_000, spare_bytes=6_000_000)
 
 

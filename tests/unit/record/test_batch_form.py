@@ -12,7 +12,7 @@ PICTURES = RANDOM.integers(0, 256, (4, 3, 64, 64), dtype=np.uint8)
 
 
 def test_an_empty_batch_has_no_tensors() -> None:
-    assert batch_form([]) == {"tensors": 0, "bytes": 0, "types": {}, "spare_bytes": 0}
+    assert batch_form([]) == {"tensors": 0, "bytes": 0, "types": {}, "spare_bytes": 0, "array_bytes": 0}
 
 
 def test_tensors_are_counted_at_any_depth_and_their_bytes_by_type() -> None:
@@ -21,6 +21,7 @@ def test_tensors_are_counted_at_any_depth_and_their_bytes_by_type() -> None:
     form = batch_form(batch)
 
     assert (form["tensors"], form["bytes"], form["types"]) == (3, 36, {"float32": 12, "int64": 24})
+    assert form["array_bytes"] == 36
 
 
 def test_counting_ends_somewhere() -> None:

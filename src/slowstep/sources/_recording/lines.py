@@ -125,6 +125,7 @@ def _batch_forms(process: int, notes: Notes) -> pl.DataFrame:
             note["bytes"],
             note["spare_bytes"],
             ", ".join(sorted(note["types"], key=lambda name: -note["types"][name])),
+            note.get("array_bytes"),
         )
         for note in notes.of("batch")
     ]
