@@ -33,6 +33,7 @@ from slowstep.diagnosis.growing_model import does_more, keeps_graph
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
 from slowstep.stages import STAGES
+from slowstep.units import format_duration
 
 NAME = "growing-step-time"
 
@@ -52,7 +53,7 @@ def judge(m: Measurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage=growth.part[0],
-        title=f"steps grow from {first / 1e6:.0f} to {last / 1e6:.0f} ms over the run, by: {growth.part[1]}",
+        title=f"steps grow from {format_duration(first)} to {format_duration(last)} over the run, by: {growth.part[1]}",
         share=share,
         share_low=low,
         share_high=high,
