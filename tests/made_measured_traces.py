@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +10,7 @@ import polars as pl
 
 from slowstep.analyses.trace.measured import Coverage, TraceMeasurements
 from slowstep.analyses.trace.parts import KERNELS
-from slowstep.analyses.trace.recording_cost import AS_RECORDED
+from slowstep.analyses.trace.recording_cost import AS_RECORDED, LESS_MOST_COST, LESS_USUAL_COST
 from slowstep.analyses.trace.scenarios import UNCHANGED
 from slowstep.analyses.trace.tables import TRACE_MEASUREMENT_TABLES
 from slowstep.timeline.trace import TraceFacts
@@ -64,6 +64,7 @@ def made_measured(
     has_device: bool = True,
     mark: str = "ProfilerStep",
     rest: tuple[str, str] = ("compute", KERNELS),
+    recording: tuple[float, float] | None = None,
     tables: Mapping[str, Iterable[Mapping[str, Any]]] | None = None,
     **more: Any,
 ) -> TraceMeasurements:
@@ -72,14 +73,14 @@ def made_measured(
     `ledger` has ms per step by stage and part, one number or a list with one for each step; rows of the table `gaps` are charged too
     (to the parts that `ledger` does not name); what is left of a step is `rest`.
     `replay` has, by scenario, the ms of a step after the change (a number, a list, or the tuple of expected, best and worst), or in
-    words why it is not judged. `mark` is "window" for a trace without steps, with `steps=1`. `tables` has the rows of other tables by
-    name; `more` are fields of TraceMeasurements.
+    words why it is not judged; `recording` the shares of the host's time that the profiler took, usually and at most. `mark` is "window"
+    for a trace without steps, with `steps=1`. `tables` has the rows of other tables by name; `more` are fields of TraceMeasurements.
     """
     lengths = _each(step_ms, steps)
     filled = {name: measured_table(name, (tables or {}).get(name, ())) for name in TABLE}
     filled["steps"] = _steps(lengths).with_columns(pl.lit(mark).cast(TABLE["steps"].schema["mark"]).alias("mark"))
     filled["ledger"] = _ledger(lengths, _charged(filled["gaps"], steps) | dict(ledger or {}), rest)
-    filled["replay"] = _replay(lengths, replay or {})
+    filled["replay"] = pl.concat([_replay(lengths, replay or {}), *_recorded(lengths, recording)])
     given: dict[str, Any] = {"format": "made", "files": ("made.json",), "bytes": 0, "events": 0, "recorded": frozenset(recorded)}
     given |= {"vendor": "nvidia"} if has_device else {}
     fields: dict[str, Any] = {
@@ -142,6 +143,12 @@ def _replay(lengths: Sequence[float], scenarios: Mapping[str, PerStep | tuple[fl
                 row |= dict.fromkeys(("expected_ms", "best_ms", "worst_ms"), _each(after, len(lengths))[step])
             rows.append(row)
     return measured_table("replay", rows)
+
+
+def _recorded(lengths: Sequence[float], shares: tuple[float, float] | None) -> Iterator[pl.DataFrame]:
+    for level, share in zip((LESS_USUAL_COST, LESS_MOST_COST), shares or (), strict=False):
+        taken = pl.Series([round(share * length * 1e6) for length in lengths], dtype=pl.Int64)
+        yield _replay(lengths, {}).with_columns(pl.lit(level).alias("recording"), taken.alias("taken_ns"))
 
 
 def _each(per_step: PerStep, steps: int) -> list[float]:

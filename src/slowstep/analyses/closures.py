@@ -12,14 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from slowstep.analyses.functions import TORCH, Path, Stacks, inside
+from slowstep.analyses.functions import OPTIMIZERS, TORCH, Path, Stacks, inside
 from slowstep.analyses.ledger import FORWARD, Part
 from slowstep.analyses.steps import Floats, Steps
 from slowstep.analyses.trainer import Trainer
 from slowstep.timeline.intervals import Ints, union
 
 # Torch's own optimizers, not what wraps every optimizer's call.
-_OPTIMIZERS = re.compile(r"[/\\]torch[/\\]optim[/\\](?!optimizer\.py$|lr_scheduler\.py$)")
+_OWN = re.compile(OPTIMIZERS.pattern + r"(?!optimizer\.py$|lr_scheduler\.py$)")
 # Fewer stacks divide nothing: the share of a half has a 90 % interval of 35 % to 65 % with 30.
 FEWEST_STACKS = 30
 OPTIMIZER: Part = ("compute", "optimizer")
@@ -57,7 +57,7 @@ def move_closures(trainer: Trainer, steps: Steps, stacks: Stacks, rows: dict[Par
 
 def is_closures(path: Path) -> bool:
     """Whether a stack inside an optimizer's call stands in what one of torch's optimizers has called and is not torch's."""
-    at = max((depth for depth, frame in enumerate(path) if _OPTIMIZERS.search(frame.file)), default=len(path))
+    at = max((depth for depth, frame in enumerate(path) if _OWN.search(frame.file)), default=len(path))
     return any(not TORCH.search(frame.file) for frame in path[at + 1 :])
 
 

@@ -30,6 +30,8 @@ REPORTING = re.compile(r"[/\\](loggers|callbacks|integrations)[/\\]|[/\\]trainer
 # Optimizers' own methods are called through the last of these.
 TRAINING = re.compile(r"[/\\](site|dist)-packages[/\\]torch[/\\]((optim|nn|autograd|amp)[/\\]|_compile\.py$)")
 TORCH = re.compile(r"[/\\](site|dist)-packages[/\\]torch[/\\]")
+# Its optimizers, and what wraps every optimizer's call.
+OPTIMIZERS = re.compile(r"[/\\]torch[/\\]optim[/\\]")
 # What wraps the script's calls.
 OWN = re.compile(r"slowstep[/\\]record[/\\]")
 MODULE_FILE = "torch/nn/modules/module.py"

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from slowstep.analyses.calls import Key
-from slowstep.analyses.functions import OWN, TORCH, is_library
+from slowstep.analyses.functions import OPTIMIZERS, OWN, TORCH, is_library
 from slowstep.analyses.timed_bodies import Lengthened
 from slowstep.timeline.timeline import Frame, Timeline
 
@@ -30,8 +30,6 @@ FEWEST_BODIES = 2
 COMPREHENSION = re.compile(r"((^|\.)(<locals>\.)?<(listcomp|setcomp|dictcomp|genexpr)>)+$")
 LARGEST_OPTIMIZER = 0.8
 BACKWARD = ("slowstep/record/hooks/torch_backward.py", "backward")
-# Torch's optimizers.
-OPTIMIZERS = r"[/\\]torch[/\\]optim[/\\]"
 OPTIMIZER = ("torch/optim/optimizer.py", "wrapper")
 
 
@@ -177,7 +175,7 @@ def _rest_ns(calls: pl.DataFrame) -> float:
     wall_ns, optimizer_ns = float(calls["wall_ns"][0]), _within(calls, *OPTIMIZER)
     # A closure that is given to the optimizer holds all of the work: the optimizer's is only what its own functions take.
     if optimizer_ns >= LARGEST_OPTIMIZER * wall_ns:
-        own = calls.filter(pl.col("file").str.contains(OPTIMIZERS))
+        own = calls.filter(pl.col("file").str.contains(OPTIMIZERS.pattern))
         optimizer_ns = float(own["own_ns"].sum() or 0.0)
     return max(wall_ns - _within(calls, *BACKWARD) - optimizer_ns, 1.0)
 

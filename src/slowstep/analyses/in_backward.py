@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from slowstep.analyses.closures import FEWEST_STACKS
-from slowstep.analyses.functions import TORCH, Path, Stacks, inside, is_library
+from slowstep.analyses.functions import OPTIMIZERS, TORCH, Path, Stacks, inside, is_library
 from slowstep.analyses.loop import Called
 from slowstep.analyses.steps import Steps
 from slowstep.analyses.trainer import Trainer
@@ -24,8 +24,6 @@ from slowstep.timeline.timeline import Frame
 _ENGINE = "_engine_run_backward"
 # What calls the hooks of modules.
 _HOOKS = re.compile(r"[/\\]torch[/\\]utils[/\\]hooks\.py$")
-# An update inside backward is part of the training (`register_post_accumulate_grad_hook`).
-_OPTIMIZER = re.compile(r"[/\\]torch[/\\]optim[/\\]")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,12 +59,13 @@ def find_in_backward(trainer: Trainer, steps: Steps, stacks: Stacks) -> InBackwa
 def hook_of(path: Path) -> Frame | None:
     """The function of the user's that a stack inside backward stands in, where a hook called it; of a lambda what that calls.
 
-    The backward of a `torch.autograd.Function`, a forward that is computed again and what compiled code does are the model's.
+    The backward of a `torch.autograd.Function`, a forward that is computed again and what compiled code does are the model's; and an update
+    inside backward (`register_post_accumulate_grad_hook`) is part of the training.
     """
     at = max((depth for depth, frame in enumerate(path) if frame.function.endswith(_ENGINE)), default=len(path))
     below = path[at + 1 :]
     called = below[next((depth for depth, frame in enumerate(below) if not _HOOKS.search(frame.file)), len(below)) :]
-    if not called or TORCH.search(called[0].file) or any(_OPTIMIZER.search(frame.file) for frame in called):
+    if not called or TORCH.search(called[0].file) or any(OPTIMIZERS.search(frame.file) for frame in called):
         return None
     own = [frame for frame in called if not is_library(frame)]
     return next((frame for frame in own if not frame.function.endswith("<lambda>")), own[0] if own else None)

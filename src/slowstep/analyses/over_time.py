@@ -239,14 +239,22 @@ def _times(ledger: Ledger, part: Part, at: Ints, others: Ints) -> float:
     return float(ns[at].mean()) / usual if usual > 0 else np.inf
 
 
+def variation(per_step: Floats) -> float:
+    """One standard deviation, from the 16th and 84th percentile, relative to the median; without NaN, and 0 where nothing is known."""
+    known = per_step[~np.isnan(per_step)]
+    if not len(known):
+        return 0.0
+    low, middle, high = np.percentile(known, [16, 50, 84])
+    return float((high - low) / 2 / max(middle, 1.0))
+
+
 def _unsteady(ledger: Ledger, quiet_ns: Floats, events: tuple[Event, ...]) -> Unsteady:
     plain = np.ones(len(quiet_ns), dtype=bool)
     for event in events:
         plain[event.ns > 0] = False
     plain = plain if plain.sum() >= len(plain) / 2 else np.ones(len(quiet_ns), dtype=bool)
-    low, middle, high = np.percentile(quiet_ns[plain], [16, 50, 84])
     rows = ledger.ns[:, plain] - ledger.ns[:, plain].mean(axis=1, keepdims=True)
     shared = rows @ rows.sum(axis=0)
     largest = int(shared.argmax())
     share = float(shared[largest] / max(shared.sum(), 1.0))
-    return Unsteady(variation=float((high - low) / 2 / max(middle, 1.0)), part=ledger.parts[largest], part_share=share)
+    return Unsteady(variation=variation(quiet_ns[plain]), part=ledger.parts[largest], part_share=share)

@@ -156,6 +156,32 @@ def where_of(label: str) -> str | None:
     return label.partition(" (")[2].rstrip(")") or None
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Named:
+    """Parts of the ledger that a framework names by one prefix; the name and place of the one with most time."""
+
+    parts: tuple[Part, ...]
+    name: str
+    where: str | None
+
+    @property
+    def shown(self) -> str:
+        return f"{self.name} ({self.where})" if self.where else self.name
+
+    def ns(self, m: Measurements) -> Floats:
+        """What they take per step, with what they wait for a core."""
+        return np.asarray(np.sum([with_core_delay(m, part) for part in self.parts], axis=0))
+
+
+def named_by(m: Measurements, prefix: str) -> Named | None:
+    """The parts whose names begin so; None where there are none."""
+    parts = tuple(part for part in m.ledger.parts if part[1].startswith(prefix))
+    if not parts:
+        return None
+    most = max(parts, key=lambda part: m.ledger.total(*part))[1]
+    return Named(parts=parts, name=name_of(most).removeprefix(prefix), where=where_of(most))
+
+
 def better_named(m: Measurements, part: Part) -> bool:
     """Whether another rule names the cause of a part better than its function's name does."""
     return any(part in entry.parts and (entry.is_logger or entry.is_metric) for entry in told(m))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from slowstep.analyses.load import BUSY_FROM, others_use
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.healthy import Doubt, not_healthy
-from slowstep.diagnosis.law import Diagnosis, Next, is_bottleneck, larger_unknown, rules, sort_answers
+from slowstep.diagnosis.law import Diagnosis, Next, is_bottleneck, larger_unknown, rules, sort_answers, what_is_left
 from slowstep.diagnosis.rule import Judged
 from slowstep.diagnosis.unnamed import how_to_name
 from slowstep.findings import Finding, Verdict
@@ -69,26 +69,14 @@ def _next(m: Measurements, first: Judged) -> Next | None:
     if case.beside_ns > rest:
         blocked = m.demand.blocked_share is not None and m.demand.blocked_share > 0.5
         return Next(stage="read" if blocked else "preprocess", predicted=f"making batches, {case.beside_ns / 1e6:.1f} ms per step")
-    left = _left(m, first, rest)
+    stages = (*STAGES, UNATTRIBUTED)
+    held = {stage: m.ledger.total(stage) / m.steps.count for stage in stages}
+    claimed = {stage: m.ledger.total(stage, *first.finding.claims) / m.steps.count for stage in stages}
+    left = what_is_left(held, claimed, rest)
     stage = max(STAGES, key=lambda s: left[s])
     ratio = first.counterfactual.samples_ratio
     larger = "" if ratio == 1.0 else f" of {ratio:.3g} times the samples"
     return Next(stage=stage, predicted=f"{stage}, {left[stage] / 1e6:.1f} of {rest / 1e6:.1f} ms per step{larger}")
-
-
-def _left(m: Measurements, first: Judged, rest_ns: float) -> dict[str, float]:
-    """What the stages hold of a step without what the finding's fix removes, which makes it `rest_ns` long; unattributed time too.
-
-    A fix may remove more than is claimed: what comes with it, as memory that need not be mapped, is no part of its own. It shortens all
-    that is left.
-    """
-    stages = (*STAGES, UNATTRIBUTED)
-    left = {stage: m.ledger.total(stage) / m.steps.count for stage in stages}
-    held = {stage: m.ledger.total(stage, *first.finding.claims) / m.steps.count for stage in stages}
-    removed, claimed = float(m.step_ns.mean()) - rest_ns, max(sum(held.values()), 1.0)
-    left = {stage: max(ns - min(removed / claimed, 1.0) * held[stage], 0.0) for stage, ns in left.items()}
-    fits = min(rest_ns / max(sum(left.values()), 1.0), 1.0)
-    return {stage: fits * ns for stage, ns in left.items()}
 
 
 def busy_note(m: Measurements) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
@@ -88,6 +88,20 @@ def _with_folded(finding: Finding, other: Finding) -> Finding:
     """A finding that says what else claims its parts, and what that advises: it may be cheaper to try."""
     folded = Folded(rule=other.rule, title=other.title, fixes=other.fixes)
     return replace(finding, also=(*finding.also, other.rule), folded=(*finding.folded, folded))
+
+
+def what_is_left(held: Mapping[str, float], claimed: Mapping[str, float], rest: float) -> dict[str, float]:
+    """What each stage still holds of a step that a fix makes `rest` long, of all that it `held` and what the finding `claimed` of that.
+
+    All in one unit; `held` has unattributed time too, so that it sums to the step. A fix may remove more than is claimed: what comes with
+    it, as a host that runs ahead again, is no part of its own, and shortens all that is left. So no stage holds more than the step.
+    """
+    removed, own = sum(held.values()) - rest, sum(claimed.values())
+    taken = min(removed / own, 1.0) if own > 0 else 0.0
+    left = {stage: max(amount - taken * claimed.get(stage, 0.0), 0.0) for stage, amount in held.items()}
+    whole = sum(left.values())
+    fits = min(rest / whole, 1.0) if whole > 0 else 0.0
+    return {stage: fits * amount for stage, amount in left.items()}
 
 
 def rank(leading: list[Judged]) -> list[Judged]:

@@ -11,13 +11,11 @@ import numpy as np
 import polars as pl
 
 from slowstep.analyses.steps import Floats
+from slowstep.analyses.trace.copies import LARGE_BYTES
 from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.analyses.trace.parts import RUN_DRY
 from slowstep.diagnosis.trace_side import by_step, place
 
-# From this size on it is the transfer that costs, and not the wait for it: at 12 GB/s (PCIe 3, 16 lanes) 1 MiB takes 87 us, more than
-# the 20 to 40 us until a kernel that was launched begins (seed 002).
-LARGE_BYTES: Final = 1 << 20
 # Calls that give memory back or ask for it wait for the device too; they are another problem's.
 ALLOCATES: Final = r"Free|Malloc"
 

@@ -19,6 +19,7 @@ from slowstep.diagnosis.law import (
     larger_unknown,
     rules,
     sort_answers,
+    what_is_left,
 )
 from slowstep.diagnosis.rule import Judged
 from slowstep.diagnosis.trace_doubts import doubt
@@ -28,7 +29,6 @@ from slowstep.stages import STAGES, UNATTRIBUTED
 
 # The stage that is the model's own work, and the one that depends on other ranks.
 MODEL, SHARED = "compute", "gradient_sharing"
-LESS_DETAIL = "with less detail"
 # What `among_ranks` puts the other ranks' part in the place of.
 LATE_ONE_NOT_SEEN = "whether this rank waits for a late one is not seen: analyze the folder of all ranks' traces"
 
@@ -60,8 +60,8 @@ def _by_recording(m: TraceMeasurements, gainless: list[Finding]) -> Iterator[Not
     for finding in gainless:
         if share is not None and (finding.gain.high or 0.0) >= BOTTLENECK_PREDICTED:
             cost = f"recording took some {share[0]:.0%} to {share[1]:.0%} of the host's time, and without it nothing would come of the fix"
-            remedy = for_framework(m, torch="with record_shapes=False, with_stack=False", tensorflow=LESS_DETAIL, jax=LESS_DETAIL)
-            yield NotJudged(rule=finding.rule, reason=f"{finding.title}, but {cost}; to see, trace again {remedy}")
+            remedy = "to see, trace again with record_shapes=False and with_stack=False"
+            yield NotJudged(rule=finding.rule, reason=f"{finding.title}, but {cost}; {remedy}")
 
 
 def _gains(finding: Finding) -> bool:
@@ -189,14 +189,11 @@ def _next(m: TraceMeasurements, first: Finding) -> Next | None:
     if not first.gain.predicted or m.is_window:
         return None
     removed = 1 - 1 / first.gain.predicted
-    claimed = {stage: m.share(stage, *map(whole, first.claims)) for stage in STAGES}
-    held = sum(claimed.values())
-    # What goes beyond its own part, as a host that runs ahead again, goes from all others alike: no stage holds more than the step that is
-    # left.
-    taken, stays = min(removed / max(held, 1e-9), 1.0), min((1 - removed) / max(1 - held, 1e-9), 1.0)
-    left = {stage: (m.share(stage) - taken * claimed[stage]) * stays for stage in STAGES}
-    stage = max(left, key=lambda s: left[s])
-    if m.share(UNATTRIBUTED) * stays > left[stage]:
+    stages = (*STAGES, UNATTRIBUTED)
+    claimed: dict[str, float] = {stage: m.share(stage, *map(whole, first.claims)) for stage in STAGES}
+    left = what_is_left({stage: m.share(stage) for stage in stages}, claimed, 1 - removed)
+    stage = max(STAGES, key=lambda s: left[s])
+    if left[UNATTRIBUTED] > left[stage]:
         return None
     step_ms = m.window_ns / max(len(m.step_ns), 1) / 1e6
     return Next(stage=stage, predicted=f"{stage}, {left[stage] * step_ms:.1f} of {(1 - removed) * step_ms:.1f} ms per step")

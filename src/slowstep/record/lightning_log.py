@@ -12,8 +12,7 @@ from types import CodeType
 from typing import TYPE_CHECKING, Any, Final
 
 from slowstep.record.hook import Hook, Undo, all_of, find, replace
-from slowstep.record.named_spans import NOT_RECORDED, Label, NamedSpans, place_of_code
-from slowstep.record.recorder import now
+from slowstep.record.named_spans import NOT_RECORDED, Label, place_of_code, timed
 from slowstep.record.tracebacks import hide_own_frames
 from slowstep.stages import METRICS
 
@@ -44,7 +43,6 @@ class _Metrics:
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._spans = NamedSpans(recorder)
         self._labels: dict[CodeType, Label] = {}
         # Of the thread that trains: where another one logs meanwhile, some of its calls are not written down.
         self._inside = [False]
@@ -52,35 +50,32 @@ class _Metrics:
 
     def timed(self, original: Any) -> Any:
         """`original`, one of the two methods, which behaves as before."""
-        inside, live, write = self._inside, self._recorder.live, self._write
+        inside, live, outermost = self._inside, self._recorder.live, timed(self._recorder, original, self._label_of)
 
         @functools.wraps(original)
         def method(self: Any, *args: Any, **kwargs: Any) -> Any:
             if inside[0] or not live[0]:
                 return original(self, *args, **kwargs)
             inside[0] = True
-            began_ns, failed = now(), True
             try:
-                result = original(self, *args, **kwargs)
-                failed = False
-                return result
+                return outermost(self, *args, **kwargs)
             except BaseException:  # passed on, without our frames in the traceback
                 hide_own_frames()
                 raise
             finally:
                 inside[0] = False
-                write(self, sys._getframe(1).f_code, began_ns, failed=failed)
 
         return method
 
-    def _write(self, module: Any, caller: CodeType, began_ns: int, *, failed: bool) -> None:
-        try:
-            label = self._labels.get(caller)
-            if label is None:
-                label = self._labels[caller] = _label(caller)
-            self._spans.write(label if _is_training(module) else NOT_RECORDED, began_ns, failed=failed)
-        except Exception as error:  # the border: counted, and never raised into the training
-            self._recorder.fault(error)
+    def _label_of(self, module: Any) -> Label:
+        """By the function that calls `method`, in which `outermost` asks for this."""
+        if not _is_training(module):
+            return NOT_RECORDED
+        caller = sys._getframe(3).f_code
+        label = self._labels.get(caller)
+        if label is None:
+            label = self._labels[caller] = _label(caller)
+        return label
 
 
 def _label(caller: CodeType) -> Label:

@@ -133,6 +133,19 @@ def test_what_gains_nothing_or_takes_little_in_some_steps_goes_without_a_word(an
     assert diagnose_trace(made_measured()).not_judged == ()
 
 
+@pytest.mark.parametrize(("recording", "high", "said"), [((0.3, 0.6), 1.3, True), ((0.3, 0.6), 1.05, False), (None, 1.3, False)])
+def test_what_only_its_profiler_makes_slow_is_said_and_not_claimed(answering, recording, high, said):
+    slow = finding("launch-bound", 1.0)
+    answering(replace(slow, finding=replace(slow.finding, gain=Gain(predicted=1.0, low=0.97, high=high, assumes="it goes"))))
+
+    diagnosis = diagnose_trace(made_measured(recording=recording))
+
+    assert diagnosis.findings == ()
+    assert diagnosis.verdict.state == "healthy"
+    assert [row.rule for row in diagnosis.not_judged] == ["launch-bound"] * said
+    assert all("30% to 60% of the host's time" in row.reason for row in diagnosis.not_judged)
+
+
 def test_small_gains_that_are_large_together_are_not_healthy(answering):
     answering(finding("one", 1.07, part="a"), finding("two", 1.07, part="b"))
 

@@ -40,3 +40,9 @@ def test_after_one_chosen_step_that_leaves_the_verdict_open_all_are_to_be_looked
 
 def test_a_trace_without_steps_is_said_to_lie_in_the_window():
     assert any("90 % of the trace's time in the window" in note for note in report(steps=1, mark="window")["run"]["notes"])
+
+
+@pytest.mark.parametrize(("recording", "said"), [((0.12, 0.24), True), ((0.02, 0.04), False), (None, False)])
+def test_what_recording_took_is_said_where_it_matters(recording, said):
+    (note, *_) = report(recording=recording)["run"]["notes"]
+    assert ("some 12% to 24% of the host's time" in note) == said

@@ -7,10 +7,11 @@ import polars as pl
 
 from slowstep.analyses.steps import Floats
 from slowstep.analyses.trace import replay_assumed as assumed
+from slowstep.analyses.trace.copies import LARGE_BYTES
 from slowstep.analyses.trace.replay_assumed import Assumed
 from slowstep.analyses.trace.replay_graph import RETURN
 from slowstep.analyses.trace.replay_scene import Changed, Edit, Intervals, Scene
-from slowstep.analyses.trace.replay_used_copies import TENSOR_BYTES, used_by_host
+from slowstep.analyses.trace.replay_used_copies import used_by_host
 from slowstep.analyses.trace.replay_work import Flags
 from slowstep.timeline.intervals import Ints
 
@@ -150,7 +151,7 @@ def no_readbacks(scene: Scene) -> Changed | str | None:
     Where the host computes on large ones and sends the result back it waits as long as what is copied takes to be ready.
     """
     copies = scene.where(pl.col("kind") == "d2h")
-    large = copies & scene.where(pl.col("bytes") >= TENSOR_BYTES)
+    large = copies & scene.where(pl.col("bytes") >= LARGE_BYTES)
     used = used_by_host(scene, _waits_for(scene, large), copies) if large.any() else None
     return _without(scene, copies, used)
 

@@ -9,11 +9,9 @@ import polars as pl
 
 from slowstep.analyses.steps import Floats
 from slowstep.analyses.trace import replay_assumed as assumed
-from slowstep.analyses.trace.operators import mostly_on_host
 from slowstep.analyses.trace.own_work import LONG_NS
 from slowstep.analyses.trace.replay_scene import Changed, Intervals, Scene
 from slowstep.analyses.trace.replay_work import DEVICE, EVENT, MAYBE, NOTHING, OWN_COPY, STREAM, Flags
-from slowstep.timeline.schema import TABLE
 
 # Operators whose result has a size, or that go on with a value, that only the device knows: a step cannot do without their waits.
 NEEDED: Final = r"^aten::(nonzero|_unique|unique|masked_select|repeat_interleave|index|bincount|is_nonzero|allclose|equal)"
@@ -90,7 +88,7 @@ def no_synchronization(scene: Scene) -> Changed | str | None:
     kind = calls.waits_for
     waits = step & np.isin(kind, [STREAM, EVENT, DEVICE]) & ~calls.allocates
     waits |= step & (kind == OWN_COPY) & scene.launchers(scene.where(pl.col("kind") == "d2h"))
-    gone = waits & ~_needed(scene, waits) & ~_inside(scene, _loader(scene))
+    gone = waits & ~_needed(scene, waits) & ~_inside(scene, scene.loader)
     expected = gone & ~_inside(scene, _scaling(scene))
     return _unwaiting(scene, expected, gone)
 
@@ -131,11 +129,6 @@ def _inside(scene: Scene, stretches: Intervals) -> Flags:
     return np.asarray((at >= 0) & (start < stretches.end[np.maximum(at, 0)]))
 
 
-def _loader(scene: Scene) -> Intervals:
-    waits = scene.trace.table("loader")
-    return Intervals.union(waits) if not waits.is_empty() else Intervals.union(TABLE["host_events"].empty())
-
-
 def _scaling(scene: Scene) -> Intervals:
     """From each check of the gradients to the update of the scale."""
     rows = scene.host(["operator"])
@@ -169,17 +162,13 @@ def no_compilation(scene: Scene) -> Changed | str | None:
 
 def host_operations_on_device(scene: Scene) -> Changed | str | None:
     """Operators that computed on the host only have to be launched; those inside an input wait are the loader's."""
-    operators = scene.trace.table("operators")
-    if operators.is_empty():
+    outermost = scene.host_operators
+    if outermost is None:
         return "the trace does not tell which operators ran on the host"
-    names = mostly_on_host(operators, "name")["name"]
-    rows = scene.host(["operator"])
-    rows = rows.filter(pl.col("name").cast(pl.String).is_in(names.implode()))
-    if rows.is_empty():
+    if not len(outermost.start):
         return None
-    outermost = Intervals.union(rows)
-    in_waits = Intervals.union(pl.concat([rows.select("start_ns", "end_ns"), _frame(_loader(scene))]))
-    total = scene.covered(in_waits) - scene.covered(_loader(scene))
+    in_waits = Intervals.union(pl.concat([_frame(outermost), _frame(scene.loader)]))
+    total = scene.covered(in_waits) - scene.covered(scene.loader)
     a = assumed.OPERATION_NS
     count = len(outermost.start)
     whole = max(float(total.sum()), 1.0)
@@ -204,7 +193,7 @@ def no_work_between_steps(scene: Scene) -> Changed | str | None:
     outside[chain[: found[0] + 1]] = True
     outside[chain[found[-1] + 1 :]] = True
     waiting = graph.returns[graph.target]
-    removed = np.where(outside & ~waiting, np.maximum(graph.delay - scene.covered(_loader(scene)), 0.0), 0.0)
+    removed = np.where(outside & ~waiting, np.maximum(graph.delay - scene.covered(scene.loader), 0.0), 0.0)
     return _removals(scene, removed, removed, removed)
 
 

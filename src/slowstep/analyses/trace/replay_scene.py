@@ -14,11 +14,13 @@ from slowstep.analyses.steps import Floats
 from slowstep.analyses.trace.callers import Callers
 from slowstep.analyses.trace.kernel_class import classify, is_collective
 from slowstep.analyses.trace.names import as_text
+from slowstep.analyses.trace.operators import mostly_on_host
 from slowstep.analyses.trace.recording_cost import HostClock, Recording
 from slowstep.analyses.trace.replay_clock import Variant
 from slowstep.analyses.trace.replay_graph import CHAIN, RETURN, Graph
 from slowstep.analyses.trace.replay_work import Flags, Material
 from slowstep.timeline.intervals import Ints, covered_ns
+from slowstep.timeline.schema import TABLE
 from slowstep.timeline.timeline import Timeline
 
 
@@ -149,6 +151,21 @@ class Scene:
     def host(self, kinds: list[str]) -> pl.DataFrame:
         """Kind, name and times of what began on the main logical thread within the step."""
         return self._hosts.filter(pl.col("kind").is_in(kinds))
+
+    @cached_property
+    def loader(self) -> Intervals:
+        """The waits for input."""
+        waits = self.trace.table("loader")
+        return Intervals.union(waits) if not waits.is_empty() else Intervals.union(TABLE["host_events"].empty())
+
+    @cached_property
+    def host_operators(self) -> Intervals | None:
+        """Operators that computed on the host; None where the trace does not tell which did."""
+        operators = self.trace.table("operators")
+        if operators.is_empty():
+            return None
+        names = mostly_on_host(operators, "name")["name"]
+        return Intervals.union(self.host(["operator"]).filter(pl.col("name").cast(pl.String).is_in(names.implode())))
 
     def where(self, condition: pl.Expr) -> Flags:
         """The nodes of device work for which a condition on `events` holds, as flags of all nodes."""

@@ -6,18 +6,13 @@ to wait for what is copied: it cannot run ahead of it. A read-back that is only 
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 import polars as pl
 
-from slowstep.analyses.trace.operators import mostly_on_host
-from slowstep.analyses.trace.replay_scene import Intervals, Scene
+from slowstep.analyses.trace.copies import LARGE_BYTES
+from slowstep.analyses.trace.replay_scene import Scene
 from slowstep.analyses.trace.replay_work import Flags
 from slowstep.timeline.intervals import Ints
-
-# Copies of less than this carry numbers and not tensors: what comes after one need not be made of it. As `large-readback` has it.
-TENSOR_BYTES: Final = 1 << 20
 
 
 def used_by_host(scene: Scene, returns: Flags, copies: Flags) -> Flags:
@@ -28,10 +23,10 @@ def used_by_host(scene: Scene, returns: Flags, copies: Flags) -> Flags:
     """
     found = np.zeros(scene.graph.nodes, dtype=np.bool_)
     nodes = np.flatnonzero(returns & scene.graph.on_main)
-    operators = _operators_on_host(scene)
+    operators = scene.host_operators
     if not len(nodes) or operators is None:
         return found
-    sends = scene.where((pl.col("kind") == "h2d") & (pl.col("bytes") >= TENSOR_BYTES))
+    sends = scene.where((pl.col("kind") == "h2d") & (pl.col("bytes") >= LARGE_BYTES))
     launching, sending = _launching(scene, copies), scene.launchers(sends)
     at = scene.graph.observed
     following = np.searchsorted(at[launching], at[nodes], side="right")
@@ -39,8 +34,7 @@ def used_by_host(scene: Scene, returns: Flags, copies: Flags) -> Flags:
     launch = launching[following]
     begin, end = _instants(scene, nodes), _instants(scene, launch)
     computes = operators.covered(end) > operators.covered(begin)
-    loader = _loader(scene)
-    loads = np.zeros(len(nodes), dtype=np.bool_) if loader is None else loader.covered(end) > loader.covered(begin)
+    loads = scene.loader.covered(end) > scene.loader.covered(begin)
     found[nodes[computes & ~loads & sending[scene.graph.call[launch]]]] = True
     return found
 
@@ -56,16 +50,3 @@ def _launching(scene: Scene, copies: Flags) -> Ints:
 
 def _instants(scene: Scene, nodes: Ints) -> Ints:
     return scene.graph.observed[nodes].astype(np.int64) + scene.begin_ns
-
-
-def _operators_on_host(scene: Scene) -> Intervals | None:
-    operators = scene.trace.table("operators")
-    if operators.is_empty():
-        return None
-    names = mostly_on_host(operators, "name")["name"]
-    return Intervals.union(scene.host(["operator"]).filter(pl.col("name").cast(pl.String).is_in(names.implode())))
-
-
-def _loader(scene: Scene) -> Intervals | None:
-    waits = scene.trace.table("loader")
-    return None if waits.is_empty() else Intervals.union(waits)

@@ -36,9 +36,6 @@ NAME = "batch-transport"
 TENSORS, SIZE_BYTES = 8, 8_000_000
 # From this share of the window on, not knowing what the batches are made of could hide a problem worth 10 %.
 UNKNOWN_SHARE = 0.10
-TENSORS_INSTEAD = Fix(
-    text="return tensors from collate_fn (torch.from_numpy): they lie in shared memory, NumPy's arrays are pickled through a pipe"
-)
 
 
 def judge(m: Measurements) -> Answer:
@@ -77,16 +74,19 @@ def judge(m: Measurements) -> Answer:
         claims=(TRANSPORT,),
         evidence=evidence,
         gain=predict(m, counterfactual),
-        fixes=(
-            TENSORS_INSTEAD
-            if forms.array_bytes >= DOMINANT_SHARE * forms.size_bytes > 0
-            else Fix(text="pack the batch into one tensor per type in collate_fn, and split it after receipt")
-            if many
-            else Fix(text="send fewer bytes: 8-bit values, cropped before the queue, and convert them after receipt"),
-        ),
+        fixes=(_fix(forms),),
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _fix(forms: Forms) -> Fix:
+    if forms.array_bytes >= DOMINANT_SHARE * forms.size_bytes > 0:
+        through = "they lie in shared memory, NumPy's arrays are pickled through a pipe"
+        return Fix(text=f"return tensors from collate_fn (torch.from_numpy): {through}")
+    if forms.tensors >= TENSORS:
+        return Fix(text="pack the batch into one tensor per type in collate_fn, and split it after receipt")
+    return Fix(text="send fewer bytes: 8-bit values, cropped before the queue, and convert them after receipt")
 
 
 def _counterfactual(received: Floats, forms: Forms, beside: float) -> Counterfactual:

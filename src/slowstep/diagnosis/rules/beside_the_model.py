@@ -23,18 +23,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
 from slowstep.analyses.beside import Beside
 from slowstep.analyses.functions import shown
 from slowstep.analyses.ledger import FORWARD
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps import Floats
-from slowstep.diagnosis.after_update import name_of, where_of
+from slowstep.diagnosis.after_update import named_by
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval, unknown_gain
 from slowstep.diagnosis.lever_specs import stub
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.diagnosis.trainer_side import WORSE_BESIDE, body_rest, delay_share, producers_beside_ns, with_core_delay
+from slowstep.diagnosis.trainer_side import WORSE_BESIDE, body_rest, delay_share, producers_beside_ns
 from slowstep.findings import Evidence, Finding, Fix
 from slowstep.stages import TRANSFORM
 
@@ -52,31 +50,31 @@ def judge(m: Measurements) -> Answer:
 
 def _judge_transform(m: Measurements) -> Judged | None:
     """What a framework calls for the whole batch before the forward: the ledger has it as a part of its own."""
-    parts = [part for part in m.ledger.parts if part[1].startswith(TRANSFORM)]
-    if not parts:
+    named = named_by(m, TRANSFORM)
+    if named is None:
         return None
-    most = max(parts, key=lambda part: m.ledger.total(*part))
-    name, where = name_of(most[1]).removeprefix(TRANSFORM), where_of(most[1])
-    held = np.sum([with_core_delay(m, part) for part in parts], axis=0)
+    held = named.ns(m)
     share, low, high = share_interval(m, held)
     if share < CLAIM:
         return None
     finding = Finding(
         rule=NAME,
         stage="preprocess",
-        title=f"{name}{f' ({where})' if where else ''} makes input on the training thread in every step and takes {share:.0%} of the time",
+        title=f"{named.shown} makes input on the training thread in every step and takes {share:.0%} of the time",
         share=share,
         share_low=low,
         share_high=high,
-        claims=tuple(part for _, part in parts),
+        claims=tuple(part for _, part in named.parts),
         evidence=(
-            Evidence(name="function", value=name, unit="", where=where),
+            Evidence(name="function", value=named.name, unit="", where=named.where),
             Evidence(name="its time", value=share, unit="share of window", threshold=CLAIM),
             Evidence(name="takes per step", value=float(held.mean()) / 1e6, unit="ms"),
         ),
         gain=unknown_gain(UNKNOWN),
         fixes=(
-            Fix(text=f"move {name} into the data set or its collate function, so that the loader's workers do it beside the training"),
+            Fix(
+                text=f"move {named.name} into the data set or its collate function, so that the loader's workers do it beside the training"
+            ),
             Fix(text="write it as operations on the whole batch, without a loop over its samples"),
         ),
         names_cause=True,

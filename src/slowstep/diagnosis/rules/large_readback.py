@@ -20,11 +20,11 @@ from __future__ import annotations
 
 import polars as pl
 
+from slowstep.analyses.trace.copies import LARGE_BYTES
 from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.analyses.trace.scenarios import NO_READBACKS
 from slowstep.diagnosis.copy_sites import Held, held, site_name, site_rows, traffic
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.diagnosis.run_dry import LARGE_BYTES
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import for_framework, no_device, share_interval, steps_seen, with_stacks
 from slowstep.findings import Evidence, Finding, Fix, NotJudged

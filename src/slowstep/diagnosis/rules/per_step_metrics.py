@@ -19,14 +19,12 @@ What to try:
 
 from __future__ import annotations
 
-import numpy as np
-
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.timed_gaps import MOSTLY
-from slowstep.diagnosis.after_update import EVERY, call_seldom, costliest, lever_of, name_of, shortened, where_of
+from slowstep.diagnosis.after_update import EVERY, call_seldom, costliest, lever_of, named_by, shortened
 from slowstep.diagnosis.gain import predict, share_interval
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.diagnosis.trainer_side import delay_share, with_core_delay
+from slowstep.diagnosis.trainer_side import delay_share
 from slowstep.findings import Evidence, Finding, Fix
 from slowstep.stages import METRICS
 
@@ -61,27 +59,25 @@ def _judge_computed(m: Measurements) -> Judged | None:
 
 def _judge_logged(m: Measurements) -> Judged | None:
     """What a module of Lightning logs in its steps."""
-    parts = [part for part in m.ledger.parts if part[1].startswith(METRICS)]
-    if not parts:
+    named = named_by(m, METRICS)
+    if named is None:
         return None
-    most = max(parts, key=lambda part: m.ledger.total(*part))
-    name, where = name_of(most[1]).removeprefix(METRICS), where_of(most[1])
-    removed = np.sum([with_core_delay(m, part) for part in parts], axis=0) * (1 - 1 / EVERY)
+    removed = named.ns(m) * (1 - 1 / EVERY)
     share, low, high = share_interval(m, removed)
     if share < CLAIM:
         return None
     assumes = f"metrics are logged once in {EVERY} steps"
-    counterfactual = shortened(m, removed, 0.0, queued=delay_share(m, *parts), assumes=assumes)
+    counterfactual = shortened(m, removed, 0.0, queued=delay_share(m, *named.parts), assumes=assumes)
     finding = Finding(
         rule=NAME,
         stage="output",
-        title=f"{name}{f' ({where})' if where else ''} hands over metrics in every step and takes {share:.0%} of the time",
+        title=f"{named.shown} hands over metrics in every step and takes {share:.0%} of the time",
         share=share,
         share_low=low,
         share_high=high,
-        claims=tuple(part for _, part in parts),
+        claims=tuple(part for _, part in named.parts),
         evidence=(
-            Evidence(name="function", value=name, unit="", where=where),
+            Evidence(name="function", value=named.name, unit="", where=named.where),
             Evidence(name="on the training thread", value=share, unit="share of window", threshold=CLAIM),
             Evidence(name="removed per step", value=float(removed.mean()) / 1e6, unit="ms"),
         ),

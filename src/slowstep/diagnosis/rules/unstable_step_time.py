@@ -18,11 +18,9 @@ What to try:
 
 from __future__ import annotations
 
-import numpy as np
-
 from slowstep.analyses.ledger import CORE
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.steps import Floats
+from slowstep.analyses.over_time import variation
 from slowstep.diagnosis.advice import advice
 from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.findings import Evidence
@@ -44,7 +42,7 @@ def judge(m: Measurements) -> Answer:
         return None
     if found.variation < VARIATION or found.part[0] != "compute" or found.part_share < MOST_OF_IT:
         return None
-    if _variation(m.steps.samples) >= BY_SAMPLES * found.variation:
+    if variation(m.steps.samples) >= BY_SAMPLES * found.variation:
         return None
     fix = "pin the process to cores of its own" if found.part[1] == CORE else "group samples by length, or pad to few sizes"
     evidence = (
@@ -54,15 +52,6 @@ def judge(m: Measurements) -> Answer:
     )
     title = f"steps vary by {found.variation:.0%} of their median, mostly in: {found.part[1]}"
     return advice(NAME, found.part[0], title, evidence, "every step takes the same time", (fix,))
-
-
-def _variation(samples: Floats) -> float:
-    """Of the samples per step, as of their times; 0 where they are unknown."""
-    known = samples[~np.isnan(samples)]
-    if not len(known):
-        return 0.0
-    low, middle, high = np.percentile(known, [16, 50, 84])
-    return float((high - low) / 2 / max(middle, 1.0))
 
 
 RULE = Rule(name=NAME, stages=("compute",), judge=judge)
