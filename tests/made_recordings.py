@@ -89,7 +89,9 @@ class Training:
     jitter: float = 0.0  # every duration varies by this share, either way
     seed: int = 0
     start_ms: float = 10.0  # of the loader with new workers
-    reads_to_end: bool = True  # False: iterators are left before their end
+    order_ms: float = 0.01  # of one that starts none
+    reads_to_end: bool = True  # False: iterators are not asked for what follows an epoch's last batch
+    is_counted: bool = False  # an epoch's batches are all that there are, and this is noted
     stall: tuple[int, float] | None = None  # every k steps, ms that the backward takes longer
     work_growth_ms: float = 0.0  # what the forward and backward take longer in the last step
     after_growth_ms: float = 0.0  # the same of the function after the update
@@ -266,7 +268,7 @@ class _Simulation:
     def _epoch(self, iterator: int, length: int, done: int) -> None:
         t, start = self.t, self.now
         restarts = t.workers and not (t.persistent and iterator)
-        self.now += t.start_ms * MS if restarts else 0.01 * MS
+        self.now += (t.start_ms if restarts else t.order_ms) * MS
         self.trainer.event(fmt.START, start, self.now, iterator, 0, t.workers, thread=TRAINER_THREAD)
         self.trainer.lines.append(_iterator(iterator, t))
         self.free = [self.now] * max(t.workers, 1)
@@ -516,7 +518,7 @@ def _frame(frame: tuple[str, str, int, int]) -> dict[str, Any]:
 
 def _iterator(number: int, t: Training) -> dict[str, Any]:
     loader = {"loader": 0, "num_workers": t.workers, "prefetch_factor": t.prefetch, "batch_size": t.batch_size, "dataset": "MaskFolder"}
-    loader |= {"dataset_length": t.dataset_length, "persistent": t.persistent}
+    loader |= {"dataset_length": t.dataset_length, "persistent": t.persistent, "batches": t.epoch_steps if t.is_counted else None}
     # Of which nothing has to be copied in the training's own memory.
     loader |= {"context": "forkserver"}
     collate = {"collate": t.collate, "collate_file": DATA, "collate_line": 70, "is_default_collate": t.collate == "default_collate"}

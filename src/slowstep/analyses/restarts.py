@@ -41,12 +41,21 @@ def find_restarts(timeline: Timeline, trainer: Trainer, steps: Steps, ledger: Le
         count=starts.height,
         with_workers=with_workers,
         forks_per_step=min(forks / max(steps.count, 1), 1.0),
-        used_up=asked.filter(pl.col("exhausted")).height,
+        used_up=_used_up(timeline, trainer, starts, asked),
         batches_each=got / starts.height if starts.height else None,
         start_ns=ledger.of("preprocess", STARTUP) + ledger.of("preprocess", SHUTDOWN),
         cold_ns=_cold(steps, fetches, waits),
         collected_ns=_collected(trainer, steps, waits),
     )
+
+
+def _used_up(timeline: Timeline, trainer: Trainer, starts: pl.DataFrame, asked: pl.DataFrame) -> int:
+    """Those that were asked for one batch more than they have, and those that gave all: Lightning counts, and does not ask again."""
+    iterators = timeline.table("iterators").filter(pl.col("process") == trainer.process).select("iterator", "batches")
+    ends = asked.filter(pl.col("exhausted"))
+    got = trainer.waits.filter(~pl.col("exhausted"), ~pl.col("failed")).group_by("iterator").agg(pl.len().alias("got"))
+    counted = starts.join(ends, on="iterator", how="anti").unique("iterator").join(got, on="iterator").join(iterators, on="iterator")
+    return ends.height + counted.filter(pl.col("got") >= pl.col("batches")).height
 
 
 def _with_new_workers(timeline: Timeline, trainer: Trainer, starts: pl.DataFrame) -> tuple[int, int]:

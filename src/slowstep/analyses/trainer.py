@@ -247,7 +247,7 @@ def _training_loaders(waits: pl.DataFrame, spans: pl.DataFrame, loaders: dict[in
     loader: NDArray[Any] = got["iterator"].replace_strict(loaders, default=-1, return_dtype=pl.Int64).to_numpy()
     backward = np.sort(spans.filter(pl.col("kind") == "backward")["start_ns"].to_numpy())
     end, start = got["end_ns"].to_numpy(), got["start_ns"].to_numpy()
-    direct = _used(loader, backward, end, start)
+    direct = _used(loader, backward, end, start) * ~_only_judged(loader, backward, end, start, _judging_ns(spans))
     training: set[int] = {int(i) for i in np.unique(loader) if direct[loader == i].mean() >= FEEDS_SHARE}
     most = max((int((loader == i).sum()) for i in training), default=0)
     for i in set(np.unique(loader).tolist()) - training:
@@ -267,6 +267,24 @@ def _used(loader: NDArray[Any], backward: Ints, end_ns: Ints, start_ns: Ints) ->
     following = np.append(start_ns[1:], np.iinfo(np.int64).max)[last]
     backwards = np.searchsorted(backward, following) - np.searchsorted(backward, end_ns[last])
     return np.repeat(np.minimum(backwards, length) / length, length)
+
+
+def _judging_ns(spans: pl.DataFrame) -> Ints:
+    """Where forwards begin that judge a model: in evaluation mode, and without gradients. Those of a roll-out may be in training mode."""
+    judges = (pl.col("kind") == "forward") & ~pl.col("gradients").fill_null(True) & pl.col("evaluating").fill_null(False)
+    return np.asarray(spans.filter(judges)["start_ns"].sort().to_numpy())
+
+
+def _only_judged(loader: NDArray[Any], backward: Ints, end_ns: Ints, start_ns: Ints, judging_ns: Ints) -> NDArray[np.bool_]:
+    """Which batches are of rows that a model has done with when the next batch is asked for: a validation's. Those of an accumulation that
+    are asked for together wait for what comes after their row.
+    """
+    last = _row_ends(loader, backward, end_ns, start_ns)
+    row = np.append(0, np.cumsum(last)[:-1])
+    following = np.append(start_ns[1:], _NEVER)
+    judged = np.searchsorted(judging_ns, following) > np.searchsorted(judging_ns, end_ns)
+    others = np.bincount(row, ~last)
+    return np.asarray((others > 0)[row] & (np.bincount(row, judged & ~last) == others)[row])
 
 
 def _row_ends(loader: NDArray[Any], backward: Ints, end_ns: Ints, start_ns: Ints) -> NDArray[np.bool_]:

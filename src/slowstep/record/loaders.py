@@ -29,6 +29,7 @@ def describe_iterator(state: dict[str, Any], loader: Any) -> dict[str, Any]:
         "workers": [worker.pid for worker in state.get("_workers", ())],
         "dataset": type(state.get("_dataset")).__qualname__,
         "dataset_length": _length(state),
+        "batches": _batches(state.get("_index_sampler")),
         "collate": _qualified_name(function),
         "collate_file": getattr(code, "co_filename", None),
         "collate_line": getattr(code, "co_firstlineno", None),
@@ -40,18 +41,24 @@ def describe_iterator(state: dict[str, Any], loader: Any) -> dict[str, Any]:
 
 def even_batches(state: dict[str, Any]) -> tuple[int, int, int]:
     """How many samples every batch of an iterator holds, the index of the last one, and what that holds; all -1 where that is not sure."""
-    sampler, torch_data = state.get("_index_sampler"), sys.modules.get("torch.utils.data.sampler")
-    size = getattr(sampler, "batch_size", None)
-    # A subclass, and any sampler of the user's own, may make batches of any size; so may a stream, and a function that collates.
-    is_plain = type(sampler) is getattr(torch_data, "BatchSampler", None) and _is_default_collate(state.get("_collate_fn"))
-    if not is_plain or state.get("_dataset_kind") != _MAP_STYLE or type(size) is not int:
+    sampler: Any = state.get("_index_sampler")
+    size, batches = getattr(sampler, "batch_size", None), _batches(sampler)
+    # A function that collates may make batches of any size, and so may a stream.
+    is_even = _is_default_collate(state.get("_collate_fn")) and state.get("_dataset_kind") == _MAP_STYLE
+    if batches is None or not is_even or type(size) is not int:
         return -1, -1, -1
+    return size, batches - 1, min(len(sampler.sampler) - (batches - 1) * size, size)
+
+
+def _batches(sampler: Any) -> int | None:
+    """How many a pass has. A subclass or another's sampler may make batches of any size, and take any time to count them."""
+    if type(sampler) is not getattr(sys.modules.get("torch.utils.data.sampler"), "BatchSampler", None):
+        return None
     try:
-        last = len(sampler) - 1  # type: ignore[arg-type]
-        return size, last, min(len(sampler.sampler) - last * size, size)  # type: ignore[union-attr]
+        return len(sampler)
     except Exception:
         # Whatever the __len__ of a sampler inside it raises.
-        return -1, -1, -1
+        return None
 
 
 def _batch_size(state: dict[str, Any], loader: Any) -> int | None:

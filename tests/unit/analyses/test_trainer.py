@@ -6,6 +6,7 @@ from made_events import Events
 from made_recordings import TRAINER_THREAD
 from slowstep.analyses.trainer import find_trainer
 from slowstep.errors import NothingRecorded
+from slowstep.record.format import EVALUATING, NO_GRADIENT
 from slowstep.sources.recording import SOURCE
 
 
@@ -190,3 +191,31 @@ def test_batches_that_are_asked_for_together_and_used_one_by_one_feed_the_traini
 
 def test_batches_asked_for_together_of_which_most_are_not_used_do_not(tmp_path):
     assert _accumulated(tmp_path, backwards=1).waits.is_empty()
+
+
+def _without_a_loader(tmp_path, *, judged: bool):
+    """Ten steps without a loader after each pass over a loader of four batches, on which a model is called without gradients or not."""
+    events = Events(tmp_path)
+    events.loader(iterator=1, loader=1)
+    for k in range(10):
+        begin = 200 * k
+        for batch in range(4):
+            events.wait(begin + 4 * batch, begin + 4 * batch + 1, batch, iterator=1)
+            if judged:
+                events.forward(begin + 4 * batch + 1, begin + 4 * batch + 2, flags=NO_GRADIENT | EVALUATING)
+        for step in range(10):
+            events.forward(begin + 20 + 10 * step, begin + 22 + 10 * step)
+            events.backward(begin + 22 + 10 * step, begin + 25 + 10 * step)
+            events.update(begin + 25 + 10 * step, begin + 28 + 10 * step)
+    return find_trainer(events.timeline())
+
+
+def test_a_loader_whose_batches_are_only_judged_does_not_feed_a_loop_without_another(tmp_path):
+    trainer = _without_a_loader(tmp_path, judged=True)
+
+    assert trainer.waits.is_empty()
+    assert trainer.other_waits.height == 40
+
+
+def test_batches_of_a_loop_without_another_loader_that_no_model_has_judged_feed_it(tmp_path):
+    assert _without_a_loader(tmp_path, judged=False).waits.height == 40

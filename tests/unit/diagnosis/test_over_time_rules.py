@@ -20,8 +20,15 @@ FIRING: dict[str, tuple[dict[str, Any], str, dict[str, Any]]] = {
         {"validation": (25, 500), "epoch_steps": 25}, "output", {"validation": (50, 500), "epoch_steps": 25}
     ),
     "worker-restart": ({"start_ms": 100}, "preprocess", {"start_ms": 1}),
+    "worker-restart of a trainer that counts batches": (
+        {"start_ms": 100, "reads_to_end": False, "is_counted": True}, "preprocess", {"start_ms": 1}
+    ),
     "iterator-recreated": (
         {"epoch_steps": 1, "reads_to_end": False, "prefetch": 1}, "preprocess", {"epoch_steps": 300, "persistent": True}
+    ),
+    "iterator-recreated of a serial loader whose epochs have one batch": (
+        {"epoch_steps": 1, "order_ms": 40, "workers": 0, "getitem_ms": 1, "collate_ms": 0.1}, "preprocess",
+        {"epoch_steps": 300, "workers": 0, "getitem_ms": 1, "collate_ms": 0.1}
     ),
     "straggler-samples": ({"stragglers": (4, 150), "persistent": True}, "preprocess", {"persistent": True}),
     "straggler-samples of a serial loader": (
@@ -60,6 +67,8 @@ CLOSE: dict[str, dict[str, Any]] = {
     "worker-restart of workers that stay": {"start_ms": 100, "persistent": True},
     "worker-restart in long epochs": {"start_ms": 100, "epoch_steps": 300},
     "iterator-recreated in epochs of one step": {"epoch_steps": 1},
+    "iterator-recreated in counted epochs of one step": {"epoch_steps": 1, "start_ms": 100, "reads_to_end": False, "is_counted": True},
+    "worker-restart where epochs are left early": {"start_ms": 100, "reads_to_end": False},
     "iterator-recreated where epochs are left early": {"epoch_steps": 10, "reads_to_end": False, "start_ms": 30},
     "straggler-samples that workers hide": {"stragglers": (12, 8), "persistent": True},
     "straggler-samples seen twice": {"stragglers": (130, 900), "persistent": True},

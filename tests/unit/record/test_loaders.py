@@ -6,6 +6,7 @@ import functools
 from typing import Any
 
 import pytest
+from torch.utils.data import BatchSampler, SequentialSampler
 
 from slowstep.record.loaders import describe_iterator
 
@@ -57,3 +58,28 @@ def test_a_collator_that_hands_over_to_itself_ends_somewhere() -> None:
     collate.data_collator = collate
 
     assert describe_iterator({"_collate_fn": collate}, None)["collate"] == f"{__name__}.RemoveColumnsCollator.__call__"
+
+
+class Chosen(BatchSampler):
+    """A user's own, which may take any time to count its batches."""
+
+    def __len__(self) -> int:
+        raise AssertionError
+
+
+class Endless:
+    """A user's own order of samples, without an end."""
+
+
+@pytest.mark.parametrize(
+    ("sampler", "batches"),
+    [
+        (BatchSampler(SequentialSampler(range(10)), 4, drop_last=False), 3),
+        (BatchSampler(SequentialSampler(range(10)), 4, drop_last=True), 2),
+        (BatchSampler(Endless(), 4, drop_last=False), None),
+        (Chosen(SequentialSampler(range(10)), 4, drop_last=False), None),
+        (None, None),
+    ],
+)
+def test_batches_are_counted_by_torchs_own_sampler_only(sampler: Any, batches: int | None) -> None:
+    assert describe_iterator({"_index_sampler": sampler}, None)["batches"] == batches

@@ -1,8 +1,8 @@
-"""A new iterator of the loader is made for nearly every batch, and the ones before are thrown away unread.
+"""A new iterator of the loader is made for nearly every batch, and the ones before are thrown away unread, or have no more.
 
 What it sees:
-    Over the window at most two batches were taken from each iterator of the training's loader, most iterators were not read to their end,
-    and making them and waiting for their first batches holds at least 3 % of the window.
+    Over the window at most two batches were taken from each iterator of the training's loader, and making them and waiting for their first
+    batches holds at least 3 % of the window. Where workers are started and most iterators were read to their end it is worker-restart.
 Why it costs:
     Each new iterator shuffles all indices, starts the workers, and has them make several batches ahead, of which one is used: nothing is
     ever ready in time, and most of what is made is thrown away. The indices of a large data set are millions of Python objects, which the
@@ -15,8 +15,8 @@ How the gain is predicted:
 When it is wrong:
     Where one batch of each iterator is all that is wanted (a new task at each step), the loader is the wrong tool rather than wrongly used.
 What to try:
-    Make the iterator once before the loop, and anew only at StopIteration: for batch in loader, or itertools.chain over epochs. Lightning's
-    trainer makes it at each epoch: let the loader and its workers outlive that, or make epochs longer.
+    Make the iterator once before the loop, and anew only at StopIteration: for batch in loader, or itertools.chain over epochs. Where an
+    epoch has no more batches, or Lightning's trainer ends it, make epochs longer, and let the loader and its workers outlive them.
 """
 
 from __future__ import annotations
@@ -44,9 +44,11 @@ def judge(m: Measurements) -> Answer:
     """Whether iterators are made in the step loop."""
     restarts = m.over_time.restarts
     few = restarts.batches_each is not None and restarts.batches_each <= MOST_BATCHES
-    if restarts.count < FEWEST or not few or restarts.used_up > restarts.count / 2 or m.loader is None:
+    if restarts.count < FEWEST or not few or m.loader is None:
         return None
-    serial = m.loader.num_workers == 0
+    serial, used_up = m.loader.num_workers == 0, restarts.used_up > restarts.count / 2
+    if used_up and not serial:
+        return None
     collected = restarts.collected_ns
     removed = restarts.start_ns + (0.0 if serial else m.filling_ns) + collected
     share, low, high = share_interval(m, removed)
@@ -62,7 +64,7 @@ def judge(m: Measurements) -> Answer:
     better = Case(removed_ns=removed - collected + all_collected + copying_after_forks(m, own, AFTER_FORK_HIGH), beside_ns=beside)
     in_lightning = is_lightnings(m.trainer.way_to_update)
     who = "Lightning" if in_lightning else "the loop"
-    assumes = "the loader's workers outlive the epoch" if in_lightning and not serial else "one iterator is read to its end"
+    assumes = _assumes(in_lightning=in_lightning, serial=serial, used_up=used_up)
     counterfactual = Counterfactual(assumes=assumes, expected=case, worse=worse, better=better)
     ends = tuple(name for stage, name in m.ledger.parts if stage == "preprocess" and name in (STARTUP, SHUTDOWN))
     finding = Finding(
@@ -82,7 +84,7 @@ def judge(m: Measurements) -> Answer:
             Evidence(name="removed per step", value=float(removed.mean()) / 1e6, unit="ms"),
         ),
         gain=predict(m, counterfactual),
-        fixes=_fixes(in_lightning=in_lightning, serial=serial),
+        fixes=_fixes(in_lightning=in_lightning, serial=serial, used_up=used_up),
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=counterfactual)
@@ -94,8 +96,14 @@ def _garbage_claimed(m: Measurements) -> tuple[str, ...]:
     return (COLLECTING,) if collected > whole / 2 else ()
 
 
-def _fixes(*, in_lightning: bool, serial: bool) -> tuple[Fix, ...]:
-    if not in_lightning:
+def _assumes(*, in_lightning: bool, serial: bool, used_up: bool) -> str:
+    if used_up:
+        return "one epoch goes on for the whole training"
+    return "the loader's workers outlive the epoch" if in_lightning and not serial else "one iterator is read to its end"
+
+
+def _fixes(*, in_lightning: bool, serial: bool, used_up: bool) -> tuple[Fix, ...]:
+    if not (in_lightning or used_up):
         return (Fix(text="make iter(loader) once before the loop and anew only when it is exhausted: for batch in loader"),)
     longer = Fix(text="longer epochs: a sampler that goes over the data set several times")
     if serial:

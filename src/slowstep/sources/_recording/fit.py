@@ -137,7 +137,7 @@ _OPTIONAL: dict[str, dict[str, type]] = {
     | {"memory_available_bytes": int, "import_path": list},
     "iterator": {"loader": int, "prefetch_factor": int, "batch_size": int, "workers": list, "dataset": str, "collate": str}
     | {"persistent": bool, "context": str}
-    | {"collate_file": str, "collate_line": int, "is_default_collate": bool, "dataset_length": int},
+    | {"collate_file": str, "collate_line": int, "is_default_collate": bool, "dataset_length": int, "batches": int},
     "facts": {"threads": int, "accelerators": dict, "accelerator_built": bool, "world_size": int, "rank": int},
     "rank": {"rank": int, "world_size": int},
     "capture": {"file": str, "reason": str, "first": int, "last": int},

@@ -49,6 +49,7 @@ _ITERATOR_KEYS = {
     "persistent": "persistent",
     "start_method": "context",
     "dataset_length": "dataset_length",
+    "batches": "batches",
 }
 
 
