@@ -10,7 +10,7 @@ import polars as pl
 
 from slowstep.analyses.steps import Floats
 from slowstep.analyses.trace.measured import TraceMeasurements
-from slowstep.analyses.trace.parts import VALIDATION
+from slowstep.analyses.trace.parts import KERNELS, VALIDATION, piece
 from slowstep.analyses.trace.scenarios import NO_CALLBACKS, NO_WRITES
 from slowstep.diagnosis.gain import unknown_gain
 from slowstep.diagnosis.host_side import shortened
@@ -78,6 +78,39 @@ WRITES: Final = Named(
 def judge_ranges(m: TraceMeasurements, name: str, of: Named) -> Answer:
     """Whether named ranges beside the model hold the training thread, and with a device keep it idle; `name` is the rule's."""
     return _beside_a_device(m, name, of) if m.has_device else _without_device(m, name, of)
+
+
+def judge_device_work(m: TraceMeasurements, name: str) -> Answer:
+    """Whether the device computes for such a range: the ledger has it as the model's own work. `name` is the rule's."""
+    rows = m.table("named_work")
+    if rows.is_empty():
+        return None
+    part = _largest(rows)
+    own = rows.filter(pl.col("part") == part)
+    held = by_step(m, own["step"], own["ns"])
+    share = share_interval(m, held)
+    if share[0] < CLAIM:
+        return None
+    finding = Finding(
+        rule=name,
+        stage="compute",
+        title=f"the device computes for {part} {share[0]:.0%} of the time",
+        share=share[0],
+        share_low=share[1],
+        share_high=share[2],
+        claims=(piece(KERNELS, part),),
+        evidence=(
+            Evidence(name="range", value=part, unit=""),
+            Evidence(name="its kernels run", value=share[0], unit="share of window", threshold=CLAIM),
+            Evidence(name="its kernels", value=int(own["kernels"].sum()), unit="kernels"),
+            _steps_with(held),
+            steps_seen(m),
+        ),
+        gain=unknown_gain(f"{part} is done less often"),
+        fixes=(Fix(text=f"do {part} less often, or on fewer batches: slowstep run sees how often it comes, and what that costs"),),
+        names_cause=True,
+    )
+    return Judged(finding=finding, counterfactual=None)
 
 
 def _without_device(m: TraceMeasurements, name: str, of: Named) -> Answer:

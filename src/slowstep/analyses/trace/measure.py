@@ -20,6 +20,7 @@ from slowstep.analyses.trace.loader import find_loader
 from slowstep.analyses.trace.loss_scaling import find_loss_scaling
 from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.analyses.trace.memory import find_memory
+from slowstep.analyses.trace.named_work import find_named_work
 from slowstep.analyses.trace.operators import find_operators
 from slowstep.analyses.trace.placement import find_placement
 from slowstep.analyses.trace.replay import find_replay
@@ -62,6 +63,7 @@ def measure_trace(timeline: Timeline, *, batch_size: int | None = None, step: Ch
         "loader": find_loader(timeline, steps, gaps),
         "placement": find_placement(timeline, steps, callers),
         "compilations": find_compilations(timeline, steps, gaps, callers),
+        "named_work": find_named_work(timeline, steps),
         "loss_scaling": find_loss_scaling(timeline, steps, gaps, callers),
     }
     clocks = find_clocks(timeline, callers)

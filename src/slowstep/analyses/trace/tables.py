@@ -230,6 +230,17 @@ COMPILATIONS = Table(
         column("part", pl.String, "part of the ledger to which most of that was charged", nullable=True),
     ),
 )
+NAMED_WORK = Table(
+    name="named_work",
+    row="One row per step and name of what somebody has named beside the model (a validation, a callback) and the device computed for.",
+    columns=(
+        STEP,
+        column("stage", pl.String, "stage that the name tells: output or store"),
+        column("part", pl.String, "the name, as it is a part of the ledger"),
+        column("kernels", pl.Int64, "kernels that were launched inside the ranges of that name"),
+        column("ns", pl.Int64, "time in which any of them ran"),
+    ),
+)
 LOSS_SCALING = Table(
     name="loss_scaling",
     row="One row per read-back by which a gradient scaler learns whether gradients overflowed.",
@@ -275,6 +286,7 @@ TRACE_MEASUREMENT_TABLES: tuple[Table, ...] = (
     LOADER,
     PLACEMENT,
     COMPILATIONS,
+    NAMED_WORK,
     LOSS_SCALING,
     REPLAY,
 )

@@ -5,11 +5,13 @@ What it sees:
     is called by modules and not as their `forward`, and returns nothing: a forward hook that only looks. Or it is called outside of all
     modules, with gradients on, and adds nothing to autograd's graph: it computes on what nobody trains, as a transform of the input
     does. It holds at least 3 % of the window. Lightning's `on_after_batch_transfer` is timed exactly, in every step: it makes input.
+    In a trace: the device computes what was launched in ranges that a name tells to be no step of the model (a validation, a callback,
+    metrics), at least 3 % of the window.
 Why it costs:
     The training thread does it in every step, while the loader's workers, if there are any, may have nothing to do.
 How the gain is predicted:
     Of a hook: it does nothing (a fifth of its time is left at worse). B is what the loader's workers need per step. Of anything else it
-    is not: whether it can be done beside the training, and as fast there, is not known.
+    is not: whether it can be done beside the training, and as fast there, is not known, nor how often what a few traced steps show comes.
 When it is wrong:
     Whether the training needs it in every step only its author knows. Functions that are called inside of others are told by their own
     time and that of the libraries they call. Of a loop without a DataLoader, what runs above its forward is input and not looked at here,
@@ -28,9 +30,11 @@ from slowstep.analyses.functions import shown
 from slowstep.analyses.ledger import FORWARD
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps import Floats
+from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.diagnosis.after_update import named_by
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval, unknown_gain
 from slowstep.diagnosis.lever_specs import stub
+from slowstep.diagnosis.named_ranges import judge_device_work
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE, body_rest, delay_share, producers_beside_ns
 from slowstep.findings import Evidence, Finding, Fix
@@ -147,4 +151,9 @@ def _counterfactual(m: Measurements, beside: Beside, body: Floats) -> Counterfac
     )
 
 
-RULE = Rule(name=NAME, stages=("preprocess", "compute"), judge=judge)
+def judge_trace(m: TraceMeasurements) -> Answer:
+    """Whether the device works for what somebody has named beside the model."""
+    return judge_device_work(m, NAME)
+
+
+RULE = Rule(name=NAME, stages=("preprocess", "compute"), judge=judge, judge_trace=judge_trace)
