@@ -48,8 +48,8 @@ lint: $(STAMP)
 
 test: lint
 	$(BIN)/python -m pytest -m 'not slow' -n auto --dist worksteal
-	$(BIN)/python -m pytest -m 'slow and not alone' -n auto --dist worksteal
-	$(BIN)/python -m pytest -m alone
+	$(BIN)/python -m pytest -m 'slow and not alone' -n auto --dist worksteal --durations 20
+	$(BIN)/python -m pytest -m alone --durations 20
 
 check: lint
 	$(BIN)/python -m pytest -m 'not slow' -n auto --dist worksteal
