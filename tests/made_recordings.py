@@ -90,6 +90,7 @@ class Training:
     seed: int = 0
     start_ms: float = 10.0  # of the loader with new workers
     order_ms: float = 0.01  # of one that starts none
+    forks: bool = False  # the training's process for new workers
     reads_to_end: bool = True  # False: iterators are not asked for what follows an epoch's last batch
     is_counted: bool = False  # an epoch's batches are all that there are, and this is noted
     stall: tuple[int, float] | None = None  # every k steps, ms that the backward takes longer
@@ -520,6 +521,6 @@ def _iterator(number: int, t: Training) -> dict[str, Any]:
     loader = {"loader": 0, "num_workers": t.workers, "prefetch_factor": t.prefetch, "batch_size": t.batch_size, "dataset": "MaskFolder"}
     loader |= {"dataset_length": t.dataset_length, "persistent": t.persistent, "batches": t.epoch_steps if t.is_counted else None}
     # Of which nothing has to be copied in the training's own memory.
-    loader |= {"context": "forkserver"}
+    loader |= {"context": "fork" if t.forks else "forkserver"}
     collate = {"collate": t.collate, "collate_file": DATA, "collate_line": 70, "is_default_collate": t.collate == "default_collate"}
     return {"kind": "iterator", "id": number, "workers": [200 + i for i in range(t.workers)], **loader, **collate}

@@ -11,12 +11,12 @@ import numpy as np
 
 from slowstep.analyses.closures import move_closures
 from slowstep.analyses.delays import move_delay, move_sharing
-from slowstep.analyses.forwards import Forwards, find_forwards
+from slowstep.analyses.forwards import Forwards
 from slowstep.analyses.functions import Stacks
 from slowstep.analyses.gap_parts import GapParts, divide_gaps
 from slowstep.analyses.ledger import SMALL, Ledger, Part
 from slowstep.analyses.producers import PART_STAGE, WaitParts
-from slowstep.analyses.roll_outs import tell_roll_outs
+from slowstep.analyses.roll_outs import forwards_of
 from slowstep.analyses.steps import Floats, Steps
 from slowstep.analyses.timed_gaps import TimedGaps
 from slowstep.analyses.timed_lines import TimedLines
@@ -52,7 +52,7 @@ def build_ledger(
     With an accelerator a blocked backward waits for that, not for other ranks; and bodies for it, not for the Python threads of the
     process, which use `beside_cores`.
     """
-    forwards = tell_roll_outs(find_forwards(trainer.spans, trainer.body_end_ns), trainer.spans, stacks)
+    forwards = forwards_of(trainer, stacks)
     spans = label_spans(trainer, waits, forwards)
     # Nothing lies in a collection, and those of one thread come one after the other.
     others = len(spans.start) - trainer.collections.height

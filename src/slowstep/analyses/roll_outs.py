@@ -12,9 +12,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from slowstep.analyses.forwards import Forwards
+from slowstep.analyses.forwards import Forwards, find_forwards
 from slowstep.analyses.functions import Path, Stacks, inside, is_evaluating, is_library
 from slowstep.analyses.steps import Floats
+from slowstep.analyses.trainer import Trainer
+from slowstep.timeline.intervals import Ints
 
 # Libraries of environments.
 ENVIRONMENTS = re.compile(
@@ -34,8 +36,17 @@ SMALLER = 0.5
 MOSTLY = 0.5
 
 
-def tell_roll_outs(forwards: Forwards, spans: pl.DataFrame, stacks: Stacks) -> Forwards:
-    """The same, with the stretches that are known to be roll-outs: by what runs in them, else by the number of samples in each call."""
+def forwards_of(trainer: Trainer, stacks: Stacks) -> Forwards:
+    """The forwards of a training, with what is known of its roll-outs."""
+    forwards = find_forwards(trainer.spans, trainer.body_end_ns)
+    return tell_roll_outs(forwards, trainer.spans, stacks, trainer.waits["start_ns"].to_numpy())
+
+
+def tell_roll_outs(forwards: Forwards, spans: pl.DataFrame, stacks: Stacks, input_ns: Ints | None = None) -> Forwards:
+    """The same, with the stretches that are known to be roll-outs: by what runs in them, else by the number of samples in each call.
+
+    `input_ns`: when the training's own loaders were asked for batches, as for prompts; a validation reads another loader.
+    """
     count = len(forwards.apart_start_ns)
     if not count:
         return forwards
@@ -45,8 +56,15 @@ def tell_roll_outs(forwards: Forwards, spans: pl.DataFrame, stacks: Stacks) -> F
     judged, played = (np.bincount(stretch[[kind == wanted for kind in kinds]], minlength=count) for wanted in ("judged", "played"))
     known = float(judged.sum() + played.sum())
     usual = bool(played.sum() >= MOSTLY * known) if known else False
-    plays = np.where(judged + played > 0, played > judged, _are_small(forwards, spans) | usual)
+    prompted = _prompted(forwards, input_ns)
+    plays = np.where(judged + played > 0, played > judged, _are_small(forwards, spans) | prompted | usual)
     return replace(forwards, apart_plays=plays, apart_evaluating=forwards.apart_evaluating & ~plays)
+
+
+def _prompted(forwards: Forwards, input_ns: Ints | None) -> NDArray[np.bool_]:
+    """Of each stretch, whether the training's input was asked for between its calls."""
+    asked = np.zeros(0, np.int64) if input_ns is None else np.sort(input_ns)
+    return np.asarray(np.searchsorted(asked, forwards.apart_end_ns) > np.searchsorted(asked, forwards.apart_start_ns))
 
 
 def _kind(path: Path) -> str | None:

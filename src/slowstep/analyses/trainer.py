@@ -23,6 +23,8 @@ from slowstep.timeline.timeline import Frame, Loops, ProcessFacts, Timeline
 FEEDS_SHARE = 0.5
 # Backward passes for a batch, on average: a pair of networks has two; one that is read once for a whole training has thousands.
 SEVERAL, MOST_FOR_A_BATCH = 1.5, 8
+# A validation calls its model once for each batch, or for the batch and its mirror image.
+CALLS_TO_JUDGE = 2
 # The design's: of so many updates a request for input must follow, for it to be the boundary of steps.
 BOUNDARY_SHARE = 0.95
 _NEVER = np.iinfo(np.int64).max
@@ -247,12 +249,13 @@ def _training_loaders(waits: pl.DataFrame, spans: pl.DataFrame, loaders: dict[in
     loader: NDArray[Any] = got["iterator"].replace_strict(loaders, default=-1, return_dtype=pl.Int64).to_numpy()
     backward = np.sort(spans.filter(pl.col("kind") == "backward")["start_ns"].to_numpy())
     end, start = got["end_ns"].to_numpy(), got["start_ns"].to_numpy()
-    direct = _used(loader, backward, end, start) * ~_only_judged(loader, backward, end, start, _judging_ns(spans))
+    trains = ~_only_judged(loader, backward, end, start, spans)
+    direct = _used(loader, backward, end, start) * trains
     training: set[int] = {int(i) for i in np.unique(loader) if direct[loader == i].mean() >= FEEDS_SHARE}
     most = max((int((loader == i).sum()) for i in training), default=0)
     for i in set(np.unique(loader).tolist()) - training:
         own = loader == i
-        between = _backward_between(backward, end[own], np.append(start[own][1:], np.iinfo(np.int64).max))
+        between = trains[own] & _backward_between(backward, end[own], np.append(start[own][1:], _NEVER))
         # The first of two loaders read one after the other (a GAN's) is not followed by a backward at once, but is read as often.
         if between.mean() >= FEEDS_SHARE and own.sum() >= FEEDS_SHARE * most:
             training.add(int(i))
@@ -269,22 +272,35 @@ def _used(loader: NDArray[Any], backward: Ints, end_ns: Ints, start_ns: Ints) ->
     return np.repeat(np.minimum(backwards, length) / length, length)
 
 
-def _judging_ns(spans: pl.DataFrame) -> Ints:
-    """Where forwards begin that judge a model: in evaluation mode, and without gradients. Those of a roll-out may be in training mode."""
-    judges = (pl.col("kind") == "forward") & ~pl.col("gradients").fill_null(True) & pl.col("evaluating").fill_null(False)
-    return np.asarray(spans.filter(judges)["start_ns"].sort().to_numpy())
-
-
-def _only_judged(loader: NDArray[Any], backward: Ints, end_ns: Ints, start_ns: Ints, judging_ns: Ints) -> NDArray[np.bool_]:
-    """Which batches are of rows that a model has done with when the next batch is asked for: a validation's. Those of an accumulation that
-    are asked for together wait for what comes after their row.
+def _only_judged(loader: NDArray[Any], backward: Ints, end_ns: Ints, start_ns: Ints, spans: pl.DataFrame) -> NDArray[np.bool_]:
+    """Which batches are of rows that the model is judged by, a validation's: it has done with each when the next is asked for. Those of an
+    accumulation that are asked for together wait for what comes after their row. A row of one batch may be a teacher's step: it is
+    judged by if many backwards follow.
     """
     last = _row_ends(loader, backward, end_ns, start_ns)
     row = np.append(0, np.cumsum(last)[:-1])
     following = np.append(start_ns[1:], _NEVER)
-    judged = np.searchsorted(judging_ns, following) > np.searchsorted(judging_ns, end_ns)
-    others = np.bincount(row, ~last)
-    return np.asarray((others > 0)[row] & (np.bincount(row, judged & ~last) == others)[row])
+    trained = np.append(backward, _NEVER)[np.searchsorted(backward, end_ns)]
+    judged = _judged(spans, end_ns, np.minimum(following, trained))
+    backwards = np.bincount(row, np.where(last, np.searchsorted(backward, following) - np.searchsorted(backward, end_ns), 0))
+    several = (np.bincount(row) > 1) | (backwards > MOST_FOR_A_BATCH)
+    return np.asarray((several & (np.bincount(row, judged) == np.bincount(row)))[row])
+
+
+def _judged(spans: pl.DataFrame, end_ns: Ints, limit_ns: Ints) -> NDArray[np.bool_]:
+    """Which batches are followed, before a limit each, by a forward without gradients of a model that is trained as well; and by few of
+    each model: whoever generates a text calls it for each word.
+    """
+    forwards = spans.filter(pl.col("kind") == "forward").with_columns(pl.col("gradients").fill_null(True), pl.col("module").fill_null(0))
+    trained = forwards.filter("gradients")["module"].unique()
+    calls = forwards.filter(~pl.col("gradients")).select("start_ns", "module")
+    batch = np.searchsorted(end_ns, calls["start_ns"].to_numpy(), side="right") - 1
+    inside = (batch >= 0) & (calls["start_ns"].to_numpy() < limit_ns[batch])
+    counted = calls.with_columns(batch=pl.Series(batch)).filter(pl.Series(inside)).group_by("batch", "module").len()
+    most = counted.group_by("batch").agg(pl.col("len").max(), judged=pl.col("module").is_in(trained.implode()).any())
+    found = np.zeros(len(end_ns), np.bool_)
+    found[most.filter(pl.col("len") <= CALLS_TO_JUDGE, "judged")["batch"].to_numpy()] = True
+    return found
 
 
 def _row_ends(loader: NDArray[Any], backward: Ints, end_ns: Ints, start_ns: Ints) -> NDArray[np.bool_]:

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from slowstep.analyses.forwards import find_forwards
 from slowstep.analyses.functions import Path, Stacks, inside, is_library
 from slowstep.analyses.loop import NOWHERE, meeting
-from slowstep.analyses.roll_outs import tell_roll_outs
+from slowstep.analyses.roll_outs import forwards_of
 from slowstep.analyses.steps import Steps
 from slowstep.analyses.trainer import Trainer
 from slowstep.timeline.intervals import Ints, containing
@@ -29,7 +28,7 @@ class Validations:
 
 def find_validations(trainer: Trainer, steps: Steps, stacks: Stacks) -> Validations:
     """Look at the stretches of repeated forwards without gradients that are no roll-outs, and at requests to other loaders."""
-    forwards = tell_roll_outs(find_forwards(trainer.spans, trainer.body_end_ns), trainer.spans, stacks)
+    forwards = forwards_of(trainer, stacks)
     validates = ~forwards.apart_plays
     start, end = forwards.apart_start_ns[validates], forwards.apart_end_ns[validates]
     read = trainer.other_waits.sort("start_ns")

@@ -12,6 +12,7 @@ from slowstep.timeline.timeline import Timeline
 
 # Readings inside the window, at least; they are taken once a second, and between them lies a line.
 FEWEST_READINGS = 4
+PARTS = 3
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,13 +29,13 @@ class Written:
 
 
 def find_written(timeline: Timeline, steps: Steps) -> Written | None:
-    """By the counters of the process tree; None where these were not read often enough."""
+    """By the counters of the process tree; None where these were not read often enough, or there are too few steps."""
     readings = timeline.table("tree_io").filter(pl.col("written_bytes") >= 0).sort("time_ns")
     time, count = readings["time_ns"].to_numpy(), readings["written_bytes"].to_numpy()
     low, high = steps.bounds_ns
-    if ((time >= low) & (time <= high)).sum() < FEWEST_READINGS:
+    if ((time >= low) & (time <= high)).sum() < FEWEST_READINGS or steps.stretches < PARTS:
         return None
-    thirds = np.array_split(np.arange(steps.stretches), 3)
+    thirds = np.array_split(np.arange(steps.stretches), PARTS)
     edges = [steps.edges_ns[0], *(steps.edges_ns[third[-1] + 1] for third in thirds)]
     each = np.diff(np.interp(edges, time, count)) / [len(third) for third in thirds]
     # Between the middles of the two lie two thirds of the run.

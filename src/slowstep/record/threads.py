@@ -79,6 +79,7 @@ class ThreadState:
         "unmeasured_ns",
         "updates",
         "waits",
+        "waits_ahead",
         "watched",
         "when_received",
         "write_ns",
@@ -110,8 +111,9 @@ class ThreadState:
         # Updates: how often bookkeeping was done, how long a step is, and the state of cpu_marks.
         self.updates = self.step_ns = self.mark_due_ns = self.sparse_since_ns = 0
         self.marking = 1
-        # Whether it asks for a batch less often than it updates, and makes something of each for every update.
-        self.unfed = False
+        # Whether it asks for a batch less often than it updates, and makes something of each for every update; and how many more batches
+        # than updates there had been at the first of these.
+        self.unfed, self.waits_ahead = False, 0
         # In a loop that is not fed: in which update the first forward was marked.
         self.marked = -1
         # Called, once, when a batch has been received, in a loop that is not fed also when its model begins: a gap's or a body's calls are

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 _DUE_EVERY_NS: Final = SPARSE_NS
 # More updates than fit into that time.
 _STEPS_AT_A_TIME: Final = 1000
-# A loop that has not asked for a batch for each update by then has no loader, or makes something of each batch for every update.
+# A loop that has not asked for a batch for each update from the first to this one has no loader, or makes something of each batch for
+# every update. What was asked for before may have been a validation's, or what an agent begins with.
 _LOOK_FOR_LOADER_AT: Final = 3
 
 StepHook = Callable[[Any, Any, Any], None]
@@ -216,7 +217,10 @@ class Updates:
             me.updates += 1
             if self._mark(me, at_ns) or me.updates < _LOOK_FOR_LOADER_AT or self._is_one_of_few(state):
                 state.due_ns = 0
-            if me.updates == _LOOK_FOR_LOADER_AT and me.waits < max(self._most, state.updates):
+            calls = max(self._most, state.updates)
+            if me.updates == 1:
+                me.waits_ahead = me.waits - calls
+            if me.updates == _LOOK_FOR_LOADER_AT and me.waits - me.waits_ahead < calls:
                 me.unfed = True
                 self._call_once(recorder.when_unfed)
             if state.updates > self._most:

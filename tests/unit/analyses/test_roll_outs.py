@@ -25,7 +25,7 @@ VALIDATES = (MAIN, _frame("validate"))
 UNNAMED = (MAIN, _frame("go_through"))
 
 
-def _found(samples: int | None, paths: list[Path], *, trained: int | None = 64, stretches: int = 1) -> Forwards:
+def _found(samples: int | None, paths: list[Path], *, trained: int | None = 64, stretches: int = 1, asked: int = -1) -> Forwards:
     """Stretches of four calls in evaluation mode, 100 ns each, with the stacks in the first one, and training between them."""
     rows = []
     for number in range(stretches):
@@ -44,7 +44,7 @@ def _found(samples: int | None, paths: list[Path], *, trained: int | None = 64, 
         frames=dict(enumerate(paths)),
         blocked=np.zeros(len(paths), np.bool_),
     )
-    return tell_roll_outs(find_forwards(spans, np.arange(1, stretches + 1) * 100 - 1), spans, stacks)
+    return tell_roll_outs(find_forwards(spans, np.arange(1, stretches + 1) * 100 - 1), spans, stacks, np.array([asked]))
 
 
 @pytest.mark.parametrize(
@@ -81,3 +81,12 @@ def test_where_it_is_unknown_how_many_samples_are_trained_on_few_are_not_fewer()
 def test_a_stretch_in_which_no_stack_was_taken_is_as_the_others():
     assert _found(64, [ENVIRONMENT], stretches=3).apart_plays.tolist() == [True] * 3
     assert _found(64, [VALIDATES], stretches=3).apart_plays.tolist() == [False] * 3
+
+
+@pytest.mark.parametrize(
+    ("asked", "paths", "plays"),
+    [(30, [UNNAMED], True), (30, [VALIDATES], False), (85, [UNNAMED], False)],
+    ids=["between calls", "in a validation by name", "after the last call"],
+)
+def test_whoever_asks_for_the_trainings_input_between_calls_plays(asked, paths, plays):
+    assert _found(64, paths, asked=asked).apart_plays.tolist() == [plays]

@@ -193,16 +193,16 @@ def test_batches_asked_for_together_of_which_most_are_not_used_do_not(tmp_path):
     assert _accumulated(tmp_path, backwards=1).waits.is_empty()
 
 
-def _without_a_loader(tmp_path, *, judged: bool):
-    """Ten steps without a loader after each pass over a loader of four batches, on which a model is called without gradients or not."""
+def _without_a_loader(tmp_path, *, calls: int, batches: int = 4, flags: int = NO_GRADIENT, module: int = 0):
+    """Ten times: a loader of so many batches is read, and on each a model is called so often; then ten steps without a loader."""
     events = Events(tmp_path)
     events.loader(iterator=1, loader=1)
     for k in range(10):
         begin = 200 * k
-        for batch in range(4):
-            events.wait(begin + 4 * batch, begin + 4 * batch + 1, batch, iterator=1)
-            if judged:
-                events.forward(begin + 4 * batch + 1, begin + 4 * batch + 2, flags=NO_GRADIENT | EVALUATING)
+        for batch in range(batches):
+            events.wait(begin + 4 * batch, begin + 4 * batch + 0.5, batch, iterator=1)
+            for call in range(calls):
+                events.forward(begin + 4 * batch + 1 + 0.2 * call, begin + 4 * batch + 1.1 + 0.2 * call, flags=flags, module=module)
         for step in range(10):
             events.forward(begin + 20 + 10 * step, begin + 22 + 10 * step)
             events.backward(begin + 22 + 10 * step, begin + 25 + 10 * step)
@@ -210,12 +210,33 @@ def _without_a_loader(tmp_path, *, judged: bool):
     return find_trainer(events.timeline())
 
 
-def test_a_loader_whose_batches_are_only_judged_does_not_feed_a_loop_without_another(tmp_path):
-    trainer = _without_a_loader(tmp_path, judged=True)
+@pytest.mark.parametrize("flags", [NO_GRADIENT | EVALUATING, NO_GRADIENT], ids=["evaluating", "in training mode"])
+@pytest.mark.parametrize("batches", [1, 4])
+def test_a_loader_whose_batches_the_model_is_judged_by_does_not_feed_a_loop_without_another(tmp_path, flags, batches):
+    trainer = _without_a_loader(tmp_path, calls=1, batches=batches, flags=flags)
 
     assert trainer.waits.is_empty()
-    assert trainer.other_waits.height == 40
+    assert trainer.other_waits.height == 10 * batches
 
 
-def test_batches_of_a_loop_without_another_loader_that_no_model_has_judged_feed_it(tmp_path):
-    assert _without_a_loader(tmp_path, judged=False).waits.height == 40
+@pytest.mark.parametrize(
+    "called",
+    [{"calls": 0}, {"calls": 9}, {"calls": 1, "module": 5, "flags": NO_GRADIENT | EVALUATING}],
+    ids=["no model", "for each word", "a frozen one"],
+)
+def test_batches_that_no_model_is_judged_by_feed_such_a_loop(tmp_path, called):
+    assert _without_a_loader(tmp_path, **called).waits.height == 40
+
+
+def test_a_batch_that_the_model_is_asked_about_before_it_trains_on_it_feeds_the_training(tmp_path):
+    events = Events(tmp_path)
+    events.loader(iterator=1, loader=1)
+    for k in range(10):
+        begin = 20 * k
+        events.wait(begin, begin + 1, k, iterator=1)
+        events.forward(begin + 1, begin + 2, flags=NO_GRADIENT | EVALUATING)
+        events.forward(begin + 3, begin + 5)
+        events.backward(begin + 5, begin + 9)
+        events.update(begin + 9, begin + 10)
+
+    assert find_trainer(events.timeline()).waits.height == 10

@@ -115,6 +115,11 @@ SILENT: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "operations too short to be divided": ("idle-cores", {"idle_cores": 14.0}, {**MANY, "nodes": 2000}),
     "cores that others use": ("idle-cores", {"idle_cores": 1.0}, {**MANY, "foreign_cores": 14.0}),
     "two cores of which one computes": ("idle-cores", {"idle_cores": 0.6}, {"cores": 2, "threads": 1}),
+    "one that computes in two thirds of its time": (
+        "idle-cores",
+        {"idle_cores": 1.4},
+        {"cores": 2, "threads": 1, "workers": 1, "getitem_ms": 0.5, "blocked_ms": 28},
+    ),
     "a training that waits for its input": ("idle-cores", {"idle_cores": 14.0}, {**MANY, "blocked_ms": 60}),
     "more threads than cores and no delay": ("thread-contention", {"queueing": 0.0}, {"threads": 16}),
     "a delay that others may have caused": ("thread-contention", {}, {"delay_ms": 3, "foreign_cores": 2.0}),

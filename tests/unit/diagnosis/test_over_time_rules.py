@@ -79,6 +79,7 @@ CLOSE: dict[str, dict[str, Any]] = {
     "growing-file of checkpoints that stay": {"saves": (10, 20)},
     "periodic-stall": {"stall": (10, 3)},
     "periodic-stall as often as workers have all made a batch": {"stall": (4, 25), "workers": 4, "getitem_ms": 2},
+    "periodic-stall of forks at each epoch": {"stall": (20, 25), "epoch_steps": 20, "forks": True, "getitem_ms": 2},
     "periodic-stall of a larger input": {"stall": (10, 60), "stall_of_both": True, "stall_values": 3000},
     "periodic-stall of a checkpoint": {"saves": (10, 60)},
     "periodic-stall of a validation": {"validation": (10, 60)},

@@ -120,3 +120,22 @@ def test_steps_counted_on_by_mistake_are_taken_back(tmp_path: Path, monkeypatch:
     calls.recorder.stop("exit")
 
     assert calls.told == [1, 3, 2, 3, 4, 5, 6, 7, 8]
+
+
+@pytest.mark.parametrize(
+    ("before", "each", "fed"),
+    [(0, 1, True), (0, 0, False), (20, 0, False), (20, 1, True), (1, 2, True)],
+    ids=["a loader", "none", "a validation first", "a validation, then a loader", "batches are accumulated"],
+)
+def test_what_was_asked_for_before_the_first_update_feeds_no_others(tmp_path, before, each, fed):
+    recorder = Recorder(make_folder(tmp_path / "recording"))
+    begin, end = updates.Updates(recorder).build_hooks()
+    me, optimizer = recorder.local.me, Optimizer()
+    me.waits = before
+    for _ in range(5):
+        me.waits += each
+        begin(optimizer, (), {})
+        end(optimizer, (), {})
+    recorder.stop("exit")
+
+    assert me.unfed is not fed

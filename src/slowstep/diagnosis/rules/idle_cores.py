@@ -42,8 +42,8 @@ def judge(m: Measurements) -> Answer:
     if m.device != "cpu" or m.cores is None or m.machine.tree_cores is None or not threads or not nodes:
         return None
     cores = m.cores if m.machine.quota_cores is None else min(m.cores, m.machine.quota_cores)
-    idle = _idle(m, cores)
     compute = float((m.ledger.of("compute") - m.ledger.of("compute", CORE)).sum() / m.step_ns.sum())
+    idle = _idle(m, cores, compute)
     per_operation = compute * float(m.step_ns.mean()) / nodes
     given = threads * m.machine.ranks
     if compute < COMPUTE_SHARE or idle < max(IDLE_SHARE * cores, IDLE_CORES) or given > cores / 2 or per_operation < OPERATION_NS:
@@ -63,9 +63,12 @@ def judge(m: Measurements) -> Answer:
     return advice(NAME, "compute", title, evidence, "operations divide among more threads", fixes, share=compute)
 
 
-def _idle(m: Measurements, cores: float) -> float:
-    """Of the cores allowed: not used by the training, and not more than the whole machine has idle."""
-    free = cores - (m.machine.tree_cores or 0.0)
+def _idle(m: Measurements, cores: float, compute: float) -> float:
+    """Of the cores allowed: not used by the training while it computes, and not more than the whole machine has idle.
+
+    All that it uses is taken for the model's: else a loop that waits in half of its time would seem to compute on half as many cores.
+    """
+    free = cores - (m.machine.tree_cores or 0.0) / max(compute, COMPUTE_SHARE)
     if m.machine.idle_cores is not None:
         return min(free, m.machine.idle_cores)
     return free - (m.load.foreign_cores or 0.0)
