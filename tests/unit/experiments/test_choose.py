@@ -180,7 +180,9 @@ def test_what_cannot_be_meant_is_said_before_anything_starts(text, complaint):
         ("autocast=fp8", "autocast=bf16, or autocast=fp16"),
         ("stub=plot", "'plot' is no MODULE:FUNCTION"),
         ("stub=train:plot=train:draw", "stub takes one MODULE:FUNCTION"),
-        ("swap=train:plot", "'' is no MODULE:FUNCTION"),
+        ("swap=train:plot", r"Lever swap=train:plot: swap=MODULE:F=MODULE:G: the second function is missing\. See"),
+        ("swap=train:plot=", "the second function is missing"),
+        ("swap=train:plot=draw", "'draw' is no MODULE:FUNCTION"),
         ("swap=train:plot=train:plot", "one function twice"),
     ],
 )
