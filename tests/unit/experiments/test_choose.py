@@ -183,7 +183,7 @@ def test_all_are_tried_but_those_that_nobody_can_give_a_value():
     [
         (
             "werkers=4",
-            r"No lever is called 'werkers'\. Did you mean workers\? There are checkpoint-off, mock-loader, validation-off, stub, workers, call",
+            r"No lever is called 'werkers'\. Did you mean workers\? There are checkpoint-off, mock-loader, validation-off, stub, workers",
         ),
         ("stub", "needs a value: stub=MODULE:FUNCTION"),
         ("mock-loader=3", "mock-loader takes no value, and '3' was given"),
