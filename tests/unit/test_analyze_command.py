@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from slowstep.cli.analyze import analyze
-from slowstep.errors import BadUsage
+from slowstep.errors import BadUsage, UnwritableOutput
 
 
 def test_a_place_to_export_to_without_what_to_export_is_refused():
@@ -20,3 +20,10 @@ def test_a_place_to_export_to_without_what_to_export_is_refused():
 def test_an_export_of_another_kind_is_refused_before_anything_is_read(kind):
     with pytest.raises(BadUsage, match="give chrome or parquet"):
         analyze([Path("never_read.json")], export=kind)
+
+
+def test_a_file_of_the_users_in_the_place_of_the_report_is_refused_before_anything_is_read(tmp_path):
+    (tmp_path / "results.json").write_text("mine")
+
+    with pytest.raises(UnwritableOutput, match=r"results\.json exists and is no report"):
+        analyze([Path("never_read.json")], json=str(tmp_path / "results.json"))

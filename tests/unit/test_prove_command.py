@@ -1,11 +1,16 @@
-"""The options of `slowstep prove`."""
+"""The options of `slowstep prove`, and of the commands that write a report as it does."""
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
-from slowstep.cli.prove import parse_precision
-from slowstep.errors import BadUsage
+from slowstep.cli.bench import compute as bench_compute
+from slowstep.cli.bench import data as bench_data
+from slowstep.cli.prove import parse_precision, prove
+from slowstep.cli.run import run
+from slowstep.errors import BadUsage, CommandNotStarted, UnwritableOutput
 
 
 @pytest.mark.parametrize(("text", "share"), [("5%", 0.05), ("5 %", 0.05), ("5", 0.05), ("2.5", 0.025), ("0.05%", 0.0005), (".5%", 0.005)])
@@ -23,3 +28,27 @@ def test_a_share_is_not_guessed_at(text):
 def test_a_precision_that_cannot_be_meant_is_refused(text):
     with pytest.raises(BadUsage, match="give percent between 0 and 100, such as 5%"):
         parse_precision(text)
+
+
+@pytest.fixture
+def results(tmp_path, monkeypatch):
+    """A file of the user's in the place of the report."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "results.json").write_text("mine")
+    return tmp_path / "results.json"
+
+
+@pytest.mark.parametrize("command", [prove, bench_data, bench_compute])
+def test_a_file_of_the_users_in_the_place_of_the_report_is_refused_before_anything_starts(results, command):
+    with pytest.raises(UnwritableOutput, match=r"results\.json exists and is no report") as refused:
+        command(["train.py"], budget="60s", json=str(results))
+
+    assert refused.value.exit_code == 2
+    assert (results.read_text(), os.listdir(results.parent)) == ("mine", ["results.json"])
+
+
+def test_before_a_run_it_is_no_failure_of_the_command(results):
+    with pytest.raises(CommandNotStarted, match=r"results\.json exists and is no report") as refused:
+        run(["train.py"], json=str(results))
+
+    assert refused.value.exit_code == CommandNotStarted.OWN_FAILURE

@@ -80,3 +80,58 @@ def test_a_failure_on_the_way_leaves_the_earlier_report_and_no_draft(tmp_path, m
 
     assert plain.loads((tmp_path / "r.json").read_text()) == REPORT
     assert os.listdir(tmp_path) == ["r.json"]
+
+
+def test_a_place_that_can_be_written_to_is_as_it_was_when_it_has_been_checked(tmp_path):
+    json.write(REPORT, tmp_path / "r.json")
+    (tmp_path / "empty.json").touch()
+    (tmp_path / "link.json").symlink_to(tmp_path / "nothing.json")
+
+    for name in ("r.json", "empty.json", "link.json", "new.json"):
+        json.check_target(tmp_path / name)
+    json.check_target("/dev/null")
+
+    assert plain.loads((tmp_path / "r.json").read_text()) == REPORT
+    assert sorted(os.listdir(tmp_path)) == ["empty.json", "link.json", "r.json"]
+
+
+def test_a_pipe_is_checked_without_a_reader_seeing_it(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+
+    json.check_target(tmp_path / "pipe")
+
+
+def test_a_file_that_is_no_report_is_refused_before_there_is_a_report(tmp_path):
+    (tmp_path / "results.json").write_text('{"mine": 1}')
+
+    with pytest.raises(UnwritableOutput, match=r"results\.json exists and is no report"):
+        json.check_target(tmp_path / "results.json")
+
+    assert (tmp_path / "results.json").read_text() == '{"mine": 1}'
+
+
+# Nobody makes a file there, root neither.
+@pytest.mark.parametrize("place", ["/proc/r.json", "/no/such/folder/r.json"])
+def test_a_place_where_no_file_can_be_made_is_refused(place):
+    with pytest.raises(UnwritableOutput, match=f"The report cannot be written to {place}: "):
+        json.check_target(place)
+
+
+def test_what_cannot_be_written_has_been_shown(tmp_path):
+    (tmp_path / "results.json").write_text("mine")
+    shown = []
+
+    with pytest.raises(UnwritableOutput, match="is no report"):
+        json.show_and_write(lambda: shown.append(REPORT), REPORT, tmp_path / "results.json")
+
+    assert shown == [REPORT]
+
+
+def test_what_nobody_reads_on_the_terminal_is_written_all_the_same(tmp_path):
+    def gone():
+        raise BrokenPipeError
+
+    with pytest.raises(BrokenPipeError):
+        json.show_and_write(gone, REPORT, tmp_path / "r.json")
+
+    assert plain.loads((tmp_path / "r.json").read_text()) == REPORT

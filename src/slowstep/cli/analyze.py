@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from slowstep.analyses.trace.measure import Chosen
 from slowstep.cli.progress import progress_on
+from slowstep.cli.user_command import check_json_target
 from slowstep.errors import BadUsage
-from slowstep.report.json import dumps, write
+from slowstep.report.json import dumps, show_and_write
 from slowstep.report.terminal import show
 from slowstep.sources._source import Reading
 from slowstep.workflow.analyze import analyze as analyze_paths
@@ -65,6 +66,7 @@ def analyze(
     """Diagnose a recording or a trace: where the time goes, what the bottleneck is, what fixing it would gain."""
     asked = Asked(step=_step(step), batch_size=batch_size)
     kind = _kind(export, export_to)
+    check_json_target(json)
     with progress_on(sys.stderr) as progress:
         limit = _bytes(memory)
         how = Reading(memory_bytes=limit, most_events=events_within(limit), progress=progress)
@@ -73,8 +75,10 @@ def analyze(
     if json == "-":
         sys.stdout.write(dumps(report))
         return
-    if json is not None:
-        write(report, json)
+    show_and_write(lambda: _show(report, place), report, json)
+
+
+def _show(report: dict[str, Any], place: Path | None) -> None:
     show(report, sys.stdout)
     if place is not None:
         print(f"Written     {place}")

@@ -14,7 +14,7 @@ from slowstep.cli.terminated import cleaning_up
 from slowstep.cli.thrown_away import Json, Out, SandboxKind, Seed, Words, Writes, check_can_measure
 from slowstep.cli.user_command import UserCommand, check_json_target
 from slowstep.report.bench_terminal import show
-from slowstep.report.json import dumps, write
+from slowstep.report.json import dumps, show_and_write
 from slowstep.workflow.bench import bench as bench_training
 from slowstep.workflow.bench_act import Asked, Measured, What
 from slowstep.workflow.bench_report import make_report
@@ -78,9 +78,7 @@ def _bench(asked: Asked, json: str | None) -> None:
     if json == "-":
         sys.stdout.write(dumps(report))
     else:
-        if json is not None:
-            write(report, json)
-        show(report, sys.stdout)
+        show_and_write(lambda: show(report, sys.stdout), report, json)
     raise typer.Exit(measured.code)
 
 

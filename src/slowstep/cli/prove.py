@@ -17,7 +17,7 @@ from slowstep.cli.user_command import check_json_target
 from slowstep.errors import BadUsage
 from slowstep.experiments.plan import parse_spec
 from slowstep.record.lever import Spec
-from slowstep.report.json import dumps, write
+from slowstep.report.json import dumps, show_and_write
 from slowstep.report.terminal import show
 from slowstep.workflow.act import Ended
 from slowstep.workflow.prove import Asked
@@ -101,6 +101,5 @@ def _show(ended: Ended, json: str | None) -> None:
     if json == "-":
         sys.stdout.write(dumps(ended.report))
         return
-    if json is not None:
-        write(ended.report, json)
-    show(ended.report, sys.stdout)
+    report = ended.report
+    show_and_write(lambda: show(report, sys.stdout), report, json)

@@ -56,14 +56,16 @@ class RunReport:
             self._print(diagnosed.reports[diagnosed.first])
 
     def _print(self, report: dict[str, Any]) -> None:
-        from slowstep.report.json import dumps, write
-        from slowstep.report.terminal import show
+        from slowstep.report.json import dumps, show_and_write
 
         if self.json_target == "-" and sys.stdout is not None:
             sys.stdout.write(dumps(report))
             sys.stdout.flush()
-        elif self.json_target not in (None, "-"):
-            write(report, self.json_target)
+        show_and_write(lambda: self._print_page(report), report, None if self.json_target == "-" else self.json_target)
+
+    def _print_page(self, report: dict[str, Any]) -> None:
+        from slowstep.report.terminal import show
+
         if sys.stderr is not None:
             show(report, sys.stderr)
 

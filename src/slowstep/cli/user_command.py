@@ -69,7 +69,9 @@ def _is_own(words: list[str]) -> bool:
 
 
 def check_json_target(json: str | None) -> None:
-    """Hold the place for a report against what can be written. Raises BadUsage."""
+    """Hold the place for a report against what can be written, before the command starts. Raises BadUsage, and UnwritableOutput where
+    there is a file that is no report, or none can be made.
+    """
     if json is None or json == "-":
         return
     if json.endswith(SCRIPT):
@@ -78,3 +80,7 @@ def check_json_target(json: str | None) -> None:
         raise BadUsage(f"--json {json} is a folder. Name a file in it: --json {json.rstrip('/')}/report.json.")
     if not Path(json).absolute().parent.is_dir():
         raise BadUsage(f"--json {json}: there is no folder {Path(json).absolute().parent}. Make it first, or name another.")
+    # Imported here: a command without the option starts without it.
+    from slowstep.report.json import check_target
+
+    check_target(json)

@@ -94,8 +94,15 @@ def choose_asked(specs: Sequence[Spec], report: Row, levers: Mapping[str, Lever]
 
 
 def choose_all(report: Row, levers: Mapping[str, Lever]) -> Chosen:
-    """Every lever there is: with what the findings name, else with a usual value; those without either are not tried."""
-    return choose_asked([Spec(name=name) for name in levers], report, levers)
+    """Every lever there is: as the findings name it, else with a usual value; those that have no value either way are not tried."""
+    named = [choice.spec for choice in named_by(report["findings"])]
+    return choose_asked([spec for name in levers for spec in _forms(name, named)], report, levers)
+
+
+def _forms(name: str, named: Sequence[Spec]) -> list[Spec]:
+    """A lever as the findings name it; callbacks are left out one by one in any case."""
+    forms = [] if name == CALLBACKS_OFF else [spec for spec in named if spec.name == name]
+    return forms or [Spec(name=name)]
 
 
 def named_by(findings: Sequence[Row]) -> Iterator[Choice]:
@@ -131,12 +138,13 @@ def _matching(spec: Spec, named: Sequence[Choice], run: Row, lever: Lever, mains
     """What the findings say of a lever, by what it means and not by how it is written."""
     exact = [replace(choice, spec=spec) for choice in named if meant(choice.spec, mains) == meant(spec, mains)]
     if exact or spec.value is not None:
-        return exact or [_in_place(spec, named, mains) or Choice(spec=spec, rule=_rule_of(spec, named, mains))]
+        return exact or [_in_place(spec, named, mains) or _near(spec, named, mains)]
+    if lever.takes is None or lever.takes_optional:
+        # Complete as it is: what a finding names may be another form of it, and nobody asked for that.
+        return [_near(spec, named, mains)]
     same = [choice for choice in named if choice.spec.name == spec.name and spec.every == 1]
     if same:
         return same
-    if lever.takes is None or lever.takes_optional:
-        return [Choice(spec=spec, rule=_rule_of(spec, named, mains))]
     value = USUAL[spec.name](run) if spec.name in USUAL else None
     return [] if value is None else [Choice(spec=Spec(name=spec.name, value=value, every=spec.every))]
 
@@ -152,10 +160,17 @@ def _in_place(spec: Spec, named: Sequence[Choice], mains: frozenset[str]) -> Cho
     return None if found is None else Choice(spec=spec, role="fix" if found.role == "bound" else "other", rule=found.rule)
 
 
-def _rule_of(spec: Spec, named: Sequence[Choice], mains: frozenset[str]) -> str | None:
-    """The finding that names the same lever with another value, or for another share of the calls."""
+def _near(spec: Spec, named: Sequence[Choice], mains: frozenset[str]) -> Choice:
+    """A lever beside the finding that names it with another value, or for another share of the calls. Where that is a fix that leaves out
+    some of them, leaving out all is a bound on it.
+    """
     wanted, others = meant(spec, mains), [(choice, meant(choice.spec, mains)) for choice in named]
-    return next((choice.rule for choice, other in others if other.name == wanted.name and _is_close(other, wanted)), None)
+    found = next(((choice, other) for choice, other in others if other.name == wanted.name and _is_close(other, wanted)), None)
+    if found is None:
+        return Choice(spec=spec)
+    choice, other = found
+    does_more = choice.role == "fix" and other.value == wanted.value and other.every > wanted.every == 1
+    return Choice(spec=spec, role="bound" if does_more else "other", rule=choice.rule)
 
 
 def _is_close(one: Spec, other: Spec) -> bool:

@@ -24,6 +24,7 @@ VERSION: Final = 1
 
 # `Outcome.ended_by`, or why there is none: RUNNING stands there for as long as nobody knows.
 RUNNING: Final = "killed"
+NARROW_ENOUGH: Final = "precision"
 NOTHING_TO_TRY: Final = "nothing to try"
 SCRIPT_ENDED: Final = "script ended"
 INTERRUPTED: Final = "interrupted"
@@ -53,7 +54,7 @@ class Experiment:
     `until_ns` (CLOCK_MONOTONIC) is where the recording for the diagnosis ends, None where all of it is for that. `floor_ns` is what
     receiving batches costs a step. `repeated` are levers that whole runs were made with, `faults` those that the script could not go on
     with: it may have been started again without them. `problem` is why the training had to be ended before its time. `options` are the
-    words that chose the levers, to be used again.
+    words that chose the levers, to be used again; `kept` are those of other options that were given, to be used whichever levers are tried.
     """
 
     choices: tuple[Choice, ...]
@@ -70,6 +71,7 @@ class Experiment:
     repeated: AllRepeated = field(default_factory=AllRepeated)
     faults: tuple[Fault, ...] = ()
     options: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
     version: int = VERSION
 
 

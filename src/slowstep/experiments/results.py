@@ -40,9 +40,12 @@ CORRECTED: Final = "others took {share:.0%} of the machine: the time in which th
 RERUNS: Final = "whole runs are compared by the clock"
 NO_EFFECT: Final = (
     "nothing that it changes came in the {steps} steps that were counted with it; "
-    "if the script does it, but more seldom, give a larger --budget"
+    "if the script does it, but more seldom, give a larger --budget (or a finer --precision, where that ended it)"
 )
-SELDOM: Final = "what it changes came in {blocks} of its {rounds} blocks only, too few to refute it: give a larger --budget"
+SELDOM: Final = (
+    "what it changes came in {blocks} of its {rounds} blocks only, too few to refute it: "
+    "give a larger --budget (or a finer --precision, where that ended it)"
+)
 LOADED: Final = (
     "not refuted, for it asks for cores of which others used {share:.0%} meanwhile: what it gains alone is to be measured on a machine "
     "that they leave alone"

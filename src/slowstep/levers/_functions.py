@@ -44,6 +44,8 @@ def named(spec: Spec) -> tuple[str, str | None]:
         if equals:
             raise ValueError(f"stub takes one MODULE:FUNCTION, not {spec.value!r}")
         return first, None
+    if not second:
+        raise ValueError("swap=MODULE:F=MODULE:G: the second function is missing")
     module_and_function(second)
     if first == second:
         raise ValueError(f"{spec.value!r} names one function twice")

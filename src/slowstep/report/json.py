@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import uuid
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from slowstep.errors import UnwritableOutput
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 _OWN_MARKS: Final = (b'"slowstep/report/', b'"slowstep/bench/')
 _OWN_HEAD_BYTES: Final = 200
@@ -37,7 +38,30 @@ def write(report: Mapping[str, Any], path: Path | str) -> None:
             _refuse_foreign(target)
             _replace(target.resolve(), text)
     except OSError as error:
-        raise UnwritableOutput(f"The report cannot be written to {target}: {error.strerror or error}. {_remedy(target)}") from error
+        raise _unwritable(target, error) from error
+
+
+def check_target(path: Path | str) -> None:
+    """Find out whether a report could be written to a file, before there is one. Raises UnwritableOutput as `write` does."""
+    target = Path(path)
+    try:
+        if not target.exists() or target.is_file():
+            _refuse_foreign(target)
+            _try_draft(target.resolve())
+        elif not os.access(target, os.W_OK):
+            # It is not opened: who reads a pipe would take that for all there is.
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    except OSError as error:
+        raise _unwritable(target, error) from error
+
+
+def show_and_write(show: Callable[[], None], report: Mapping[str, Any], path: Path | str | None) -> None:
+    """Show a report, then write it to a file, if one is given: what cannot be written is seen at least, and written is what nobody sees."""
+    try:
+        show()
+    finally:
+        if path is not None:
+            write(report, path)
 
 
 def _write_into(device: Path, text: str) -> None:
@@ -56,8 +80,19 @@ def _refuse_foreign(target: Path) -> None:
         raise UnwritableOutput(f"{target} exists and is no report of slowstep, so it is left as it is. Name another file or remove it.")
 
 
+def _try_draft(target: Path) -> None:
+    """Make what a report is drafted in, and take it away again: what else tells whether one may write there is not always right."""
+    draft = _draft(target)
+    draft.touch(exist_ok=False)
+    draft.unlink()
+
+
+def _draft(target: Path) -> Path:
+    return target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}.tmp")
+
+
 def _replace(target: Path, text: str) -> None:
-    draft = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}.tmp")
+    draft = _draft(target)
     try:
         with draft.open("x", encoding="utf-8") as stream:
             stream.write(text)
@@ -65,6 +100,10 @@ def _replace(target: Path, text: str) -> None:
     finally:
         with contextlib.suppress(OSError):
             draft.unlink()
+
+
+def _unwritable(target: Path, error: OSError) -> UnwritableOutput:
+    return UnwritableOutput(f"The report cannot be written to {target}: {error.strerror or error}. {_remedy(target)}")
 
 
 def _remedy(target: Path) -> str:

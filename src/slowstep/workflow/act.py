@@ -33,7 +33,7 @@ from slowstep.report.json import write
 from slowstep.units import format_count, format_duration, format_share
 from slowstep.workflow.diagnose import REPORT, diagnose_recording
 from slowstep.workflow.experiment_readings import foreign_share
-from slowstep.workflow.experiments import ended_untried
+from slowstep.workflow.experiments import USUAL_PRECISION, ended_untried, precision_words
 from slowstep.workflow.lead_in import LeadIn, Limits, lead_in
 from slowstep.workflow.numerics_check import Checked
 from slowstep.workflow.pace import find_pace, receipt_ns
@@ -66,13 +66,18 @@ Rerun = Callable[[Report, Sequence[Mapping[str, Any]], int], AllRepeated]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Wanted:
-    """What is to be tried (without `levers` and `everything` what the findings name), how precisely, how long, and by which seed."""
+    """What is to be tried (without `levers` and `everything` what the findings name), how precisely, how long, and by which seed.
+
+    `allow_writes` and `sandbox` are where it was asked to run: it is not chosen by them here, but has to be asked for again.
+    """
 
     levers: tuple[Spec, ...]
     everything: bool
     precision: float
     budget_s: float
     seed: int
+    allow_writes: bool = False
+    sandbox: str | None = None
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -80,6 +85,13 @@ class Wanted:
         if self.everything:
             return ("--all",)
         return ("--levers", ",".join(map(str, self.levers))) if self.levers else ()
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """The words for what was asked for besides, and is not as it is without them: for whichever levers it is to be asked for again."""
+        words = () if self.precision == USUAL_PRECISION else precision_words(self.precision)
+        words += ("--allow-writes",) if self.allow_writes else ()
+        return words if self.sandbox is None else (*words, "--sandbox", self.sandbox)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -145,6 +157,7 @@ class Act:
             place=place,
             ended_by=SCRIPT_ENDED,
             options=wanted.options,
+            kept=wanted.kept,
         )
 
     def run(self) -> Ended:

@@ -15,6 +15,7 @@ from slowstep.experiments.experiment import (
     CUT_SHORT,
     INTERRUPTED,
     LEVER_ENDED,
+    NARROW_ENOUGH,
     NOT_TAKEN_UP,
     SCRIPT_ENDED,
     STOOD_STILL,
@@ -35,6 +36,9 @@ from slowstep.workflow.experiment_readings import Recorded, read_experiment
 from slowstep.workflow.lead_in import Limits
 
 Report = dict[str, Any]
+# What `slowstep prove` takes where it is not told: half the width of an interval as a share, and for how long levers are tried.
+USUAL_PRECISION: Final = 0.05
+USUAL_BUDGET_S: Final = 60.0
 STUB = "stub="
 # What the next command calls the faster code that is still to be written.
 FASTER = "_faster"
@@ -84,7 +88,7 @@ def add_experiments(report: Report, folder: Path) -> None:
     rows = _with_faults(rows, experiment, findings)
     report["experiments"] = [*rows, *(_untried_row(untried, findings) for untried in experiment.untried)]
     report["run"]["experiment"] = _facts(experiment, recorded, results)
-    report["run"]["next_command"] = next_command(report, _options(experiment, rows))
+    report["run"]["next_command"] = next_command(report, _options(experiment, rows), experiment.kept)
     if (before := _before_next(report)) is not None:
         report["run"]["before_next"] = before
     report["health"] += _doubts(experiment, results)
@@ -271,27 +275,55 @@ def _options(experiment: Experiment, rows: Sequence[ExperimentRow]) -> tuple[str
 ENDED_EARLY: Final = (SCRIPT_ENDED, NOT_TAKEN_UP, STOOD_STILL, CUT_SHORT)
 
 
-def next_command(report: Report, options: tuple[str, ...]) -> str:
-    """What helps most now: the same with more time, with other levers, or the training itself once the fix is made."""
+def next_command(report: Report, options: tuple[str, ...], kept: tuple[str, ...] = ()) -> str:
+    """What helps most now: the same with more time, with other levers, or the training itself once the fix is made.
+
+    `options` are the words that chose the levers, `kept` those that every experiment of this training is to be asked for with.
+    """
     facts, rows = report["run"]["experiment"], _lever_rows(report)
     command = shlex.join(report["run"]["command"])
-    again = shlex.join(["slowstep", "prove", *options])
+    again = _prove(*options, *kept)
     if ended_untried(report) and (rows or report["verdict"]["state"] == "undetermined"):
         return f"{again} {command}"
     if facts["ended_by"] == INTERRUPTED and not rows:
         return f"{again} {command}"
     if _needs_more(report):
-        # A script that ended by itself leaves more time unused.
-        longer = "" if facts["ended_by"] == SCRIPT_ENDED else f" --budget {max(3 * facts['budget_s'], 60):.0f}s"
-        return f"{again}{longer} {command}"
+        return f"{_prove(*options, *_longer(facts, kept))} {command}"
     if _waits_for_cores(report):
         return f"{again} {command}"
     if proved := [row for row in rows if row["verdict"] == "proved"]:
         # Of a lever that no finding named: what it answers, and what it leaves open.
         return f"slowstep explain {next((row['rule'] for row in proved if row['rule']), parse_spec(str(proved[0]['lever'])).name)}"
     if (function := _to_make_faster(report)) is not None:
-        return f"slowstep prove --levers {shlex.quote(f'swap={function}={_faster(function)}')} {command}"
-    return f"slowstep run {command}" if options == ("--all",) else f"slowstep prove --all {command}"
+        return f"{_prove('--levers', f'swap={function}={_faster(function)}', *kept)} {command}"
+    return f"slowstep run {command}" if options == ("--all",) else f"{_prove('--all', *kept)} {command}"
+
+
+def _prove(*words: str) -> str:
+    return shlex.join(["slowstep", "prove", *words])
+
+
+def precision_words(precision: float) -> tuple[str, ...]:
+    """The words that ask for a precision."""
+    return ("--precision", f"{precision * 100:g}%")
+
+
+def _longer(facts: Mapping[str, Any], kept: tuple[str, ...]) -> tuple[str, ...]:
+    """The words for an experiment that tells more than the one that was made, with those that are kept."""
+    if facts["ended_by"] == SCRIPT_ENDED:
+        # More time would be left unused.
+        return kept
+    if facts["ended_by"] != NARROW_ENOUGH:
+        return (*kept, *_budget_words(max(3 * facts["budget_s"], USUAL_BUDGET_S)))
+    # It would end as early again, whatever its budget. Half the width takes four times the rounds.
+    asked = precision_words(facts["precision"])
+    others = kept[len(asked) :] if kept[: len(asked)] == asked else kept
+    needed_s = max(4 * (facts["took_s"] or 0.0), facts["budget_s"])
+    return (*precision_words(facts["precision"] / 2), *others, *(_budget_words(needed_s) if needed_s > USUAL_BUDGET_S else ()))
+
+
+def _budget_words(seconds: float) -> tuple[str, ...]:
+    return ("--budget", f"{math.ceil(seconds)}s")
 
 
 def _needs_more(report: Report) -> bool:

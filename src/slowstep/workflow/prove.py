@@ -17,6 +17,7 @@ from slowstep.record.folder import forget_aside, put_back, set_aside
 from slowstep.record.lever import Spec
 from slowstep.units import format_duration
 from slowstep.workflow.act import Act, Again, Ended, Phase, Wanted
+from slowstep.workflow.experiments import USUAL_BUDGET_S, USUAL_PRECISION
 from slowstep.workflow.lead_in import Limits
 from slowstep.workflow.numerics_check import NumericsCheck
 from slowstep.workflow.rerun_levers import RerunLevers
@@ -35,8 +36,8 @@ class Asked:
     words: tuple[str, ...]
     levers: tuple[Spec, ...] = ()
     everything: bool = False
-    precision: float = 0.05
-    budget_s: float = 60.0
+    precision: float = USUAL_PRECISION
+    budget_s: float = USUAL_BUDGET_S
     seed: int | None = None
     out: str | None = None
     allow_writes: bool = False
@@ -80,6 +81,8 @@ def prove(asked: Asked, environ: Mapping[str, str], tell: Tell, *, limits: Limit
                 precision=asked.precision,
                 budget_s=asked.budget_s,
                 seed=draw_seed() if asked.seed is None else asked.seed,
+                allow_writes=asked.allow_writes,
+                sandbox=asked.sandbox,
             ),
             levers=levers,
             place=Place(kind=sandbox.kind, claims=sandbox.claims, warnings=sandbox.warnings, write_ratio=sandbox.write_ratio),

@@ -32,6 +32,7 @@ LEVERS = {
     for each in (
         lever("checkpoint-off", every=True),
         lever("mock-loader"),
+        lever("validation-off", every=True),
         lever("stub", takes="MODULE:FUNCTION", every=True),
         lever("workers", takes="N"),
         lever("callbacks-off", takes="NAME", takes_optional=True, every=True),
@@ -145,10 +146,35 @@ def test_a_lever_for_one_call_in_k_is_for_the_finding_too():
     assert names(chosen) == [("checkpoint-off:every=10", "other", "blocking-checkpoint")]
 
 
+@pytest.mark.parametrize("role", ["bound", "other"])
+def test_a_whole_lever_is_tried_as_it_is_where_a_finding_names_a_part_of_it_and_bounds_that_fix(role):
+    named = "validation-off:every=2"
+    found = report(finding("frequent-validation", fix(named) if role == "bound" else fix(), fix(None if role == "bound" else named)))
+
+    chosen = choose_asked([parse_spec("validation-off")], found, LEVERS)
+
+    assert names(chosen) == [("validation-off", role, "frequent-validation")]
+    assert chosen.untried == ()
+
+
+def test_all_levers_are_tried_as_the_findings_name_them():
+    found = report(finding("frequent-validation", fix("validation-off:every=2")), finding("too-few-workers", fix("workers=8")))
+
+    chosen = choose_all(found, LEVERS)
+
+    assert names(chosen) == [
+        ("checkpoint-off", "other", None),
+        ("mock-loader", "other", None),
+        ("validation-off:every=2", "fix", "frequent-validation"),
+        ("workers=8", "fix", "too-few-workers"),
+        ("callbacks-off", "other", None),
+    ]
+
+
 def test_all_are_tried_but_those_that_nobody_can_give_a_value():
     chosen = choose_all(report(), LEVERS)
 
-    assert [choice.name for choice in chosen.choices] == ["checkpoint-off", "mock-loader", "workers=4", "callbacks-off"]
+    assert [choice.name for choice in chosen.choices] == ["checkpoint-off", "mock-loader", "validation-off", "workers=4", "callbacks-off"]
     assert [(each.lever, each.reason) for each in chosen.untried] == [("stub", NO_VALUE)]
 
 
@@ -157,7 +183,7 @@ def test_all_are_tried_but_those_that_nobody_can_give_a_value():
     [
         (
             "werkers=4",
-            r"No lever is called 'werkers'\. Did you mean workers\? There are checkpoint-off, mock-loader, stub, workers, callbacks",
+            r"No lever is called 'werkers'\. Did you mean workers\? There are checkpoint-off, mock-loader, validation-off, stub, workers",
         ),
         ("stub", "needs a value: stub=MODULE:FUNCTION"),
         ("mock-loader=3", "mock-loader takes no value, and '3' was given"),
@@ -180,7 +206,9 @@ def test_what_cannot_be_meant_is_said_before_anything_starts(text, complaint):
         ("autocast=fp8", "autocast=bf16, or autocast=fp16"),
         ("stub=plot", "'plot' is no MODULE:FUNCTION"),
         ("stub=train:plot=train:draw", "stub takes one MODULE:FUNCTION"),
-        ("swap=train:plot", "'' is no MODULE:FUNCTION"),
+        ("swap=train:plot", r"Lever swap=train:plot: swap=MODULE:F=MODULE:G: the second function is missing\. See"),
+        ("swap=train:plot=", "the second function is missing"),
+        ("swap=train:plot=draw", "'draw' is no MODULE:FUNCTION"),
         ("swap=train:plot=train:plot", "one function twice"),
     ],
 )

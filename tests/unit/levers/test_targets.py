@@ -220,7 +220,7 @@ def test_a_function_that_the_training_runs_in_is_refused(script: Any) -> None:
 
 @pytest.mark.parametrize(
     ("name", "value", "reason"),
-    [("stub", "train:plot=train:plot", "takes one"), ("swap", "train:plot=train:plot", "twice"), ("swap", "train:plot", "is no MODULE")],
+    [("stub", "train:plot=train:plot", "takes one"), ("swap", "train:plot=train:plot", "twice"), ("swap", "train:plot", "is missing")],
 )
 def test_a_value_that_cannot_be_meant_is_an_error(script: Any, name: str, value: str, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):

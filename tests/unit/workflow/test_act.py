@@ -348,3 +348,23 @@ def test_a_command_that_cannot_be_started_is_the_callers_affair(tmp_path):
     with pytest.raises(CommandNotStarted):
         act.run()
     assert staged.ends == 0
+
+
+@pytest.mark.parametrize(
+    ("asked", "kept"),
+    [
+        ({}, ()),
+        ({"precision": 0.025}, ("--precision", "2.5%")),
+        ({"allow_writes": True, "sandbox": "copy"}, ("--allow-writes", "--sandbox", "copy")),
+    ],
+)
+def test_what_is_not_as_usual_is_asked_for_again(asked, kept):
+    usual: dict[str, Any] = {"levers": (), "everything": False, "precision": 0.05, "budget_s": 30.0, "seed": 1}
+
+    assert Wanted(**(usual | asked)).kept == kept
+
+
+def test_the_next_command_asks_for_the_same_place(tmp_path):
+    ended, _, _ = acted(tmp_path / "r", Stage(gains={2: 1.0}), allow_writes=True)
+
+    assert ended.report["run"]["next_command"] == "slowstep prove --all --allow-writes train.py"

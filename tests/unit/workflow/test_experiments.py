@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -136,13 +137,53 @@ def test_another_lever_is_held_against_no_prediction(tmp_path):
 
 
 def test_too_wide_an_interval_distinguishes_nothing_and_says_below_what(tmp_path):
-    report = reported(tmp_path / "r", (choice("prefetch=4"),), {2: 1.01}, rounds=9, spread=0.6)
+    report = reported(tmp_path / "r", (choice("prefetch=4"),), {2: 1.01}, rounds=9, spread=0.6, asked={"ended_by": "budget"})
 
     row = row_of(report, "prefetch=4")
     assert row["verdict"] == "cannot distinguish"
     assert 0.03 < row["below"] < 1.0
     assert report["run"]["experiment"]["reached"] > 0.05
     assert report["run"]["next_command"] == "slowstep prove --budget 180s train.py"
+
+
+@pytest.mark.parametrize(
+    ("asked", "kept", "expected"),
+    [
+        ({}, (), "--precision 2.5%"),
+        ({"precision": 0.03}, ("--precision", "3%", "--allow-writes"), "--precision 1.5% --allow-writes"),
+        ({}, ("--sandbox", "copy"), "--precision 2.5% --sandbox copy"),
+        ({"budget_s": 300.0}, (), "--precision 2.5% --budget 300s"),
+    ],
+)
+def test_after_an_experiment_that_was_precise_enough_a_finer_one_tells_more_and_not_a_longer_one(tmp_path, asked, kept, expected):
+    chosen = {"options": ("--levers", "prefetch=4"), "kept": kept, **asked}
+    report = reported(tmp_path / "r", (choice("prefetch=4"),), {2: 1.02}, rounds=9, spread=0.1, asked=chosen)
+
+    assert row_of(report, "prefetch=4")["verdict"] == "cannot distinguish"
+    assert report["run"]["next_command"] == f"slowstep prove --levers prefetch=4 {expected} train.py"
+
+
+def test_four_times_the_rounds_have_room_in_the_budget(tmp_path):
+    report = reported(tmp_path / "r", (choice("prefetch=4"),), {2: 1.02}, rounds=9, spread=0.1, step_ms=200.0)
+
+    took_s = report["run"]["experiment"]["took_s"]
+    assert took_s > 15
+    assert report["run"]["next_command"] == f"slowstep prove --precision 2.5% --budget {math.ceil(4 * took_s)}s train.py"
+
+
+def test_other_options_that_were_given_are_given_again(tmp_path):
+    kept = ("--precision", "2%", "--allow-writes", "--sandbox", "copy")
+    words = "--precision 2% --allow-writes --sandbox copy"
+
+    def next_of(name: str, chosen: Choice, gain: float, **asked: Any) -> str:
+        report = reported(tmp_path / name, (chosen,), {2: gain}, asked={"kept": kept, **asked})
+        return str(report["run"]["next_command"])
+
+    assert next_of("refuted", STUB, 1.0) == f"slowstep prove --all {words} train.py"
+    bounded = next_of("bound", choice("stub=data:pad", "bound", "slow-callback"), 2.0)
+    assert bounded == f"slowstep prove --levers swap=data:pad=data:pad_faster {words} train.py"
+    short = reported(tmp_path / "short", (STUB,), {}, rounds=0, asked={"kept": kept, "ended_by": "budget"})
+    assert short["run"]["next_command"] == f"slowstep prove {words} --budget 180s train.py"
 
 
 @pytest.mark.parametrize(("spoils", "verdict"), [(True, "loss not finite"), (False, "proved")])
@@ -356,7 +397,7 @@ def test_a_lever_that_met_nothing_to_change_is_neither_refuted_nor_measured(tmp_
 
 @pytest.mark.parametrize(("blocks", "verdict"), [((3, 7, 9), "cannot distinguish"), ((1, 3, 7, 9), "refuted")])
 def test_a_lever_that_met_little_to_change_is_not_refuted(tmp_path, blocks, verdict):
-    report = reported(tmp_path / "r", (choice("checkpoint-off"),), {}, notes=changed_in(12, *blocks))
+    report = reported(tmp_path / "r", (choice("checkpoint-off"),), {}, notes=changed_in(12, *blocks), asked={"ended_by": "budget"})
 
     row = row_of(report, "checkpoint-off")
     assert row["verdict"] == verdict
