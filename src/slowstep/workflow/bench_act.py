@@ -29,6 +29,8 @@ CACHED: Final = Arm(name="mock-loader", levers=(Spec(name="mock-loader", value=A
 # Of the time for all, what the loader gets; the rest is for blocks of steps.
 LOADER_SHARE: Final = {"data": 0.6, "compute": 0.15}
 _TICK_S: Final = 0.1
+# By what loaders are told from each other.
+_DESCRIBED: Final = ("dataset", "dataset_length", "batch_size", "num_workers", "collate")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -121,7 +123,7 @@ class Bench:
         try:
             self._executor.start()
             step_s = self._lead_in()
-            measured.loaders = len({note["loader"] for note in self._executor.notes("iterator")})
+            measured.loaders = len({_loader_of(note) for note in self._executor.notes("iterator")})
             self._read_loader()
             self._walk_blocks(step_s)
         except Stopped as end:
@@ -236,6 +238,13 @@ class Bench:
         except (OSError, AssertionError):
             # It was not even started.
             pass
+
+
+def _loader_of(iterator: dict[str, Any]) -> tuple[object, ...]:
+    """What an iterator's loader is: one that is built anew in each epoch stays the same. Its number alone where nothing describes it."""
+    if iterator.get("dataset") is None:
+        return (iterator["loader"],)
+    return tuple(iterator.get(name) for name in _DESCRIBED)
 
 
 def _step_s(seen: list[tuple[float, int]]) -> float:

@@ -131,6 +131,25 @@ def test_a_block_is_whole_epochs_where_these_are_short():
     assert measured.plan.steps == 6
 
 
+TRAIN = {"dataset": "Digits", "dataset_length": 512, "batch_size": 8, "num_workers": 2}
+
+
+@pytest.mark.parametrize(
+    ("iterators", "loaders"),
+    [
+        ([{"loader": number, **TRAIN} for number in (1, 2, 3, 4)], 1),
+        ([{"loader": 1, **TRAIN}, {"loader": 2, **TRAIN, "dataset_length": 64}, {"loader": 3, **TRAIN}], 2),
+        ([{"loader": 1, **TRAIN}, {"loader": 2, **TRAIN, "batch_size": 16}], 2),
+        ([{"loader": 1}, {"loader": 2}, {"loader": 1}], 2),
+    ],
+    ids=["built anew", "and a validation", "of another batch size", "not described"],
+)
+def test_a_loader_that_is_built_anew_in_each_epoch_is_one(iterators, loaders):
+    measured = run(Played(notes_of={"task": [LOADER, END], "iterator": iterators, "block": []}))
+
+    assert measured.loaders == loaders
+
+
 def test_the_compute_alone_starts_no_workers_anew():
     assert [str(lever) for lever in CACHED.levers] == ["mock-loader=across-epochs"]
 
