@@ -17,7 +17,7 @@ from slowstep.levers.mock_loader import ACROSS_EPOCHS
 from slowstep.record import format as contract
 from slowstep.record.command import Command
 from slowstep.record.lever import Spec
-from slowstep.workflow.start_up import START_S, NeverTrained, start_up
+from slowstep.workflow.start_up import EMPTY_INPUT, START_S, NeverTrained, start_up
 
 What = Literal["data", "compute"]
 EndedBy = Literal["done", "script ended", "never trained", "interrupted", "stood still"]
@@ -225,7 +225,7 @@ class Bench:
             return Stopped("stood still", progress.problem)
         how = "" if progress.exit_code in (0, None) else f" with exit code {progress.exit_code}"
         if not progress.updates:
-            return Stopped("never trained", f"the script ended{how} and made no update")
+            return Stopped("never trained", f"the script ended{how} and made no update{f'; {EMPTY_INPUT}' if how else ''}")
         return Stopped("script ended", f"the script ended{how} after {progress.updates} updates")
 
     def _collect(self) -> None:

@@ -162,6 +162,7 @@ def test_of_the_compute_the_loader_is_only_read():
     assert played.posted[0][1].arguments == {"seconds": 9, "parts": False, "sweep": False}
 
 
+FAILED = "the script ended with exit code 3 and made no update; its standard input is empty here"
 LONG = "after 168 s the loader was still being measured (2 workers): the rest is left out"
 
 
@@ -169,7 +170,7 @@ LONG = "after 168 s the loader was still being measured (2 workers): the rest is
     ("changes", "ended_by", "reason"),
     [
         ({"ends_s": 2.0}, "never trained", "the script ended and made no update"),
-        ({"ends_s": 2.0, "exit_code": 3}, "never trained", "the script ended with exit code 3 and made no update"),
+        ({"ends_s": 2.0, "exit_code": 3}, "never trained", FAILED),
         ({"first_s": 1e6}, "never trained", "no training step was seen in 300 s"),
         ({"ends_s": 4.0}, "script ended", "the script ended after 10 updates"),
         ({"ends_s": 7.0}, "script ended", "the script ended after 40 updates"),
