@@ -292,6 +292,23 @@ def test_a_loader_without_workers_carries_no_batch(real_bench: Callable[[str], d
     assert report["next"]["command"].startswith("slowstep prove --levers workers=4 ")
 
 
+@pytest.mark.parametrize(("silent", "is_known"), [(1, True), (1000, False)])
+def test_a_block_of_unknown_samples_is_left_out_and_said(real_bench: Callable[[str], dict[str, Any]], silent: int, is_known: bool):
+    real = real_bench("case_study_data")
+    steps = real["steps"]
+    cached = [at for at, arm in enumerate(steps["arm"]) if arm == 2 and not steps["settling"][at]]
+    for at in cached[:silent]:
+        steps["samples"][at] = -1
+
+    report = make_report(measured_of(real), Asked(what="data", words=("train.py",)))
+
+    assert report["compute"]["as_is_samples_per_s"] is not None
+    assert (report["compute"]["samples_per_s"] is not None) is is_known
+    assert (report["compute"]["cpu_ms_per_sample"] is not None) is is_known
+    assert report["compute"]["reason"] == (None if is_known else "the samples of a step are not known")
+    assert any("left out of the compute: 1, in which" in note for note in report["notes"]) is is_known
+
+
 @pytest.mark.parametrize("kept", [0, 1, 2, 3, 5])
 def test_the_document_of_a_partial_run_is_valid(real_bench: Callable[[str], dict[str, Any]], kept: int):
     real = real_bench("case_study_data")
