@@ -55,6 +55,17 @@ def test_what_was_proved_has_its_gain_however_long_its_lever_is(sample_report, w
     assert re.search(r"x \(\d\.\d+-\d\.\d+\) +by swap=", " ".join(lines[proof : proof + 3]))
 
 
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_what_a_lever_was_tried_for_is_never_cut(sample_report, width):
+    report = sample_report("proved")
+    row = next(row for row in report["experiments"] if row["verdict"] == "proved")
+    row.update(lever=f"swap=data:{'darken' * 12}=data:faster", role="other")
+
+    text = " ".join(render(report, width=width, color=False).split())
+
+    assert f"an alternative to the function of {row['rule']}, as measured" in text
+
+
 @pytest.mark.parametrize(
     ("facts", "said"),
     [

@@ -10,6 +10,7 @@ from slowstep.diagnosis.rule import Judged
 from slowstep.diagnosis.unnamed import how_to_name
 from slowstep.findings import Finding, Verdict
 from slowstep.stages import STAGES, UNATTRIBUTED
+from slowstep.units import format_count
 
 STEPS_AT_LEAST = 30
 
@@ -51,7 +52,8 @@ def _doubt(m: Measurements, first: Finding | None) -> Doubt | None:
         return Doubt(f"this rank waits for rank {rank}, whose own work takes {pace}: look at the report of that one")
     if m.steps.count < STEPS_AT_LEAST:
         enough = STEPS_AT_LEAST + 10
-        return Doubt(f"only {m.steps.count} steps were recorded after warm-up; let it run for at least {enough} steps")
+        were = f"{format_count(m.steps.count, 'step')} {'was' if m.steps.count == 1 else 'were'}"
+        return Doubt(f"only {were} recorded after warm-up; let it run for at least {enough} steps")
     larger = None if first is None else larger_unknown(m.ledger.share(UNATTRIBUTED), first, m.ledger.share(first.stage))
     return Doubt(f"{larger}; {how_to_name(m)}") if larger is not None else None
 

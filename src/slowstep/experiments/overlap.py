@@ -51,22 +51,26 @@ class Whole:
         return overlap or self.log_error <= math.log1p(CLOSE)
 
 
-def are_samples_known(steps: Steps, counted: NDArray[np.bool_]) -> bool:
-    """Whether the counted steps tell their samples. Who asks for a batch ahead receives none in an epoch's last step, two in its first."""
-    samples = steps.samples[counted]
-    return bool(len(samples) and samples.min() >= 0 and samples.max() > 0)
+def known_steps(steps: Steps, counted: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """The counted steps of an arm in blocks that tell the samples of each; none where most blocks do not, or where no step has any.
+
+    Who asks for a batch ahead receives none in an epoch's last step, two in its first.
+    """
+    silent = np.unique(steps.block[counted & (steps.samples < 0)])
+    known = counted & ~np.isin(steps.block, silent)
+    is_told = 2 * len(silent) <= len(np.unique(steps.block[counted])) and steps.samples[known].any()
+    return known if is_told else np.zeros_like(counted)
 
 
 def arm_rate(steps: Steps, plan: Plan, arms: tuple[int, ...]) -> Figure | None:
-    """Samples/s of arms, from the whole blocks of them; None where samples are not known or there are too few blocks."""
+    """Samples/s of arms, from the whole blocks of them that tell it; None where samples are not known or there are too few blocks."""
     order = np.asarray(plan.blocks, dtype=np.int64)
-    counted = ~steps.settling & (steps.block >= 0) & (steps.block < len(order))
-    if not are_samples_known(steps, counted):
-        return None
+    of_arms = np.flatnonzero(np.isin(order, arms))
+    counted = known_steps(steps, ~steps.settling & np.isin(steps.block, of_arms))
     block = steps.block[counted]
     ns = np.bincount(block, weights=steps.ns[counted], minlength=len(order))
     samples = np.bincount(block, weights=steps.samples[counted], minlength=len(order))
-    whole = np.isin(order, arms) & (np.bincount(block, minlength=len(order)) == plan.steps)
+    whole = np.bincount(block, minlength=len(order)) == plan.steps
     return ratio(samples[whole], ns[whole] / 1e9)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import sys
+from collections import deque
 from collections.abc import Iterator
 from typing import Final
 
@@ -18,12 +19,15 @@ _SHAPED: Final = frozenset(
         *("zeros", "ones", "rand", "randn", "randint", "empty", "full", "new_zeros", "new_ones"),
     }
 )
+# Methods of a data set, which make one sample: a batch's size is not in them.
+_OF_SAMPLES: Final = frozenset({"__getitem__", "__getitems__", "__iter__", "__len__"})
 
 
 def find_baked(size: int) -> str | None:
     """Where a file of the script's makes a shape with this batch size in it, as `file:line`; None where none was found.
 
-    The number itself counts, and names that hold it: constants of the file, and attributes whose name speaks of a batch.
+    The number itself counts, and names that hold it: constants of the file, and attributes whose name speaks of a batch. Methods with which
+    a data set makes its samples are left out: there it is the same number by chance.
     """
     for path in _own_files():
         line = _line_in(path, size)
@@ -59,11 +63,25 @@ def _line_in(path: str, size: int) -> int | None:
         for target in node.targets
         if isinstance(target, ast.Name)
     }
-    for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+    for call in _calls(tree):
         name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
         if name in _SHAPED and any(_holds(part, size, names) for argument in call.args for part in ast.walk(argument)):
             return call.lineno
     return None
+
+
+def _calls(tree: ast.Module) -> Iterator[ast.Call]:
+    """All calls of a file, outermost first, but for those in methods that make samples."""
+    left: deque[ast.AST] = deque([tree])
+    while left:
+        node = left.popleft()
+        if isinstance(node, ast.Call):
+            yield node
+        left += [child for child in ast.iter_child_nodes(node) if not (isinstance(node, ast.ClassDef) and _makes_samples(child))]
+
+
+def _makes_samples(node: ast.AST) -> bool:
+    return isinstance(node, ast.FunctionDef) and node.name in _OF_SAMPLES
 
 
 def _is(node: ast.expr, size: int) -> bool:

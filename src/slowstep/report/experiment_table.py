@@ -95,9 +95,10 @@ def _draw_row(canvas: Canvas, row: ExperimentRow) -> None:
         _draw_said(canvas, said)
         return
     if cell_len(name) >= _name_cells(canvas):
-        # A line of its own, and beside the numbers what it was tried for.
+        # A line of its own, and beside the numbers what it was tried for, where that fits: it wraps below else.
         canvas.line(canvas.cut(name, canvas.width))
-        name = " " * _INDENT + (said.pop(0) if row["role"] in _ROLE and row["rule"] else "")
+        is_beside = row["role"] in _ROLE and row["rule"] and _INDENT + cell_len(said[0]) < _name_cells(canvas)
+        name = " " * _INDENT + (said.pop(0) if is_beside else "")
     is_measured = row["state"] == "measured"
     verdict = (row["verdict"] or "") if is_measured else row["state"]
     styles = ("", "bold", _VERDICT_STYLE.get(verdict, "") if is_measured else "yellow")

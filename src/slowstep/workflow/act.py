@@ -37,6 +37,7 @@ from slowstep.workflow.experiments import USUAL_PRECISION, ended_untried, precis
 from slowstep.workflow.lead_in import LeadIn, Limits, lead_in
 from slowstep.workflow.numerics_check import Checked
 from slowstep.workflow.pace import find_pace, receipt_ns
+from slowstep.workflow.start_up import EMPTY_INPUT
 
 Report = dict[str, Any]
 # What is being done, how much of its time is over (0 to 1), and what has been reached.
@@ -321,7 +322,7 @@ class Act:
         try:
             report = diagnose_recording(self._executor.folder)
         except NothingRecorded as error:
-            return replace(ended, reason=ended.reason or str(error))
+            return replace(ended, reason=_why_nothing(ended, ending, error))
         if self._rerun is not None and ended.ended_by != INTERRUPTED:
             report = self._rerun_refused(report, self._rerun)
             ended = replace(ended, ended_by=self._experiment.ended_by)
@@ -348,6 +349,13 @@ class Act:
     def _tell_experiment(self, plan: Plan, interim: Interim) -> None:
         widths = [(plan.arms[arm].name, found.gain.precision) for arm, found in sorted(interim.estimates.items())]
         self._phase("trying", min(interim.seconds / max(self._left_s, 1e-9), 1.0), widths_text(widths, interim.rounds))
+
+
+def _why_nothing(ended: Ended, ending: Ending, error: NothingRecorded) -> str:
+    """Why there is no report. Of a command that failed, how it ended comes first: the lead-in did not know that yet."""
+    if not ended.exit_code or ending.problem:
+        return ended.reason or str(error)
+    return f"{error} {EMPTY_INPUT.capitalize()}."
 
 
 def widths_text(widths: Sequence[tuple[str, float]], rounds: int) -> str:

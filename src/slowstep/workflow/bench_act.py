@@ -17,7 +17,7 @@ from slowstep.levers.mock_loader import ACROSS_EPOCHS
 from slowstep.record import format as contract
 from slowstep.record.command import Command
 from slowstep.record.lever import Spec
-from slowstep.workflow.start_up import START_S, NeverTrained, start_up
+from slowstep.workflow.start_up import EMPTY_INPUT, START_S, NeverTrained, start_up
 
 What = Literal["data", "compute"]
 EndedBy = Literal["done", "script ended", "never trained", "interrupted", "stood still"]
@@ -29,6 +29,8 @@ CACHED: Final = Arm(name="mock-loader", levers=(Spec(name="mock-loader", value=A
 # Of the time for all, what the loader gets; the rest is for blocks of steps.
 LOADER_SHARE: Final = {"data": 0.6, "compute": 0.15}
 _TICK_S: Final = 0.1
+# By what loaders are told from each other.
+_DESCRIBED: Final = ("dataset", "dataset_length", "batch_size", "num_workers", "collate")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -121,7 +123,7 @@ class Bench:
         try:
             self._executor.start()
             step_s = self._lead_in()
-            measured.loaders = len({note["loader"] for note in self._executor.notes("iterator")})
+            measured.loaders = len({_loader_of(note) for note in self._executor.notes("iterator")})
             self._read_loader()
             self._walk_blocks(step_s)
         except Stopped as end:
@@ -223,7 +225,7 @@ class Bench:
             return Stopped("stood still", progress.problem)
         how = "" if progress.exit_code in (0, None) else f" with exit code {progress.exit_code}"
         if not progress.updates:
-            return Stopped("never trained", f"the script ended{how} and made no update")
+            return Stopped("never trained", f"the script ended{how} and made no update{f'; {EMPTY_INPUT}' if how else ''}")
         return Stopped("script ended", f"the script ended{how} after {progress.updates} updates")
 
     def _collect(self) -> None:
@@ -236,6 +238,13 @@ class Bench:
         except (OSError, AssertionError):
             # It was not even started.
             pass
+
+
+def _loader_of(iterator: dict[str, Any]) -> tuple[object, ...]:
+    """What an iterator's loader is: one that is built anew in each epoch stays the same. Its number alone where nothing describes it."""
+    if iterator.get("dataset") is None:
+        return (iterator["loader"],)
+    return tuple(iterator.get(name) for name in _DESCRIBED)
 
 
 def _step_s(seen: list[tuple[float, int]]) -> float:

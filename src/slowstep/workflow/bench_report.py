@@ -5,12 +5,14 @@ from __future__ import annotations
 import shlex
 from typing import Any, Final
 
+import numpy as np
+
 from slowstep.experiments.design import AS_IS, CONTROL
 from slowstep.experiments.figures import Figure, exactly, scaled
 from slowstep.experiments.loader_bound import Bound, is_crowded, judge
 from slowstep.experiments.loader_speed import Point, curve, own_point
 from slowstep.experiments.loader_stages import Stage, read_calls, stages
-from slowstep.experiments.overlap import Whole, are_samples_known, arm_rate, put_together
+from slowstep.experiments.overlap import Whole, arm_rate, known_steps, put_together
 from slowstep.report.bench_document import SCHEMA, BenchReport, ComputeRow, NextRow
 from slowstep.units import format_count
 from slowstep.workflow.bench_act import Asked, Measured
@@ -143,6 +145,8 @@ class _Found:
             found.append("of a stream the compute alone holds the start of workers at each epoch as well: it is faster without")
         if self._factor != 1.0:
             found.append("batches are counted by the indices that were asked for: the first dimension of a batch is not its samples")
+        if self.cached is not None and (left_out := self._silent_blocks()):
+            found.append(f"blocks of steps left out of the compute: {left_out}, in which the samples of a step are not known")
         bad = [note for note in self._measured.lever_notes if note["state"] in ("failed", "not applicable", "not undone")]
         return [*found, *(f"{note['name']}: {note['state']}, because {note['reason']}" for note in bad)]
 
@@ -201,20 +205,24 @@ class _Found:
     def _why_no_compute(self) -> str:
         said = next((n["reason"] for n in self._measured.lever_notes if n["state"] in ("failed", "not applicable")), None)
         steps = self._measured.steps
-        counted = ~steps.settling
-        if said is None and counted.any() and not are_samples_known(steps, counted):
+        counted = ~steps.settling & (steps.arm == CACHED)
+        if said is None and counted.any() and not known_steps(steps, counted).any():
             said = "the samples of a step are not known"
         return str(said or self._measured.reason or "too few blocks of steps in the time")
+
+    def _silent_blocks(self) -> int:
+        """How many blocks on cached batches hold a step whose samples are not known."""
+        steps = self._measured.steps
+        return len(np.unique(steps.block[~steps.settling & (steps.arm == CACHED) & (steps.samples < 0)]))
 
     def _compute_cpu_ms(self) -> float | None:
         """CPU ms per sample of the training's own process on cached batches: its workers rest then."""
         used = [note for note in self._measured.block_notes if note["arm"] == CACHED]
         steps = self._measured.steps
-        counted = ~steps.settling & (steps.arm == CACHED)
-        known = int(counted.sum())
-        if not used or not are_samples_known(steps, counted):
+        known = known_steps(steps, ~steps.settling & (steps.arm == CACHED))
+        if not used or not known.any():
             return None
-        per_step = float(steps.samples[counted].sum()) / known * self._factor
+        per_step = float(steps.samples[known].mean()) * self._factor
         return float(sum(note["cpu_ns"] for note in used) / sum(note["steps"] for note in used) / 1e6 / per_step)
 
     def _core_ms(self, point: Point) -> float | None:

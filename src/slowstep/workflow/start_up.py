@@ -9,6 +9,8 @@ from slowstep.experiments.executor import Executor, Progress
 
 # Beyond it nobody waits: a script that loads its data for so long needs a smaller try.
 START_S: Final = 300.0
+# Said of a script that failed before it trained: what reads there fails here alone.
+EMPTY_INPUT: Final = "its standard input is empty here"
 _TICK_S: Final = 0.1
 
 

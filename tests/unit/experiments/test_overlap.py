@@ -125,3 +125,19 @@ def test_a_step_that_received_its_batch_a_step_earlier_leaves_the_others_known()
     assert arm_rate(made, plan(arms, 4), (0,)).value == pytest.approx(arm_rate(plain, plan(arms, 4), (0,)).value)
     assert arm_rate(made, plan(arms, 4), (1,)).value == pytest.approx(arm_rate(plain, plan(arms, 4), (1,)).value)
     assert arm_rate(replace(plain, samples=np.zeros_like(ahead)), plan(arms, 4), (0,)) is None
+
+
+@pytest.mark.parametrize(("silent", "is_known"), [(1, True), (6, True), (7, False), (12, False)])
+def test_blocks_with_a_step_of_unknown_samples_are_left_out_while_most_are_known(silent, is_known):
+    arms = [0, 2] * 12
+    made = steps(arms, block_steps=4, ns={0: 20_000_000, 2: 10_000_000})
+    of_cached = [block for block, arm in enumerate(arms) if arm == 2][:silent]
+    for block in of_cached:
+        row = np.flatnonzero((made.block == block) & ~made.settling)[0]
+        made.samples[row], made.ns[row] = -1, 10**9
+
+    as_is, cached = (arm_rate(made, plan(arms, 4), which) for which in ((0,), (2,)))
+
+    assert as_is.value == pytest.approx(400)
+    assert (cached is not None) is is_known
+    assert cached is None or cached.value == pytest.approx(800)

@@ -196,7 +196,7 @@ def test_a_size_written_into_the_script_is_refused(tmp_path: Path, script_of: An
 
     came = walked(tmp_path, loader())
 
-    assert came.reason() == "train.py:2 makes a shape with the batch size in it"
+    assert came.reason() == "train.py:2 makes a shape with 4 in it, as many as the batch size"
 
 
 def test_a_script_that_has_trained_on_a_smaller_last_batch_can_take_others(tmp_path: Path, script_of: Any) -> None:
@@ -220,6 +220,10 @@ def test_a_script_that_has_trained_on_a_smaller_last_batch_can_take_others(tmp_p
         ("x.view(-1, 32)", None),
         ("x.view(True, -1)", None),
         ("this is no Python", None),
+        ("class Data:\n    def __getitem__(self, index):\n        return torch.ones(64)", None),
+        ("class Data:\n    def __iter__(self):\n        yield from (torch.rand(64) for _ in range(9))", None),
+        ("class Data:\n    def __getitem__(self, index):\n        return torch.ones(64)\n\nh = torch.zeros(64)", 5),
+        ("class Net:\n    def forward(self, x):\n        return x.view(64, -1)", 3),
     ],
 )
 def test_shapes_with_the_batch_size_in_them_are_found(text: str, line: int | None, script_of: Any) -> None:

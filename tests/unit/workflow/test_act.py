@@ -336,6 +336,22 @@ def test_a_script_that_never_trains_leaves_a_reason(tmp_path):
     assert ended.reason == "no training step was seen in 20 s"
 
 
+@pytest.mark.parametrize(("exit_code", "is_said"), [(7, True), (0, False)])
+def test_of_a_script_that_fails_before_it_trains_the_empty_standard_input_is_said(tmp_path, exit_code, is_said):
+    folder = make_recording(tmp_path / "r", Training(steps=3, workers=0))
+    for file in folder.glob("100-1.*"):
+        file.unlink()
+    stage = Stage(trains_at_s=None, ends_at_s=4.0, exit_code=exit_code)
+    staged, wanted = StagedTraining(folder, stage), Wanted(levers=(), everything=False, precision=0.05, budget_s=30.0, seed=1)
+    act = Act(staged, wanted, levers=LEVERS, place=OVERLAY, say=print, phase=lambda *_: None, clock=staged.clock, sleep=staged.sleep)
+
+    ended = act.run()
+
+    assert (ended.report, ended.exit_code) == (None, exit_code)
+    assert "no training was seen" in ended.reason
+    assert ("Its standard input is empty here." in ended.reason) is is_said
+
+
 def test_a_command_that_cannot_be_started_is_the_callers_affair(tmp_path):
     class Unstartable(StagedTraining):
         def start(self) -> None:

@@ -131,6 +131,25 @@ def test_a_block_is_whole_epochs_where_these_are_short():
     assert measured.plan.steps == 6
 
 
+TRAIN = {"dataset": "Digits", "dataset_length": 512, "batch_size": 8, "num_workers": 2}
+
+
+@pytest.mark.parametrize(
+    ("iterators", "loaders"),
+    [
+        ([{"loader": number, **TRAIN} for number in (1, 2, 3, 4)], 1),
+        ([{"loader": 1, **TRAIN}, {"loader": 2, **TRAIN, "dataset_length": 64}, {"loader": 3, **TRAIN}], 2),
+        ([{"loader": 1, **TRAIN}, {"loader": 2, **TRAIN, "batch_size": 16}], 2),
+        ([{"loader": 1}, {"loader": 2}, {"loader": 1}], 2),
+    ],
+    ids=["built anew", "and a validation", "of another batch size", "not described"],
+)
+def test_a_loader_that_is_built_anew_in_each_epoch_is_one(iterators, loaders):
+    measured = run(Played(notes_of={"task": [LOADER, END], "iterator": iterators, "block": []}))
+
+    assert measured.loaders == loaders
+
+
 def test_the_compute_alone_starts_no_workers_anew():
     assert [str(lever) for lever in CACHED.levers] == ["mock-loader=across-epochs"]
 
@@ -143,6 +162,7 @@ def test_of_the_compute_the_loader_is_only_read():
     assert played.posted[0][1].arguments == {"seconds": 9, "parts": False, "sweep": False}
 
 
+FAILED = "the script ended with exit code 3 and made no update; its standard input is empty here"
 LONG = "after 168 s the loader was still being measured (2 workers): the rest is left out"
 
 
@@ -150,7 +170,7 @@ LONG = "after 168 s the loader was still being measured (2 workers): the rest is
     ("changes", "ended_by", "reason"),
     [
         ({"ends_s": 2.0}, "never trained", "the script ended and made no update"),
-        ({"ends_s": 2.0, "exit_code": 3}, "never trained", "the script ended with exit code 3 and made no update"),
+        ({"ends_s": 2.0, "exit_code": 3}, "never trained", FAILED),
         ({"first_s": 1e6}, "never trained", "no training step was seen in 300 s"),
         ({"ends_s": 4.0}, "script ended", "the script ended after 10 updates"),
         ({"ends_s": 7.0}, "script ended", "the script ended after 40 updates"),
@@ -270,6 +290,23 @@ def test_a_loader_without_workers_carries_no_batch(real_bench: Callable[[str], d
     assert "transport" in [row["kind"] for row in with_workers["stages"]]
     assert "transport" not in [row["kind"] for row in report["stages"]]
     assert report["next"]["command"].startswith("slowstep prove --levers workers=4 ")
+
+
+@pytest.mark.parametrize(("silent", "is_known"), [(1, True), (1000, False)])
+def test_a_block_of_unknown_samples_is_left_out_and_said(real_bench: Callable[[str], dict[str, Any]], silent: int, is_known: bool):
+    real = real_bench("case_study_data")
+    steps = real["steps"]
+    cached = [at for at, arm in enumerate(steps["arm"]) if arm == 2 and not steps["settling"][at]]
+    for at in cached[:silent]:
+        steps["samples"][at] = -1
+
+    report = make_report(measured_of(real), Asked(what="data", words=("train.py",)))
+
+    assert report["compute"]["as_is_samples_per_s"] is not None
+    assert (report["compute"]["samples_per_s"] is not None) is is_known
+    assert (report["compute"]["cpu_ms_per_sample"] is not None) is is_known
+    assert report["compute"]["reason"] == (None if is_known else "the samples of a step are not known")
+    assert any("left out of the compute: 1, in which" in note for note in report["notes"]) is is_known
 
 
 @pytest.mark.parametrize("kept", [0, 1, 2, 3, 5])
