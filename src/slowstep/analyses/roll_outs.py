@@ -42,7 +42,7 @@ def forwards_of(trainer: Trainer, stacks: Stacks) -> Forwards:
     return tell_roll_outs(forwards, trainer.spans, stacks, trainer.waits["start_ns"].to_numpy())
 
 
-def tell_roll_outs(forwards: Forwards, spans: pl.DataFrame, stacks: Stacks, input_ns: Ints | None = None) -> Forwards:
+def tell_roll_outs(forwards: Forwards, spans: pl.DataFrame, stacks: Stacks, input_ns: Ints) -> Forwards:
     """The same, with the stretches that are known to be roll-outs: by what runs in them, else by the number of samples in each call.
 
     `input_ns`: when the training's own loaders were asked for batches, as for prompts; a validation reads another loader.
@@ -61,9 +61,9 @@ def tell_roll_outs(forwards: Forwards, spans: pl.DataFrame, stacks: Stacks, inpu
     return replace(forwards, apart_plays=plays, apart_evaluating=forwards.apart_evaluating & ~plays)
 
 
-def _prompted(forwards: Forwards, input_ns: Ints | None) -> NDArray[np.bool_]:
+def _prompted(forwards: Forwards, input_ns: Ints) -> NDArray[np.bool_]:
     """Of each stretch, whether the training's input was asked for between its calls."""
-    asked = np.zeros(0, np.int64) if input_ns is None else np.sort(input_ns)
+    asked = np.sort(input_ns)
     return np.asarray(np.searchsorted(asked, forwards.apart_end_ns) > np.searchsorted(asked, forwards.apart_start_ns))
 
 

@@ -33,10 +33,10 @@ from slowstep.report.json import write
 from slowstep.units import format_count, format_duration, format_share
 from slowstep.workflow.diagnose import REPORT, diagnose_recording
 from slowstep.workflow.experiment_readings import foreign_share
-from slowstep.workflow.experiments import USUAL_PRECISION, ended_untried, precision_words
 from slowstep.workflow.lead_in import LeadIn, Limits, lead_in
 from slowstep.workflow.numerics_check import Checked
 from slowstep.workflow.pace import find_pace, receipt_ns
+from slowstep.workflow.prove_next import USUAL_PRECISION, ended_untried, precision_words
 from slowstep.workflow.start_up import EMPTY_INPUT
 
 Report = dict[str, Any]

@@ -17,9 +17,9 @@ from slowstep.record.folder import forget_aside, put_back, set_aside
 from slowstep.record.lever import Spec
 from slowstep.units import format_duration
 from slowstep.workflow.act import Act, Again, Ended, Phase, Wanted
-from slowstep.workflow.experiments import USUAL_BUDGET_S, USUAL_PRECISION
 from slowstep.workflow.lead_in import Limits
 from slowstep.workflow.numerics_check import NumericsCheck
+from slowstep.workflow.prove_next import USUAL_BUDGET_S, USUAL_PRECISION
 from slowstep.workflow.rerun_levers import RerunLevers
 from slowstep.workflow.thrown_away import thrown_away
 

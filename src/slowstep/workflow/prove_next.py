@@ -1,0 +1,149 @@
+"""What `slowstep prove` advises next: more time, a finer precision, other levers, or the training itself; and what to do before."""
+
+from __future__ import annotations
+
+import math
+import re
+import shlex
+from collections.abc import Mapping
+from typing import Any, Final
+
+from slowstep.experiments.experiment import (
+    CUT_SHORT,
+    INTERRUPTED,
+    LEVER_ENDED,
+    NARROW_ENOUGH,
+    NOT_TAKEN_UP,
+    SCRIPT_ENDED,
+    STOOD_STILL,
+)
+from slowstep.experiments.plan import parse_spec
+from slowstep.report.document import ExperimentRow
+from slowstep.units import format_duration
+from slowstep.workflow.lead_in import Limits
+
+Report = dict[str, Any]
+# What `slowstep prove` takes where it is not told: half the width of an interval as a share, and for how long levers are tried.
+USUAL_PRECISION: Final = 0.05
+USUAL_BUDGET_S: Final = 60.0
+STUB = "stub="
+# What the next command calls the faster code that is still to be written.
+FASTER = "_faster"
+# Ways to end with which another start would come no further.
+ENDED_EARLY: Final = (SCRIPT_ENDED, NOT_TAKEN_UP, STOOD_STILL, CUT_SHORT)
+
+
+def next_command(report: Report, options: tuple[str, ...], kept: tuple[str, ...] = ()) -> str:
+    """What helps most now: the same with more time, with other levers, or the training itself once the fix is made.
+
+    `options` are the words that chose the levers, `kept` those that every experiment of this training is to be asked for with.
+    """
+    facts, rows = report["run"]["experiment"], _lever_rows(report)
+    command = shlex.join(report["run"]["command"])
+    again = _prove(*options, *kept)
+    if ended_untried(report) and (rows or report["verdict"]["state"] == "undetermined"):
+        return f"{again} {command}"
+    if facts["ended_by"] == INTERRUPTED and not rows:
+        return f"{again} {command}"
+    if _needs_more(report):
+        return f"{_prove(*options, *_longer(facts, kept))} {command}"
+    if _waits_for_cores(report):
+        return f"{again} {command}"
+    if proved := [row for row in rows if row["verdict"] == "proved"]:
+        # Of a lever that no finding named: what it answers, and what it leaves open.
+        return f"slowstep explain {next((row['rule'] for row in proved if row['rule']), parse_spec(str(proved[0]['lever'])).name)}"
+    if (function := _to_make_faster(report)) is not None:
+        return f"{_prove('--levers', f'swap={function}={_faster(function)}', *kept)} {command}"
+    return f"slowstep run {command}" if options == ("--all",) else f"{_prove('--all', *kept)} {command}"
+
+
+def _prove(*words: str) -> str:
+    return shlex.join(["slowstep", "prove", *words])
+
+
+def precision_words(precision: float) -> tuple[str, ...]:
+    """The words that ask for a precision."""
+    return ("--precision", f"{precision * 100:g}%")
+
+
+def _longer(facts: Mapping[str, Any], kept: tuple[str, ...]) -> tuple[str, ...]:
+    """The words for an experiment that tells more than the one that was made, with those that are kept."""
+    if facts["ended_by"] == SCRIPT_ENDED:
+        # More time would be left unused.
+        return kept
+    if facts["ended_by"] != NARROW_ENOUGH:
+        return (*kept, *_budget_words(max(3 * facts["budget_s"], USUAL_BUDGET_S)))
+    # It would end as early again, whatever its budget. Half the width takes four times the rounds.
+    asked = precision_words(facts["precision"])
+    others = kept[len(asked) :] if kept[: len(asked)] == asked else kept
+    needed_s = max(4 * (facts["took_s"] or 0.0), facts["budget_s"])
+    return (*precision_words(facts["precision"] / 2), *others, *(_budget_words(needed_s) if needed_s > USUAL_BUDGET_S else ()))
+
+
+def _budget_words(seconds: float) -> tuple[str, ...]:
+    return ("--budget", f"{math.ceil(seconds)}s")
+
+
+def _needs_more(report: Report) -> bool:
+    """Whether more rounds would tell what is not known yet."""
+    facts, rows = report["run"]["experiment"], _lever_rows(report)
+    # What others have of the machine, no more rounds take from them.
+    rows = [row for row in rows if row["held_back"] != "load"]
+    verdicts = {row["verdict"] for row in rows}
+    is_short = verdicts <= {"cannot distinguish", None} and any(
+        row["verdict"] or (row["state"] == "unmeasured" and facts["ended_by"] in ("budget", INTERRUPTED, LEVER_ENDED)) for row in rows
+    )
+    return facts["trustworthy"] is False or is_short or ("cannot distinguish" in verdicts and "proved" not in verdicts)
+
+
+def _waits_for_cores(report: Report) -> bool:
+    """Whether all that is left open is what levers gain on a machine that others leave alone."""
+    rows = _lever_rows(report)
+    return any(row["held_back"] == "load" for row in rows) and not any(row["verdict"] in ("proved", "upper bound") for row in rows)
+
+
+def ended_untried(report: Report) -> bool:
+    """Whether the training ended, failed, stood still or had to be ended before anything was known of any lever: no others help then."""
+    rows = [row for row in _lever_rows(report) if row["state"] != "untried"]
+    return report["run"]["experiment"]["ended_by"] in ENDED_EARLY and all(row["state"] == "unmeasured" for row in rows)
+
+
+def _to_make_faster(report: Report) -> str | None:
+    """The function (MODULE:FUNCTION) whose faster code is the fix, where nothing is proved and it is known what none of it would gain."""
+    rows = _lever_rows(report)
+    if ended_untried(report) or _needs_more(report) or any(row["verdict"] == "proved" for row in rows):
+        return None
+    bounds = (row["lever"] or "" for row in rows if row["verdict"] == "upper bound")
+    return next((lever.removeprefix(STUB) for lever in bounds if lever.startswith(STUB)), None)
+
+
+def _faster(function: str) -> str:
+    """The name of a function's faster form; that of a method of Python's own names (`__getitem__`) is an ordinary one."""
+    return re.sub(r"__(\w+)__$", r"\1", function) + FASTER
+
+
+def before_next(report: Report) -> str | None:
+    """What is to be done before the next command, which on its own would come to the same end."""
+    if (function := _to_make_faster(report)) is not None:
+        name = function.partition(":")[2]
+        return f"write faster code as {_faster(name)}, beside {name}; what it gains is then measured, in place of the bound"
+    facts = report["run"]["experiment"]
+    untried = ended_untried(report)
+    if not untried and not _needs_more(report) and _waits_for_cores(report):
+        return "end what else runs on this machine, or wait for it: it had cores that the levers ask for"
+    if not untried and (facts["ended_by"] != SCRIPT_ENDED or not _needs_more(report)):
+        return None
+    missing = "a lever was tried" if untried else "the gains were known"
+    if facts["ended_by"] == CUT_SHORT:
+        return f"mend why it had to be ended: {facts.get('problem')}"
+    if facts["ended_by"] in (NOT_TAKEN_UP, STOOD_STILL):
+        return f"find out what the training waits for: it made no more steps before {missing} (slowstep run says where its time goes)"
+    if facts["exit_code"]:
+        return f"mend the script's own error: it ended with exit code {facts['exit_code']} before {missing}"
+    # The longest lead-in may take as long again as the experiment.
+    needed = format_duration((facts["budget_s"] + Limits().most_s) * 1e9)
+    return f"let the script train longer, {needed} or more (more epochs, more steps): it ended before {missing}"
+
+
+def _lever_rows(report: Report) -> list[ExperimentRow]:
+    return [row for row in report["experiments"] if row["lever"] is not None]
