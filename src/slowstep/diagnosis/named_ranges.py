@@ -17,8 +17,8 @@ from slowstep.diagnosis.host_side import shortened
 from slowstep.diagnosis.lever_specs import CHECKPOINT_OFF
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
-from slowstep.diagnosis.trace_side import HOST_SHARE, by_step, per_step, share_interval, steps_seen
-from slowstep.findings import Evidence, Finding, Fix, Gain
+from slowstep.diagnosis.trace_side import HOST_SHARE, by_step, no_device, per_step, share_interval, steps_seen
+from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
 
 MOST = 0.5
 # What the replay takes away besides is under a tenth of it.
@@ -122,6 +122,10 @@ def _without_device(m: TraceMeasurements, name: str, of: Named) -> Answer:
     share = share_interval(m, removed)
     if share[0] < CLAIM:
         return None
+    unseen = no_device(m)
+    if unseen is not None:
+        # The device may compute meanwhile, or the range wait for it.
+        return NotJudged(rule=name, reason=unseen)
     title = f"{part} {of.alone} {share[0]:.0%} of the time"
     gain = shortened(m, removed, f"{part} takes no time on the training thread")
     evidence = (*_held(part, share[0], CLAIM, float(removed.mean()) / 1e6), _steps_with(removed), steps_seen(m))

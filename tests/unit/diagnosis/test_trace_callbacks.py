@@ -6,6 +6,7 @@ from made_measured_traces import gaps_of, made_measured
 from slowstep.analyses.trace.scenarios import NO_CALLBACKS
 from slowstep.diagnosis.rule import Judged
 from slowstep.diagnosis.rules.slow_callback import judge_trace
+from slowstep.findings import NotJudged
 
 SAVING = ("output", "save_images")
 
@@ -37,6 +38,13 @@ def test_a_gain_that_differs_from_step_to_step_has_a_wide_interval() -> None:
 )
 def test_what_is_short_or_said_by_others_is_not_blamed(ledger, has_device) -> None:
     assert judge_trace(made_measured(has_device=has_device, ledger=ledger, rest=("compute", "forward"))) is None
+
+
+def test_what_a_device_did_meanwhile_must_be_seen() -> None:
+    answer = judge_trace(made_measured(has_device=False, ledger={SAVING: 25.0}, rest=("compute", "forward"), facts={"vendor": "nvidia"}))
+
+    assert isinstance(answer, NotJudged)
+    assert "no work of the device" in answer.reason
 
 
 def saving(ms: float, *, between_steps: bool = False) -> list[dict[str, object]]:
