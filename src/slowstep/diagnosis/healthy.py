@@ -29,7 +29,7 @@ from slowstep.diagnosis.unnamed import NAME_IT, RECORD_ALONE, how_to_name
 from slowstep.findings import Finding, NotJudged
 from slowstep.stages import STAGES, UNATTRIBUTED
 
-# No rule judges this stage yet, so the same share as of a stage whose rules could not judge.
+# No rule judges this stage without a trace, so the same share as of a stage whose rules could not judge.
 HEALTHY_SHARING = UNJUDGED_STAGE
 
 INPUT = ("read", "preprocess")
@@ -73,7 +73,7 @@ def _unseen(m: Measurements) -> Doubt | None:
         what = f"{shared:.0%} of the time goes into sharing gradients and waiting for other ranks, which are recorded apart"
         return Doubt(f"{what}: look in their reports for one whose own work takes longer {own}")
     if shared >= HEALTHY_SHARING:
-        what = f"{shared:.0%} of the time goes into sharing gradients and waiting for other ranks, which no rule judges yet"
+        what = f"{shared:.0%} of the time goes into sharing gradients and waiting for other ranks; what could be hidden is not known"
         return Doubt(f"{what}; try fewer, larger exchanges: gradient accumulation under no_sync()")
     before = m.before_update
     if before is not None and before.share >= HEALTHY_UNATTRIBUTED:
