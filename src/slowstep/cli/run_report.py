@@ -67,6 +67,8 @@ class RunReport:
         from slowstep.report.terminal import show
 
         if sys.stderr is not None:
+            # What the script wrote last may be a progress bar that ends no line.
+            sys.stderr.write("\n")
             show(report, sys.stderr)
 
     def _say(self, text: str) -> None:

@@ -63,12 +63,14 @@ def predict(m: Measurements, c: Counterfactual) -> Gain:
     low = min(float(np.percentile(values, 5)) for values in draws)
     high = max(float(np.percentile(values, 95)) for values in draws)
     differ = math.exp(max(RUN_TO_RUN, PACE_DEVIATIONS * m.pace_spread))
+    least, steady = min(low / differ, expected), min(low * (1 - RUN_TO_RUN), expected)
     return Gain(
         predicted=expected,
-        low=min(low / differ, expected),
+        low=least,
         high=max(high * differ, expected),
-        assumes=c.assumes,
-        steady_low=min(low * (1 - RUN_TO_RUN), expected),
+        # Why it may be called a bottleneck all the same.
+        assumes=f"{c.assumes} (at an even pace {steady:.2f}x or more)" if least < 1.0 < steady else c.assumes,
+        steady_low=steady,
     )
 
 

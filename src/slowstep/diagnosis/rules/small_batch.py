@@ -81,7 +81,9 @@ def _reason(cost: FixedCost, step: float, *, busy: bool) -> str:
     if cost.high_ns is None:
         why = "the machine is busy" if busy else "they were not counted"
         return f"{_sizes(cost)}, and what its operations cost is unknown: {why}"
-    known = f"the fixed cost is only known to be {cost.low_ns / step:.0%} to {cost.high_ns / step:.0%} of the step"
+    # The steps that it is known from may take longer than the usual one.
+    low, high = (min(ns / step, 1.0) for ns in (cost.low_ns, cost.high_ns))
+    known = f"the fixed cost is only known to be {low:.0%} to {high:.0%} of the step"
     if cost.value_ns is None:
         return f"{_sizes(cost)}: {known}; {'record longer, or ' if cost.smaller else ''}try another batch size"
     return f"{known} ({cost.source}); record longer, on a quieter machine"
