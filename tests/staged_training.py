@@ -31,6 +31,7 @@ class Stage:
     arm_at_end: int = 0
     arms_before: tuple[int, ...] = ()
     is_done: bool = False  # the plan is walked to its end
+    problem: str | None = None  # why it was ended at `ends_at_s`
 
 
 class StagedTraining:
@@ -94,9 +95,9 @@ class StagedTraining:
     def end(self) -> Ending:
         self.ends += 1
         if self._ending is None:
-            killed = self._is_alive
+            killed = self._is_alive or self.stage.problem is not None
             exit_code = None if killed else self.stage.exit_code
-            self._ending = Ending(exit_code=exit_code, killed=killed, left=(), output=self.stage.output)
+            self._ending = Ending(exit_code=exit_code, killed=killed, left=(), output=self.stage.output, problem=self.stage.problem)
         return self._ending
 
     @property

@@ -12,6 +12,7 @@ from slowstep.experiments.choose import Chosen, choose_all, choose_asked, choose
 from slowstep.experiments.design import MIN_ROUNDS, doubts, make_plan, round_seconds
 from slowstep.experiments.executor import Ending, Executor, Progress, surely_ended
 from slowstep.experiments.experiment import (
+    CUT_SHORT,
     INTERRUPTED,
     LEVER_ENDED,
     NEVER_TRAINED,
@@ -31,6 +32,7 @@ from slowstep.experiments.runner import run
 from slowstep.record.lever import Lever, Spec
 from slowstep.report.json import write
 from slowstep.units import format_count, format_duration, format_share
+from slowstep.workflow.asked_again import place_words
 from slowstep.workflow.diagnose import REPORT, diagnose_recording
 from slowstep.workflow.experiment_readings import foreign_share
 from slowstep.workflow.lead_in import LeadIn, Limits, lead_in
@@ -69,7 +71,7 @@ Rerun = Callable[[Report, Sequence[Mapping[str, Any]], int], AllRepeated]
 class Wanted:
     """What is to be tried (without `levers` and `everything` what the findings name), how precisely, how long, and by which seed.
 
-    `allow_writes` and `sandbox` are where it was asked to run: it is not chosen by them here, but has to be asked for again.
+    `out`, `allow_writes` and `sandbox` are where it was asked to run: it is not chosen by them here, but has to be asked for again.
     """
 
     levers: tuple[Spec, ...]
@@ -77,6 +79,7 @@ class Wanted:
     precision: float
     budget_s: float
     seed: int
+    out: str | None = None
     allow_writes: bool = False
     sandbox: str | None = None
 
@@ -91,8 +94,7 @@ class Wanted:
     def kept(self) -> tuple[str, ...]:
         """The words for what was asked for besides, and is not as it is without them: for whichever levers it is to be asked for again."""
         words = () if self.precision == USUAL_PRECISION else precision_words(self.precision)
-        words += ("--allow-writes",) if self.allow_writes else ()
-        return words if self.sandbox is None else (*words, "--sandbox", self.sandbox)
+        return (*words, *place_words(out=self.out, allow_writes=self.allow_writes, sandbox=self.sandbox))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -209,6 +211,9 @@ class Act:
         finally:
             ending = surely_ended(self._executor)
         self._keep(exit_code=None if ending.killed else ending.exit_code, problem=ending.problem)
+        if ending.problem is not None and self._experiment.ended_by == SCRIPT_ENDED:
+            # In the lead-in nobody asked why: it did not end by itself.
+            self._keep(ended_by=CUT_SHORT)
         return ending
 
     def _has_fault(self, ending: Ending) -> bool:

@@ -17,6 +17,7 @@ from slowstep.levers.mock_loader import ACROSS_EPOCHS
 from slowstep.record import format as contract
 from slowstep.record.command import Command
 from slowstep.record.lever import Spec
+from slowstep.workflow.asked_again import USUAL_BUDGET_S
 from slowstep.workflow.start_up import EMPTY_INPUT, START_S, NeverTrained, start_up
 
 What = Literal["data", "compute"]
@@ -39,7 +40,7 @@ class Asked:
 
     what: What
     words: tuple[str, ...]
-    budget_s: float = 60.0
+    budget_s: float = USUAL_BUDGET_S
     out: str | None = None
     allow_writes: bool = False
     sandbox: str | None = None

@@ -16,6 +16,7 @@ from slowstep.experiments.overlap import Whole
 from slowstep.levers.workers import LEAST_ADDED
 from slowstep.report.bench_document import NextRow
 from slowstep.units import format_count, format_ratio, format_share
+from slowstep.workflow.asked_again import USUAL_BUDGET_S, budget_words, place_words
 from slowstep.workflow.bench_act import Asked, EndedBy
 
 _HALF: Final = 0.5
@@ -52,32 +53,48 @@ def next_command(
     """
     command = shlex.join(words)
     if whole is None and ended_by in _AGAIN:
-        return {"command": f"slowstep bench {asked.what} {command}", "why": _FAILED if failed else _AGAIN[ended_by]}
+        return {"command": bench_command(asked, asked.what, command), "why": _FAILED if failed else _AGAIN[ended_by]}
     if point is None and ended_by in _ELSE:
         return {"command": f"slowstep run {command}", "why": _ELSE[ended_by]}
     if point is None:
         return {"command": f"slowstep run {command}", "why": _NO_LOADER}
     if whole is None:
         other = "compute" if asked.what == "data" else "data"
-        return {"command": f"slowstep bench {other} {command}", "why": "one half says nothing about the whole"}
+        return {"command": bench_command(asked, other, command), "why": "one half says nothing about the whole"}
     better, kept = better_workers(point.workers, wholes), kept_workers_gain(point, whole)
     if kept >= max(BOTTLENECK_PREDICTED, better[1] if better else 0.0):
         why = f"workers that are kept through epochs: {format_ratio(kept)} the throughput, by these figures"
-        return {"command": f"slowstep prove --levers persistent-workers {command}", "why": why}
+        return {"command": prove_command(asked, command, "persistent-workers"), "why": why}
     if whole.binds == "compute":
         return {"command": f"slowstep run --capture {command}", "why": "the compute decides: this shows what is in it"}
     if better is not None:
         workers, gain = better
         why = f"{_with(workers, point.workers)}: {format_ratio(gain)} the throughput, by these figures"
-        return {"command": f"slowstep prove --levers workers={workers} {command}", "why": why}
+        return {"command": prove_command(asked, command, f"workers={workers}"), "why": why}
     if whole.how == "sum" and (computing := 1 - loading_share(point, whole)) > _HALF:
         why = f"computing is {format_share(computing)} of the time, and more workers would gain little: this shows what is in it"
         return {"command": f"slowstep run --capture {command}", "why": why}
     is_even = whole.how == "max" and whole.binds == "both"
     decides = "both want the same cores" if whole.cores_bound else "both take about as long" if is_even else "the loader decides"
     if asked.what == "compute":
-        return {"command": f"slowstep bench data {command}", "why": f"{decides}: this shows what is in the loader"}
-    return {"command": f"slowstep prove {command}", "why": f"{decides}: this tries what answers it"}
+        return {"command": bench_command(asked, "data", command), "why": f"{decides}: this shows what is in the loader"}
+    return {"command": prove_command(asked, command), "why": f"{decides}: this tries what answers it"}
+
+
+def prove_command(asked: Asked, command: str, levers: str | None = None) -> str:
+    """`slowstep prove` with these levers, in the place in which `asked` was asked to run."""
+    chosen = () if levers is None else ("--levers", levers)
+    return f"{shlex.join(('slowstep', 'prove', *chosen, *_place(asked)))} {command}"
+
+
+def bench_command(asked: Asked, what: str, command: str) -> str:
+    """`slowstep bench` in the same place, and with the same time."""
+    budget = () if asked.budget_s == USUAL_BUDGET_S else budget_words(asked.budget_s)
+    return f"{shlex.join(('slowstep', 'bench', what, *budget, *_place(asked)))} {command}"
+
+
+def _place(asked: Asked) -> tuple[str, ...]:
+    return place_words(out=asked.out, allow_writes=asked.allow_writes, sandbox=asked.sandbox)
 
 
 def _with(workers: int, own: int) -> str:

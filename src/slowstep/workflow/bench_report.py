@@ -16,7 +16,7 @@ from slowstep.experiments.overlap import Whole, arm_rate, known_steps, put_toget
 from slowstep.report.bench_document import SCHEMA, BenchReport, ComputeRow, NextRow
 from slowstep.units import format_count
 from slowstep.workflow.bench_act import Asked, Measured
-from slowstep.workflow.bench_next import next_command
+from slowstep.workflow.bench_next import next_command, prove_command
 from slowstep.workflow.bench_rows import bound_row, figure, loader_row, run_row, stage_rows, sweep_row, whole_row, words_of
 from slowstep.workflow.bench_sentences import LEAST_SAID
 
@@ -53,7 +53,7 @@ def make_report(measured: Measured, asked: Asked) -> BenchReport:
 def _next(found: _Found, measured: Measured, asked: Asked, whole: Whole | None) -> NextRow:
     if found.lacks_others:
         why = "each step reads several loaders: this says how long it waits for them"
-        return {"command": f"slowstep prove --levers mock-loader {shlex.join(words_of(measured))}", "why": why}
+        return {"command": prove_command(asked, shlex.join(words_of(measured)), "mock-loader"), "why": why}
     return next_command(
         asked,
         words_of(measured),

@@ -17,9 +17,10 @@ from slowstep.record.folder import forget_aside, put_back, set_aside
 from slowstep.record.lever import Spec
 from slowstep.units import format_duration
 from slowstep.workflow.act import Act, Again, Ended, Phase, Wanted
+from slowstep.workflow.asked_again import USUAL_BUDGET_S
 from slowstep.workflow.lead_in import Limits
 from slowstep.workflow.numerics_check import NumericsCheck
-from slowstep.workflow.prove_next import USUAL_BUDGET_S, USUAL_PRECISION
+from slowstep.workflow.prove_next import USUAL_PRECISION
 from slowstep.workflow.rerun_levers import RerunLevers
 from slowstep.workflow.thrown_away import thrown_away
 
@@ -81,6 +82,7 @@ def prove(asked: Asked, environ: Mapping[str, str], tell: Tell, *, limits: Limit
                 precision=asked.precision,
                 budget_s=asked.budget_s,
                 seed=draw_seed() if asked.seed is None else asked.seed,
+                out=asked.out,
                 allow_writes=asked.allow_writes,
                 sandbox=asked.sandbox,
             ),

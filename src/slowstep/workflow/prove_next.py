@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 import shlex
 from collections.abc import Mapping
@@ -20,12 +19,12 @@ from slowstep.experiments.experiment import (
 from slowstep.experiments.plan import parse_spec
 from slowstep.report.document import ExperimentRow
 from slowstep.units import format_duration
+from slowstep.workflow.asked_again import USUAL_BUDGET_S, budget_words
 from slowstep.workflow.lead_in import Limits
 
 Report = dict[str, Any]
-# What `slowstep prove` takes where it is not told: half the width of an interval as a share, and for how long levers are tried.
+# What `slowstep prove` takes where it is not told: half the width of an interval as a share.
 USUAL_PRECISION: Final = 0.05
-USUAL_BUDGET_S: Final = 60.0
 STUB = "stub="
 # What the next command calls the faster code that is still to be written.
 FASTER = "_faster"
@@ -72,16 +71,12 @@ def _longer(facts: Mapping[str, Any], kept: tuple[str, ...]) -> tuple[str, ...]:
         # More time would be left unused.
         return kept
     if facts["ended_by"] != NARROW_ENOUGH:
-        return (*kept, *_budget_words(max(3 * facts["budget_s"], USUAL_BUDGET_S)))
+        return (*kept, *budget_words(max(3 * facts["budget_s"], USUAL_BUDGET_S)))
     # It would end as early again, whatever its budget. Half the width takes four times the rounds.
     asked = precision_words(facts["precision"])
     others = kept[len(asked) :] if kept[: len(asked)] == asked else kept
     needed_s = max(4 * (facts["took_s"] or 0.0), facts["budget_s"])
-    return (*precision_words(facts["precision"] / 2), *others, *(_budget_words(needed_s) if needed_s > USUAL_BUDGET_S else ()))
-
-
-def _budget_words(seconds: float) -> tuple[str, ...]:
-    return ("--budget", f"{math.ceil(seconds)}s")
+    return (*precision_words(facts["precision"] / 2), *others, *(budget_words(needed_s) if needed_s > USUAL_BUDGET_S else ()))
 
 
 def _needs_more(report: Report) -> bool:

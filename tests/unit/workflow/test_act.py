@@ -366,12 +366,21 @@ def test_a_command_that_cannot_be_started_is_the_callers_affair(tmp_path):
     assert staged.ends == 0
 
 
+@pytest.mark.parametrize("ends_at_s", [6.0, 9.0], ids=["in the lead-in", "later"])
+def test_a_training_that_had_to_be_ended_did_not_end_by_itself(tmp_path, ends_at_s):
+    ended, _, _ = acted(tmp_path / "r", Stage(ends_at_s=ends_at_s, problem="the disk is nearly full", rounds=1), STUB)
+
+    assert ended.ended_by == "cut short"
+    assert ended.report["run"]["before_next"] == "mend why it had to be ended: the disk is nearly full"
+
+
 @pytest.mark.parametrize(
     ("asked", "kept"),
     [
         ({}, ()),
         ({"precision": 0.025}, ("--precision", "2.5%")),
         ({"allow_writes": True, "sandbox": "copy"}, ("--allow-writes", "--sandbox", "copy")),
+        ({"out": "/data/my runs"}, ("--out", "/data/my runs")),
     ],
 )
 def test_what_is_not_as_usual_is_asked_for_again(asked, kept):

@@ -129,3 +129,18 @@ def test_a_loader_that_decides_and_that_workers_do_not_help(what, command):
 
 def test_of_a_curve_without_the_loaders_own_number_nothing_is_compared():
     assert better_workers(3, wholes_of({1: 100, 2: 400}, compute=1000)) is None
+
+
+def test_the_next_command_asks_for_the_same_place_and_time():
+    rates = {0: 100.0, 1: 100.0, 2: 200.0, 4: 205.0}
+    wholes = wholes_of(rates, compute=1000)
+    asked = Asked(what="data", words=("train.py",), budget_s=40.0, out="my runs", allow_writes=True, sandbox="copy")
+    place = "--out 'my runs' --allow-writes --sandbox copy"
+
+    measured = next_command(asked, ["train.py"], point=a_point(1, 100.0), whole=wholes[1], wholes=wholes)
+    other = next_command(asked, ["train.py"], point=a_point(1, 100.0), whole=None, wholes={})
+    interrupted = next_command(asked, ["train.py"], point=None, whole=None, wholes={}, ended_by="interrupted")
+
+    assert measured["command"] == f"slowstep prove --levers workers=2 {place} train.py"
+    assert other["command"] == f"slowstep bench compute --budget 40s {place} train.py"
+    assert interrupted["command"] == f"slowstep bench data --budget 40s {place} train.py"
