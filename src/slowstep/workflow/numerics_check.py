@@ -23,6 +23,8 @@ Report = dict[str, Any]
 STEPS: Final = CONVERGENCE_STEPS + 10
 RUNS_FOLDER: Final = "losses"
 RUNS: Final = 2 * len(SEED_OFFSETS)
+# Of a check that the budget had no room for: the one that has, in seconds.
+NEEDED: Final = "needed_budget_s"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,7 +63,8 @@ class NumericsCheck:
         needed_s = seconds_needed(RUNS, startup_s=startup_s, step_s=step_s, steps=STEPS)
         takes = f"{RUNS} runs of {STEPS} steps, {format_duration(needed_s * 1e9)}"
         if needed_s > OF_BUDGET * self._budget_s:
-            return {"says": f"losses not compared: that takes {takes}, with --budget {math.ceil(needed_s / OF_BUDGET)}s or more"}
+            budget_s = math.ceil(needed_s / OF_BUDGET)
+            return {"says": f"losses not compared: that takes {takes}, with --budget {budget_s}s or more", NEEDED: budget_s}
         self._say(f"Compares the losses with and without {lever}: {takes}")
         limits = Limits(steps=STEPS, seconds=longest_s(needed_s / RUNS))
         done = check(lambda variables: self._runs.made(variables, limits.seconds), parse_spec(lever), limits)

@@ -21,6 +21,7 @@ from slowstep.report.document import ExperimentRow
 from slowstep.units import format_duration
 from slowstep.workflow.asked_again import USUAL_BUDGET_S, budget_words
 from slowstep.workflow.lead_in import Limits
+from slowstep.workflow.numerics_check import NEEDED
 
 Report = dict[str, Any]
 # What `slowstep prove` takes where it is not told: half the width of an interval as a share.
@@ -49,6 +50,8 @@ def next_command(report: Report, options: tuple[str, ...], kept: tuple[str, ...]
     if _waits_for_cores(report):
         return f"{again} {command}"
     if proved := [row for row in rows if row["verdict"] == "proved"]:
+        if (budget_s := (proved[0]["numerics"] or {}).get(NEEDED)) is not None:
+            return f"{_prove('--levers', str(proved[0]['lever']), *kept, *budget_words(budget_s))} {command}"
         # Of a lever that no finding named: what it answers, and what it leaves open.
         return f"slowstep explain {next((row['rule'] for row in proved if row['rule']), parse_spec(str(proved[0]['lever'])).name)}"
     if (function := _to_make_faster(report)) is not None:
