@@ -50,6 +50,7 @@ class Training:
     receive_ms: float = 0.5
     after_ms: float = 0.0
     after: str = "save_mask_images"  # "": nothing but the loop's own line
+    after_unseen: bool = False  # it lets no stack be taken
     by_hand: bool = False  # without an optimizer of torch's
     after_gradients: bool = False  # the function after the update names gradients
     saves: tuple[int, float] | None = None
@@ -489,7 +490,9 @@ class _Simulation:
             begin, self.now = self.now, self.now + self._vary(t.after_ms + t.after_growth_ms * step / t.steps)
             self.cpu += self.now - begin
             leaf = "/usr/lib/python3.11/json/encoder.py" if t.after_writes else f"{LIBRARY}/../numpy/core/fromnumeric.py"
-            if t.after:
+            if t.after_unseen:
+                pass
+            elif t.after:
                 self._stacks(begin, self.now, [LOOP, (SCRIPT, t.after, 80, 85), (leaf, "save", 1, 2)])
             else:
                 self._stacks(begin, self.now, [(*LOOP[:3], LOOP[3] + 4), ("/usr/lib/python3.11/site-packages/tool/main.py", "do", 1, 2)])

@@ -16,8 +16,9 @@ from slowstep.analyses.forwards import Forwards
 from slowstep.analyses.functions import Path, Stacks, shown
 from slowstep.analyses.gap_sides import Between
 from slowstep.analyses.gaps import BACKGROUND, BY_HAND, ROLL_OUT, Part, name_gaps, part_of
+from slowstep.analyses.loop import lines_named
 from slowstep.analyses.steps import Floats
-from slowstep.analyses.timed_gaps import GapFunction, TimedGaps
+from slowstep.analyses.timed_gaps import SMALLEST_SHARE, GapFunction, TimedGaps
 from slowstep.analyses.timed_lines import TimedLines
 from slowstep.analyses.trainer import Trainer
 from slowstep.stages import UNATTRIBUTED
@@ -57,7 +58,9 @@ def divide_gaps(
     if not isinstance(gaps, TimedGaps) or not gaps.functions:
         named, counts = name_gaps(trainer, forwards, stacks, start_ns, end_ns, step, count)
         by_stacks = GapParts(ns=named, stacks=counts, timed={})
-        if not isinstance(gaps, TimedLines) or np.count_nonzero(~forwards.apart_evaluating) >= FEW_APART * count:
+        if isinstance(gaps, TimedGaps):
+            return _by_direct_calls(by_stacks, gaps, length)
+        if gaps is None or np.count_nonzero(~forwards.apart_evaluating) >= FEW_APART * count:
             return by_stacks
         return _by_lines(trainer, by_stacks, gaps, length)
     others = _without(stacks, {(f.file, f.name, f.line) for f in gaps.functions})
@@ -88,6 +91,15 @@ def _by_lines(trainer: Trainer, by_stacks: GapParts, lines: TimedLines, length: 
             mine = np.minimum(length * line.share, LONGEST * line.ns_per_gap)
             timed[part] = timed[part] + mine if part in timed else mine
     return _joined(timed, lines.gaps, by_stacks, length)
+
+
+def _by_direct_calls(by_stacks: GapParts, gaps: TimedGaps, length: Floats) -> GapParts:
+    """Name what the loop itself calls to tell or judge by its timed calls, where no stack stands for the line: it may let none be taken."""
+    if any(lines_named(name) for _, name in by_stacks.stacks):
+        return by_stacks
+    large = (call for call in gaps.direct if call.share >= SMALLEST_SHARE)
+    timed = {("store" if c.logs else "output", c.label): np.minimum(length * c.share, LONGEST * c.ns_per_gap) for c in large}
+    return _joined(timed, gaps.gaps, by_stacks, length) if timed else by_stacks
 
 
 def _kind_by_stacks(part: Part, by_stacks: GapParts) -> Part:

@@ -29,6 +29,7 @@ WRAPPER = re.compile(r"torch[/\\]utils[/\\]_contextlib\.py$")
 WAITING = 0.10
 # A function is what it spends at least half of its time in.
 MOSTLY = 0.5
+BY_THE_LOOP = "called by the loop"
 # What trainers of frameworks call their callbacks' methods.
 CALLBACK_METHOD = re.compile(r"(^|\.)(?P<name>on_\w+)$")
 
@@ -61,11 +62,17 @@ class GapFunction:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DirectCall:
-    """What the loop itself calls in every timed gap of one library that tells (`logs`) or judges."""
+    """What the loop itself calls in every timed gap of one library that tells (`logs`) or judges; `share` is of the gaps."""
 
     name: str
     logs: bool
+    share: float
     ns_per_gap: float
+
+    @property
+    def label(self) -> str:
+        """How the ledger calls it: which of the loop's lines that is, timed calls do not tell."""
+        return f"{self.name} ({BY_THE_LOOP})"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -100,7 +107,9 @@ def find_timed_gaps(timeline: Timeline, process: int) -> TimedGaps | None:
 
     found = [_function(tree, number, ns, whole, gaps, uses_gradients) for number, ns in often.items() if _is_users(tree.nodes[number])]
     kept = sorted((f for f in found if f.share >= SMALLEST_SHARE), key=lambda f: -f.share)
-    return TimedGaps(gaps=gaps, functions=tuple(kept), direct=tuple(_direct(tree, often, gaps)), on_weights=_methods_on_weights(tree))
+    return TimedGaps(
+        gaps=gaps, functions=tuple(kept), direct=tuple(_direct(tree, often, whole, gaps)), on_weights=_methods_on_weights(tree)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +224,7 @@ def _called(tree: GapCalls, number: int, wanted: re.Pattern[str]) -> float:
     return sum(ns for callee, ns in tree.in_libraries(number).items() if wanted.search(tree.nodes[callee].shown))
 
 
-def _direct(tree: GapCalls, roots: dict[int, float], gaps: int) -> Iterator[DirectCall]:
+def _direct(tree: GapCalls, roots: dict[int, float], whole: float, gaps: int) -> Iterator[DirectCall]:
     """What tells or judges, where the loop itself calls it: the functions of one library together."""
     libraries: dict[str, list[int]] = defaultdict(list)
     for number in roots:
@@ -226,10 +235,12 @@ def _direct(tree: GapCalls, roots: dict[int, float], gaps: int) -> Iterator[Dire
             libraries[name].append(number)
     for numbers in libraries.values():
         nodes = [tree.nodes[number] for number in sorted(numbers, key=lambda number: -roots[number] * tree.left(number))]
+        mine = sum(roots[number] * tree.left(number) for number in numbers)
         yield DirectCall(
             name=_together([_inside(tree, node) for node in nodes]),
             logs=nodes[0].is_logging(),
-            ns_per_gap=sum(roots[number] * tree.left(number) for number in numbers) / gaps,
+            share=min(mine / max(whole, 1.0), 1.0),
+            ns_per_gap=mine / gaps,
         )
 
 

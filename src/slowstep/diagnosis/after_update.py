@@ -12,7 +12,7 @@ from slowstep.analyses.ledger import COLLECTING, Part
 from slowstep.analyses.loop import lines_named
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps import Floats
-from slowstep.analyses.timed_gaps import MOSTLY, GapFunction, Within
+from slowstep.analyses.timed_gaps import BY_THE_LOOP, MOSTLY, DirectCall, GapFunction, Within
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.lever_specs import LOGGING_OFF, seldom, stub
 from slowstep.diagnosis.rule import CLAIM, Judged
@@ -87,6 +87,7 @@ def told(m: Measurements) -> list[Told]:
         parts = tuple(part for part in m.ledger.timed if part[1] == label)
         if parts:
             found.append(_of_function(m, function, label, parts))
+    found += [_of_direct(call, part) for call in m.work.gaps.direct for part in m.ledger.timed if part[1] == call.label]
     line = _of_lines(m)
     return found if line is None else [*found, line]
 
@@ -104,6 +105,22 @@ def _of_function(m: Measurements, function: GapFunction, label: str, parts: tupl
         within=function.within,
         on_weights=function.averages_weights or function.copies_weights,
         lever=stub(m, function.name, function.file),
+    )
+
+
+def _of_direct(call: DirectCall, part: Part) -> Told:
+    """What the loop calls of a library, where no stack tells on which line."""
+    return Told(
+        kind="function",
+        name=call.name,
+        where=BY_THE_LOOP,
+        parts=(part,),
+        spread=TIMED_SPREAD,
+        logging=1.0 if call.logs else 0.0,
+        metrics=0.0 if call.logs else 1.0,
+        calls=None,
+        within=None,
+        lever=LOGGING_OFF if call.logs else None,
     )
 
 

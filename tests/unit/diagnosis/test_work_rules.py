@@ -290,6 +290,25 @@ def test_what_the_loop_itself_calls_of_such_a_library_is_named(tmp_path, called,
     assert row["value"] == called[1].removeprefix("built-in method builtins.")
 
 
+@pytest.mark.parametrize(("called", "rule"), [(LOGGING, "chatty-logging"), (SKLEARN, "per-step-metrics")], ids=str)
+def test_what_the_loop_itself_calls_is_named_where_no_stack_stands_for_its_line(tmp_path, called, rule):
+    # A handler in Python holds the interpreter's lock.
+    report = report_of(tmp_path, calls("gap", 30, (called, 27, 27, [])), after_ms=10, after_unseen=True)
+
+    finding = report["findings"][0]
+    assert (report["verdict"]["state"], finding["rule"]) == ("bottleneck", rule)
+    assert "(called by the loop)" in finding["title"]
+    truth = report_of(tmp_path / "truth", after_ms=10 / 50)["throughput"]["steps_per_s"] / report["throughput"]["steps_per_s"]
+    assert finding["gain"]["low"] <= truth <= finding["gain"]["high"]
+
+
+def test_what_the_loop_itself_calls_of_other_libraries_has_no_name_without_stacks(tmp_path):
+    report = report_of(tmp_path, calls("gap", 30, (PILLOW, 27, 27, [])), after_ms=10, after_unseen=True)
+
+    assert report["verdict"]["state"] == "undetermined"
+    assert not {"chatty-logging", "per-step-metrics"} & set(rules_in(report))
+
+
 @pytest.mark.parametrize(("shares", "logs"), [((0.4, 0.3, 0.3), False), ((0.9, 0.05, 0.05), True)], ids=["any line", "the longest"])
 def test_a_line_is_not_blamed_for_what_another_line_may_call(tmp_path, shares, logs):
     # Log lines take 6 of 10 ms, and no stack tells which of the loop's lines writes them.
