@@ -16,7 +16,7 @@ from slowstep.analyses.calls import DOMINANT_SHARE, Function, dominant_of_fetch,
 from slowstep.analyses.captures import Capture, find_capture
 from slowstep.analyses.charging import build_ledger
 from slowstep.analyses.delivery import with_held_deliveries
-from slowstep.analyses.drawing import Drawing, find_drawing, with_drawing
+from slowstep.analyses.drawing import Drawing, divide_drawing
 from slowstep.analyses.fixed_cost import FixedCost, find_fixed_cost
 from slowstep.analyses.forward_counts import at_usual_counts
 from slowstep.analyses.functions import Stacks, files_of, read_stacks
@@ -174,9 +174,7 @@ def _fetch_function(timeline: Timeline, fetches: Fetches) -> tuple[Function | No
 
 def _waits(timeline: Timeline, trainer: Trainer, fetches: Fetches, stacks: Stacks) -> tuple[WaitParts, Drawing | None]:
     """The division of the waits, and what the loader's sampler does in them."""
-    waits = divide_waits(timeline, trainer, fetches)
-    drawing = find_drawing(waits, stacks)
-    waits = waits if drawing is None else with_drawing(waits, drawing)
+    waits, drawing = divide_drawing(timeline, trainer.process, divide_waits(timeline, trainer, fetches), stacks)
     return with_held_deliveries(timeline, trainer.process, fetches, waits), drawing
 
 

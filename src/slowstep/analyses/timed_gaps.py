@@ -83,7 +83,7 @@ class TimedGaps:
 
 def find_timed_gaps(timeline: Timeline, process: int) -> TimedGaps | None:
     """What the timed gaps of a training held; None where too few were timed."""
-    read = _read(timeline, process)
+    read = read_gap_calls(timeline, process)
     if read is None:
         return None
     everything, gaps, wall = read
@@ -118,7 +118,7 @@ class Held:
 
 def times_of_functions(timeline: Timeline, process: int) -> dict[Place, Held]:
     """Those that ran in timed gaps, but for built-in ones; empty where too few were timed."""
-    read = _read(timeline, process)
+    read = read_gap_calls(timeline, process)
     if read is None:
         return {}
     tree, gaps, _ = read
@@ -129,7 +129,7 @@ def times_of_functions(timeline: Timeline, process: int) -> dict[Place, Held]:
     }
 
 
-def _read(timeline: Timeline, process: int) -> tuple[GapCalls, int, float] | None:
+def read_gap_calls(timeline: Timeline, process: int) -> tuple[GapCalls, int, float] | None:
     """The timed calls, how many gaps they are of, and how long those took (ns); None where these are too few."""
     rows = timeline.table("calls").filter(pl.col("process") == process, pl.col("kind") == "gap", pl.col("wall_ns").is_not_null())
     if rows.is_empty() or rows["stretches"][0] < FEWEST_GAPS:
