@@ -91,6 +91,7 @@ class Training:
     seed: int = 0
     start_ms: float = 10.0  # of the loader with new workers
     order_ms: float = 0.01  # of one that starts none
+    draw_ms: float = 0.0  # of the next batch's indices, before a fetch without workers
     forks: bool = False  # the training's process for new workers
     reads_to_end: bool = True  # False: iterators are not asked for what follows an epoch's last batch
     is_counted: bool = False  # an epoch's batches are all that there are, and this is noted
@@ -288,7 +289,8 @@ class _Simulation:
                     put.append(self._fetch(self.workers[len(put) % t.workers], iterator, len(put), told, size))
                 self.now = max(asked, put[batch]) + t.receive_ms * MS
             else:
-                self.now = self._fetch(self.trainer, iterator, batch, asked, size) + 0.02 * MS
+                self.cpu += t.draw_ms * MS
+                self.now = self._fetch(self.trainer, iterator, batch, asked + t.draw_ms * MS, size) + 0.02 * MS
             received.append(asked)
             self.trainer.event(
                 fmt.WAIT, asked, self.now, iterator, batch, size, thread=TRAINER_THREAD, extra=int(sum(p <= asked for p in put[batch:]))

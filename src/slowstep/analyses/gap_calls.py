@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import polars as pl
 
@@ -77,6 +77,8 @@ class Node:
 
 # What less of a function goes into is not followed.
 LEAST_SHARE = 1e-3
+# Calls that are nested deeper than this are not followed.
+DEEPEST = 100
 Wanted = Callable[[Node], bool]
 
 
@@ -87,6 +89,18 @@ class GapCalls:
         self.nodes, self._slowdown = nodes, slowdown
         self._left: dict[int, float] = {}
         self._held: dict[tuple[int, Wanted], float] = {}
+
+    def without(self, wanted: Wanted) -> GapCalls:
+        """The same, with the time in wanted functions taken out of all that called them, by themselves or through others."""
+        gone = _shares_in(self.nodes, wanted)
+        return GapCalls({number: self._left_of(number, gone, wanted) for number in self.nodes}, self._slowdown)
+
+    def _left_of(self, number: int, gone: dict[int, float], wanted: Wanted) -> Node:
+        node = self.nodes[number]
+        if wanted(node):
+            return node
+        edges = {callee: ns * (1 - gone[callee]) for callee, ns in node.edges.items() if not wanted(self.nodes[callee])}
+        return replace(node, total=node.total * (1 - gone[number]), edges=edges)
 
     def left(self, number: int) -> float:
         """The share of a function's timed duration that it takes when nobody times it."""
@@ -137,6 +151,20 @@ class GapCalls:
                 if callee != number:
                     inner[callee] += ns
         return {number: ns for number, node in self.nodes.items() if (ns := node.total - inner[number]) > 0.01 * node.total}
+
+
+def _shares_in(nodes: dict[int, Node], wanted: Wanted) -> dict[int, float]:
+    """Of each function's time the share that it spends in wanted functions; of what others call too, its share."""
+    shares = {number: float(wanted(node)) for number, node in nodes.items()}
+    # Again and again, as far as it grows: functions that call each other have no order in which once would do.
+    for _ in range(DEEPEST):
+        before = dict(shares)
+        for number, node in nodes.items():
+            if not wanted(node):
+                shares[number] = min(sum(ns * shares[callee] for callee, ns in node.edges.items()) / max(node.total, 1.0), 1.0)
+        if all(shares[number] - before[number] < LEAST_SHARE for number in nodes):
+            break
+    return shares
 
 
 def read_nodes(rows: pl.DataFrame, edges: pl.DataFrame) -> dict[int, Node]:

@@ -16,7 +16,7 @@ from slowstep.analyses.calls import DOMINANT_SHARE, Function, dominant_of_fetch,
 from slowstep.analyses.captures import Capture, find_capture
 from slowstep.analyses.charging import build_ledger
 from slowstep.analyses.delivery import with_held_deliveries
-from slowstep.analyses.drawing import Drawing, find_drawing, with_drawing
+from slowstep.analyses.drawing import Drawing, divide_drawing
 from slowstep.analyses.fixed_cost import FixedCost, find_fixed_cost
 from slowstep.analyses.forward_counts import at_usual_counts
 from slowstep.analyses.functions import Stacks, files_of, read_stacks
@@ -30,6 +30,7 @@ from slowstep.analyses.loader import Loader, find_loader
 from slowstep.analyses.loader_changes import LoaderChange, find_loader_changes
 from slowstep.analyses.loop_input import LoopInput, find_loop_input
 from slowstep.analyses.machine import Machine, find_machine
+from slowstep.analyses.made_by_loader import MadeByLoader, find_made_by_loader
 from slowstep.analyses.over_time import OverTime, find_over_time
 from slowstep.analyses.own_cost import OwnCost, find_own_cost
 from slowstep.analyses.pace import find_pace_spread
@@ -62,6 +63,7 @@ class Measurements:
     wait_ns: Floats  # length of each of those requests
     unmatched_share: float  # of the window, in waits for batches whose producer is unknown
     filling_ns: Floats  # waits per step for the making of an iterator's first batch: no number of workers makes it ahead
+    made_by_loader: tuple[MadeByLoader, ...]  # what making batches takes, apart for each loader
     fetch_function: Function | None  # that holds most of the producers' time outside collate
     timed_fetches: int  # batches in whose making calls were timed, which is how that function is known
     held_delivery_share: float  # of all waits for input, in which a batch was made, and its worker computed instead of handing it over
@@ -131,6 +133,7 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
         wait_ns=asked_ns,
         unmatched_share=float(asked_ns[~waits.matched[asked]].sum() / steps.length_ns),
         filling_ns=filling,
+        made_by_loader=find_made_by_loader(timeline, trainer, waits, steps),
         fetch_function=fetch_function,
         timed_fetches=timed_fetches,
         held_delivery_share=waits.held_ns / max(float(waits.parts.sum()), 1.0),
@@ -174,9 +177,7 @@ def _fetch_function(timeline: Timeline, fetches: Fetches) -> tuple[Function | No
 
 def _waits(timeline: Timeline, trainer: Trainer, fetches: Fetches, stacks: Stacks) -> tuple[WaitParts, Drawing | None]:
     """The division of the waits, and what the loader's sampler does in them."""
-    waits = divide_waits(timeline, trainer, fetches)
-    drawing = find_drawing(waits, stacks)
-    waits = waits if drawing is None else with_drawing(waits, drawing)
+    waits, drawing = divide_drawing(timeline, trainer.process, divide_waits(timeline, trainer, fetches), stacks)
     return with_held_deliveries(timeline, trainer.process, fetches, waits), drawing
 
 

@@ -190,27 +190,30 @@ def _found_events(
 ) -> list[Event]:
     """What recurs in `quiet_ns`, from which the parts `taken` are left out already; `turns` are the steps with another network's turn."""
     left_out = [part in taken or part[1] in QUEUED[part[0]] for part in ledger.parts]
-    events = []
+    events: list[Event] = []
     for period in find_periods(quiet_ns):
-        others = np.delete(np.arange(len(quiet_ns)), period.at)
-        excess = ledger.ns[:, period.at].mean(axis=1) - ledger.ns[:, others].mean(axis=1)
+        # Where a rarer one takes its time too, the parts of such a step tell of both.
+        at, others = _alone(period.at, events), _alone(period.others, events)
+        excess = ledger.ns[:, at].mean(axis=1) - ledger.ns[:, others].mean(axis=1)
         excess[left_out] = 0.0
         if excess.max() <= 0:
             continue
         part = ledger.parts[int(excess.argmax())]
         ns = np.zeros(len(quiet_ns))
-        ns[period.at] = np.clip(quiet_ns[period.at] - float(np.median(quiet_ns[others])), 0, None)
+        ns[period.at] = period.ns
         if ns.sum() < SMALLEST_SHARE * ledger.ns.sum():
             continue
         # In a loop without a loader stacks tell a validation, and smear a little of it over all steps: its period tells when it was.
         validation = part == ("output", VALIDATION)
         if validation:
+            # Of one that takes longer every so many times, all are validations.
+            events = [event for event in events if event.part != part or np.setdiff1d(np.flatnonzero(event.ns), period.at).size]
             ns[period.at] = with_core_delay(ledger, *part)[period.at]
         # A generator that updates once for five updates of its critic: that step has the work of both.
-        turn = part in WORK and turns[period.at].mean() >= HIT_SHARE and turns[others].mean() <= 1 - HIT_SHARE
-        both = part in MODELS and _are_both_longer(ledger, period.at, others)
-        size = work_in_steps(graphs, period.at, len(quiet_ns)) if both else None
-        larger = size is not None and _times(ledger, part, period.at, others) <= (1 + OF_PACE) * size**LARGEST_POWER
+        turn = part in WORK and turns[at].mean() >= HIT_SHARE and turns[others].mean() <= 1 - HIT_SHARE
+        both = part in MODELS and _are_both_longer(ledger, at, others)
+        size = work_in_steps(graphs, at, len(quiet_ns)) if both else None
+        larger = size is not None and _times(ledger, part, at, others) <= (1 + OF_PACE) * size**LARGEST_POWER
         name = TURN if turn else LARGER if larger else "something unnamed" if part[0] == UNATTRIBUTED else part[1]
         events.append(
             Event(
@@ -224,6 +227,12 @@ def _found_events(
             )
         )
     return events
+
+
+def _alone(at: Ints, events: list[Event]) -> Ints:
+    """Those of the steps in which none of the events is, if there are any."""
+    alone = np.setdiff1d(at, [step for event in events for step in np.flatnonzero(event.ns).tolist()])
+    return alone if alone.size else at
 
 
 def _are_both_longer(ledger: Ledger, at: Ints, others: Ints) -> bool:

@@ -4,6 +4,9 @@ A step is a candidate of period p when it is the longest of the p steps around i
 nearly all periods, at always the same phase; without it, any step of a stationary series - whatever its tails, and however its neighbours
 resemble it - is the longest of its window about once in p. So the hits at one phase are binomial, and only ranks are used: one step
 that takes a thousand times as long counts like one that takes a hundredth more.
+
+Ranks alone would let a little more in every 40th step hide much more in every 200th: each 40th is the longest of its window either way.
+So the steps of a period are searched for one in turn, and the rarer is taken out first, down to what the others of that period take.
 """
 
 from __future__ import annotations
@@ -32,34 +35,73 @@ MOST_FOUND = 4
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Period:
-    """Something slow that comes back: its period and phase in steps, and in which steps of the series it was seen."""
+    """Something slow that comes back: its period and phase in steps, and in which steps of the series it was seen.
+
+    `others` are the steps without it that it was told from: all of them, or those of a shorter period that has this one among its steps.
+    """
 
     steps: int
     phase: int
     at: Ints
-    excess_ns: float  # mean over those steps, above the median of the others
+    others: Ints
+    ns: Floats  # of each, above the median of the others
+
+    @property
+    def excess_ns(self) -> float:
+        """Mean over those steps, above the median of the others."""
+        return float(self.ns.mean())
+
+
+@dataclass(frozen=True, slots=True)
+class _Recurring:
+    """Which steps recur, and among which."""
+
+    steps: int
+    phase: int
+    among: Ints
+
+    @property
+    def at(self) -> Ints:
+        return np.asarray(self.among[self.among % self.steps == self.phase])
+
+    @property
+    def others(self) -> Ints:
+        return np.asarray(self.among[self.among % self.steps != self.phase])
 
 
 def find_periods(duration_ns: Floats) -> tuple[Period, ...]:
-    """The periods of a series of step lengths, the most certain first; none where nothing recurs."""
+    """The periods of a series of step lengths, the most certain first, but behind its multiples; none where nothing recurs."""
     series = np.asarray(duration_ns[:MOST_STEPS], dtype=np.float64).copy()
     found: list[Period] = []
-    tried = _tests(len(series))
     rng = np.random.default_rng(SEED)
-    for _ in range(MOST_FOUND if tried else 0):
-        # Equal ones get their ranks by lot: else a clock's coarse ticks would make many the longest.
-        best = _most_certain(np.lexsort((rng.random(len(series)), series)).argsort())
-        if best is None or best[0] > math.log(FALSE_ALARMS / tried):
+    for _ in range(MOST_FOUND):
+        best = _recurring(series, rng)
+        if best is None:
             break
-        _, steps, phase = best
-        at = np.arange(phase, len(series), steps)
-        usual = float(np.median(np.delete(series, at)))
-        excess = float(series[at].mean()) - usual
-        if excess > 0:
-            found.append(Period(steps=steps, phase=phase, at=at, excess_ns=excess))
+        usual = float(np.median(series[best.others]))
+        longer = series[best.at] - usual
+        if longer.mean() > 0:
+            ns = np.clip(longer, 0, None)
+            found.append(Period(steps=best.steps, phase=best.phase, at=best.at, others=best.others, ns=ns))
         # What is known is taken out, so that it hides nothing else.
-        series[at] = np.minimum(series[at], usual)
+        series[best.at] = np.minimum(series[best.at], usual)
     return tuple(found)
+
+
+def _recurring(series: Floats, rng: np.random.Generator) -> _Recurring | None:
+    """What recurs most certainly; where something recurs among its steps, that in place of it."""
+    tried = _tests(len(series))
+    if not tried:
+        return None
+    # Equal ones get their ranks by lot: else a clock's coarse ticks would make many the longest.
+    best = _most_certain(np.lexsort((rng.random(len(series)), series)).argsort())
+    if best is None or best[0] > math.log(FALSE_ALARMS / tried):
+        return None
+    found = _Recurring(best[1], best[2], np.arange(len(series)))
+    rarer = _recurring(series[found.at], rng)
+    if rarer is None:
+        return found
+    return _Recurring(found.steps * rarer.steps, found.phase + found.steps * rarer.phase, found.at[rarer.among])
 
 
 def _tests(n: int) -> int:

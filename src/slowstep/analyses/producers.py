@@ -26,7 +26,8 @@ LOCK = "waiting for a thread or lock"
 STORAGE = "storage"
 UNSEEN = "blocked, cause unseen"
 TRANSPORT = "transport"
-# What the loader's sampler does, on the training thread; told from transport by stacks (analyses/drawing.py).
+# What the loader's sampler does, on the training thread: without workers all before the fetch, else told from transport by stacks
+# (analyses/drawing.py).
 DRAWING = "drawing indices"
 STARTUP = "loader start-up"
 PART_STAGE = {
@@ -87,6 +88,7 @@ class WaitParts:
     matched: NDArray[np.bool_]  # whether the fetch that it waited for is known
     first: NDArray[np.bool_]  # the first of its iterator: nothing could be made ahead
     fetch: Ints  # the fetch that it waited for, -1 where none is known
+    is_own: NDArray[np.bool_]  # the waiting thread itself made the batch
     held_ns: float = 0.0  # of all of them, charged to making because the worker that was to hand the batch over computed (delivery.py)
 
 
@@ -205,10 +207,13 @@ def divide_waits(timeline: Timeline, trainer: Trainer, fetches: Fetches) -> Wait
         parts[:, : len(ACCOUNT)] = share * np.where(matched, inside, 0)[:, None] + mix[None, :] * busy[:, None]
     first = _first_of_iterator(waits)
     rest = waited(start, end) - parts.sum(axis=1)
+    made_here = matched & (fetches.process[which] == trainer.process) if len(fetches.process) else matched
     parts[:, column[STARTUP]] = np.where(first, np.maximum(before - busy, 0), 0)
-    parts[:, column[TRANSPORT]] = np.maximum(rest - parts[:, column[STARTUP]], 0)
+    # Who makes its own batches has nothing else to do before it begins.
+    parts[:, column[DRAWING]] = np.where(made_here & ~first, np.maximum(before - busy, 0), 0)
+    parts[:, column[TRANSPORT]] = np.maximum(rest - parts[:, column[STARTUP]] - parts[:, column[DRAWING]], 0)
     ready = waits["ready"].cast(pl.Float64).to_numpy()
-    return WaitParts(start_ns=start, end_ns=end, ready=ready, parts=parts, matched=matched, first=first, fetch=which)
+    return WaitParts(start_ns=start, end_ns=end, ready=ready, parts=parts, matched=matched, first=first, fetch=which, is_own=made_here)
 
 
 def _fetch_of_wait(timeline: Timeline, trainer: Trainer, waits: pl.DataFrame, fetches: Fetches) -> Ints:

@@ -21,6 +21,9 @@ FEWEST_GAPS = 3
 # What takes less of the gaps is left to stacks.
 SMALLEST_SHARE = 0.02
 RECEIPT = re.compile(r"slowstep[/\\]record[/\\]|torch[/\\]utils[/\\]data[/\\]")
+# Where a request for the next batch begins. A gap ends with it, but whoever asks may have been called in the gap: a runner's `train_iter`.
+# Not all of the above: a callback may call a model, whose hooks are ours, or collate samples by itself.
+REQUEST = re.compile(r"slowstep[/\\]record[/\\]waits\.py$|torch[/\\]utils[/\\]data[/\\]dataloader\.py$")
 # Libraries for nothing but judging results: a loop that calls them directly computes metrics.
 JUDGING = re.compile(r"^(sklearn|torchmetrics|torcheval|evaluate|skimage|seqeval|sacrebleu|rouge_score|pycocotools)[/\\]")
 # What stands between the loop and a function that is decorated: `@torch.no_grad()`.
@@ -87,13 +90,13 @@ class TimedGaps:
 
 def find_timed_gaps(timeline: Timeline, process: int) -> TimedGaps | None:
     """What the timed gaps of a training held; None where too few were timed."""
-    read = _read(timeline, process)
+    read = read_gap_calls(timeline, process)
     if read is None:
         return None
-    tree, gaps, wall = read
+    everything, gaps, wall = read
+    tree = everything.without(_requests)
+    whole = max(wall - sum(everything.roots().values()), 0.0)
     roots = tree.roots()
-    timed = sum(roots.values())
-    whole = max(wall - timed, 0.0)
     for number, ns in roots.items():
         if not _receives(tree.nodes[number]):
             whole += ns * tree.left(number)
@@ -108,7 +111,10 @@ def find_timed_gaps(timeline: Timeline, process: int) -> TimedGaps | None:
     found = [_function(tree, number, ns, whole, gaps, uses_gradients) for number, ns in often.items() if _is_users(tree.nodes[number])]
     kept = sorted((f for f in found if f.share >= SMALLEST_SHARE), key=lambda f: -f.share)
     return TimedGaps(
-        gaps=gaps, functions=tuple(kept), direct=tuple(_direct(tree, often, whole, gaps)), on_weights=_methods_on_weights(tree)
+        gaps=gaps,
+        functions=tuple(kept),
+        direct=tuple(_direct(tree, everything, often, whole, gaps)),
+        on_weights=_methods_on_weights(tree),
     )
 
 
@@ -122,7 +128,7 @@ class Held:
 
 def times_of_functions(timeline: Timeline, process: int) -> dict[Place, Held]:
     """Those that ran in timed gaps, but for built-in ones; empty where too few were timed."""
-    read = _read(timeline, process)
+    read = read_gap_calls(timeline, process)
     if read is None:
         return {}
     tree, gaps, _ = read
@@ -133,7 +139,7 @@ def times_of_functions(timeline: Timeline, process: int) -> dict[Place, Held]:
     }
 
 
-def _read(timeline: Timeline, process: int) -> tuple[GapCalls, int, float] | None:
+def read_gap_calls(timeline: Timeline, process: int) -> tuple[GapCalls, int, float] | None:
     """The timed calls, how many gaps they are of, and how long those took (ns); None where these are too few."""
     rows = timeline.table("calls").filter(pl.col("process") == process, pl.col("kind") == "gap", pl.col("wall_ns").is_not_null())
     if rows.is_empty() or rows["stretches"][0] < FEWEST_GAPS:
@@ -144,6 +150,10 @@ def _read(timeline: Timeline, process: int) -> tuple[GapCalls, int, float] | Non
 
 def _receives(node: Node) -> bool:
     return bool(RECEIPT.search(node.file))
+
+
+def _requests(node: Node) -> bool:
+    return bool(REQUEST.search(node.file))
 
 
 def _unwrapped(tree: GapCalls, roots: dict[int, float]) -> dict[int, float]:
@@ -224,13 +234,13 @@ def _called(tree: GapCalls, number: int, wanted: re.Pattern[str]) -> float:
     return sum(ns for callee, ns in tree.in_libraries(number).items() if wanted.search(tree.nodes[callee].shown))
 
 
-def _direct(tree: GapCalls, roots: dict[int, float], whole: float, gaps: int) -> Iterator[DirectCall]:
+def _direct(tree: GapCalls, everything: GapCalls, roots: dict[int, float], whole: float, gaps: int) -> Iterator[DirectCall]:
     """What tells or judges, where the loop itself calls it: the functions of one library together."""
     libraries: dict[str, list[int]] = defaultdict(list)
     for number in roots:
         node = tree.nodes[number]
         # A progress bar around the loader waits for it.
-        waits = tree.held(number, _receives) >= WAITING * node.total * tree.left(number)
+        waits = everything.held(number, _receives) >= WAITING * everything.nodes[number].total * everything.left(number)
         if node.is_library and not waits and (name := _tells_or_judges(node)) is not None:
             libraries[name].append(number)
     for numbers in libraries.values():

@@ -2,20 +2,68 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from slowstep.analyses.calls import DOMINANT_SHARE
 from slowstep.analyses.delivery import RECEIVE_NS
+from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.gain import Case, Counterfactual
 from slowstep.diagnosis.input_side import RECEIVE_HIGH_NS, RECEIVE_LOW_NS, SIDE_BY_SIDE, Side, beside_ns
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE
 from slowstep.units import format_count
 
 
-def made_by_workers(side: Side, workers: int, spread: float = 0.0) -> Counterfactual:
-    """`spread`: relative half width of the interval of what is removed, where stacks tell it."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HandedOver:
+    """What workers would make for the training thread: the side with nothing else removable, and batches to receive per step.
+
+    `loaders` of the training's get workers, None where all do.
+    """
+
+    side: Side
+    receipts: float = 1.0
+    loaders: int | None = None
+
+
+def handed_over(m: Measurements, side: Side) -> HandedOver:
+    """Of several loaders only those get workers whose batches take longer to make than to receive, where there are any."""
+    made = m.made_by_loader
+    slow = [loader for loader in made if loader.each_ns > RECEIVE_NS] or list(made)
+    if not slow:
+        return HandedOver(side=side)
+    receipts = sum(loader.batches for loader in slow) / m.steps.count
+    if len(slow) == len(made):
+        return HandedOver(side=side, receipts=receipts)
+    removable = np.minimum(np.sum([loader.ns for loader in slow], axis=0), side.removable_ns)
+    part = float(removable.sum()) / max(float(side.removable_ns.sum()), 1.0)
+    kept = replace(
+        side,
+        removable_ns=removable,
+        rest_ns=float(m.step_ns.mean() - removable.mean()),
+        wall_ns=part * side.wall_ns,
+        cpu_ns=part * side.cpu_ns,
+        trainer_cpu_ns=side.trainer_cpu_ns + (1 - part) * side.cpu_ns,
+    )
+    return HandedOver(side=kept, receipts=receipts, loaders=len(slow))
+
+
+def leave_most(m: Measurements, side: Side) -> bool:
+    """Whether workers would leave the training thread most of what making batches takes it now: receiving them takes time, too."""
+    handed = handed_over(m, side)
+    taken = float(handed.side.removable_ns.mean()) - handed.receipts * RECEIVE_NS
+    return taken < (1 - DOMINANT_SHARE) * float(side.removable_ns.mean())
+
+
+def made_by_workers(side: Side, workers: int, spread: float = 0.0, receipts: float = 1.0) -> Counterfactual:
+    """`spread`: relative half width of the interval of what is removed, where stacks tell it. `receipts`: batches per step."""
 
     def case(receive_ns: float, slowed: float = 0.0, part: float = 1.0, factor: float = 1.0) -> Case:
-        removed = part * side.removable_ns - receive_ns - slowed * side.rest_ns
+        received = receipts * receive_ns
+        removed = part * side.removable_ns - received - slowed * side.rest_ns
         # Receiving is work that was not there before.
-        return Case(removed_ns=removed, beside_ns=factor * beside_ns(side, workers, spared_cpu_ns=-receive_ns))
+        return Case(removed_ns=removed, beside_ns=factor * beside_ns(side, workers, spared_cpu_ns=-received))
 
     words = f"batches are made by {format_count(workers, 'worker')} beside the training; receiving one takes 1 ms"
     worse, better = case(RECEIVE_HIGH_NS, SIDE_BY_SIDE, 1 - spread, WORSE_BESIDE), case(RECEIVE_LOW_NS, part=1 + spread)

@@ -156,7 +156,7 @@ def sparing(m: Measurements, side: Side, spared: Spared, assumes: str, *, is_cpu
     def case(share: float, slowed: float = 0.0, queued: float = 1.0) -> Case:
         share = min(max(share, 0.0), 1.0)
         if workers == 0:
-            return Case(removed_ns=(side.removable_ns + side.filling_ns) * share, beside_ns=RECEIVE_NS)
+            return Case(removed_ns=(side.removable_ns + side.filling_ns) * share)
         cpu_ns = share * side.cpu_ns if is_cpu else 0.0
         removed = side.removable_ns + side.filling_ns * share + relieved_ns(side, cpu_ns, slowed=slowed if is_cpu else 0.0, queued=queued)
         return Case(removed_ns=removed, beside_ns=beside_ns(side, workers, spared_wall_ns=share * side.wall_ns, spared_cpu_ns=cpu_ns))

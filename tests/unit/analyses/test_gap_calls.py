@@ -72,3 +72,38 @@ def test_a_function_that_two_others_call_is_counted_for_both():
     }
 
     assert GapCalls(nodes, slowdown=1.0).in_libraries(0) == {4: 100}
+
+
+def _gone(node: Node) -> bool:
+    return node.file == "gone.py"
+
+
+def test_what_is_taken_out_is_missing_in_all_that_called_it():
+    nodes = {
+        0: _node("train.py", "Runner.train", 100, {1: 90}),
+        1: _node("train.py", "fetch", 90, {2: 80}),
+        2: _node("gone.py", "request", 80, {3: 70}),
+        3: _node("dataset.py", "__getitem__", 70),
+    }
+
+    left = GapCalls(nodes, slowdown=1.0).without(_gone)
+
+    assert (left.nodes[0].total, left.nodes[1].total, left.nodes[0].edges) == (pytest.approx(20), pytest.approx(10), {1: pytest.approx(10)})
+    assert left.in_libraries(0) == {}
+    # What the request called is still called by it alone.
+    assert left.roots() == {0: pytest.approx(20), 2: 80}
+
+
+def test_what_is_taken_out_behind_functions_that_call_each_other_is_taken_out_once():
+    """`next(loader)`, whose `__next__` asks for `next(iterator)` itself: one built-in function, called twice."""
+    nodes = {
+        0: _node("train.py", "Runner.train", 100, {1: 90}),
+        1: _node("<built-in>", "next", 90, {2: 90, 3: 88}),
+        2: _node("train.py", "Endless.__next__", 90, {1: 89}),
+        3: _node("gone.py", "request", 88),
+    }
+
+    left = GapCalls(nodes, slowdown=2.0).without(_gone)
+
+    assert left.nodes[0].total == pytest.approx(11, abs=2)
+    assert left.left(0) == pytest.approx(0.5, abs=0.1)

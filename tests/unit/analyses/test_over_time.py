@@ -42,6 +42,33 @@ def test_what_recurs_beside_a_known_event_has_its_own_name():
     assert event.each_ns == pytest.approx(20e6, rel=0.01)
 
 
+def test_what_comes_with_every_fifth_epoch_is_not_said_of_each():
+    """Each part of a step's time is one event's: what it has in common with the other epochs' ends is theirs."""
+    length = np.random.default_rng(1).normal(10e6, 1e5, STEPS)
+    logging, clustering = np.zeros(STEPS), np.zeros(STEPS)
+    logging[4::5], clustering[4::20] = 2e6, 100e6
+    parts = (("compute", FORWARD), ("output", "log (train.py:9)"), ("output", "kmeans (train.py:16)"))
+    ledger = Ledger(parts=parts, ns=np.vstack([length, logging, clustering]), gap_stacks={})
+
+    found = _found_events(ledger, ledger.ns.sum(axis=0), NO_TURNS)
+
+    assert [(event.part, event.every_steps, event.count) for event in found] == [(parts[2], 20.0, 10), (parts[1], 5.0, 40)]
+    assert [event.each_ns for event in found] == pytest.approx([100e6, 2e6], rel=0.02)
+
+
+def test_a_validation_that_takes_longer_now_and_then_is_one_event():
+    length = np.random.default_rng(1).normal(10e6, 1e5, STEPS)
+    validating = np.zeros(STEPS)
+    validating[4::5] = 40e6
+    validating[4::20] = 120e6
+    ledger = Ledger(parts=(("compute", FORWARD), ("output", VALIDATION)), ns=np.vstack([length, validating]), gap_stacks={})
+
+    (event,) = _found_events(ledger, length + validating, NO_TURNS)
+
+    assert (event.name, event.every_steps, event.count) == (VALIDATION, 5.0, 40)
+    assert event.each_ns == pytest.approx(60e6, rel=0.01)
+
+
 @pytest.mark.parametrize(("loader", "updates", "may_stall"), [(True, 1, False), (False, 1, False), (False, 0, True), (False, 5, True)])
 def test_the_turn_of_a_second_network_every_five_steps_is_no_stall(tmp_path, loader, updates, may_stall):
     """A critic of 10 ms a step, and 8 ms of a generator in each fifth; `updates` of its own optimizer in five steps."""

@@ -64,6 +64,49 @@ def test_two_that_recur_are_both_found():
     assert {(p.steps, p.phase) for p in find_periods(series)} == {(10, 9), (50, 24)}
 
 
+def _epochs(rng: np.random.Generator, small: float, large: float, every: int, of: int = 40, n: int = 2800) -> Floats:
+    """Steps of 2.5 with an epoch change of `small` in every step `of`, and `large` beside it in every `every`-th."""
+    series = 2.5 + 0.1 * rng.standard_normal(n)
+    series[::of] += small
+    series[(every - of) :: every] += large
+    return series
+
+
+@pytest.mark.parametrize(("every", "of"), [(200, 40), (400, 40), (80, 40), (100, 10)])
+@pytest.mark.parametrize("seed", range(5))
+def test_what_comes_with_a_few_of_the_epoch_changes_has_a_period_of_its_own(every, of, seed):
+    """Every step `of` is the longest of its window, whether the rarer one is in it or not: by ranks it seems to be all."""
+    found = find_periods(_epochs(np.random.default_rng(seed), 0.5, 100, every, of))
+
+    assert [(p.steps, p.phase) for p in found[:2]] == [(every, every - of), (of, 0)]
+    assert [p.excess_ns for p in found[:2]] == pytest.approx([100, 0.5], rel=0.2)
+
+
+def test_two_that_come_with_each_other_in_turn_are_all_found():
+    series = _epochs(np.random.default_rng(1), 0.5, 10, 40, of=10, n=6000)
+    series[30::400] += 100
+
+    assert [(p.steps, p.phase) for p in find_periods(series)] == [(400, 30), (40, 30), (10, 0)]
+
+
+@pytest.mark.parametrize("large", [0.0, 0.5])
+def test_equal_ones_are_of_one_period(large):
+    """Each takes 100, give or take 20, and so does what comes with every fifth of them, or hardly more."""
+    rng, split = np.random.default_rng(2), 0
+    for _ in range(60):
+        series = _epochs(rng, 100, large, 100, of=20, n=2000)
+        series[::20] += 20 * rng.standard_normal(100)
+        split += len(find_periods(series)) > 1
+
+    # So many of 60 happen by chance in under 5 % where the share is the promised one.
+    assert log_binomial_tail(split, 60, FALSE_ALARMS) > np.log(0.05)
+
+
+@pytest.mark.parametrize("of", [40, 200])
+def test_what_comes_with_every_epoch_change_has_its_period(of):
+    assert [(p.steps, p.phase) for p in find_periods(_epochs(np.random.default_rng(4), 0.5, 100, of, of))] == [(of, 0)]
+
+
 def test_what_stops_half_way_is_no_period():
     series = 1 + 0.1 * np.random.default_rng(3).random(400)
     series[:200:10] += 1

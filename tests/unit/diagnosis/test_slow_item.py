@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 
 from judged_recordings import named, report_of
-from made_recordings import DATA
+from made_recordings import DATA, Training, make_recording
+from slowstep.analyses.measurements import measure
+from slowstep.diagnosis.rule import Judged
+from slowstep.diagnosis.rules import slow_transform
+from slowstep.sources.recording import SOURCE
 
 LINE = {"file": DATA, "function": "__getitem__", "first_line": 20}
 # Two threads of the training's own fill both cores.
@@ -96,3 +100,57 @@ def test_a_library_s_data_set_is_not_named_for_being_one(tmp_path):
     library = "/opt/venv/lib/python3.11/site-packages/torchvision/data.py"
 
     assert "slow-transform" not in named(report(tmp_path, data_file=library))
+
+
+# Steps of 3.3 ms, of which the training thread makes a batch for 0.9: receiving one from a worker takes as long.
+SMALL = {"workers": 0, "getitem_ms": 0.85, "collate_ms": 0.05, "fixed_ms": 0.6, "per_sample_ms": 0.05, "transform": ("augment", 0.8)}
+AUGMENT = {"file": DATA, "function": "augment", "first_line": 40}
+
+
+def of_augment(*lines: tuple[int, int, int]):
+    """The same of the function below the data set's method."""
+    note = counted(*lines)
+    return {**note, "lines": [{**row, **AUGMENT} for row in note["lines"]], "functions": [{**row, **AUGMENT} for row in note["functions"]]}
+
+
+def test_a_loop_that_workers_hide_at_no_profit_is_named(tmp_path):
+    found = report_of(tmp_path, {**SMALL, "producer_lines": (of_augment((41, 2, 100), (42, 1000, 900)),)})
+
+    finding = found["findings"][0]
+    assert (found["verdict"]["rule"], finding["evidence"][0]["value"]) == ("slow-transform", "augment")
+    assert "batches take about as long to receive from workers" in finding["title"]
+    assert "receiving a batch instead" in [row["name"] for row in finding["evidence"]]
+
+
+def test_at_worse_a_sample_still_takes_what_a_few_operations_take(tmp_path):
+    loop = of_augment((41, 2, 100), (42, 1000, 900))
+    m = measure(SOURCE.read(make_recording(tmp_path, Training(**{"steps": 300, **SMALL, "producer_lines": (loop,)}))))
+
+    judged = slow_transform.judge(m)
+
+    assert isinstance(judged, Judged)
+    assert judged.counterfactual is not None
+    expected, worse = (float(case.removed_ns.mean()) for case in (judged.counterfactual.expected, judged.counterfactual.worse))
+    # Of 0.68 ms a twentieth is left, and 15 us for each of the 16 samples.
+    assert (expected, worse) == (pytest.approx(0.95 * 0.68e6, rel=0.02), pytest.approx(0.68e6 - 16 * 15e3, rel=0.02))
+
+
+def test_a_small_operation_that_workers_hide_at_no_profit_is_not_blamed(tmp_path):
+    operation, unseen = (
+        report_of(tmp_path / name, {**SMALL, "producer_lines": notes})
+        for name, notes in (("operation", (of_augment((41, 2, 900), (42, 1000, 100)),)), ("unseen", ()))
+    )
+
+    assert "slow-transform" not in named(operation) + named(unseen)
+    reasons = {row["rule"]: row["reason"] for row in unseen["not_judged"]}
+    assert reasons["slow-transform"].startswith("whether augment (data.py:40), 80% of making samples, is a loop in Python was not seen")
+    assert "slow-transform" not in {row["rule"] for row in operation["not_judged"]}
+
+
+def test_a_loop_that_workers_take_most_of_is_left_to_these(tmp_path):
+    loop = of_augment((41, 2, 100), (42, 1000, 900))
+
+    found = report_of(tmp_path, {**SMALL, "getitem_ms": 6.0, "fixed_ms": 8.0, "cores": 16, "producer_lines": (loop,)})
+
+    assert named(found)[:1] == ["serial-loader"]
+    assert "slow-transform" not in named(found)

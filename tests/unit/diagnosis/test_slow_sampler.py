@@ -1,14 +1,15 @@
-"""Samplers that draw indices on the training thread: told from receiving a batch by stacks."""
+"""Samplers that draw indices on the training thread: told from receiving a batch by stacks, or measured where there are no workers."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from made_events import Events, at
-from made_recordings import LIBRARY, LOOP, MS, SCRIPT, TRAINER_THREAD
+from made_recordings import LIBRARY, LOOP, MS, SCRIPT, TRAINER_THREAD, Training, make_recording
 from slowstep.record import format as fmt
 from slowstep.workflow.diagnose import diagnose_recording
 
@@ -62,3 +63,87 @@ def test_receiving_a_batch_and_a_quick_sampler_are_none(tmp_path, stacks, wait_m
     found = report(tmp_path, *stacks, wait_ms=wait_ms)
 
     assert "slow-sampler" not in [finding["rule"] for finding in found["findings"]]
+
+
+Row = tuple[tuple[str, str, int], float, list[tuple[int, float]]]
+OURS = ("/opt/slowstep/record/waits.py", "Waits.build_hook.<locals>.__next__", 76)
+FETCHED = (f"{LIBRARY}/utils/data/_utils/fetch.py", "_MapDatasetFetcher.fetch", 1)
+NEXT = ("<built-in>", "built-in method builtins.next", 0)
+RUNNER = (SCRIPT, "Runner.__next__", 5)
+
+
+def request(*drawing: Row, drawn_ms: float) -> list[Row]:
+    """Calls of a request for a batch that takes 3 ms to make, and so long to draw; the rows of what draws come fifth and later."""
+    whole = 3 + drawn_ms + 0.1
+    return [
+        (OURS, whole, [(1, whole)]),
+        (REQUEST[:3], whole, [(2, drawn_ms), (3, 3)]),
+        (NEXT_INDEX[:3], drawn_ms, [(4, drawn_ms)]),
+        (FETCHED, 3, []),
+        *drawing,
+    ]
+
+
+def _ns(ms: float) -> int:
+    """Of three gaps, ms in each."""
+    return int(3 * ms * MS)
+
+
+def serial(folder: Path, rows: list[Row], draw_ms: float = 2.0) -> dict[str, Any]:
+    """Steps of 20 ms without workers, and calls that were timed in three gaps: function, ms in each, and of that in which others."""
+    make_recording(folder, Training(steps=200, workers=0, getitem_ms=3.0, collate_ms=0.0, per_sample_ms=0.5, draw_ms=draw_ms))
+    functions = [
+        {
+            "file": file,
+            "function": name,
+            "line": line,
+            "calls": 3,
+            "total_ns": _ns(ms),
+            "own_ns": _ns(ms - sum(inner for _, inner in called)),
+            "callees": [[callee, _ns(inner)] for callee, inner in called],
+        }
+        for (file, name, line), ms, called in rows
+    ]
+    note = {"kind": "calls", "of": "gap", "stretches": 3, "wall_ns": _ns(rows[0][1]), "slowdown": 1.0, "functions": functions}
+    with (folder / "100-1.jsonl").open("a") as notes:
+        notes.write(json.dumps(note) + "\n")
+    return dict(diagnose_recording(folder))
+
+
+def parts(found: dict[str, Any]) -> dict[str, float]:
+    return {part["name"]: part["ms_per_step"] for stage in found["ledger"] for part in stage["parts"]}
+
+
+def rules(found: dict[str, Any]) -> list[str]:
+    return [rule for finding in found["findings"] for rule in (finding["rule"], *finding["also"])]
+
+
+def test_without_workers_what_comes_before_the_fetch_is_drawing_though_no_stack_stands_in_it(tmp_path):
+    """A sampler that sorts in Python for 2 ms gives the interpreter's lock away later: stacks stand in the data set."""
+    found = serial(tmp_path, request((NEXT, 2, [(5, 2)]), (BATCHES[:3], 2, [(6, 2)]), (SAMPLER[:3], 2, []), drawn_ms=2))
+
+    assert parts(found)["drawing indices"] == pytest.approx(2, rel=0.1)
+    assert parts(found).get("transport", 0.0) < 0.1
+    finding = next(finding for finding in found["findings"] if finding["rule"] == "slow-sampler")
+    assert "HardExamples.__iter__ (train.py:12)" in finding["title"]
+    # Of 2.1 ms beside the fetch the loader's own work takes 0.1.
+    assert finding["share"] == pytest.approx(parts(found)["drawing indices"] / 2.1 * 2 / found["throughput"]["step_ms"]["median"], rel=0.1)
+
+
+def test_the_loaders_own_work_before_a_quick_fetch_is_no_samplers(tmp_path):
+    """Torch's own sampler, or one of the user's that takes a twentieth of what the loader does around it."""
+    own = serial(tmp_path / "own", request((NEXT, 2, [(5, 2)]), (BATCHES[:3], 2, []), drawn_ms=2))
+    quick = request((NEXT, 0.1, [(5, 0.1)]), (SAMPLER[:3], 0.1, []), drawn_ms=0.1)
+    quick[1] = (REQUEST[:3], 5.1, [(2, 0.1), (3, 3)])
+
+    assert "slow-sampler" not in rules(own)
+    assert "slow-sampler" not in rules(serial(tmp_path / "quick", quick))
+
+
+def test_a_loader_behind_the_scripts_own_next_is_no_sampler(tmp_path):
+    """One built-in `next` calls the script's iterator, which asks the loader, and the sampler: the larger one cannot be in the other."""
+    rows = request((NEXT, 5.1, [(5, 2), (6, 5.1)]), (SAMPLER[:3], 2, []), (RUNNER, 5.1, [(0, 5.1)]), drawn_ms=2)
+
+    assert (
+        "HardExamples.__iter__" in next(finding for finding in serial(tmp_path, rows)["findings"] if "draws" in finding["title"])["title"]
+    )

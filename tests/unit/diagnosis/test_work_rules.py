@@ -102,6 +102,33 @@ def rules_in(report: Report) -> list[str]:
     return [rule for finding in report["findings"] for rule in (finding["rule"], *finding["also"])]
 
 
+NEXT: Function = ("<built-in>", "built-in method builtins.next", 0)
+REQUEST: Function = ("/opt/slowstep/record/waits.py", "Waits.build_hook.<locals>.__next__", 76)
+RUNNER: Function = (SCRIPT, "Runner.train", 30)
+OUR_HOOK: Function = ("/opt/slowstep/record/hooks/torch_module.py", "_recorded.<locals>.call", 30)
+
+
+def test_who_asks_for_the_next_batch_after_the_update_is_not_blamed_for_what_making_it_takes(tmp_path):
+    """A runner's `train_iter` begins with `next(loader)`: the gap ends in it, and holds nothing but the request of its time."""
+    rows = [(AFTER, 30, 30, []), (RUNNER, 45, 3, [[2, 42]]), (NEXT, 42, 0, [[3, 42]]), (REQUEST, 42, 42, [])]
+
+    report = report_of(tmp_path, calls("gap", 75, *rows), after_ms=10, after="")
+
+    finding = report["findings"][0]
+    assert (finding["rule"], finding["evidence"][0]["value"]) == ("slow-callback", "after_step")
+    after = {row["name"]: row["share"] for stage in report["ledger"] if stage["stage"] == "output" for row in stage["parts"]}
+    # Of 33 ms beside the request, 30 and 3.
+    assert after["after_step (train.py:80)"] == pytest.approx(10 * after["Runner.train (train.py:30)"], rel=0.01)
+
+
+def test_a_callback_that_calls_a_model_whose_hooks_are_ours_keeps_its_time(tmp_path):
+    rows = [(AFTER, 30, 1, [[1, 29]]), (OUR_HOOK, 29, 29, [])]
+
+    report = report_of(tmp_path, calls("gap", 30, *rows), after_ms=10, after="")
+
+    assert report["findings"][0]["evidence"][0]["value"] == "after_step"
+
+
 # A body of 20 ms, of which forward and loss take 12: 9 of them in the function of the user's.
 BODY = calls("body", 60, (LOSS, 27, 27, []), (BACKWARD, 21, 21, []), (OPTIMIZER, 3, 3, []))
 

@@ -6,7 +6,8 @@ What it sees:
 Why it costs:
     While a batch is made the model waits, and while the model computes no batch is made. A worker process makes the next batch meanwhile.
 How the gain is predicted:
-    r is the time in which the training thread makes batches, less the receipt of a batch from a worker (1 ms assumed, 0.3 to 2 ms).
+    r is the time in which the training thread makes batches, less the receipt of each batch from a worker (1 ms assumed, 0.3 to
+    2 ms). Of several loaders only those get workers whose batches take longer than that to make.
     B is the producers' time divided by the workers proposed, not below the CPU time of training, producers and receipt divided by the
     cores that the process may use. At worse the worker slows the training by an eighth (they share caches, memory, and often a physical
     core), and workers that bind take a tenth longer beside each other.
@@ -28,7 +29,7 @@ from slowstep.analyses.gaps import BACKGROUND
 from slowstep.analyses.loop_input import LoopInput
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.producers import UNSEEN
-from slowstep.diagnosis.by_workers import made_by_workers
+from slowstep.diagnosis.by_workers import HandedOver, handed_over, made_by_workers
 from slowstep.diagnosis.gain import predict, share_interval, unknown_gain
 from slowstep.diagnosis.input_side import (
     WAIT_SHARE,
@@ -62,8 +63,9 @@ def judge(m: Measurements) -> Answer:
     share, low, high = share_interval(m, side.removable_ns)
     if share < WAIT_SHARE:
         return None
-    workers, taken = workers_needed(side, 0), crowded(m, side)
-    counterfactual = made_by_workers(side, workers)
+    handed = handed_over(m, side)
+    workers, taken = workers_needed(handed.side, 0), crowded(m, handed.side)
+    counterfactual = made_by_workers(handed.side, workers, receipts=handed.receipts)
     evidence = (
         Evidence(name="num_workers", value=0, unit="workers", threshold=1, where=m.loader.dataset),
         Evidence(name="making batches", value=share, unit="share of window", threshold=WAIT_SHARE),
@@ -82,10 +84,20 @@ def judge(m: Measurements) -> Answer:
         evidence=evidence,
         gain=predict(m, counterfactual) if taken is None else unknown_gain(taken),
         fixes=(
-            Fix(text=f"DataLoader(..., num_workers={workers}, persistent_workers=True)", lever=of_its_loader(m, workers_lever(workers))),
+            Fix(
+                text=f"DataLoader(..., num_workers={workers}, persistent_workers=True){_for(m, handed)}",
+                lever=of_its_loader(m, workers_lever(workers)),
+            ),
         ),
     )
     return Judged(finding=finding, counterfactual=counterfactual if taken is None else None)
+
+
+def _for(m: Measurements, handed: HandedOver) -> str:
+    """Which of several loaders, where the others are faster without workers."""
+    if handed.loaders is None:
+        return ""
+    return f" for {handed.loaders} of the {len(m.made_by_loader)} loaders: the others' batches take longer to receive than to make"
 
 
 def _most_of_it(m: Measurements) -> tuple[Evidence, ...]:

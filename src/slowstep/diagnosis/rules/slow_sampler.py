@@ -2,21 +2,23 @@
 
 What it sees:
     Stacks of the training thread (five at least) stand in the sampler, inside requests for the next batch, and for at least 5 % of the
-    window. Its function is named.
+    window. Its function is named. Where the training thread makes its batches itself (num_workers=0), how long it draws is measured, and
+    calls that were timed in a few steps name the function, which is not the framework's own.
 Why it costs:
     Workers make samples, but the indices are drawn by the training thread, whenever it receives a batch: it waits for its own sampler.
 How the gain is predicted:
-    r is 95 % of that time (80 % at worse, all of it at better, each by the interval of a share of stacks). B is what the workers need per
-    step.
+    r is 95 % of that time (80 % at worse, all of it at better, each by the interval of a share of stacks where it is known by those).
+    B is what the workers need per step.
 When it is wrong:
-    Of the time in requests only stacks tell what is the sampler's: what holds the interpreter's lock is seen where it ends. A sampler that
-    must look at the model's last results cannot draw ahead.
+    With workers only stacks tell what of the time in requests is the sampler's: what holds the interpreter's lock is seen where it ends. A
+    sampler that must look at the model's last results cannot draw ahead.
 What to try:
     Draw a whole epoch's indices in one operation (numpy.random.choice with size=, torch.multinomial), or WeightedRandomSampler.
 """
 
 from __future__ import annotations
 
+from slowstep.analyses.drawing import Drawing
 from slowstep.analyses.functions import shown
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.producers import DRAWING
@@ -35,11 +37,11 @@ LEFT, LEFT_AT_WORSE = 0.05, 0.20
 def judge(m: Measurements) -> Answer:
     """Whether drawing indices holds the training thread."""
     drawing = m.drawing
-    drawn = m.ledger.of("preprocess", DRAWING)
+    drawn = m.ledger.of("preprocess", DRAWING) * (drawing.held if drawing is not None else 1.0)
     share, low, high = share_interval(m, drawn)
     if drawing is None or share < WAIT_SHARE:
         return None
-    spread = stack_spread(drawing.stacks, drawing.of_stacks)
+    spread = 0.0 if drawing.gaps else stack_spread(drawing.stacks, drawing.of_stacks)
     counterfactual = _counterfactual(m, drawn, spread)
     name, where = drawing.function.function, f"{shown(drawing.function.file, m.trainer.facts.script)}:{drawing.function.first_line}"
     finding = Finding(
@@ -53,7 +55,7 @@ def judge(m: Measurements) -> Answer:
         evidence=(
             Evidence(name="function", value=name, unit="", where=where),
             Evidence(name="drawing indices", value=share, unit="share of window", threshold=WAIT_SHARE),
-            Evidence(name="stacks in it", value=drawing.stacks, unit="stacks", where=f"of {drawing.of_stacks} in requests for input"),
+            _known_by(drawing),
             Evidence(name="removed per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
         ),
         gain=predict(m, counterfactual),
@@ -64,6 +66,12 @@ def judge(m: Measurements) -> Answer:
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _known_by(drawing: Drawing) -> Evidence:
+    if drawing.gaps:
+        return Evidence(name="timed in", value=drawing.gaps, unit="gaps")
+    return Evidence(name="stacks in it", value=drawing.stacks, unit="stacks", where=f"of {drawing.of_stacks} in requests for input")
 
 
 def _counterfactual(m: Measurements, drawn: Floats, spread: float) -> Counterfactual:

@@ -3,20 +3,22 @@
 What it sees:
     The training waits for input at least 5 % of the window, one function of the user's (of a library's data set that calls none: of the
     same library) holds at least half of the producers' time outside collate (its calls are timed in about one batch of a hundred), and
-    workers alone could not hide the waits: the cores are used up, or the training's own threads leave a first worker none. The data set's
-    own method, which is the making itself, only where at least half of it is lines of Python that run again and again in each of its
-    calls (counted in one batch).
+    workers alone could not hide the waits: the cores are used up, or the training's own threads leave a first worker none, or receiving
+    batches from a first worker takes half of what it would take off the training thread, or more. The data set's own method, which is the
+    making itself, only where at least half of it is lines of Python that run again and again in each of its calls (counted in one batch);
+    so any function where it is only the receiving that leaves a worker no profit.
     Or a loop without a loader makes its input for at least 5 % of the window, at least half of that in one function, and at least half of
     that one is lines of Python that run again and again.
 Why it costs:
     Work that is done for every sample is paid on every core, and a Python loop over pixels or tokens takes many times what vectorised
     code takes.
 How the gain is predicted:
-    r is the wait for batches; B is what producers need when that function takes a twentieth of its time (a fifth at worse, nothing at
-    better), divided by the workers, not below the CPU time of training and producers divided by the cores. A worker that is always busy
-    slows the training beside it; relieved, it lets the training run a sixteenth faster (not at all at worse, an eighth at better). What
-    the training waited for a core goes with what computes beside it: as much of it as the spared CPU time is of the producers' and of
-    other processes' (half of that at worse).
+    r is the wait for batches; B is what producers need when that function takes a twentieth of its time (a fifth at worse, and not less
+    than the 15 us a sample that a few operations on small tensors take; nothing at better), divided by the workers, not below the CPU time
+    of training and producers divided by the cores. A worker that is always busy slows the training beside it; relieved, it lets the
+    training run a sixteenth faster (not at all at worse, an eighth at better). What the training waited for a core goes with what computes
+    beside it: as much of it as the spared CPU time is of the producers' and of other processes' (half of that at worse). Without workers
+    the training thread makes batches itself, and nothing binds beside it.
 When it is wrong:
     The function may do work that must be done, and be as fast as it can be. Timing calls makes many short ones look longer than they are.
     A data set's own loop is not seen where no sample ends while lines are counted, as in batches of one or two long ones.
@@ -39,6 +41,7 @@ from slowstep.analyses.loop_input import LoopInput
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.producers import UNSEEN
 from slowstep.diagnosis.after_update import name_of, where_of
+from slowstep.diagnosis.by_workers import leave_most
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.input_causes import CAUSE_SHARE, hidden_by_workers, nearer_cause, workers_take_most
 from slowstep.diagnosis.input_side import (
@@ -66,6 +69,9 @@ NAME = "slow-transform"
 LEFT = 0.05
 HAND_OVER = Fix(text="torch.multiprocessing.set_sharing_strategy('file_system') before the loop: batches need no help of their worker then")
 LEFT_AT_WORSE = 0.20
+# What it takes a sample at worse: four operations on a tensor of 128 values took 14 us (two shared cores, torch 2.13).
+SAMPLE_AT_WORSE_NS = 15_000.0
+BY_CORES, BY_RECEIPT = "the cores are used up", "batches take about as long to receive from workers"
 NO_WORKERS = ", and workers would take little of that off it"
 
 
@@ -80,7 +86,10 @@ def judge(m: Measurements) -> Answer:
         return NotJudged(rule=NAME, reason=side)
     share, low, high = share_interval(m, side.removable_ns)
     # Workers that find no cores hide nothing. What others take of them is nothing that the function does.
-    if share < WAIT_SHARE or (hidden_by_workers(side) and crowded(m, side, by_others=False) is None):
+    hidden = hidden_by_workers(side) and crowded(m, side, by_others=False) is None
+    # Those of a first worker's batches that take about as long to receive as to make are not hidden at a profit.
+    received = hidden and m.loader.num_workers == 0 and leave_most(m, side)
+    if share < WAIT_SHARE or (hidden and not received):
         return None
     if not m.timed_fetches:
         return NotJudged(rule=NAME, reason="no call was timed while batches were made; record longer, at --level 1 or more")
@@ -92,17 +101,19 @@ def judge(m: Measurements) -> Answer:
     if function is None or not (len(function.path) > 1 or function.is_python):
         return None
     where = f"{shown(function.file, m.trainer.facts.script)}:{function.line}"
-    counterfactual = _counterfactual(m, side, function)
+    if received and not function.is_python:
+        return _not_python(function, where)
+    counterfactual, why = _counterfactual(m, side, function), BY_RECEIPT if received else BY_CORES
     bound = stub(m, function.name, function.file) or MOCK_LOADER
     finding = Finding(
         rule=NAME,
         stage="preprocess",
-        title=f"{function.name} ({where}) takes {function.share:.0%} of the time in which samples are made, and the cores are used up",
+        title=f"{function.name} ({where}) takes {function.share:.0%} of the time in which samples are made, and {why}",
         share=share,
         share_low=low,
         share_high=high,
         claims=claims(m),
-        evidence=_evidence(side, function, where, share),
+        evidence=_evidence(side, function, where, share, received=received),
         gain=predict(m, counterfactual),
         fixes=(
             Fix(text=_faster(function), bounded_by=bound),
@@ -113,6 +124,14 @@ def judge(m: Measurements) -> Answer:
         names_cause=not nearer_cause(m) and not take_most(m),
     )
     return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _not_python(function: Function, where: str) -> NotJudged | None:
+    """A little that is made fast is nobody's fault: without workers that would gain, only what is known to be a loop in Python is named."""
+    if function.python_share is not None:
+        return None
+    held = f"{function.name} ({where}), {function.share:.0%} of making samples,"
+    return NotJudged(rule=NAME, reason=f"whether {held} is a loop in Python was not seen; record longer, at --level 1 or more")
 
 
 def _faster(function: Function) -> str:
@@ -183,7 +202,7 @@ def _loop_in_python(share: float) -> Evidence:
     return Evidence(name="a loop in Python", value=share, unit="share of it", threshold=DOMINANT_SHARE)
 
 
-def _evidence(side: Side, function: Function, where: str, share: float) -> tuple[Evidence, ...]:
+def _evidence(side: Side, function: Function, where: str, share: float, *, received: bool) -> tuple[Evidence, ...]:
     return (
         Evidence(name="function", value=function.name, unit="", where=where),
         Evidence(
@@ -196,11 +215,17 @@ def _evidence(side: Side, function: Function, where: str, share: float) -> tuple
         *(Evidence(name="in it", value=name, unit="", where=f"{format_share(part)} of making samples") for name, part in function.parts),
         *(() if function.python_share is None else (_loop_in_python(function.python_share),)),
         Evidence(name="waiting for batches", value=share, unit="share of window", threshold=WAIT_SHARE),
-        Evidence(
-            name="CPU time needed", value=beside_ns(side, 1_000_000) / 1e6, unit="ms per step on all cores", threshold=side.rest_ns / 1e6
-        ),
+        _not_hidden(side, received=received),
         Evidence(name="removed per step", value=float(side.removable_ns.mean()) / 1e6, unit="ms"),
     )
+
+
+def _not_hidden(side: Side, *, received: bool) -> Evidence:
+    """Why workers do not hide it."""
+    if received:
+        return Evidence(name="receiving a batch instead", value=RECEIVE_NS / 1e6, unit="ms")
+    needed = beside_ns(side, 1_000_000) / 1e6
+    return Evidence(name="CPU time needed", value=needed, unit="ms per step on all cores", threshold=side.rest_ns / 1e6)
 
 
 def _counterfactual(m: Measurements, side: Side, function: Function) -> Counterfactual:
@@ -212,13 +237,16 @@ def _counterfactual(m: Measurements, side: Side, function: Function) -> Counterf
     def case(left: float, slowed: float = 0.0, queued: float = 1.0) -> Case:
         spared_wall, spared_cpu = held * (1 - left), cpu * (1 - left)
         if workers == 0:
-            return Case(removed_ns=(side.removable_ns + side.filling_ns) * spared_wall / side.wall_ns, beside_ns=RECEIVE_NS)
+            return Case(removed_ns=(side.removable_ns + side.filling_ns) * spared_wall / side.wall_ns)
         relieved = relieved_ns(side, spared_cpu, slowed=slowed, queued=queued)
         removed = side.removable_ns + side.filling_ns * spared_wall / side.wall_ns + relieved
         return Case(removed_ns=removed, beside_ns=beside_ns(side, workers, spared_wall_ns=spared_wall, spared_cpu_ns=spared_cpu))
 
     words = f"{function.name} takes a twentieth of its time" + (", and relieves the training beside it" if workers else "")
-    expected, worse, better = case(LEFT, RELIEF_EXPECTED), case(LEFT_AT_WORSE, queued=QUEUED_AT_WORSE), case(0.0, SIDE_BY_SIDE)
+    known = m.steps.samples[np.isfinite(m.steps.samples)]
+    samples = float(known.mean()) if known.size else 0.0
+    at_worse = max(LEFT_AT_WORSE, min(SAMPLE_AT_WORSE_NS * samples / max(held, 1.0), 1.0))
+    expected, worse, better = case(LEFT, RELIEF_EXPECTED), case(at_worse, queued=QUEUED_AT_WORSE), case(0.0, SIDE_BY_SIDE)
     return Counterfactual(assumes=words, expected=expected, worse=worse, better=better)
 
 

@@ -2,7 +2,8 @@
 
 What it sees:
     At least three iterators in the window were made with new worker processes (the loader keeps none), and starting them, ending them and
-    what their first batches take longer than others hold at least 3 % of the window.
+    what their first batches take longer than others hold at least 3 % of the window. Where that was seen once or twice and held a tenth of
+    the window, it is not judged: whether it recurs as often is not known.
 Why it costs:
     Each epoch forks or spawns its workers, runs their init function, opens what the data set opens lazily, and throws all of it away at
     its end; meanwhile nothing is trained. The shorter the epochs, the larger the share.
@@ -25,14 +26,18 @@ from slowstep.analyses.ledger import SHUTDOWN
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.producers import STARTUP
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
+from slowstep.diagnosis.law import HEALTHY_UNATTRIBUTED
 from slowstep.diagnosis.lever_specs import PERSISTENT_WORKERS, of_its_loader
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import AFTER_FORK_HIGH, WORSE_BESIDE, copying_after_forks, producers_beside_ns
-from slowstep.findings import Evidence, Finding, Fix
+from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.units import format_count, format_duration
 
 NAME = "worker-restart"
 # One start, or two, are no habit.
 FEWEST = 3
+# Of the window, in starting and ending workers: from there on that they were too few to judge leaves a verdict open.
+UNJUDGED = HEALTHY_UNATTRIBUTED
 # An iterator over workers that stay costs 0.3 ms (measured); three times that is left of each start.
 LEFT_NS = 1_000_000.0
 
@@ -40,7 +45,9 @@ LEFT_NS = 1_000_000.0
 def judge(m: Measurements) -> Answer:
     """Whether starting workers anew costs the training time."""
     restarts = m.over_time.restarts
-    if restarts.with_workers < FEWEST or restarts.used_up < restarts.count / 2:
+    if 0 < restarts.with_workers < FEWEST:
+        return _too_few(m, restarts.with_workers)
+    if not restarts.with_workers or restarts.used_up < restarts.count / 2:
         return None
     begun = restarts.start_ns > 0
     starting = np.clip(restarts.start_ns - LEFT_NS * begun, 0, None)
@@ -79,6 +86,20 @@ def judge(m: Measurements) -> Answer:
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _too_few(m: Measurements, starts: int) -> NotJudged | None:
+    """What one start of the workers, or two, have taken, where that is much."""
+    taken_ns = float(m.over_time.restarts.start_ns.sum())
+    share = taken_ns / float(m.step_ns.sum())
+    if share < UNJUDGED or m.loader is None:
+        return None
+    workers, times = format_count(m.loader.num_workers, "worker"), "once" if starts == 1 else "twice"
+    reason = (
+        f"starting and ending the loader's {workers} took {format_duration(taken_ns)}, {share:.0%} of the time, but was seen {times}; "
+        f"record {FEWEST} epochs or more. Fewer workers start sooner, and persistent_workers=True starts them once"
+    )
+    return NotJudged(rule=NAME, reason=reason, lever=of_its_loader(m, PERSISTENT_WORKERS))
 
 
 RULE = Rule(name=NAME, stages=("preprocess",), judge=judge)

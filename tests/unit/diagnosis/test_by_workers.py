@@ -1,0 +1,72 @@
+"""Which loaders get workers, and what receiving their batches costs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from made_recordings import Training, make_recording
+from slowstep.analyses.made_by_loader import MadeByLoader
+from slowstep.analyses.measurements import Measurements, measure
+from slowstep.diagnosis.by_workers import handed_over, leave_most, made_by_workers
+from slowstep.diagnosis.input_side import Side, find_side
+from slowstep.sources.recording import SOURCE
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory) -> Measurements:
+    """Steps in which the training thread makes a batch for 3 ms."""
+    folder = tmp_path_factory.mktemp("serial")
+    return measure(SOURCE.read(make_recording(folder, Training(steps=120, workers=0, getitem_ms=2.8, collate_ms=0.2))))
+
+
+def side_of(m: Measurements) -> Side:
+    """Whose batches take as long as those of `m.made_by_loader`."""
+    side = find_side(m)
+    assert isinstance(side, Side)
+    return replace(side, removable_ns=np.sum([loader.ns for loader in m.made_by_loader], axis=0))
+
+
+def in_turns(m: Measurements, *each_ms: float) -> Measurements:
+    """The same, made by several loaders in turns whose batches take so long."""
+    count = m.steps.count
+    made = []
+    for turn, ms in enumerate(each_ms):
+        ns = np.where(np.arange(count) % len(each_ms) == turn, ms * 1e6, 0.0)
+        made.append(MadeByLoader(batches=count // len(each_ms), ns=ns, each_ns=ms * 1e6))
+    return replace(m, made_by_loader=tuple(made))
+
+
+def test_one_loader_hands_over_one_batch_a_step(measured):
+    side = side_of(measured)
+
+    handed = handed_over(measured, side)
+
+    assert handed.side is side
+    assert handed.loaders is None
+    assert handed.receipts == pytest.approx(1.0, abs=0.02)
+    assert not leave_most(measured, side_of(measured))
+
+
+def test_of_several_loaders_those_get_workers_whose_batches_take_longer_than_receiving_them(measured):
+    m = in_turns(measured, 0.2, 0.3, 8.5)
+    side = side_of(m)
+
+    handed = handed_over(m, side)
+
+    assert (handed.loaders, handed.receipts) == (1, pytest.approx(1 / 3, abs=0.02))
+    # A receipt of 1 ms in each third step.
+    removed = made_by_workers(handed.side, 1, receipts=handed.receipts).expected.removed_ns
+    assert float(removed.mean()) == pytest.approx(8.5e6 / 3 - 1e6 / 3, rel=0.05)
+    # What the others' making takes stays with the training thread.
+    assert handed.side.rest_ns == pytest.approx(float(m.step_ns.mean()) - 8.5e6 / 3, rel=0.02)
+    assert not leave_most(m, side)
+
+
+@pytest.mark.parametrize(("each_ms", "left"), [(0.6, True), (1.5, True), (2.5, False)])
+def test_workers_leave_most_of_what_takes_as_long_to_receive(measured, each_ms, left):
+    m = in_turns(measured, each_ms)
+
+    assert leave_most(m, side_of(m)) is left
