@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from slowstep.analyses.blocked import Blocked
 from slowstep.analyses.ledger import CORE, FORWARD, Part
 from slowstep.analyses.measurements import Measurements
@@ -69,9 +67,3 @@ def producers_beside_ns(m: Measurements, *, spared_cpu_ns: float = 0.0) -> float
     starting = float((m.filling_ns + m.ledger.of("preprocess", STARTUP)).mean())
     # They kept up with the step as it is: doing less on the training thread cannot make it longer.
     return min(max(m.demand.wall_ns / m.loader.num_workers + starting, cores), float(m.step_ns.mean()))
-
-
-def stack_spread(stacks: int, of: int) -> float:
-    """Half width of the 90 % interval of a share of stacks, relative to it (normal approximation of the binomial)."""
-    share = stacks / of
-    return 1.645 * math.sqrt(share * (1 - share) / of) / share

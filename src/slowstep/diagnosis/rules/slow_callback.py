@@ -33,7 +33,8 @@ from slowstep.diagnosis.growing import growing
 from slowstep.diagnosis.lever_specs import CALLBACKS_OFF, LOGGING_OFF, stub_of
 from slowstep.diagnosis.named_ranges import CALLBACKS, judge_ranges
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.diagnosis.trainer_side import delay_share, stack_spread, with_core_delay
+from slowstep.diagnosis.spread import EXACT, stack_spread
+from slowstep.diagnosis.trainer_side import delay_share, with_core_delay
 from slowstep.diagnosis.unnamed import how_to_name
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.stages import CALLBACK, LOGGING, METRICS, PROGRESS, UNATTRIBUTED, VALIDATION
@@ -70,7 +71,7 @@ def judge(m: Measurements) -> Answer:
     if share < CLAIM:
         return None
     stacks, timed = named.get(part), m.ledger.timed.get(part)
-    spread = timed_spread(m, part) if timed else stack_spread(stacks, sum(named.values())) if stacks else 0.0
+    spread = timed_spread(m, part) if timed else stack_spread(stacks, sum(named.values())) if stacks else EXACT
     assumes = f"{_name(part)} {_takes(part)} no time on the training thread"
     counterfactual = shortened(m, removed, spread, queued=delay_share(m, part), assumes=assumes)
     sampled = bool(stacks or timed)
@@ -88,8 +89,8 @@ def judge(m: Measurements) -> Answer:
         stage=part[0],
         title=f"{_shown(part)} {_does(part)} on the training thread{after} and {_takes(part)} {share:.0%} of the time",
         share=share,
-        share_low=low * (1 - spread),
-        share_high=min(high * (1 + spread), 1.0),
+        share_low=low * spread.low,
+        share_high=min(high * spread.high, 1.0),
         claims=(part[1],),
         evidence=evidence,
         gain=predict(m, counterfactual),
