@@ -14,7 +14,8 @@ How the gain is predicted:
 When it is wrong:
     Timing calls slows Python code on Python 3.11, one loop more than another: what it added to the timed steps is measured against the
     others, at the pace of their backward, and is taken to be the loop's. A loop whose iterations depend on each other cannot be vectorised,
-    only compiled. Of a loop without a DataLoader, what runs above its forward is input and not looked at here. Steps with several
+    only compiled. Beside compiled code no calls are timed: then stacks in the script's own code say how much may be unseen, on processors
+    and accelerators alike, where lines that wait for the device count too. Of a loop without a DataLoader, what runs above its forward is input and not looked at here. Steps with several
     optimizers' updates are timed where they have a DataLoader and each as many updates.
 What to try:
     Whole-tensor operations (masks, shifts, scatter, einsum), torch.vmap or torch.compile, or do it in the loader's workers.
@@ -36,6 +37,7 @@ from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interva
 from slowstep.diagnosis.lever_specs import stub
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE, body_rest, delay_share, producers_beside_ns, with_core_delay
+from slowstep.diagnosis.untimed import unseen_python
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 
 NAME = "python-between-operations"
@@ -55,7 +57,8 @@ def judge(m: Measurements) -> Answer:
         reason = "calls are timed in steps of several optimizers only where these are called in turns, or each batch has as many updates"
         return NotJudged(rule=NAME, reason=reason)
     if loop is None:
-        return None
+        unseen = unseen_python(m)
+        return None if unseen is None else NotJudged(rule=NAME, reason=unseen)
     body = body_rest(m)
     share, low, high = share_interval(m, body)
     if share * loop.share < CLAIM:
