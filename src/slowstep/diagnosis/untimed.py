@@ -14,9 +14,12 @@ REMEDY = {
 
 
 def unseen_python(m: Measurements) -> str | None:
-    """What the user's own Python may hold of the bodies, unseen; None where calls were timed, or stacks say that it is little."""
+    """What the user's own Python may hold of the bodies, unseen; None where calls were timed, or stacks say that it is little.
+
+    With an accelerator they say nothing: the line that reads a loss back stands in all of them, and waits.
+    """
     untimed = m.work.untimed
-    if untimed is None or untimed.at_most < HEALTHY_SHARE_OF_UNKNOWN_GAIN:
+    if m.device != "cpu" or untimed is None or untimed.at_most < HEALTHY_SHARE_OF_UNKNOWN_GAIN:
         return None
     compiled = UNTIMED_COMPILED in untimed.why
     most = f", most of them in {untimed.most}" if untimed.most else ""
