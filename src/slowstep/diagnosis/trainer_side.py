@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from slowstep.analyses.blocked import Blocked
 from slowstep.analyses.ledger import CORE, FORWARD, Part
 from slowstep.analyses.measurements import Measurements
@@ -38,10 +40,11 @@ def with_core_delay(m: Measurements, part: Part) -> Floats:
 
 def body_rest(m: Measurements) -> Floats:
     """Time per step of bodies without backward and optimizer, with what the ledger calls otherwise because a framework or the script has
-    named it: calls that were timed in a few bodies are known as shares of that.
+    named it, or because it lies between two batches of a step: calls that were timed in a few bodies are known as shares of that.
     """
-    named = m.ledger.in_bodies_ns
-    return with_core_delay(m, ("compute", FORWARD)) + (0.0 if named is None else named)
+    named, between = m.ledger.in_bodies_ns, m.ledger.between
+    body = with_core_delay(m, ("compute", FORWARD)) + (0.0 if named is None else named)
+    return body if between is None else np.asarray(body + between.gaps_ns + between.waits_ns)
 
 
 def copying_after_forks(m: Measurements, own: Floats, times: float = AFTER_FORK) -> Floats:
