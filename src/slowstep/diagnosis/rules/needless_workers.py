@@ -76,7 +76,8 @@ def judge(m: Measurements) -> Answer:
     if share < WAIT_SHARE:
         return None
     if m.load.busy:
-        return NotJudged(rule=NAME, reason="receiving a batch takes longer on a busy machine, whoever made it")
+        reason = f"a step may be {share:.0%} shorter without workers, but receiving takes longer on a busy machine, whoever made the batch"
+        return NotJudged(rule=NAME, reason=reason)
     counterfactual = Counterfactual(
         assumes="the training thread makes a batch as fast as a worker, torch's own collating four times as fast",
         expected=_case(m, side, waits, EXPECTED),

@@ -45,6 +45,7 @@ from slowstep.units import format_share
 
 NAME = "slow-callback"
 UNNAMED = 0.10
+AFTER = "after the update"
 # Calls of a file, of Python's own and of the system's (posix.fsync): each waits for the kernel or the disk, however little is in it.
 WRITING = re.compile(r"(?:^|[.\s])(?:fsync|fdatasync|sync|flush|write|writelines|pwrite)$")
 
@@ -91,7 +92,7 @@ def _judge_part(m: Measurements, part: Part, named: dict[Part, int]) -> Judged |
     entry = next((entry for entry in told(m) if part in entry.parts), None)
     evidence = (
         _named_as(part),
-        Evidence(name=where or ran, value=share, unit="share of window", threshold=CLAIM),
+        Evidence(name=where if where == AFTER else "its time" if where else ran, value=share, unit="share of window", threshold=CLAIM),
         *(within(entry) if entry is not None else ()),
         *_known_by(timed, stacks, of_stacks),
         Evidence(name="removed per step", value=float(removed.mean()) / 1e6, unit="ms"),
@@ -114,8 +115,9 @@ def _judge_part(m: Measurements, part: Part, named: dict[Part, int]) -> Judged |
 
 def _where(m: Measurements, held: InBoth | None) -> str:
     """Where in the step it runs, as far as that is known."""
-    if m.ledger.between is None:
-        return "after the update" if held is None else "before the update and after it"
+    between = m.ledger.between
+    if between is None or float(between.gaps_ns.sum()) < CLAIM * m.ledger.whole:
+        return AFTER if held is None else "before the update and after it"
     return "between batches or after the update" if held is None else "between batches and before the update"
 
 
