@@ -74,7 +74,7 @@ def _functions(calls: pl.DataFrame, edges: pl.DataFrame, called: pl.DataFrame, a
     """The user's functions of which every call that was looked at is none of the model's."""
     rows = {(row["file"], row["function"], row["first_line"]): row for row in calls.iter_rows(named=True)}
     # Modules are a model's.
-    held_ns = held_by_functions(calls, edges, _is_module)
+    held_ns = held_by_functions(calls, edges, lambda callee: _is_module(callee.file))
     sums = called.group_by("file", "function", "first_line", maintain_order=True).agg(pl.col("calls", *_COUNTS).sum())
     for seen in sums.iter_rows(named=True):
         frame = Frame(file=seen["file"], function=seen["function"], first_line=seen["first_line"], line=seen["first_line"])

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from slowstep.analyses.between_batches import find_between_batches
 from slowstep.analyses.closures import move_closures
 from slowstep.analyses.delays import move_delay, move_sharing
 from slowstep.analyses.forwards import Forwards
@@ -85,6 +86,7 @@ def build_ledger(
         gap_stacks=named.stacks,
         timed=named.timed,
         in_bodies_ns=_named_in_bodies(spans, edges, owner, step, count)[~steps.excluded],
+        between=find_between_batches(trainer, spans.bodies, steps),
     )
 
 

@@ -10,6 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
@@ -29,6 +30,8 @@ FEWEST_BODIES = 2
 # Up to Python 3.11 one is a function of its own, and a part of the one around it to everybody.
 COMPREHENSION = re.compile(r"((^|\.)(<locals>\.)?<(listcomp|setcomp|dictcomp|genexpr)>)+$")
 LARGEST_OPTIMIZER = 0.8
+# Layers of a model, however small they are.
+LAYERS = re.compile(r"[/\\]torch[/\\]nn[/\\]modules[/\\]")
 BACKWARD = ("slowstep/record/hooks/torch_backward.py", "backward")
 OPTIMIZER = ("torch/optim/optimizer.py", "wrapper")
 
@@ -63,8 +66,7 @@ def find_hot_loop(
         return None
     called = timeline.table("called").filter(pl.col("process") == process, pl.col("kind") == "body")
     edges = timeline.table("call_edges").filter(pl.col("process") == process, pl.col("kind") == "body")
-    # Torch's functions are a model's layers.
-    held_ns = held_by_functions(calls, edges, lambda file: bool(TORCH.search(file)))
+    held_ns = held_by_functions(calls, edges, _is_long_in_torch)
     loop = max(_loops(calls, lines, called, held_ns, apart), key=lambda loop: loop.held_ns, default=None)
     if loop is None:
         return None
@@ -120,16 +122,43 @@ class Held:
     in_libraries: float = 0.0
 
 
-def held_by_functions(calls: pl.DataFrame, edges: pl.DataFrame, is_left_out: Callable[[str], bool]) -> dict[Key, Held]:
-    """What each function holds of timed stretches, without the libraries' functions whose file is left out."""
-    places = {row[0]: row[1:] for row in calls.select("number", "file", "function", "first_line", "own_ns").iter_rows()}
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Timed:
+    """A function in timed stretches: how often it is called in one of them, and how long it takes each time."""
+
+    file: str
+    calls: float
+    each_ns: float
+
+
+def held_by_functions(calls: pl.DataFrame, edges: pl.DataFrame, is_left_out: Callable[[Timed], bool]) -> dict[Key, Held]:
+    """What each function holds of timed stretches, without the functions of libraries that are left out."""
+    rows = {row["number"]: row for row in calls.iter_rows(named=True)}
+    counted = {number for number, row in rows.items() if _is_of_library(row) and not is_left_out(_timed(row))}
     called: dict[int, float] = defaultdict(float)
     for caller, callee, ns in edges.select("caller", "callee", "total_ns").iter_rows():
-        file, name, first, _ = places.get(callee, ("", "", 0, 0))
-        library = is_library(Frame(file=file, function=name, first_line=first, line=first))
-        if library and not OWN.search(file) and not is_left_out(file):
+        if callee in counted:
             called[caller] += ns
-    return {(file, name, first): Held(float(own), called[number]) for number, (file, name, first, own) in places.items()}
+    return {(row["file"], row["function"], row["first_line"]): Held(float(row["own_ns"]), called[n]) for n, row in rows.items()}
+
+
+def _is_of_library(row: dict[str, Any]) -> bool:
+    frame = Frame(file=row["file"], function=row["function"], first_line=row["first_line"], line=row["first_line"])
+    return is_library(frame) and not OWN.search(frame.file)
+
+
+def _timed(row: dict[str, Any]) -> Timed:
+    number = max(row["calls"] or 0, 1)
+    return Timed(file=row["file"], calls=number / max(row["stretches"], 1), each_ns=row["total_ns"] / number)
+
+
+def _is_long_in_torch(callee: Timed) -> bool:
+    """Whether it is no part of a loop in Python: a layer, or an operation that takes long or is called a few times.
+
+    One that is called again and again, and takes no longer than its dispatch, is such a loop's, as built-in operations are.
+    """
+    is_short = callee.each_ns <= LONGEST_NS and callee.calls >= OFTEN and not LAYERS.search(callee.file)
+    return bool(TORCH.search(callee.file)) and not is_short
 
 
 def _loops(

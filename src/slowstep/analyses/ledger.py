@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from slowstep.analyses.between_batches import BetweenBatches
 from slowstep.analyses.steps import Floats
 
 CORE = "waiting for a core"
@@ -30,6 +31,7 @@ class Ledger:
     gap_stacks: dict[Part, int]  # parts that stacks named, and by how many
     timed: dict[Part, int] = field(default_factory=dict)  # parts that timed calls named, and in how many gaps
     in_bodies_ns: Floats | None = None  # per step: named parts inside the steps' bodies, which are none of FORWARD; None: there are none
+    between: BetweenBatches | None = None  # of steps of several batches
     _rows_ns: tuple[float, ...] = field(init=False, repr=False)  # per part: asked for hundreds of times, of up to millions of steps
 
     def __post_init__(self) -> None:

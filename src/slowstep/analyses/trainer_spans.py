@@ -61,7 +61,7 @@ def label_spans(trainer: Trainer, waits: WaitParts, forwards: Forwards) -> Spans
     add(*_edges(saves), [("store", saving_part(name)) for name in saves["name"].to_list()])
     named, first_named = spans.filter(pl.col("kind") == "span"), len(parts)
     add(*_edges(named), _named_parts(named, trainer.facts.script))
-    body = _bodies(trainer, forwards)
+    body = find_bodies(trainer, forwards)
     add(*body, ("compute", FORWARD))
     add(*_validations(trainer, body[0]), ("output", VALIDATION))
     add(*_edges(trainer.other_ends), ("output", VALIDATION))
@@ -94,7 +94,7 @@ def _edges(frame: pl.DataFrame) -> tuple[Ints, Ints]:
     return frame["start_ns"].to_numpy(), frame["end_ns"].to_numpy()
 
 
-def _bodies(trainer: Trainer, forwards: Forwards) -> tuple[Ints, Ints]:
+def find_bodies(trainer: Trainer, forwards: Forwards) -> tuple[Ints, Ints]:
     """Per step: from the receipt of its input, or its first forward where it is not fed, to the end of its last update or backward."""
     if not trainer.is_fed:
         return _bodies_unfed(trainer, forwards)

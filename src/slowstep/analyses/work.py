@@ -19,6 +19,7 @@ from slowstep.analyses.timed_bodies import find_lengthened
 from slowstep.analyses.timed_gaps import TimedGaps, find_timed_gaps, times_of_functions
 from slowstep.analyses.timed_lines import TimedLines, find_timed_lines
 from slowstep.analyses.trainer import Trainer
+from slowstep.analyses.untimed import Untimed, find_untimed
 from slowstep.timeline.timeline import Frame, Timeline
 
 # The bits of record/modes.py, in words.
@@ -58,6 +59,7 @@ class Work:
     loop: HotLoop | None
     beside: Beside | None
     bodies_timed: int
+    untimed: Untimed | None  # where calls in bodies could not be timed
     forward_line: ForwardLine | None
     convolutions: float | None  # share of the forward's time, by stacks
     dtypes: dict[str, int] | None  # elements of the anchor optimizer's parameters, by type
@@ -85,6 +87,7 @@ def find_work(timeline: Timeline, trainer: Trainer, steps: Steps, stacks: Stacks
         loop=find_hot_loop(timeline, trainer.process, find_lengthened(timeline, trainer), apart) if are_bodies else None,
         beside=find_beside(timeline, trainer.process, apart) if are_bodies else None,
         bodies_timed=int(bodies[0]) if len(bodies) else 0,
+        untimed=find_untimed(timeline, trainer, steps, stacks),
         forward_line=_forward_line(trainer, forward),
         convolutions=_convolutions(forward),
         dtypes=mine.get("dtypes"),

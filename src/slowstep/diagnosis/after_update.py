@@ -16,7 +16,8 @@ from slowstep.analyses.timed_gaps import BY_THE_LOOP, MOSTLY, DirectCall, GapFun
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.lever_specs import LOGGING_OFF, seldom, stub
 from slowstep.diagnosis.rule import CLAIM, Judged
-from slowstep.diagnosis.trainer_side import WORSE_BESIDE, delay_share, producers_beside_ns, stack_spread, with_core_delay
+from slowstep.diagnosis.spread import Spread, even, stack_spread
+from slowstep.diagnosis.trainer_side import WORSE_BESIDE, delay_share, producers_beside_ns, with_core_delay
 from slowstep.findings import Evidence, Finding, Fix
 from slowstep.units import format_share
 
@@ -34,14 +35,14 @@ class Told:
     """What runs after every update, and the ledger parts that are its: a function, or lines of the loop itself (`kind`).
 
     `logging` and `metrics` are the shares that it spends in such libraries, `calls` of them in each step, None where others make such calls
-    too. `spread` is how far off its time may be, either way, relative to it. `lever` makes it do nothing.
+    too. `spread` is how far off its time may be. `lever` makes it do nothing.
     """
 
     kind: str
     name: str
     where: str
     parts: tuple[Part, ...]
-    spread: float
+    spread: Spread
     logging: float
     metrics: float
     calls: float | None
@@ -69,12 +70,12 @@ class Told:
         return self.metrics >= MOSTLY and not self.is_logger
 
 
-def timed_spread(m: Measurements, part: Part) -> float:
-    """Half width of the interval of a part that is known by timed calls or lines, relative to it."""
+def timed_spread(m: Measurements, part: Part) -> Spread:
+    """How far off a part may be that is known by timed calls or lines."""
     if m.loader is not None:
-        return TIMED_SPREAD
+        return even(TIMED_SPREAD)
     whole = sum(m.ledger.total(*each) for each in m.ledger.timed)
-    return max(LINES_SPREAD * (1 - m.ledger.total(*part) / max(whole, 1.0)), TIMED_SPREAD)
+    return even(max(LINES_SPREAD * (1 - m.ledger.total(*part) / max(whole, 1.0)), TIMED_SPREAD))
 
 
 def told(m: Measurements) -> list[Told]:
@@ -98,7 +99,7 @@ def _of_function(m: Measurements, function: GapFunction, label: str, parts: tupl
         name=function.name,
         where=where_of(label) or "",
         parts=parts,
-        spread=TIMED_SPREAD,
+        spread=even(TIMED_SPREAD),
         logging=function.logging,
         metrics=function.metrics,
         calls=function.told_per_gap,
@@ -115,7 +116,7 @@ def _of_direct(call: DirectCall, part: Part) -> Told:
         name=call.name,
         where=BY_THE_LOOP,
         parts=(part,),
-        spread=TIMED_SPREAD,
+        spread=even(TIMED_SPREAD),
         logging=1.0 if call.logs else 0.0,
         metrics=0.0 if call.logs else 1.0,
         calls=None,
@@ -154,7 +155,7 @@ def _of_lines(m: Measurements) -> Told | None:
         name=name_of(label),
         where=where_of(label) or "",
         parts=parts,
-        spread=max(stack_spread(stacks, sum(named.values())), TIMED_SPREAD),
+        spread=stack_spread(stacks, sum(named.values())).or_even(TIMED_SPREAD),
         logging=certain(sum(call.ns_per_gap for call in direct if call.logs)),
         metrics=certain(sum(call.ns_per_gap for call in direct if not call.logs)),
         calls=None,
@@ -228,8 +229,8 @@ def call_seldom(
         stage=max(entry.parts, key=lambda part: _total_ns(m, (part,)))[0],
         title=f"{entry.name} ({entry.where}) {entry.says(does)} {what} after every step and {entry.says('take')} {share:.0%} of the time",
         share=share,
-        share_low=low * (1 - entry.spread),
-        share_high=min(high * (1 + entry.spread), 1.0),
+        share_low=low * entry.spread.low,
+        share_high=min(high * entry.spread.high, 1.0),
         claims=tuple(dict.fromkeys(part[1] for part in entry.parts)),
         evidence=_evidence(m, entry, share, nature, removed),
         gain=predict(m, counterfactual),
@@ -268,13 +269,13 @@ def within(entry: Told) -> tuple[Evidence, ...]:
     return (Evidence(name="most of it in", value=most.name, unit="", where=format_share(most.share)),)
 
 
-def shortened(m: Measurements, removed: Floats, spread: float, *, queued: float, assumes: str) -> Counterfactual:
-    """The time after the update without `removed`, which is known to within `spread` of itself; `queued` of it is delay."""
+def shortened(m: Measurements, removed: Floats, spread: Spread, *, queued: float, assumes: str) -> Counterfactual:
+    """The time after the update without `removed`, which may be off by `spread`; `queued` of it is delay."""
     beside = producers_beside_ns(m, spared_cpu_ns=float(removed.mean()))
     gap = m.ledger.of("output") + m.ledger.of("store") - m.ledger.of("output", COLLECTING)
     return Counterfactual(
         assumes=assumes,
         expected=Case(removed_ns=removed, beside_ns=beside, delay_share=queued),
-        worse=Case(removed_ns=removed * (1 - spread), beside_ns=WORSE_BESIDE * beside, delay_share=queued),
-        better=Case(removed_ns=np.minimum(removed * (1 + spread), np.maximum(gap, removed)), beside_ns=beside, delay_share=queued),
+        worse=Case(removed_ns=removed * spread.low, beside_ns=WORSE_BESIDE * beside, delay_share=queued),
+        better=Case(removed_ns=np.minimum(removed * spread.high, np.maximum(gap, removed)), beside_ns=beside, delay_share=queued),
     )

@@ -11,6 +11,7 @@ from slowstep.analyses.delivery import RECEIVE_NS
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.gain import Case, Counterfactual
 from slowstep.diagnosis.input_side import RECEIVE_HIGH_NS, RECEIVE_LOW_NS, SIDE_BY_SIDE, Side, beside_ns
+from slowstep.diagnosis.spread import EXACT, Spread
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE
 from slowstep.units import format_count
 
@@ -56,8 +57,8 @@ def leave_most(m: Measurements, side: Side) -> bool:
     return taken < (1 - DOMINANT_SHARE) * float(side.removable_ns.mean())
 
 
-def made_by_workers(side: Side, workers: int, spread: float = 0.0, receipts: float = 1.0) -> Counterfactual:
-    """`spread`: relative half width of the interval of what is removed, where stacks tell it. `receipts`: batches per step."""
+def made_by_workers(side: Side, workers: int, spread: Spread = EXACT, receipts: float = 1.0) -> Counterfactual:
+    """`spread`: how far off what is removed may be, where stacks tell it. `receipts`: batches per step."""
 
     def case(receive_ns: float, slowed: float = 0.0, part: float = 1.0, factor: float = 1.0) -> Case:
         received = receipts * receive_ns
@@ -66,5 +67,5 @@ def made_by_workers(side: Side, workers: int, spread: float = 0.0, receipts: flo
         return Case(removed_ns=removed, beside_ns=factor * beside_ns(side, workers, spared_cpu_ns=-received))
 
     words = f"batches are made by {format_count(workers, 'worker')} beside the training; receiving one takes 1 ms"
-    worse, better = case(RECEIVE_HIGH_NS, SIDE_BY_SIDE, 1 - spread, WORSE_BESIDE), case(RECEIVE_LOW_NS, part=1 + spread)
+    worse, better = case(RECEIVE_HIGH_NS, SIDE_BY_SIDE, spread.low, WORSE_BESIDE), case(RECEIVE_LOW_NS, part=spread.high)
     return Counterfactual(assumes=words, expected=case(RECEIVE_NS), worse=worse, better=better)

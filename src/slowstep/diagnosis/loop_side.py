@@ -7,7 +7,7 @@ from slowstep.analyses.loop_input import LoopInput
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.after_update import timed_spread
 from slowstep.diagnosis.input_side import removable_waits
-from slowstep.diagnosis.trainer_side import stack_spread
+from slowstep.diagnosis.spread import Spread, stack_spread
 from slowstep.findings import Evidence
 
 NAME_ENVIRONMENT = "name it: with slowstep.span('environment', stage='preprocess')"
@@ -27,8 +27,8 @@ def workers_unknown(other: str) -> str:
     return f"{what}; {NAME_ENVIRONMENT}" if other.startswith(ROLL_OUT) else what
 
 
-def spread_of_loop_input(m: Measurements, made: LoopInput) -> float:
-    """Half width of the interval of what making batches takes, relative to it."""
+def spread_of_loop_input(m: Measurements, made: LoopInput) -> Spread:
+    """How far off what making batches takes may be."""
     if made.timed and made.name is not None:
         return timed_spread(m, ("preprocess", made.name))
     return stack_spread(made.stacks, made.of_stacks)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import numpy as np
 
 from slowstep.analyses.blocked import Blocked
 from slowstep.analyses.ledger import CORE, FORWARD, Part
@@ -40,10 +40,11 @@ def with_core_delay(m: Measurements, part: Part) -> Floats:
 
 def body_rest(m: Measurements) -> Floats:
     """Time per step of bodies without backward and optimizer, with what the ledger calls otherwise because a framework or the script has
-    named it: calls that were timed in a few bodies are known as shares of that.
+    named it, or because it lies between two batches of a step: calls that were timed in a few bodies are known as shares of that.
     """
-    named = m.ledger.in_bodies_ns
-    return with_core_delay(m, ("compute", FORWARD)) + (0.0 if named is None else named)
+    named, between = m.ledger.in_bodies_ns, m.ledger.between
+    body = with_core_delay(m, ("compute", FORWARD)) + (0.0 if named is None else named)
+    return body if between is None else np.asarray(body + between.gaps_ns + between.waits_ns)
 
 
 def copying_after_forks(m: Measurements, own: Floats, times: float = AFTER_FORK) -> Floats:
@@ -69,9 +70,3 @@ def producers_beside_ns(m: Measurements, *, spared_cpu_ns: float = 0.0) -> float
     starting = float((m.filling_ns + m.ledger.of("preprocess", STARTUP)).mean())
     # They kept up with the step as it is: doing less on the training thread cannot make it longer.
     return min(max(m.demand.wall_ns / m.loader.num_workers + starting, cores), float(m.step_ns.mean()))
-
-
-def stack_spread(stacks: int, of: int) -> float:
-    """Half width of the 90 % interval of a share of stacks, relative to it (normal approximation of the binomial)."""
-    share = stacks / of
-    return 1.645 * math.sqrt(share * (1 - share) / of) / share

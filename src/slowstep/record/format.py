@@ -136,6 +136,10 @@ STOPPED_BY_TIME: Final = 2
 STOPPED_BY_END: Final = 3
 STOPPED_BY_LAUNCHER: Final = 4
 
+# Why no calls are timed in the steps: notes of kind "untimed".
+UNTIMED_COMPILED: Final = "compiled"
+UNTIMED_THREADS: Final = "threads"
+
 # How the launcher speaks to the processes that it starts.
 ENV_RECORDING: Final = "SLOWSTEP_RECORDING"  # the folder, absolute
 ENV_LEVEL: Final = "SLOWSTEP_LEVEL"  # 0, 1 or 2

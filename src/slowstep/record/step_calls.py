@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from slowstep.record.call_times import CallTimes, others_profile
-from slowstep.record.format import MODES
+from slowstep.record.format import MODES, UNTIMED_COMPILED, UNTIMED_THREADS
 from slowstep.record.line_counts import LineCounts
 from slowstep.record.line_times import LineTimes
 from slowstep.record.modes import PYTHON_MODES, python_modes
@@ -66,6 +66,7 @@ class StepCalls:
         self._thread = self._look_ns = self._left = self._waits = self._batches = self._delay_ns = 0
         self._turns: Turns | None = None
         self._is_apart = False
+        self._withheld: set[str] = set()
 
     def _forget(self) -> None:
         self._gap.forget()
@@ -101,14 +102,22 @@ class StepCalls:
             return self._turns.is_asking
         # In a loop that is not fed what is after the update and what makes the next input are one gap, told apart by its lines.
         gap, body = self._turns is None and self._is_gap_due(me, at_ns), self._body.is_due(at_ns)
-        # What is compiled must not notice that the interpreter's frames are looked at.
-        if (gap or body or self._wants_lines()) and not (self._compiles() or mixes_threads()):
+        if (gap or body or self._wants_lines()) and self._may_time():
             self._thread, self._waits, me.when_received = me.thread, me.waits, self._received
             # The very next receipt is to be noticed, however short batches take.
             me.quick = None
             if gap and not self._begin_gap(me):
                 self._release(me)
         return self._thread == me.thread
+
+    def _may_time(self) -> bool:
+        """Whether calls can be timed now; what forbids it is noted once: what was never timed is not known to be nothing."""
+        # What is compiled must not notice that the interpreter's frames are looked at.
+        why = UNTIMED_COMPILED if self._compiles() else UNTIMED_THREADS if mixes_threads() else None
+        if why is not None and why not in self._withheld:
+            self._withheld.add(why)
+            self._recorder.note({"kind": "untimed", "why": why})
+        return why is None
 
     def _begin_gap(self, me: ThreadState) -> bool:
         if not self._are_calls_timed(me):

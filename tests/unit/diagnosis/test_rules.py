@@ -211,6 +211,14 @@ def test_the_predicted_gain_is_the_true_one_and_the_interval_holds_it(tmp_path, 
     assert gain["low"] <= truth <= gain["high"]
 
 
+def test_needless_workers_beside_others_are_not_judged_and_not_called_needed(tmp_path):
+    report = report_of(tmp_path, {**IN_MEMORY, "foreign_cores": 2.0})
+
+    reasons = {row["rule"]: row["reason"] for row in report["not_judged"]}
+    assert "receiving takes longer on a busy machine" in reasons["needless-workers"]
+    assert report["verdict"]["state"] == "undetermined"
+
+
 def test_without_needless_workers_nobody_waits_for_a_core_beside_them(tmp_path):
     changes, _, fixed = FIRING["needless-workers"]
     calm, crowded = (report_of(tmp_path / str(ms), {**changes, "delay_ms": ms, "queue_ms": ms, "cores": 2}) for ms in (0, 0.5))

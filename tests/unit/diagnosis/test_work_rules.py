@@ -148,6 +148,23 @@ def test_what_a_loop_calls_in_every_round_is_its_own(tmp_path, library, is_named
         assert report["findings"][0]["share"] > 0.3
 
 
+CDIST: Function = ("/usr/lib/python3.11/site-packages/torch/functional.py", "cdist", 1)
+
+
+@pytest.mark.parametrize(
+    ("operation", "times", "share"),
+    [(CDIST, 1500, 0.45), (CDIST, 300, 0.2), (CDIST, 3, 0.2), (LAYER, 1500, 0.2)],
+    ids=["short operations", "operations that take longer than their dispatch", "a few operations", "layers"],
+)
+def test_operations_of_torch_are_a_loops_where_they_take_no_longer_than_their_dispatch(tmp_path, operation, times, share):
+    body = calls("body", 60, (LOSS, 27, 13, [[3, 14]]), (BACKWARD, 21, 21, []), (OPTIMIZER, 3, 3, []), (operation, 14, 14, []))
+    body["functions"][3]["calls"] = times
+
+    report = report_of(tmp_path, body, lines(5000, 0.4), forward_share=2 / 3)
+
+    assert report["findings"][0]["share"] == pytest.approx(share, abs=0.03)
+
+
 def test_steps_of_two_optimizers_are_healthy_only_where_they_were_looked_into(tmp_path):
     seen, unseen = report_of(tmp_path / "seen", BODY, critics=1), report_of(tmp_path / "unseen", critics=1)
 

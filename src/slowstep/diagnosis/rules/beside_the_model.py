@@ -37,7 +37,8 @@ from slowstep.diagnosis.lever_specs import stub
 from slowstep.diagnosis.named_ranges import judge_device_work
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE, body_rest, delay_share, producers_beside_ns
-from slowstep.findings import Evidence, Finding, Fix
+from slowstep.diagnosis.untimed import unseen_python
+from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.stages import TRANSFORM
 
 NAME = "beside-the-model"
@@ -49,6 +50,8 @@ UNKNOWN = "it is done beside the training, or less often"
 def judge(m: Measurements) -> Answer:
     """Whether such a function holds the step."""
     found = [judged for judged in (_judge_function(m), _judge_transform(m)) if judged is not None]
+    if not found and (unseen := unseen_python(m)) is not None:
+        return NotJudged(rule=NAME, reason=unseen)
     return max(found, key=lambda judged: judged.finding.share, default=None)
 
 

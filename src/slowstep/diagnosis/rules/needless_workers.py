@@ -37,7 +37,7 @@ from slowstep.diagnosis.lever_specs import of_its_loader
 from slowstep.diagnosis.lever_specs import workers as workers_lever
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import AFTER_FORK, AFTER_FORK_HIGH, copying_after_forks
-from slowstep.findings import Evidence, Finding, Fix
+from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.units import format_duration
 
 NAME = "needless-workers"
@@ -68,14 +68,16 @@ ALONE = replace(EXPECTED, queued=0.0, after_fork=1.0)
 def judge(m: Measurements) -> Answer:
     """Whether the training thread had better make its batches itself."""
     side = find_side(m)
-    if m.loader is None or not m.loader.num_workers or isinstance(side, str) or m.load.busy:
-        # A busy machine makes receiving slow, whoever made the batch.
+    if m.loader is None or not m.loader.num_workers or isinstance(side, str):
         return None
     names = tuple(dict.fromkeys(name for stage, name in m.ledger.parts if stage in ("read", "preprocess")))
     waits = removable_waits(m, *names)
     share, low, high = share_interval(m, _case(m, side, waits, ALONE).removed_ns)
     if share < WAIT_SHARE:
         return None
+    if m.load.busy:
+        reason = f"a step may be {share:.0%} shorter without workers, but receiving takes longer on a busy machine, whoever made the batch"
+        return NotJudged(rule=NAME, reason=reason)
     counterfactual = Counterfactual(
         assumes="the training thread makes a batch as fast as a worker, torch's own collating four times as fast",
         expected=_case(m, side, waits, EXPECTED),

@@ -24,6 +24,7 @@ from slowstep.analyses.timed_gaps import MOSTLY
 from slowstep.diagnosis.after_update import EVERY, call_seldom, costliest, lever_of, named_by, shortened
 from slowstep.diagnosis.gain import predict, share_interval
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
+from slowstep.diagnosis.spread import EXACT
 from slowstep.diagnosis.trainer_side import delay_share
 from slowstep.findings import Evidence, Finding, Fix
 from slowstep.stages import METRICS
@@ -67,7 +68,7 @@ def _judge_logged(m: Measurements) -> Judged | None:
     if share < CLAIM:
         return None
     assumes = f"metrics are logged once in {EVERY} steps"
-    counterfactual = shortened(m, removed, 0.0, queued=delay_share(m, *named.parts), assumes=assumes)
+    counterfactual = shortened(m, removed, EXACT, queued=delay_share(m, *named.parts), assumes=assumes)
     finding = Finding(
         rule=NAME,
         stage="output",

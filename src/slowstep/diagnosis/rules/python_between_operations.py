@@ -2,7 +2,8 @@
 
 What it sees:
     Calls in the step's body are timed in a few steps, and lines are counted in one or two: a line of the user's own code runs at least 20
-    times in a call, 20 us or less each time, and its function holds at least 3 % of the window.
+    times in a call, 20 us or less each time, and its function holds at least 3 % of the window, with those operations of torch that it
+    calls as often and as briefly.
 Why it costs:
     Each line of Python takes 0.05 to 0.3 us and each small operation some 3 to 20 us to dispatch, whatever it computes; one operation
     on the whole tensor pays for that once.
@@ -14,8 +15,9 @@ How the gain is predicted:
 When it is wrong:
     Timing calls slows Python code on Python 3.11, one loop more than another: what it added to the timed steps is measured against the
     others, at the pace of their backward, and is taken to be the loop's. A loop whose iterations depend on each other cannot be vectorised,
-    only compiled. Of a loop without a DataLoader, what runs above its forward is input and not looked at here. Steps with several
-    optimizers' updates are timed where they have a DataLoader and each as many updates.
+    only compiled. Beside compiled code no calls are timed: then stacks in the script's own code say how much may be unseen, but not with
+    an accelerator, for which such a line may only wait. Of a loop without a DataLoader, what runs above its forward is input and not
+    looked at here. Steps with several optimizers' updates are timed where they have a DataLoader and each as many updates.
 What to try:
     Whole-tensor operations (masks, shifts, scatter, einsum), torch.vmap or torch.compile, or do it in the loader's workers.
 """
@@ -36,6 +38,7 @@ from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interva
 from slowstep.diagnosis.lever_specs import stub
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE, body_rest, delay_share, producers_beside_ns, with_core_delay
+from slowstep.diagnosis.untimed import unseen_python
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 
 NAME = "python-between-operations"
@@ -55,7 +58,8 @@ def judge(m: Measurements) -> Answer:
         reason = "calls are timed in steps of several optimizers only where these are called in turns, or each batch has as many updates"
         return NotJudged(rule=NAME, reason=reason)
     if loop is None:
-        return None
+        unseen = unseen_python(m)
+        return None if unseen is None else NotJudged(rule=NAME, reason=unseen)
     body = body_rest(m)
     share, low, high = share_interval(m, body)
     if share * loop.share < CLAIM:

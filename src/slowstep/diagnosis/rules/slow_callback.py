@@ -1,16 +1,18 @@
 """A function that runs on the training thread after the update keeps the next step waiting.
 
 What it sees:
-    Stacks of the training thread between the end of an update and the next request for input name a function of the user's (or a line
-    of the training loop) that holds at least 3 % of the window. Callbacks, loggers and metrics that Lightning or Hugging Face's Trainer
-    call are timed exactly, wherever in the step they run. In a trace: a range that somebody has named, beside the model; with a device
-    those inside steps in which it had nothing to do, at least 5 % of the window (between steps they are gaps-between-steps').
+    Stacks of the training thread between the end of an update, or of the backward of one of several batches, and the next request for
+    input name a function of the user's (or a line of the training loop) that holds at least 3 % of the window. Callbacks, loggers and
+    metrics that Lightning or Hugging Face's Trainer call are timed exactly, wherever in the step they run. In a trace: a range that
+    somebody has named, beside the model; with a device those inside steps in which it had nothing to do, at least 5 % of the window
+    (between steps they are gaps-between-steps').
 Why it costs:
     Whatever is done with results on the training thread - plots, images, metrics, logging - is done instead of training.
 How the gain is predicted:
-    r is the time of that function on the training thread. B is what the loader's workers need per step, not below the CPU time of what is
-    left divided by the cores. In a trace the step is shorter by r: one thread does all, and what workers need is not in it. With a device
-    the steps are replayed without what is charged to output.
+    r is the time of that function on the training thread, with what it takes inside the steps, where calls that were timed there name it
+    too. B is what the loader's workers need per step, not below the CPU time of what is left divided by the cores. In a trace the step is
+    shorter by r: one thread does all, and what workers need is not in it. With a device the steps are replayed without what is charged to
+    output.
 When it is wrong:
     The gap's length is exact, what ran in it is sampled: a share of few stacks is uncertain, and the interval says so. If the function
     only waits for something that would be waited for anyway, removing it moves the wait.
@@ -23,17 +25,19 @@ from __future__ import annotations
 
 import re
 
-from slowstep.analyses.ledger import COLLECTING, CORE, SMALL, Part
+from slowstep.analyses.ledger import COLLECTING, CORE, FORWARD, SMALL, Part
 from slowstep.analyses.loop import lines_named
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.diagnosis.after_update import Told, better_named, name_of, shortened, timed_spread, told, where_of, within
 from slowstep.diagnosis.gain import predict, share_interval
 from slowstep.diagnosis.growing import growing
+from slowstep.diagnosis.in_both import InBoth, in_both, of_both
 from slowstep.diagnosis.lever_specs import CALLBACKS_OFF, LOGGING_OFF, stub_of
 from slowstep.diagnosis.named_ranges import CALLBACKS, judge_ranges
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.diagnosis.trainer_side import delay_share, stack_spread, with_core_delay
+from slowstep.diagnosis.spread import EXACT, stack_spread
+from slowstep.diagnosis.trainer_side import delay_share, with_core_delay
 from slowstep.diagnosis.unnamed import how_to_name
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.stages import CALLBACK, LOGGING, METRICS, PROGRESS, UNATTRIBUTED, VALIDATION
@@ -41,6 +45,7 @@ from slowstep.units import format_share
 
 NAME = "slow-callback"
 UNNAMED = 0.10
+AFTER = "after the update"
 # Calls of a file, of Python's own and of the system's (posix.fsync): each waits for the kernel or the disk, however little is in it.
 WRITING = re.compile(r"(?:^|[.\s])(?:fsync|fdatasync|sync|flush|write|writelines|pwrite)$")
 
@@ -65,38 +70,55 @@ def judge(m: Measurements) -> Answer:
     if growth is not None and growth.part == part:
         # Its time grows with the run: growing-file and growing-step-time say more of it.
         return None
-    removed = with_core_delay(m, part)
+    return _judge_part(m, part, named)
+
+
+def _judge_part(m: Measurements, part: Part, named: dict[Part, int]) -> Judged | None:
+    """What one part takes, and what its function takes inside the steps, where it was seen there too; `named` are all that stacks named."""
+    own, of_stacks = with_core_delay(m, part), sum(named.values())
+    stacks, timed = named.get(part), m.ledger.timed.get(part)
+    spread = timed_spread(m, part) if timed else stack_spread(stacks, of_stacks) if stacks else EXACT
+    assumes = f"{_name(part)} {_takes(part)} no time on the training thread"
+    counterfactual = shortened(m, own, spread, queued=delay_share(m, part), assumes=assumes)
+    held = in_both(m, part, own, spread)
+    if held is not None:
+        counterfactual = of_both(counterfactual, held)
+    removed = counterfactual.expected.removed_ns
     share, low, high = share_interval(m, removed)
     if share < CLAIM:
         return None
-    stacks, timed = named.get(part), m.ledger.timed.get(part)
-    spread = timed_spread(m, part) if timed else stack_spread(stacks, sum(named.values())) if stacks else 0.0
-    assumes = f"{_name(part)} {_takes(part)} no time on the training thread"
-    counterfactual = shortened(m, removed, spread, queued=delay_share(m, part), assumes=assumes)
-    sampled = bool(stacks or timed)
-    after = " after the update" if sampled else ""
+    where = _where(m, held) if stacks or timed else ""
+    ran = f"on the training thread {where}".rstrip()
     entry = next((entry for entry in told(m) if part in entry.parts), None)
     evidence = (
         _named_as(part),
-        Evidence(name="after the update" if sampled else "on the training thread", value=share, unit="share of window", threshold=CLAIM),
+        Evidence(name=where if where == AFTER else "its time" if where else ran, value=share, unit="share of window", threshold=CLAIM),
         *(within(entry) if entry is not None else ()),
-        *_known_by(timed, stacks, sum(named.values())),
+        *_known_by(timed, stacks, of_stacks),
         Evidence(name="removed per step", value=float(removed.mean()) / 1e6, unit="ms"),
     )
     finding = Finding(
         rule=NAME,
         stage=part[0],
-        title=f"{_shown(part)} {_does(part)} on the training thread{after} and {_takes(part)} {share:.0%} of the time",
+        title=f"{_shown(part)} {_does(part)} {ran} and {_takes(part)} {share:.0%} of the time",
         share=share,
-        share_low=low * (1 - spread),
-        share_high=min(high * (1 + spread), 1.0),
-        claims=(part[1],),
+        share_low=low * spread.low if held is None else share_interval(m, held.low)[1],
+        share_high=min(high * spread.high if held is None else share_interval(m, held.high)[2], 1.0),
+        claims=(part[1],) if held is None else (part[1], FORWARD),
         evidence=evidence,
         gain=predict(m, counterfactual),
         fixes=_fixes(m, part, entry),
         names_cause=not better_named(m, part),
     )
     return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _where(m: Measurements, held: InBoth | None) -> str:
+    """Where in the step it runs, as far as that is known."""
+    between = m.ledger.between
+    if between is None or float(between.gaps_ns.sum()) < CLAIM * m.ledger.whole:
+        return AFTER if held is None else "before the update and after it"
+    return "between batches or after the update" if held is None else "between batches and before the update"
 
 
 def _named_as(part: Part) -> Evidence:

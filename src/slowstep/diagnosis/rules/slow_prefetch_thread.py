@@ -31,7 +31,7 @@ from slowstep.diagnosis.gain import predict, share_interval, unknown_gain
 from slowstep.diagnosis.input_side import WAIT_SHARE, Side, crowded, side_of_threads, workers_needed
 from slowstep.diagnosis.loop_side import workers_unknown
 from slowstep.diagnosis.rule import Answer, Judged, Rule
-from slowstep.diagnosis.trainer_side import stack_spread
+from slowstep.diagnosis.spread import EXACT, stack_spread
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.units import format_share
 
@@ -68,7 +68,7 @@ def _judged(
 ) -> Judged:
     stacks = sum(m.ledger.gap_stacks.get(("preprocess", name), 0) for name in parts)
     of_stacks = max(sum(m.ledger.gap_stacks.values()), 1)
-    spread = stack_spread(stacks, of_stacks) if stacks else 0.0
+    spread = stack_spread(stacks, of_stacks) if stacks else EXACT
     workers, taken = workers_needed(side, 0), crowded(m, side, freed=threads.cpu_ns / float(m.step_ns.mean()))
     counterfactual = made_by_workers(side, workers, spread)
     who = "a thread beside the loop makes" if threads.threads == 1 else f"{threads.threads} threads beside the loop make"
@@ -78,8 +78,8 @@ def _judged(
         stage="preprocess",
         title=f"{who} the batches, in {threads.name}, and cannot keep up",
         share=share[0],
-        share_low=share[1] * (1 - spread),
-        share_high=min(share[2] * (1 + spread), 1.0),
+        share_low=share[1] * spread.low,
+        share_high=min(share[2] * spread.high, 1.0),
         claims=parts,
         evidence=(
             Evidence(name="made in a thread", value=function, unit="", where=where.rstrip(")")),

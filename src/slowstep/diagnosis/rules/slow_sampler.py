@@ -26,7 +26,8 @@ from slowstep.analyses.steps import Floats
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.input_side import WAIT_SHARE
 from slowstep.diagnosis.rule import Answer, Judged, Rule
-from slowstep.diagnosis.trainer_side import WORSE_BESIDE, producers_beside_ns, stack_spread
+from slowstep.diagnosis.spread import EXACT, Spread, stack_spread
+from slowstep.diagnosis.trainer_side import WORSE_BESIDE, producers_beside_ns
 from slowstep.findings import Evidence, Finding, Fix
 
 NAME = "slow-sampler"
@@ -41,7 +42,7 @@ def judge(m: Measurements) -> Answer:
     share, low, high = share_interval(m, drawn)
     if drawing is None or share < WAIT_SHARE:
         return None
-    spread = 0.0 if drawing.gaps else stack_spread(drawing.stacks, drawing.of_stacks)
+    spread = EXACT if drawing.gaps else stack_spread(drawing.stacks, drawing.of_stacks)
     counterfactual = _counterfactual(m, drawn, spread)
     name, where = drawing.function.function, f"{shown(drawing.function.file, m.trainer.facts.script)}:{drawing.function.first_line}"
     finding = Finding(
@@ -49,8 +50,8 @@ def judge(m: Measurements) -> Answer:
         stage="preprocess",
         title=f"the training thread draws the loader's next indices itself: {name} ({where}) takes {share:.0%} of the time",
         share=share,
-        share_low=low * (1 - spread),
-        share_high=min(high * (1 + spread), 1.0),
+        share_low=low * spread.low,
+        share_high=min(high * spread.high, 1.0),
         claims=(DRAWING,),
         evidence=(
             Evidence(name="function", value=name, unit="", where=where),
@@ -74,13 +75,13 @@ def _known_by(drawing: Drawing) -> Evidence:
     return Evidence(name="stacks in it", value=drawing.stacks, unit="stacks", where=f"of {drawing.of_stacks} in requests for input")
 
 
-def _counterfactual(m: Measurements, drawn: Floats, spread: float) -> Counterfactual:
+def _counterfactual(m: Measurements, drawn: Floats, spread: Spread) -> Counterfactual:
     beside = producers_beside_ns(m, spared_cpu_ns=float(drawn.mean()))
     return Counterfactual(
         assumes="drawing takes a twentieth of its time",
         expected=Case(removed_ns=drawn * (1 - LEFT), beside_ns=beside),
-        worse=Case(removed_ns=drawn * (1 - LEFT_AT_WORSE) * (1 - spread), beside_ns=WORSE_BESIDE * beside),
-        better=Case(removed_ns=drawn * (1 + spread), beside_ns=beside),
+        worse=Case(removed_ns=drawn * (1 - LEFT_AT_WORSE) * spread.low, beside_ns=WORSE_BESIDE * beside),
+        better=Case(removed_ns=drawn * spread.high, beside_ns=beside),
     )
 
 

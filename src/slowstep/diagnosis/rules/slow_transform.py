@@ -168,16 +168,16 @@ def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
     counterfactual = Counterfactual(
         assumes=f"{name} takes a twentieth of its time",
         expected=Case(removed_ns=held * (1 - LEFT)),
-        worse=Case(removed_ns=held * maker.python_share * (1 - LEFT_AT_WORSE) * (1 - spread)),
-        better=Case(removed_ns=np.minimum(held * (1 + spread), np.maximum(side.removable_ns, held))),
+        worse=Case(removed_ns=held * maker.python_share * (1 - LEFT_AT_WORSE) * spread.low),
+        better=Case(removed_ns=np.minimum(held * spread.high, np.maximum(side.removable_ns, held))),
     )
     finding = Finding(
         rule=NAME,
         stage="preprocess",
         title=f"{name} ({where}) makes batches in the loop for {share:.0%} of the time{'' if take_most else NO_WORKERS}",
         share=share,
-        share_low=low * (1 - spread),
-        share_high=min(high * (1 + spread), 1.0),
+        share_low=low * spread.low,
+        share_high=min(high * spread.high, 1.0),
         claims=(*made.parts, UNSEEN),
         evidence=(
             Evidence(name="made in the loop", value=name, unit="", where=where),

@@ -47,6 +47,7 @@ def process_facts(notes: Notes, written: Written | None = None) -> ProcessFacts:
             "hooks": notes.of("hook"),
             "env": process.get("env"),
             "startup": notes.last("startup"),
+            "untimed": [note["why"] for note in notes.of("untimed")],
             "end": notes.last("end").get("reason"),
         },
         memory_available_bytes=process.get("memory_available_bytes"),

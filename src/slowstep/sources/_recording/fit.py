@@ -128,6 +128,7 @@ _NEEDED: dict[str, dict[str, type]] = {
     "disk": {"id": int, "name": str},
     "gpu": {"id": int},
     "gap_lines": {"gaps": int, "call_ns": float},
+    "untimed": {"why": str},
     "builtins": {"samples": int, "wall_ns": int},
     "batch": {"tensors": int, "bytes": int, "spare_bytes": int},
     "capture": {"state": str, "begin_ns": int, "end_ns": int},

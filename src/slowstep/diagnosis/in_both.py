@@ -1,0 +1,64 @@
+"""One function that runs in the steps' bodies and beside them: what it holds in both places, for one finding.
+
+Calls that were timed in bodies tell one half, the gaps' exact length and their stacks the other. Of a step of several batches a timed body
+holds what lies between them, too, so what the function takes there is in both halves, and counts once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from slowstep.analyses.beside import Beside
+from slowstep.analyses.functions import shown
+from slowstep.analyses.ledger import COLLECTING, Part
+from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.steps import Floats
+from slowstep.diagnosis.after_update import TIMED_SPREAD
+from slowstep.diagnosis.gain import Counterfactual
+from slowstep.diagnosis.spread import Spread
+from slowstep.diagnosis.trainer_side import body_rest
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class InBoth:
+    """Ns per step that the function takes in all: as expected, at least and at most."""
+
+    expected: Floats
+    low: Floats
+    high: Floats
+
+
+def in_both(m: Measurements, part: Part, own: Floats, spread: Spread) -> InBoth | None:
+    """None where the function of a `part` of gaps, which takes `own` per step there, known to `spread`, was not seen in bodies."""
+    beside = m.work.beside
+    if beside is None or label_of(m, beside) != part[1]:
+        return None
+    body = body_rest(m)
+    between = np.zeros_like(own) if m.ledger.between is None else m.ledger.between.gaps_ns
+    gaps = m.ledger.of("output") + m.ledger.of("store") - m.ledger.of("output", COLLECTING)
+    # Where in its gaps a function runs is not known: at worse all that fits between batches, at better all that fits after updates.
+    after, after_at_most = np.maximum(own - between, 0.0), np.minimum(own * spread.high, np.maximum(gaps - between, 0.0))
+    expected = np.maximum(body * beside.share + after, own)
+    high = body * min(max(beside.high, beside.share * (1 + TIMED_SPREAD)), 1.0) + after_at_most
+    return InBoth(
+        expected=expected,
+        low=np.minimum(np.maximum(body * beside.low + after * spread.low, own * spread.low), expected),
+        high=np.maximum(high, expected),
+    )
+
+
+def label_of(m: Measurements, beside: Beside) -> str:
+    """As the ledger calls it where it runs in gaps."""
+    return f"{beside.name} ({shown(beside.file, m.trainer.facts.script)}:{beside.first_line})"
+
+
+def of_both(counterfactual: Counterfactual, held: InBoth) -> Counterfactual:
+    """The counterfactual of a function's gaps, for all that it holds."""
+    return replace(
+        counterfactual,
+        expected=replace(counterfactual.expected, removed_ns=held.expected),
+        worse=replace(counterfactual.worse, removed_ns=held.low),
+        better=replace(counterfactual.better, removed_ns=held.high),
+    )

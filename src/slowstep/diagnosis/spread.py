@@ -1,0 +1,33 @@
+"""How far off a time may be that stacks or a few timed calls tell: farther to one side than to the other where they are few."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from slowstep.analyses.binomial import share_bounds
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Spread:
+    """The 90 % interval of a time, as factors of its best estimate."""
+
+    low: float
+    high: float
+
+    def or_even(self, half: float) -> Spread:
+        """At least so far off, either way."""
+        return Spread(low=min(self.low, 1 - half), high=max(self.high, 1 + half))
+
+
+EXACT = Spread(low=1.0, high=1.0)
+
+
+def even(half: float) -> Spread:
+    """As far off either way."""
+    return EXACT.or_even(half)
+
+
+def stack_spread(stacks: int, of: int) -> Spread:
+    """That of a share of stacks, of which there is one at least."""
+    low, high = share_bounds(stacks, of)
+    return Spread(low=low * of / stacks, high=high * of / stacks)

@@ -1,0 +1,28 @@
+"""Why the rules that look into the steps' bodies cannot judge where no calls were timed in them."""
+
+from __future__ import annotations
+
+from slowstep.analyses.measurements import Measurements
+from slowstep.diagnosis.law import HEALTHY_SHARE_OF_UNKNOWN_GAIN
+from slowstep.record.format import UNTIMED_COMPILED
+
+BESIDE = {True: "compiled code", False: "the script's other threads"}
+REMEDY = {
+    True: "record once with TORCHDYNAMO_DISABLE=1 in the environment, which has them timed",
+    False: "record once without those threads, or with Python 3.11, which has them timed",
+}
+
+
+def unseen_python(m: Measurements) -> str | None:
+    """What the user's own Python may hold of the bodies, unseen; None where calls were timed, or stacks say that it is little.
+
+    With an accelerator they say nothing: the line that reads a loss back stands in all of them, and waits.
+    """
+    untimed = m.work.untimed
+    if m.device != "cpu" or untimed is None or untimed.at_most < HEALTHY_SHARE_OF_UNKNOWN_GAIN:
+        return None
+    compiled = UNTIMED_COMPILED in untimed.why
+    most = f", most of them in {untimed.most}" if untimed.most else ""
+    seen = f"{untimed.stacks} of {untimed.of} stacks stand in the script's own code inside the steps{most}"
+    allowed = f"it may hold up to {untimed.at_most:.0%} of the time"
+    return f"beside {BESIDE[compiled]} no calls are timed; {seen}: {allowed}; {REMEDY[compiled]}"
