@@ -16,6 +16,7 @@ from slowstep.errors import NothingRecorded
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Frame, Loops, ProcessFacts, Timeline
 
+LEADING = "leading dimension of the batch (assumed)"
 # Backward passes for a batch, on average: from so many on there are several, as of a pair of networks.
 SEVERAL = 1.5
 # The design's: of so many updates a request for input must follow, for it to be the boundary of steps.
@@ -43,6 +44,7 @@ class Trainer:
     collections: pl.DataFrame  # of garbage, on the training thread
     other_cells: int = 0  # updates of a session that ran before or after a prompt: between two of them nobody trained
     elsewhere: Elsewhere | None = None  # the trainings of this thread before and after this one, each with an optimizer of its own
+    samples_from: str = LEADING  # whence the number of samples of each of `waits` is known
     takes_turns: bool = True  # every optimizer updates once in each step, in the same order
     is_fed: bool = field(init=False)  # every step has its own batches of a loader; else the loop makes its input itself, or a part of it
 
