@@ -236,5 +236,22 @@ def test_samples_per_second_and_passes_are_those_of_the_training(tmp_path):
     validation = m.over_time.event("validation")
     assert validation is not None
     assert validation.every_steps == BATCHES
+    assert m.over_time.validations is not None
+    assert m.over_time.validations.samples_ratio == pytest.approx(1.0)
     # Two ms for each batch, and one that says that there are no more.
     assert validation.each_ns == pytest.approx((2 * BATCHES + 1.1) * 1e6, rel=0.1)
+
+
+@pytest.mark.parametrize(("batches", "used_up", "cut_short"), [(BATCHES, 8, 0), (20, 0, 8), (None, 0, 0)], ids=["all", "a part", "unknown"])
+def test_passes_that_are_left_before_their_last_batch_are_cut_short(tmp_path, batches, used_up, cut_short):
+    epochs = Epochs(tmp_path)
+    for _ in range(10):
+        iterator = epochs.begin()
+        epochs.events.trainer.lines[-1]["batches"] = batches
+        for batch in range(BATCHES):
+            epochs.ask(iterator, batch)
+            epochs.body()
+
+    restarts = measure(epochs.events.timeline(), 0).over_time.restarts
+
+    assert (restarts.count, restarts.used_up, restarts.cut_short) == (8, used_up, cut_short)
