@@ -42,6 +42,7 @@ class Events:
         self._event(fmt.START, begin, end, iterator, loader, workers)
 
     def wait(self, begin: float, end: float, batch: int = 0, *, iterator: int = 0, samples: int = 16, flags: int = 0) -> None:
+        """A request for a batch, of which -1 samples are unknown."""
         self._event(fmt.WAIT, begin, end, iterator, batch, samples, flags=flags, extra=fmt.READY_UNKNOWN)
 
     def shutdown(self, begin: float, end: float, *, iterator: int) -> None:
@@ -107,12 +108,12 @@ class Events:
 
     def fetch(
         self, begin: float, end: float, batch: int, *, worker: int | None = None, cpu: float, other: float = 0.0, delay: float = 0.0,
-        storage: int = 0, collate: float = 0.0, iterator: int = 0
+        storage: int = 0, collate: float = 0.0, iterator: int = 0, samples: int = 16
     ) -> None:  # fmt: skip
         """A batch made by a worker, or by the training thread itself. Times in ms; `collate` is CPU time at its end."""
         writer, thread = (self.trainer, TRAINER_THREAD) if worker is None else (self._worker(worker), 200 + worker)
         t0, t1 = at(begin), at(end)
-        writer.event(fmt.FETCH, t0, t1, batch, 16, cpu * MS, thread=thread)
+        writer.event(fmt.FETCH, t0, t1, batch, samples, cpu * MS, thread=thread)
         writer.event(fmt.FETCH_DELAY, t0, t1, other * MS, delay * MS, iterator if worker is None else -1, thread=thread)
         writer.event(fmt.FETCH_IO, t0, t1, 1000, storage, 1, thread=thread)
         if collate:

@@ -278,6 +278,20 @@ print([len(batch) for batch in DataLoader(Stream(), batch_size=4, num_workers={w
     assert sorted(record.b for record in fetches) == sorted(record.c for record in waits)
 
 
+def test_what_a_data_set_gives_at_once_is_counted_by_the_indices_that_were_asked_for(run: Run) -> None:
+    main = """
+class Columns(Numbers):
+    def __getitems__(self, indices):
+        return [torch.zeros(len(indices), 8), torch.zeros(len(indices))]
+for batch in DataLoader(Columns(), batch_size=16, collate_fn=lambda columns: columns):
+    time.sleep(0.001)
+"""
+    ran = run(main)
+
+    assert [record.b for record in ran.trainer.of("FETCH")][:1] == [16]
+    assert {record.b for record in ran.trainer.of("FETCH")} <= {16, 8}
+
+
 def test_the_end_of_an_epoch_is_flagged(run: Run) -> None:
     ran = run("train(DataLoader(Numbers(), batch_size=4))")
 

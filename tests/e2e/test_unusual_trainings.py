@@ -1,4 +1,4 @@
-"""Trainings that are stopped for a while, have more workers than any machine has cores, change their data, or are in a debug mode."""
+"""Trainings that are stopped, have more workers than cores, change or evaluate their training data, or are in a debug mode."""
 
 from __future__ import annotations
 
@@ -50,6 +50,26 @@ def stop(step):
 fit(DataLoader(Samples(16 * 200, 0.0005), batch_size=16), stop)
 """
 
+ACCURACY = """
+@torch.no_grad()
+def accuracy(loader):
+    for inputs in loader:
+        model(inputs)
+
+loader = DataLoader(Samples(16 * 20, 0.0005), batch_size=16)
+if BEFORE:
+    accuracy(loader)
+for epoch in range(8):
+    fit(loader)
+    accuracy(loader)
+"""
+GRAPHS = """
+def put_together(graphs):
+    return torch.cat([nodes.expand(20 + number, -1) for number, nodes in enumerate(graphs)])
+
+fit(DataLoader(Samples(16 * 100, 0.0005), batch_size=16, collate_fn=put_together))
+"""
+
 
 def run(work: Workplace, text: str) -> tuple[Ended, dict[str, Any]]:
     work.write("train.py", BASE + text)
@@ -86,6 +106,28 @@ def test_data_that_are_changed_in_the_middle_are_one_training(work: Workplace) -
     assert "serial-loader" in named(report)
     said = next(row["remedy"] for row in report["health"] if row["name"] == "loader-changed")
     assert "at step 121 from Samples (1,920 samples, 0 workers) to Samples (1,936 samples, 0 workers)" in said
+
+
+@pytest.mark.parametrize("before", [True, False], ids=["before as well", "after each epoch"])
+def test_a_pass_over_the_training_loader_that_trains_nothing_is_a_validation(work: Workplace, before: bool) -> None:
+    _, report = run(work, ACCURACY.replace("BEFORE", str(before)))
+
+    ledger = {row["stage"]: row["share"] for row in report["ledger"]}
+    # Both kinds of passes wait as long for their samples.
+    waited = ledger["read"] + ledger["preprocess"]
+    assert waited > 0.2, ledger
+    assert waited / 2 < ledger["output"] < 2 * waited, ledger
+    assert report["run"]["batch_size"] == 16
+    figures = report["throughput"]
+    assert figures["samples_per_s"] == pytest.approx(16 * figures["steps_per_s"], rel=0.01)
+
+
+def test_a_batch_is_as_large_as_the_loader_was_asked_to_make_it(work: Workplace) -> None:
+    _, report = run(work, GRAPHS)
+
+    assert report["run"]["batch_size"] == 16
+    assert report["run"]["batch_size_from"] == "the loader's index counts, not the leading dimension"
+    assert report["throughput"]["samples_per_s"] == pytest.approx(16 * report["throughput"]["steps_per_s"], rel=0.01)
 
 
 @pytest.mark.parametrize(

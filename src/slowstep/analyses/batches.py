@@ -71,8 +71,7 @@ class Batches:
 def find_batches(trainer: Trainer, edges: Ints, totals: pl.DataFrame) -> Batches:
     """The batches between boundaries; `totals` are of steps that were only counted."""
     got = trainer.waits.filter(~pl.col("exhausted"), ~pl.col("failed"))
-    origin = "leading dimension of the batch (assumed)"
-    order = ["iterator", "start_ns"]
+    origin, order = trainer.samples_from, ["iterator", "start_ns"]
     if got.is_empty():
         got = _forwards_of_batches(trainer, edges)
         origin, order = "leading dimension of the forward's input (assumed)", ["start_ns"]

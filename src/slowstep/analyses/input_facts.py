@@ -173,8 +173,12 @@ def _is_ours(file: str) -> bool:
 
 
 def _passes(trainer: Trainer, fetches: pl.DataFrame) -> tuple[Pass, ...]:
-    """The fetches by the start of the loader before them: workers do not know which pass a batch belongs to."""
-    starts = np.sort(trainer.starts["start_ns"].to_numpy())
+    """The fetches by the start of the loader before them: workers do not know which pass a batch belongs to.
+
+    A pass in which the model is only judged by the training's samples makes them as well.
+    """
+    others = trainer.other_starts.filter(pl.col("loader").is_in(trainer.starts["loader"].implode()))
+    starts = np.sort(np.concatenate((trainer.starts["start_ns"].to_numpy(), others["start_ns"].to_numpy())))
     if not len(starts) or fetches.is_empty():
         return ()
     of_pass = np.searchsorted(starts, fetches["start_ns"].to_numpy(), side="right")

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from slowstep.analyses.asked_samples import with_asked_samples
 from slowstep.analyses.before_update import BeforeUpdate, find_before_update
 from slowstep.analyses.between_forwards import between_forwards_share
 from slowstep.analyses.blocked import Blocked, find_blocked
@@ -106,11 +107,12 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
     """Measure the training of one process, of that with most updates where none is named. Raises NothingRecorded where nothing trained."""
     trainer = find_trainer(timeline, process)
     stops = find_stops(timeline, trainer)
-    capture = find_capture(trainer)
-    steps = find_steps(trainer, timeline.table("totals"), stops, warmup, capture=capture)
     fetches = find_fetches(timeline, trainer, stops)
     stacks = read_stacks(timeline, trainer.process, trainer.thread)
     waits, drawing = _waits(timeline, trainer, fetches, stacks)
+    trainer = with_asked_samples(trainer, fetches, waits)
+    capture = find_capture(trainer)
+    steps = find_steps(trainer, timeline.table("totals"), stops, warmup, capture=capture)
     work = find_work(timeline, trainer, steps, stacks)
     threads_beside = find_threads_beside(timeline, trainer, steps)
     gaps, device = work.gaps or work.gap_lines, _device(trainer)
@@ -124,7 +126,7 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
     machine = find_machine(timeline, trainer, steps, stops, device)
     demand = find_demand(timeline, trainer, fetches, steps)
     return Measurements(
-        steps=_confirmed(steps, fetches),
+        steps=steps,
         ledger=ledger,
         loader=find_loader(timeline, trainer),
         loader_changes=find_loader_changes(timeline, trainer, steps),
@@ -212,17 +214,6 @@ def _device(trainer: Trainer) -> str:
     notes = trainer.facts.notes
     own = next((note.get("device") for note in notes["optimizers"] if note.get("id") == trainer.optimizer), None)
     return str(own or ("cuda" if notes["facts"].get("cuda_available") else "cpu"))
-
-
-def _confirmed(steps: Steps, fetches: Fetches) -> Steps:
-    """The batch size is confirmed where the producers were asked for as many samples as arrived; sizes that vary where for each."""
-    asked = fetches.samples[np.isfinite(fetches.samples)]
-    if steps.batch_size is None or not len(asked):
-        return steps
-    as_many = float(np.median(asked)) == steps.batch_size if steps.batch_sizes is None else np.isin(steps.batch_sizes, asked).all()
-    if not as_many:
-        return steps
-    return replace(steps, batch_size_from="the loader's index counts")
 
 
 def _cpu_per_step(timeline: Timeline, trainer: Trainer, steps: Steps, stops: Stops) -> float | None:

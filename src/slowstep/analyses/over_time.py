@@ -24,7 +24,7 @@ from slowstep.analyses.steps import Floats, Steps
 from slowstep.analyses.stragglers import Stragglers, find_stragglers
 from slowstep.analyses.trainer import Trainer
 from slowstep.analyses.trends import Trend, find_trend
-from slowstep.analyses.validations import Validations, find_validations
+from slowstep.analyses.validations import Validations, find_beside_loader, find_validations
 from slowstep.analyses.written import Written, find_written
 from slowstep.stages import STAGES, UNATTRIBUTED
 from slowstep.timeline.intervals import Ints
@@ -88,7 +88,7 @@ class OverTime:
     startup: Startup | None
     trained_ns: int  # from the first update to the last
     restarts: Restarts
-    validations: Validations | None  # of a training without a loader, where it validates
+    validations: Validations | None  # where it validates
     stragglers: Stragglers | None
     unsteady: Unsteady
 
@@ -140,8 +140,12 @@ def find_over_time(
 
 
 def _validations(trainer: Trainer, steps: Steps, stacks: Stacks, events: tuple[Event, ...]) -> Validations | None:
-    validates = any(event.part == ("output", VALIDATION) for event in events)
-    return find_validations(trainer, steps, stacks) if validates and trainer.waits.is_empty() else None
+    validation = next((event for event in events if event.part == ("output", VALIDATION)), None)
+    if validation is None:
+        return None
+    if trainer.waits.is_empty():
+        return find_validations(trainer, steps, stacks)
+    return find_beside_loader(trainer, steps, validation.count, validation.every_steps)
 
 
 def _known_events(ledger: Ledger, steps: Steps, restarts: Restarts, filling: Floats) -> list[Event]:

@@ -24,6 +24,7 @@ class Restarts:
     with_workers: int  # of them, those whose workers were started anew
     forks_per_step: float  # of these, those that forked the training's process, at most one counted of each step
     used_up: int  # of them, those that were read to their end
+    cut_short: int  # of them, those that were left before their last batch
     batches_each: float | None  # read from each
     start_ns: Floats  # per step: starting the loader, ending its workers, and freeing what its iterators hold
     cold_ns: Floats  # per step: what the first batches took longer than others, because a new worker made them
@@ -37,11 +38,13 @@ def find_restarts(timeline: Timeline, trainer: Trainer, steps: Steps, ledger: Le
     asked = trainer.waits.filter(pl.col("start_ns") >= low, pl.col("start_ns") < high)
     with_workers, forks = _with_new_workers(timeline, trainer, starts)
     got = asked.filter(~pl.col("exhausted"), ~pl.col("failed")).height
+    used_up, cut_short = _endings(timeline, trainer, starts, asked)
     return Restarts(
         count=starts.height,
         with_workers=with_workers,
         forks_per_step=min(forks / max(steps.count, 1), 1.0),
-        used_up=_used_up(timeline, trainer, starts, asked),
+        used_up=used_up,
+        cut_short=cut_short,
         batches_each=got / starts.height if starts.height else None,
         start_ns=ledger.of("preprocess", STARTUP) + ledger.of("preprocess", SHUTDOWN),
         cold_ns=_cold(steps, fetches, waits),
@@ -49,13 +52,18 @@ def find_restarts(timeline: Timeline, trainer: Trainer, steps: Steps, ledger: Le
     )
 
 
-def _used_up(timeline: Timeline, trainer: Trainer, starts: pl.DataFrame, asked: pl.DataFrame) -> int:
-    """Those that were asked for one batch more than they have, and those that gave all: Lightning counts, and does not ask again."""
+def _endings(timeline: Timeline, trainer: Trainer, starts: pl.DataFrame, asked: pl.DataFrame) -> tuple[int, int]:
+    """How many were used up, and how many were not.
+
+    Used up are those that were asked for one batch more than they have, and those that gave all: Lightning counts, and does not ask again.
+    How many batches another's sampler makes is not known: then nothing is said.
+    """
     iterators = timeline.table("iterators").filter(pl.col("process") == trainer.process).select("iterator", "batches")
     ends = asked.filter(pl.col("exhausted"))
     got = trainer.waits.filter(~pl.col("exhausted"), ~pl.col("failed")).group_by("iterator").agg(pl.len().alias("got"))
     counted = starts.join(ends, on="iterator", how="anti").unique("iterator").join(got, on="iterator").join(iterators, on="iterator")
-    return ends.height + counted.filter(pl.col("got") >= pl.col("batches")).height
+    gave_all = counted.filter(pl.col("got") >= pl.col("batches")).height
+    return ends.height + gave_all, counted["batches"].count() - gave_all
 
 
 def _with_new_workers(timeline: Timeline, trainer: Trainer, starts: pl.DataFrame) -> tuple[int, int]:

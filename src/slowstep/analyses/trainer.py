@@ -3,31 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from slowstep.analyses.phases import Elsewhere, Phase, elsewhere, find_phases, longest
 from slowstep.analyses.prompts import Run, find_run, within
+from slowstep.analyses.training_passes import MOST_FOR_A_BATCH, NEVER, TrainingPasses, find_training_passes
 from slowstep.analyses.typed import without_shell
 from slowstep.analyses.untrained import describe_untrained
 from slowstep.errors import NothingRecorded
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Frame, Loops, ProcessFacts, Timeline
 
-# A loader feeds the training when at least half of its batches are used by a backward: of batches asked for in a row, as many as there are
-# backwards before anything else is asked for (gradients are accumulated over batches asked for together). A validation's are used by
-# none, except one of each pass.
-FEEDS_SHARE = 0.5
-# Backward passes for a batch, on average: a pair of networks has two; one that is read once for a whole training has thousands.
-SEVERAL, MOST_FOR_A_BATCH = 1.5, 8
-# A validation calls its model once for each batch, or for the batch and its mirror image.
-CALLS_TO_JUDGE = 2
+LEADING = "leading dimension of the batch (assumed)"
+# Backward passes for a batch, on average: from so many on there are several, as of a pair of networks.
+SEVERAL = 1.5
 # The design's: of so many updates a request for input must follow, for it to be the boundary of steps.
 BOUNDARY_SHARE = 0.95
-_NEVER = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,9 +33,9 @@ class Trainer:
     facts: ProcessFacts
     update_start_ns: Ints
     update_end_ns: Ints
-    waits: pl.DataFrame  # the training thread's, of the training's loaders
-    other_waits: pl.DataFrame  # the training thread's, of other loaders (validation)
-    starts: pl.DataFrame  # of the training's loaders
+    waits: pl.DataFrame  # the training thread's, of the training's passes over its loaders
+    other_waits: pl.DataFrame  # the training thread's, of other passes (validation), of whichever loader
+    starts: pl.DataFrame  # of the training's passes
     other_starts: pl.DataFrame
     ends: pl.DataFrame  # of the workers of the training's iterators, and of those of which it is not known whose they are
     other_ends: pl.DataFrame
@@ -51,20 +44,21 @@ class Trainer:
     collections: pl.DataFrame  # of garbage, on the training thread
     other_cells: int = 0  # updates of a session that ran before or after a prompt: between two of them nobody trained
     elsewhere: Elsewhere | None = None  # the trainings of this thread before and after this one, each with an optimizer of its own
+    samples_from: str = LEADING  # whence the number of samples of each of `waits` is known
     takes_turns: bool = True  # every optimizer updates once in each step, in the same order
     is_fed: bool = field(init=False)  # every step has its own batches of a loader; else the loop makes its input itself, or a part of it
 
     def __post_init__(self) -> None:
         # After the last update there may be no request any more: it says nothing about the others.
-        asked = self.next_request_ns()[:-1] < _NEVER
+        asked = self.next_request_ns()[:-1] < NEVER
         object.__setattr__(self, "is_fed", bool(len(asked)) and bool(asked.mean() >= BOUNDARY_SHARE))
 
     def next_request_ns(self) -> Ints:
         """For each update, the first request for input between its end and the next update; the largest number where there is none."""
         requests, ends = self.waits["start_ns"].to_numpy(), self.update_end_ns
-        following = np.append(requests, _NEVER)[np.searchsorted(requests, ends)]
-        limit = np.append(self.update_start_ns[1:], _NEVER - 1)
-        return np.where(following <= limit, following, _NEVER)
+        following = np.append(requests, NEVER)[np.searchsorted(requests, ends)]
+        limit = np.append(self.update_start_ns[1:], NEVER - 1)
+        return np.where(following <= limit, following, NEVER)
 
     @property
     def by_hand(self) -> bool:
@@ -141,13 +135,12 @@ def find_trainer(timeline: Timeline, process: int | None = None) -> Trainer:
     all_anchor, run = anchor.height, find_run(anchor, timeline.run.session, thread)
     anchor, own, waits, starts, spans = (within(run, table) for table in (anchor, own, mine("waits"), mine("starts"), mine("spans")))
     other_cells = all_anchor - anchor.height
-    loaders = _loader_of(timeline, process)
-    training = _training_loaders(waits, spans, loaders)
-    feeds = waits["iterator"].replace_strict(loaders, default=-1, return_dtype=pl.Int64).is_in(list(training))
+    passes = find_training_passes(waits, spans, _loader_of(timeline, process), anchor.height)
+    feeds, started = passes.feed(waits["iterator"]) & ~waits["validation"], passes.feed(starts["iterator"])
     ends = spans.filter(pl.col("kind") == "shutdown")
-    other_end = _ends_of_others(ends["iterator"], waits, feeds & ~waits["validation"], loaders, training)
+    other_end = _ends_of_others(ends["iterator"], waits, feeds, passes)
     if optimizer in timeline.processes[process].by_hand:
-        anchor = own = _of_batches(anchor, waits.filter(feeds & ~waits["validation"], ~pl.col("exhausted"), ~pl.col("failed")))
+        anchor = own = _of_batches(anchor, waits.filter(feeds, ~pl.col("exhausted"), ~pl.col("failed")))
     return Trainer(
         process=process,
         thread=thread,
@@ -155,10 +148,10 @@ def find_trainer(timeline: Timeline, process: int | None = None) -> Trainer:
         facts=timeline.processes[process],
         update_start_ns=anchor["start_ns"].to_numpy(),
         update_end_ns=anchor["end_ns"].to_numpy(),
-        waits=waits.filter(feeds & ~waits["validation"]),
-        other_waits=waits.filter(~feeds | waits["validation"]),
-        starts=starts.filter(pl.col("loader").is_in(list(training))),
-        other_starts=starts.filter(~pl.col("loader").is_in(list(training))),
+        waits=waits.filter(feeds),
+        other_waits=waits.filter(~feeds),
+        starts=starts.filter(started),
+        other_starts=starts.filter(~started),
         ends=ends.filter(~other_end),
         other_ends=ends.filter(other_end),
         spans=spans,
@@ -229,87 +222,14 @@ def _loader_of(timeline: Timeline, process: int) -> dict[int, int]:
     return known | dict(zip(starts["iterator"].to_list(), starts["loader"].to_list(), strict=True))
 
 
-def _ends_of_others(ended: pl.Series, waits: pl.DataFrame, feeds: pl.Series, loaders: dict[int, int], training: set[int]) -> pl.Series:
+def _ends_of_others(ended: pl.Series, waits: pl.DataFrame, feeds: pl.Series, passes: TrainingPasses) -> pl.Series:
     """Which ends of workers are of iterators that do not feed the training: what was asked of them tells, else their loader."""
     read, fed = set(waits["iterator"].unique().to_list()), set(waits.filter(feeds)["iterator"].unique().to_list())
 
     def is_other(iterator: int | None) -> bool:
         if iterator is None:
             # Where no loader feeds the training, none of its workers end.
-            return not training
-        return iterator not in fed if iterator in read else loaders.get(iterator, -1) not in training
+            return not passes.loaders
+        return iterator not in fed if iterator in read else passes.loader_of.get(iterator, -1) not in passes.loaders
 
     return pl.Series([is_other(iterator) for iterator in ended.to_list()], dtype=pl.Boolean)
-
-
-def _training_loaders(waits: pl.DataFrame, spans: pl.DataFrame, loaders: dict[int, int]) -> set[int]:
-    got = waits.filter(~pl.col("exhausted"), ~pl.col("failed"))
-    if got.is_empty():
-        return set()
-    loader: NDArray[Any] = got["iterator"].replace_strict(loaders, default=-1, return_dtype=pl.Int64).to_numpy()
-    backward = np.sort(spans.filter(pl.col("kind") == "backward")["start_ns"].to_numpy())
-    end, start = got["end_ns"].to_numpy(), got["start_ns"].to_numpy()
-    trains = ~_only_judged(loader, backward, end, start, spans)
-    direct = _used(loader, backward, end, start) * trains
-    training: set[int] = {int(i) for i in np.unique(loader) if direct[loader == i].mean() >= FEEDS_SHARE}
-    most = max((int((loader == i).sum()) for i in training), default=0)
-    for i in set(np.unique(loader).tolist()) - training:
-        own = loader == i
-        between = trains[own] & _backward_between(backward, end[own], np.append(start[own][1:], _NEVER))
-        # The first of two loaders read one after the other (a GAN's) is not followed by a backward at once, but is read as often.
-        if between.mean() >= FEEDS_SHARE and own.sum() >= FEEDS_SHARE * most:
-            training.add(int(i))
-    return training
-
-
-def _used(loader: NDArray[Any], backward: Ints, end_ns: Ints, start_ns: Ints) -> NDArray[np.float64]:
-    """For each batch, which part of the batches of its row is used: backwards after the row, at most as many as it has batches."""
-    first = np.flatnonzero(np.append(True, _row_ends(loader, backward, end_ns, start_ns)[:-1]))
-    length = np.diff(np.append(first, len(loader)))
-    last = first + length - 1
-    following = np.append(start_ns[1:], np.iinfo(np.int64).max)[last]
-    backwards = np.searchsorted(backward, following) - np.searchsorted(backward, end_ns[last])
-    return np.repeat(np.minimum(backwards, length) / length, length)
-
-
-def _only_judged(loader: NDArray[Any], backward: Ints, end_ns: Ints, start_ns: Ints, spans: pl.DataFrame) -> NDArray[np.bool_]:
-    """Which batches are of rows that the model is judged by, a validation's: it has done with each when the next is asked for. Those of an
-    accumulation that are asked for together wait for what comes after their row. A row of one batch may be a teacher's step: it is
-    judged by if many backwards follow.
-    """
-    last = _row_ends(loader, backward, end_ns, start_ns)
-    row = np.append(0, np.cumsum(last)[:-1])
-    following = np.append(start_ns[1:], _NEVER)
-    trained = np.append(backward, _NEVER)[np.searchsorted(backward, end_ns)]
-    judged = _judged(spans, end_ns, np.minimum(following, trained))
-    backwards = np.bincount(row, np.where(last, np.searchsorted(backward, following) - np.searchsorted(backward, end_ns), 0))
-    several = (np.bincount(row) > 1) | (backwards > MOST_FOR_A_BATCH)
-    return np.asarray((several & (np.bincount(row, judged) == np.bincount(row)))[row])
-
-
-def _judged(spans: pl.DataFrame, end_ns: Ints, limit_ns: Ints) -> NDArray[np.bool_]:
-    """Which batches are followed, before a limit each, by a forward without gradients of a model that is trained as well; and by few of
-    each model: whoever generates a text calls it for each word.
-    """
-    forwards = spans.filter(pl.col("kind") == "forward").with_columns(pl.col("gradients").fill_null(True), pl.col("module").fill_null(0))
-    trained = forwards.filter("gradients")["module"].unique()
-    calls = forwards.filter(~pl.col("gradients")).select("start_ns", "module")
-    batch = np.searchsorted(end_ns, calls["start_ns"].to_numpy(), side="right") - 1
-    inside = (batch >= 0) & (calls["start_ns"].to_numpy() < limit_ns[batch])
-    counted = calls.with_columns(batch=pl.Series(batch)).filter(pl.Series(inside)).group_by("batch", "module").len()
-    most = counted.group_by("batch").agg(pl.col("len").max(), judged=pl.col("module").is_in(trained.implode()).any())
-    found = np.zeros(len(end_ns), np.bool_)
-    found[most.filter(pl.col("len") <= CALLS_TO_JUDGE, "judged")["batch"].to_numpy()] = True
-    return found
-
-
-def _row_ends(loader: NDArray[Any], backward: Ints, end_ns: Ints, start_ns: Ints) -> NDArray[np.bool_]:
-    """Which batches are the last of those that are asked for in a row: then comes a backward, or a batch of another loader."""
-    following = np.append(start_ns[1:], np.iinfo(np.int64).max)
-    return np.asarray(_backward_between(backward, end_ns, following) | (np.append(loader[1:], -2) != loader))
-
-
-def _backward_between(backward: Ints, after_ns: Ints, before_ns: Ints) -> NDArray[np.bool_]:
-    at = np.searchsorted(backward, after_ns)
-    following = np.append(backward, np.iinfo(np.int64).max)[at]
-    return following < before_ns

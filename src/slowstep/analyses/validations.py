@@ -1,4 +1,4 @@
-"""What is known of how often a loop without a loader validates: whether in the loop that makes the steps, and on how many samples."""
+"""What is known of how often a training validates: without a loader whether in the loop that makes the steps, and on how many samples."""
 
 from __future__ import annotations
 
@@ -37,6 +37,20 @@ def find_validations(trainer: Trainer, steps: Steps, stacks: Stacks) -> Validati
         among_steps=_among_steps(trainer, [path for _, path in stacks.paths(taken.tolist())]),
         samples_ratio=_samples_ratio(trainer, steps, start, end),
     )
+
+
+def find_beside_loader(trainer: Trainer, steps: Steps, count: int, every_steps: float | None) -> Validations:
+    """Of a training that a loader feeds, by the batches of `count` validations in the window, one in so many steps."""
+    low, high = steps.bounds_ns
+    of_others = (~pl.col("exhausted"), ~pl.col("failed"), pl.col("start_ns") >= low, pl.col("start_ns") < high)
+    judged = trainer.other_waits.filter(*of_others)["samples"]
+    # Of steps that were only counted, nothing is known of validations among them.
+    unknown = steps.excluded.any() or every_steps is None or judged.is_empty() or judged.has_nulls() or not np.isfinite(steps.samples).all()
+    if unknown or every_steps is None:
+        return Validations(among_steps=None, samples_ratio=None)
+    # One of each: the window's ends cut off one of either.
+    trained_on = every_steps * float(steps.samples.mean())
+    return Validations(among_steps=None, samples_ratio=float(judged.sum()) / count / trained_on if trained_on else None)
 
 
 def _among_steps(trainer: Trainer, paths: list[Path]) -> bool | None:

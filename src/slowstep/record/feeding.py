@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from slowstep.record.recorder import Recorder
     from slowstep.record.training import Training
 
-# A loader that was read before so many of the updates since it was first read feeds the training (shared with analyses/trainer.py).
+# A loader that was read before so many of the updates since it was first read feeds the training (shared with analyses/training_passes.py).
 FEEDS_SHARE: Final = 0.5
 # Read before fewer updates, it may be a validation that has just begun.
 FEWEST_UPDATES: Final = 3

@@ -226,7 +226,9 @@ class Fetches:
 
 
 def samples_of(fetcher: Any, index: Any, collated: int) -> int:
-    """Samples in a batch: what was collated, else the indices that were asked for; -1 where the data set makes whole batches."""
+    """Samples in a batch: the indices that were asked for, of a stream what was collated; -1 where the data set makes whole batches."""
     if not getattr(fetcher, "auto_collation", False):
         return _UNKNOWN
-    return collated if collated >= 0 or not hasattr(index, "__len__") else len(index)
+    # A stream may end before. What a data set gives for many indices at once need not be a list of samples.
+    is_known = hasattr(index, "__len__") and (collated < 0 or not hasattr(fetcher, "dataset_iter"))
+    return len(index) if is_known else collated

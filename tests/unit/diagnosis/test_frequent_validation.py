@@ -51,3 +51,26 @@ def test_where_passes_are_not_known_a_quarter_is_not_judged_and_half_is_too_much
     assert isinstance(quarter, NotJudged)
     assert "it is not known where a pass ends" in quarter.reason
     assert isinstance(half, Judged)
+
+
+@pytest.mark.parametrize(
+    ("cut_short", "ratio", "judged"),
+    [(12, 1.7, True), (12, 0.8, False), (12, None, False), (1, 1.7, False)],
+    ids=["short passes", "fewer samples", "unknown", "whole passes"],
+)
+def test_once_in_each_pass_that_is_cut_short_is_too_often_where_more_samples_are_validated_than_trained_on(
+    tmp_path, cut_short, ratio, judged
+):
+    m = measure(SOURCE.read(make_recording(tmp_path, Training(steps=300, validation=(25, A_QUARTER_MS)))))
+    over_time = replace(
+        m.over_time,
+        restarts=replace(m.over_time.restarts, count=12, cut_short=cut_short),
+        validations=Validations(among_steps=None, samples_ratio=ratio),
+    )
+
+    answer = judge(replace(m, over_time=over_time))
+
+    assert isinstance(answer, Judged) is judged
+    if isinstance(answer, Judged):
+        rows = {row.name: row.value for row in answer.finding.evidence}
+        assert (rows["passes over the training data"], rows["samples validated"]) == (12, 1.7)

@@ -1,12 +1,13 @@
 """Validation takes a larger share of the time than it usually does in training.
 
 What it sees:
-    At least three validations in the window (another loader than the training's is read between updates), which hold at least 15 % of it;
-    where there is no more than one for each pass over the training data, at least a third. Usual practice is one pass over a fifth of the
-    data after each pass over the other four fifths, forward only, which is a third of a training step: (1/5) / (4/5) / 3 is 8 %. Twice
-    that is the threshold; even as many validation samples as training samples, once per epoch, make only a quarter. In a loop without a
-    loader passes are not known. A validation outside the innermost loop that makes the steps counts as one for each pass. Inside of it,
-    more samples validated than trained on are more than one for each; what else holds 15 % to a third is not judged.
+    At least three validations in the window (a loader is read between updates and no batch of that pass is trained on), which hold at
+    least 15 % of it; where there is no more than one for each pass over the training data, at least a third. Usual practice is one pass
+    over a fifth of the data after each pass over the other four fifths, forward only, which is a third of a training step: (1/5) / (4/5)
+    / 3 is 8 %. Twice that is the threshold; even as many validation samples as training samples, once per epoch, make only a quarter.
+    Where most passes over the training data end early, more samples validated than trained on are more than one for each. In a loop
+    without a loader passes are not known. A validation outside the innermost loop that makes the steps counts as one for each pass.
+    Inside of it, more samples validated than trained on are more than one for each; what else holds 15 % to a third is not judged.
 Why it costs:
     While the model is evaluated it does not train, and neighbouring validations say nearly the same.
 How the gain is predicted:
@@ -40,6 +41,8 @@ SHARE_AT_LEAST = 0.15
 SHARE_ONCE_AN_EPOCH = 1 / 3
 # For each sample that is trained on: nobody holds back more of the data than is left to train on, so more were validated more than once.
 MOST_SAMPLES = 1.0
+# Where at least half of the passes over the training data were left before their end, a pass is not one over the data.
+MOSTLY_SHORT = 0.5
 
 
 class Frequency(Enum):
@@ -96,13 +99,21 @@ def judge(m: Measurements) -> Answer:
 def _frequency(m: Measurements, event: Event) -> Frequency:
     if m.loader is not None:
         # The window's ends cut off one of either: two more validations than epochs are more than one for each.
-        return Frequency.ONCE_A_PASS if event.count <= m.over_time.restarts.count + 1 else Frequency.HIGH
+        is_once = event.count <= m.over_time.restarts.count + 1
+        return Frequency.ONCE_A_PASS if is_once and not _is_most_of_short_passes(m) else Frequency.HIGH
     known = m.over_time.validations
     if known is None or known.among_steps is None:
         return Frequency.UNKNOWN
     if not known.among_steps:
         return Frequency.ONCE_A_PASS
     return Frequency.HIGH if (known.samples_ratio or 0.0) > MOST_SAMPLES else Frequency.UNKNOWN
+
+
+def _is_most_of_short_passes(m: Measurements) -> bool:
+    """Whether the training ends its passes early (a limit of batches for each epoch), and validates on more samples than it trains on."""
+    restarts, known = m.over_time.restarts, m.over_time.validations
+    is_short = restarts.cut_short >= MOSTLY_SHORT * restarts.count
+    return is_short and known is not None and (known.samples_ratio or 0.0) > MOST_SAMPLES
 
 
 def _not_judged(share: float) -> NotJudged:
@@ -113,10 +124,11 @@ def _not_judged(share: float) -> NotJudged:
 
 def _passes(m: Measurements) -> tuple[Evidence, ...]:
     """As evidence: the passes over the training data, or what is known in their place."""
-    if m.loader is not None:
-        return (Evidence(name="passes over the training data", value=m.over_time.restarts.count, unit="begun in the window"),)
     known = m.over_time.validations
-    passes = Evidence(name="passes over the training data", value=None, unit="begun in the window")
+    begun = m.over_time.restarts.count if m.loader is not None else None
+    passes = Evidence(name="passes over the training data", value=begun, unit="begun in the window")
+    if m.loader is not None and not _is_most_of_short_passes(m):
+        return (passes,)
     if known is None or known.samples_ratio is None:
         return (passes,)
     return passes, Evidence(name="samples validated", value=known.samples_ratio, unit="per sample trained on", threshold=MOST_SAMPLES)
