@@ -155,3 +155,28 @@ fit(DataLoader(Samples(16 * 100), batch_size=16))
 
     seconds = {part["name"]: part["s"] for part in report["run"]["startup"]}
     assert seconds[next(name for name in seconds if name.startswith("scan (train.py:"))] > 3, seconds
+
+
+COMPILED = """
+compiled = torch.compile(model, backend="aot_eager")
+
+def make_mask(rows):
+    return torch.tensor([[1.0 if (row * column) % 7 else 0.0 for column in range(64)] for row in range(64)]).repeat(rows // 64, 1)
+
+def fit_compiled(loader):
+    for inputs in loader:
+        loss = compiled(inputs * make_mask(len(inputs))).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+fit_compiled(DataLoader(Samples(256 * 400), batch_size=256, collate_fn=lambda rows: torch.rand(256, 64)))
+"""
+
+
+def test_a_loop_in_python_beside_a_compiled_model_is_not_called_healthy(work: Workplace) -> None:
+    _, report = run(work, COMPILED)
+
+    reasons = {row["rule"]: row["reason"] for row in report["not_judged"]}
+    assert report["verdict"]["state"] != "healthy"
+    assert "make_mask (train.py:" in reasons["python-between-operations"]

@@ -24,6 +24,7 @@ class Validations:
 
     among_steps: bool | None  # called in the innermost loop that makes the steps; else when that has ended, as after a pass
     samples_ratio: float | None  # samples of the validations in the window, over those that its steps trained on
+    reads_own_loader: bool = False  # the training's own loader is read, without training on its batches
 
 
 def find_validations(trainer: Trainer, steps: Steps, stacks: Stacks) -> Validations:
@@ -42,15 +43,22 @@ def find_validations(trainer: Trainer, steps: Steps, stacks: Stacks) -> Validati
 def find_beside_loader(trainer: Trainer, steps: Steps, count: int, every_steps: float | None) -> Validations:
     """Of a training that a loader feeds, by the batches of `count` validations in the window, one in so many steps."""
     low, high = steps.bounds_ns
-    of_others = (~pl.col("exhausted"), ~pl.col("failed"), pl.col("start_ns") >= low, pl.col("start_ns") < high)
-    judged = trainer.other_waits.filter(*of_others)["samples"]
-    # Of steps that were only counted, nothing is known of validations among them.
-    unknown = steps.excluded.any() or every_steps is None or judged.is_empty() or judged.has_nulls() or not np.isfinite(steps.samples).all()
-    if unknown or every_steps is None:
-        return Validations(among_steps=None, samples_ratio=None)
-    # One of each: the window's ends cut off one of either.
+    in_window = (~pl.col("exhausted"), ~pl.col("failed"), pl.col("start_ns") >= low, pl.col("start_ns") < high)
+    judged = trainer.other_waits.filter(*in_window)
+    own = trainer.other_starts.filter(pl.col("loader").is_in(trainer.starts["loader"].implode()))
+    return Validations(
+        among_steps=None,
+        samples_ratio=None if every_steps is None else _ratio_of_one(steps, judged["samples"], count, every_steps),
+        reads_own_loader=judged["iterator"].is_in(own["iterator"].implode()).any(),
+    )
+
+
+def _ratio_of_one(steps: Steps, judged: pl.Series, count: int, every_steps: float) -> float | None:
+    """Of one validation, over the steps from one to the next: the window's ends cut off one of either."""
     trained_on = every_steps * float(steps.samples.mean())
-    return Validations(among_steps=None, samples_ratio=float(judged.sum()) / count / trained_on if trained_on else None)
+    # Of steps that were only counted, nothing is known of validations among them.
+    unknown = steps.excluded.any() or judged.is_empty() or judged.has_nulls() or not trained_on > 0
+    return None if unknown else float(judged.sum()) / count / trained_on
 
 
 def _among_steps(trainer: Trainer, paths: list[Path]) -> bool | None:

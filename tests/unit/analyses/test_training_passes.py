@@ -238,8 +238,21 @@ def test_samples_per_second_and_passes_are_those_of_the_training(tmp_path):
     assert validation.every_steps == BATCHES
     assert m.over_time.validations is not None
     assert m.over_time.validations.samples_ratio == pytest.approx(1.0)
+    assert m.over_time.validations.reads_own_loader
     # Two ms for each batch, and one that says that there are no more.
     assert validation.each_ns == pytest.approx((2 * BATCHES + 1.1) * 1e6, rel=0.1)
+
+
+def test_a_validation_with_a_loader_of_its_own_is_told_apart(tmp_path):
+    epochs = Epochs(tmp_path)
+    for _ in range(8):
+        epochs.train()
+        epochs.evaluate(4, loader=2)
+
+    known = measure(epochs.events.timeline(), 0).over_time.validations
+
+    assert known is not None
+    assert (known.samples_ratio, known.reads_own_loader) == (pytest.approx(0.5), False)
 
 
 @pytest.mark.parametrize(("batches", "used_up", "cut_short"), [(BATCHES, 8, 0), (20, 0, 8), (None, 0, 0)], ids=["all", "a part", "unknown"])

@@ -74,3 +74,14 @@ def test_once_in_each_pass_that_is_cut_short_is_too_often_where_more_samples_are
     if isinstance(answer, Judged):
         rows = {row.name: row.value for row in answer.finding.evidence}
         assert (rows["passes over the training data"], rows["samples validated"]) == (12, 1.7)
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_a_validation_on_the_trainings_own_loader_has_no_lever(tmp_path, own):
+    m = measure(SOURCE.read(make_recording(tmp_path, Training(steps=300, validation=(25, HALF_MS)))))
+    known = Validations(among_steps=None, samples_ratio=1.0, reads_own_loader=own)
+
+    answer = judge(replace(m, over_time=replace(m.over_time, validations=known)))
+
+    assert isinstance(answer, Judged)
+    assert (answer.finding.fixes[0].lever is None) is own

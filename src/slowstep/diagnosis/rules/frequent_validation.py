@@ -88,7 +88,7 @@ def judge(m: Measurements) -> Answer:
         ),
         gain=predict(m, counterfactual),
         fixes=(
-            Fix(text=f"validate every {2 * every} steps", lever=seldom(VALIDATION_OFF, 2)),
+            Fix(text=f"validate every {2 * every} steps", lever=_lever(m)),
             Fix(text="validate on a fixed part of the data, with workers, a larger batch and torch.inference_mode()"),
         ),
         names_cause=True,
@@ -107,6 +107,12 @@ def _frequency(m: Measurements, event: Event) -> Frequency:
     if not known.among_steps:
         return Frequency.ONCE_A_PASS
     return Frequency.HIGH if (known.samples_ratio or 0.0) > MOST_SAMPLES else Frequency.UNKNOWN
+
+
+def _lever(m: Measurements) -> str | None:
+    """None where the training's own loader is read: from outside its passes look like those that are trained on."""
+    known = m.over_time.validations
+    return None if known is not None and known.reads_own_loader else seldom(VALIDATION_OFF, 2)
 
 
 def _is_most_of_short_passes(m: Measurements) -> bool:
