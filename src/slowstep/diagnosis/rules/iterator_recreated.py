@@ -38,7 +38,8 @@ NAME = "iterator-recreated"
 FEWEST = 10
 GARBAGE = ("output", COLLECTING)
 # A list of so many indices, made anew and freed, leaves little of the training's own data in the caches. At better its own work takes this
-# share of its time without: of six small trainings 0.58 to 0.7 at 100,000 and 400,000 indices, 0.8 to 1 at 10,000 (two shared cores).
+# share of its time without: the smallest of twelve small trainings took 0.59 to 0.7 at 100,000 and 400,000 indices, larger ones 0.3 to over
+# 1 (two shared cores, noisy).
 MANY_INDICES = 100_000
 OWN_AT_BETTER = 0.6
 # One batch of each, or a pair of them (two micro-batches).
