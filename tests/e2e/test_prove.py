@@ -85,6 +85,12 @@ class Once:
 
 loader = DataLoader(Numbers(), batch_size=4, sampler=Once())
 """
+# It writes JSON lines, and its loader has a worker, which lever orders reach as JSON.
+TOLD = (
+    SCRIPT.replace("import os, sys, time\n", "import json, os, sys, time\n")
+    .replace('file.write(f"{step}\\n")', 'file.write(json.dumps({"step": step}) + "\\n")')
+    .replace("batch_size=4,", "batch_size=4, num_workers=1, persistent_workers=True,")
+)
 # Without its call a list stays empty that the script takes from; a loss that is no number spoils all weights.
 FRAGILE = (
     SCRIPT.replace("torch.nn.functional.mse_loss(model(inputs), targets)", "scored(torch.nn.functional.mse_loss(model(inputs), targets))")
@@ -110,6 +116,7 @@ def place(work: Workplace) -> Iterator[Workplace]:
     """A folder with the script and a file that it appends to; the test is skipped where no sandbox is possible."""
     work.write("train.py", SCRIPT)
     work.write("never.py", NEVER)
+    work.write("told.py", TOLD)
     work.write("fragile.py", FRAGILE.replace("\nmodel = ", FUNCTIONS))
     work.write("once.py", SCRIPT.replace("loader = DataLoader(Numbers(), batch_size=4, shuffle=True)\n", ONCE))
     work.write("train.log", "the user's own\n")
@@ -253,6 +260,23 @@ def test_what_a_script_cannot_go_on_with_is_said_and_the_others_are_measured_wit
     assert rows["stub=__main__:plot"]["state"] == "measured"
     assert "Starts once more without it" in ended.err
     assert analyzed(place) == ended.out
+
+
+@slow
+@pytest.mark.parametrize("function", ["json:dumps", "time:sleep"])
+def test_a_function_that_slowstep_needs_itself_is_left_out_of_the_script_alone(place: Workplace, function: str) -> None:
+    levers = ("--levers", f"stub={function}", "--budget", "10s", "--precision", "30%")
+    ended, report = proved(place, "told.py", "none", "100000", options=levers)
+
+    assert ended.code == 0, ended.err
+    assert report is not None
+    assert {row["lever"]: row["state"] for row in report["experiments"]}[f"stub={function}"] == "measured"
+    notes = [json.loads(line) for path in place.recording().glob("*.jsonl") for line in path.read_text().splitlines() if line]
+    assert all("kind" in note for note in notes)
+    effects = [note for note in notes if note["kind"] == "lever" and note["state"] == "effect"]
+    steps = sum(note["steps"] for note in notes if note["kind"] == "block" and note["arm"] == effects[-1]["arm"])
+    # Six in five: the first step of each block is not counted. The sampler's own sleeps, where they did not sleep, were as many as these.
+    assert steps <= effects[-1]["effect"] <= 1.5 * steps
 
 
 @pytest.mark.parametrize(("exit_code", "code"), [(0, 2), (7, 1)])

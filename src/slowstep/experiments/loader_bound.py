@@ -191,7 +191,7 @@ def _rows(point: Point, shares: _Shares, ready: float | None, cores: float | Non
     rows.append(Row(name="busy cores", value=shares.cores, unit="cores", threshold=busy, source=BUSY_FROM))
     if first is not None:
         stored = page_cache(first)[1]
-        rows.append(Row(name="bytes from storage, first pass", value=stored, unit="share", threshold=FROM_STORAGE, source=STORAGE_FROM))
+        rows.append(Row(name="bytes from storage, first reading", value=stored, unit="share", threshold=FROM_STORAGE, source=STORAGE_FROM))
     most = max((s.get("connections") or 0 for s in point.slices), default=0)
     rows.append(Row(name="connections open at once", value=float(most), unit=""))
     return tuple(rows)

@@ -17,7 +17,8 @@ from slowstep.units import format_count
 
 Cache = Literal["warm", "cold", "mixed", "unknown"]
 
-# Under this share of storage bytes in read bytes the page cache has answered nearly all reads; over one minus it, nearly none.
+# Under this share of storage bytes in read bytes the page cache has answered nearly all reads; over one minus it, nearly none. Two shares
+# that differ by no more are of one state of it.
 FEW: Final = 0.05
 _UNKNOWN: Final = -1
 _NS, _BATCHES, _SAMPLES, _BYTES = range(4)
@@ -144,21 +145,43 @@ def _making_s(workers: int, rows: NDArray[np.int64], slices: Sequence[dict[str, 
 
 
 def own_point(drains: Sequence[dict[str, Any]]) -> Point:
-    """The loader as it is: all readings with its own workers; only the first where that read from storage what later ones found cached."""
+    """The loader as it is: the first reading, and those with its own workers that met the page cache as it did."""
     first = drains[0]
-    same = [d for d in drains if d["workers"] == first["workers"] and (d is first or d["starts_ns"])]
-    return make_point(first["workers"], [first] if page_cache(first)[0] in ("cold", "mixed") else same)
+    return make_point(first["workers"], [first, *(d for d in _own_later(drains) if are_alike(first, d))])
 
 
 def curve(drains: Sequence[dict[str, Any]]) -> tuple[Point, ...]:
-    """A point for each number of workers that was tried: of readings after the first one, which may have met a cold cache.
+    """A point for each number of workers that was tried, of readings after the first one.
 
-    That one stands for its number of workers where there was no time for another.
+    The first stands with those of its own number where all of them met the page cache alike, and where there was no time for another:
+    else it met a cold cache that those of the curve did not.
     """
-    later = [d for d in drains[1:] if d["starts_ns"] or d["workers"] != drains[0]["workers"]]
-    if all(d["workers"] != drains[0]["workers"] for d in later):
-        later = [drains[0], *later]
+    first, own = drains[0], _own_later(drains)
+    later = [d for d in drains[1:] if d["workers"] != first["workers"]] + own
+    if all(are_alike(first, d) for d in own):
+        later = [first, *later]
     return tuple(make_point(workers, [d for d in later if d["workers"] == workers]) for workers in sorted({d["workers"] for d in later}))
+
+
+def _own_later(drains: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Readings after the first one, with as many workers, in which any batch came."""
+    return [d for d in drains[1:] if d["workers"] == drains[0]["workers"] and d["starts_ns"]]
+
+
+def change_of_cache(drains: Sequence[dict[str, Any]]) -> tuple[float, float] | None:
+    """The shares of the bytes that came from storage in the first reading and in the last one with its number of workers; None where
+    these are alike, or not known."""
+    first, others = drains[0], [d for d in _own_later(drains) if not are_alike(drains[0], d)]
+    if not others:
+        return None
+    then, since = page_cache(first)[1], page_cache(others[-1])[1]
+    return None if then is None or since is None else (then, since)
+
+
+def are_alike(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Whether two readings met the page cache in the same state, as far as is known."""
+    shares = page_cache(one)[1], page_cache(other)[1]
+    return None in shares or abs((shares[0] or 0.0) - (shares[1] or 0.0)) <= FEW
 
 
 def bend(points: Sequence[Point]) -> int | None:
@@ -174,11 +197,16 @@ def page_cache(drain: dict[str, Any]) -> tuple[Cache, float | None]:
     """How cold the page cache was in a reading: `warm`, `cold`, `mixed` or `unknown`, and the share of the bytes that came from storage."""
     called = [each.get("read_bytes") for each in drain["slices"]]
     storage = [each.get("storage_bytes") for each in drain["slices"]]
-    if not called or None in called or None in storage:
+    share = from_storage(None if not called or None in called else sum(called), None if None in storage else sum(storage))
+    if share is None:
         return "unknown", None
-    # What is mapped into memory is read without a call: storage may have given more than calls returned.
-    read = max(sum(called), sum(storage))
-    if not read:
-        return "unknown", None
-    share = sum(storage) / read
     return ("warm" if share <= FEW else "cold" if share >= 1 - FEW else "mixed"), share
+
+
+def from_storage(called_bytes: int | None, storage_bytes: int | None) -> float | None:
+    """The share of what was read that came from storage; None where that is not known, or nothing was read."""
+    if called_bytes is None or storage_bytes is None:
+        return None
+    # What is mapped into memory is read without a call: storage may have given more than calls returned.
+    read = max(called_bytes, storage_bytes)
+    return storage_bytes / read if read else None

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, Final
 
-from slowstep.levers._intercept import Call
+from slowstep.levers._handing import Call
 from slowstep.levers._turns import Turns
 from slowstep.levers._values import CHANGED, GRAPH, NOTHING, ONCE, Kept
 

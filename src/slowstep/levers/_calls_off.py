@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from slowstep.levers._intercept import Call, Function, Handler, intercept, release_all
+from slowstep.levers._handing import Call, Function, Handler
+from slowstep.levers._intercept import intercept, release_all
 from slowstep.levers._turns import Turns
 from slowstep.record.hook import Undo, all_of
 from slowstep.record.lever import Change

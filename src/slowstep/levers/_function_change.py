@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from slowstep.levers._answers import ASKS, UPDATES
 from slowstep.levers._functions import redirected
-from slowstep.levers._intercept import Call, intercept, release_all
+from slowstep.levers._handing import Call
+from slowstep.levers._intercept import intercept, release_all
 from slowstep.levers._targets import known_function
 from slowstep.levers._worker_page import ENDED, OFF, ON
 from slowstep.levers._workers import InWorkers

@@ -7,7 +7,8 @@ from types import FunctionType
 from typing import Any
 
 from slowstep.levers._answers import Answer, LastResult, OtherFunction
-from slowstep.levers._intercept import Function, intercept, is_running
+from slowstep.levers._handing import Function
+from slowstep.levers._intercept import intercept, is_running
 from slowstep.levers._targets import find_functions, is_in_a_graph, module_and_function
 from slowstep.levers._turns import Turns
 from slowstep.record.hook import Undo, all_of

@@ -1,4 +1,4 @@
-"""What holds a function that has no code to replace: modules, classes, lists and dictionaries."""
+"""What holds a function that has no code to replace: modules, classes, lists and dictionaries. Slowstep's own modules keep theirs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import gc
 from collections.abc import Callable
 from types import BuiltinFunctionType
 from typing import Any, Final
+
+from slowstep.record.tracebacks import PACKAGE
 
 # Py_TPFLAGS_IMMUTABLETYPE of CPython's object.h, since Python 3.10.
 _IMMUTABLE: Final = 1 << 8
@@ -37,11 +39,16 @@ class Holders:
         """Equal for two that would replace the same."""
         return (id(self.original), id(self._owner)) if isinstance(self._owner, type) else (id(self.original),)
 
+    @property
+    def owner_name(self) -> str:
+        """The module that was named, or that of the class that was."""
+        return str(self._owner.__module__ if isinstance(self._owner, type) else getattr(self._owner, "__name__", ""))
+
     def _find(self) -> None:
         for holder in gc.get_referrers(self.original):
             if type(holder) is list:
                 self._lists.append(holder)
-            elif type(holder) is dict and not _is_of_a_class(holder):
+            elif type(holder) is dict and not (_is_ours(holder) or _is_of_a_class(holder)):
                 self._tables += [(holder, key) for key, held in holder.items() if held is self.original]
 
     def replace(self, new: Call) -> None:
@@ -77,6 +84,12 @@ class Holders:
             for place, item in enumerate(held):
                 if item is old:
                     held[place] = new
+
+
+def _is_ours(table: dict[Any, Any]) -> bool:
+    """Whether a dictionary is a module of slowstep's."""
+    file = table.get("__file__")
+    return isinstance(file, str) and file.startswith(PACKAGE)
 
 
 def _is_of_a_class(table: dict[Any, Any]) -> bool:

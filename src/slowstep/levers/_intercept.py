@@ -4,26 +4,20 @@ A Python function gets another `__code__`, and the one who handles its calls as 
 (modules that have imported its name, classes, lists of transforms, partials, running frames) hold it still, and nothing has to be searched
 for. A function without code, a built-in one, is replaced in every module, list and dictionary that holds it; tuples and local variables
 are out of reach.
+
+Calls that slowstep makes of a library's function for itself reach the function, whoever handles the others.
 """
 
 from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable
 from types import CodeType, FrameType, FunctionType
-from typing import Any, Final
+from typing import Any
 
-from slowstep.levers._holders import Holders
+from slowstep.levers._handing import HANDLER, Call, Function, Handler, but_for_ours, going_through, handing, handing_over
+from slowstep.levers._own_calls import may_be_ours
 from slowstep.record.hook import Undo
-
-Call = Callable[..., Any]
-# Called in a function's place, with what goes on to the function itself, positional and named arguments.
-Handler = Callable[[Call, tuple[Any, ...], dict[str, Any]], Any]
-Function = FunctionType | Holders
-
-# Not a constant of the code: torch.compile, where it meets one that is no literal, raises.
-_HANDLER: Final = "_slowstep_handler"
 
 
 class _Calls:
@@ -43,21 +37,22 @@ class _Calls:
             assert self.code is not None
             # In this order: another thread may call it at any moment, and the own code takes no notice of one default more.
             if self.handlers:
-                function.__kwdefaults__ = {**(self._defaults or {}), _HANDLER: self._top()}
-                function.__code__ = _handing(len(self.code.co_freevars)).replace(co_name=self.code.co_name)
+                function.__kwdefaults__ = {**(self._defaults or {}), HANDLER: self._top()}
+                function.__code__ = handing(len(self.code.co_freevars)).replace(co_name=self.code.co_name)
             else:
                 function.__code__ = self.code
                 function.__kwdefaults__ = self._defaults
         elif self.handlers:
-            function.replace(_handing_over(self._top()))
+            function.replace(handing_over(self._top()))
         else:
             function.restore()
 
     def _top(self) -> Call:
         call = self._original
         for handler in self.handlers[:-1]:
-            call = _going_through(handler, call)
-        return functools.partial(self.handlers[-1], call)
+            call = going_through(handler, call)
+        top = functools.partial(self.handlers[-1], call)
+        return but_for_ours(top, self.function, self._original) if may_be_ours(self.function) else top
 
 
 _calls: dict[int, _Calls] = {}
@@ -110,34 +105,3 @@ def is_running(function: FunctionType) -> bool:
             return True
         frame = frame.f_back
     return False
-
-
-def _going_through(handler: Handler, call: Call) -> Call:
-    def handled(*args: Any, **kwargs: Any) -> Any:
-        return handler(call, args, kwargs)
-
-    return handled
-
-
-def _handing_over(top: Call) -> Call:
-    def handed_over(*args: Any, **kwargs: Any) -> Any:
-        return top(args, kwargs)
-
-    return handed_over
-
-
-@functools.cache
-def _handing(free: int) -> CodeType:
-    """Code that hands all arguments over, for a function that is a closure of so many variables: it must stay one."""
-    names = [f"free_{number}" for number in range(free)]
-    source = (
-        f"def closure({', '.join(names)}):\n"
-        f" def call(*args, {_HANDLER}, **kwargs):\n"
-        f"  return {_HANDLER}(args, kwargs)\n"
-        f"  ({''.join(f'{name}, ' for name in names)})\n"
-        " return call\n"
-    )
-    made: dict[str, Any] = {}
-    exec(compile(source, __file__, "exec"), made)
-    code: CodeType = made["closure"](*names).__code__
-    return code

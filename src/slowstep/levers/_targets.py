@@ -11,8 +11,8 @@ from types import FunctionType, ModuleType
 from typing import Any, Final
 
 from slowstep.levers._compiled import is_compiled
+from slowstep.levers._handing import Function
 from slowstep.levers._holders import Holders
-from slowstep.levers._intercept import Function
 from slowstep.record.lever import NotApplicable
 from slowstep.record.tracebacks import PACKAGE
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from types import FrameType, ModuleType
 from typing import Any, Final
 
-from slowstep.levers._intercept import Function, Handler
+from slowstep.levers._handing import Function, Handler
 from slowstep.levers._targets import known_function
 
 LIGHTNING: Final = ("lightning.pytorch", "pytorch_lightning")

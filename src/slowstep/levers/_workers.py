@@ -48,7 +48,7 @@ class InWorkers:
 
 
 class Follower:
-    """Obeys, in a worker. Whatever goes wrong is told to the training, and never raised into the worker."""
+    """Obeys, in a worker."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
@@ -58,7 +58,10 @@ class Follower:
         self._told: dict[int, tuple[int, int, int]] = {}
 
     def look(self) -> None:
-        """Called before each batch: tell what was done in the last one, and see whether there are new orders."""
+        """Called before each batch: tell what was done in the last one, and see whether there are new orders.
+
+        Whatever else goes wrong than the folder's loss is raised to whoever calls, and leaves the worker's functions as they were.
+        """
         try:
             self._tell()
             for number, order in enumerate(self._orders.changed() or ()):
@@ -66,6 +69,10 @@ class Follower:
         except (OSError, ValueError):
             # The folder is gone, or full: so is the recording.
             return
+        except Exception:
+            for function in self._obeyed.values():
+                function.switch(watching=False, on=False)
+            raise
 
     def _obey(self, number: int, spec: Spec, state: str) -> None:
         try:

@@ -23,7 +23,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from slowstep.levers._calls_off import CallsOff
-from slowstep.levers._intercept import Function, Handler
+from slowstep.levers._handing import Function, Handler
 from slowstep.levers._trainers import huggingface_trainer, lightning_trainer
 from slowstep.record.hook import replace
 from slowstep.record.lever import Change, Lever, NotApplicable, Spec

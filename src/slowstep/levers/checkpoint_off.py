@@ -25,7 +25,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from slowstep.levers._calls_off import CallsOff
-from slowstep.levers._intercept import Call, Function, Handler, intercept
+from slowstep.levers._handing import Call, Function, Handler
+from slowstep.levers._intercept import intercept
 from slowstep.levers._targets import known_function
 from slowstep.levers._trainers import LIGHTNING, decision
 from slowstep.record.format import ENV_UNPROTECTED

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from slowstep.levers._calls_off import CallsOff
-from slowstep.levers._intercept import Function, Handler
+from slowstep.levers._handing import Function, Handler
 from slowstep.levers._targets import known_function
 from slowstep.levers._trainers import HUGGINGFACE, LIGHTNING, decision, lightning_trainer
 from slowstep.record.lever import Change, Lever, Spec

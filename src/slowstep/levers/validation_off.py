@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from slowstep.levers._calls_off import CallsOff
-from slowstep.levers._intercept import Call, Function, Handler
+from slowstep.levers._handing import Call, Function, Handler
 from slowstep.levers._targets import known_function
 from slowstep.levers._trainers import LIGHTNING, decision, huggingface_trainer, lightning_trainer
 from slowstep.record.lever import Change, Lever, NotApplicable, Spec

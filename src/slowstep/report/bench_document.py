@@ -36,8 +36,9 @@ class RunRow(TypedDict):
 class LoaderRow(TypedDict):
     """The script's own loader alone, over whole epochs of `epoch_batches` where these are known: the start of workers is in its figures.
 
-    `starting` is the share of the time in which workers are started and ended. `page_cache`: how the first pass found it; `from_storage`:
-    the share of its bytes from storage. `reason`: why there is no figure, or what the one there is lacks.
+    `starting` is the share of the time in which workers are started and ended. `page_cache`: how the first reading found it, after what
+    the training had read; `from_storage`: the share of its bytes from storage. `reason`: why there is no figure, or what the one there is
+    lacks.
 
     `mb_per_s` are of the batches that it gives. `read_mb_per_s` is what its read calls return, `storage_mb_per_s` what came from storage
     for it, `received_mb_per_s` what this machine received meanwhile, for whomever: null where the loader was seen to use no connection.

@@ -82,7 +82,7 @@ def _loader_facts(loader: LoaderRow) -> list[str]:
     if loader["start_s"] is not None:
         facts.append(f"first batch after {format_duration(loader['start_s'] * 1e9)}")
     share = "" if loader["from_storage"] is None else f" ({format_share(loader['from_storage'])} of its bytes came from storage)"
-    facts.append(f"page cache in the first pass: {loader['page_cache']}{share}")
+    facts.append(f"page cache when measured: {loader['page_cache']}{share}")
     return facts
 
 

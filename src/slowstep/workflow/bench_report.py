@@ -10,7 +10,7 @@ import numpy as np
 from slowstep.experiments.design import AS_IS, CONTROL
 from slowstep.experiments.figures import Figure, exactly, scaled
 from slowstep.experiments.loader_bound import Bound, is_crowded, judge
-from slowstep.experiments.loader_speed import Point, curve, own_point
+from slowstep.experiments.loader_speed import Point, change_of_cache, curve, from_storage, own_point, page_cache
 from slowstep.experiments.loader_stages import Stage, read_calls, stages
 from slowstep.experiments.overlap import Whole, arm_rate, known_steps, put_together
 from slowstep.report.bench_document import SCHEMA, BenchReport, ComputeRow, NextRow
@@ -18,7 +18,7 @@ from slowstep.units import format_count
 from slowstep.workflow.bench_act import Asked, Measured
 from slowstep.workflow.bench_next import next_command, prove_command
 from slowstep.workflow.bench_rows import bound_row, figure, loader_row, run_row, stage_rows, sweep_row, whole_row, words_of
-from slowstep.workflow.bench_sentences import LEAST_SAID
+from slowstep.workflow.bench_sentences import LEAST_SAID, cache_sentences
 
 CACHED: Final = 2
 # The steps' samples are counted in batches by their first dimension; where they and the loader's own count differ by more, by the loader's.
@@ -139,6 +139,7 @@ class _Found:
             found.append(
                 "the loader queued for a core, behind others on this machine or behind itself in bursts: on a quiet one it may be faster"
             )
+        found += self._cache_notes()
         if self.description.get("stream") and len(self.points) > 1:
             found.append("each worker reads a stream as a whole, unless the data set divides it: more may give the same samples again")
         if self.description.get("stream") and self.point is not None and (self.point.starting or 0.0) >= LEAST_SAID:
@@ -149,6 +150,13 @@ class _Found:
             found.append(f"blocks of steps left out of the compute: {left_out}, in which the samples of a step are not known")
         bad = [note for note in self._measured.lever_notes if note["state"] in ("failed", "not applicable", "not undone")]
         return [*found, *(f"{note['name']}: {note['state']}, because {note['reason']}" for note in bad)]
+
+    def _cache_notes(self) -> list[str]:
+        if not self.drains:
+            return []
+        told = self.description
+        before = from_storage(told.get("read_before_bytes"), told.get("storage_before_bytes"))
+        return cache_sentences(before, page_cache(self.drains[0])[1], change_of_cache(self.drains))
 
     def _is_mostly_computing(self) -> bool:
         """Whether the training thread makes its batches itself, and computing takes it longer."""

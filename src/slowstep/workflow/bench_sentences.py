@@ -1,10 +1,11 @@
-"""What the whole of a training says of its halves, in a sentence."""
+"""What the whole of a training says of its halves, and what the page cache does to the figures, in sentences."""
 
 from __future__ import annotations
 
 import math
 from typing import Final
 
+from slowstep.experiments.loader_speed import FEW
 from slowstep.experiments.overlap import CLOSE, Whole
 from slowstep.units import format_number, format_share
 
@@ -37,6 +38,19 @@ def whole_sentence(whole: Whole) -> str:
     if predicted > real:
         return f"{off}: something else takes time, or both hinder each other"
     return f"{off}: a half of it was slower alone than in the training, as on a busy machine: measure again"
+
+
+def cache_sentences(before: float | None, first: float | None, change: tuple[float, float] | None) -> list[str]:
+    """What is to be known where files were colder at another time than in the figures. Shares of bytes from storage: `before` the loader
+    was measured, in its `first` reading, and (`change`) in the first and the last one of its own workers where these differ."""
+    found = []
+    if before is not None and first is not None and before - first > FEW:
+        came = f"{format_share(before)} of what its workers had read before the measuring came from storage"
+        found.append(f"the files were less cached when the script began ({came}): a first epoch may load more slowly than this says")
+    if change is not None:
+        came = f"{format_share(change[0])} of its bytes came from storage in its first reading, {format_share(change[1])} in the last"
+        found.append(f"the page cache changed meanwhile ({came}): the loader alone is as in the first, the curve as in those after it")
+    return found
 
 
 def _beside(predicted: float, real: float) -> str:

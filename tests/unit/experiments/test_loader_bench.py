@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from slowstep.experiments.loader_bound import is_crowded, judge
-from slowstep.experiments.loader_speed import bend, curve, make_point, own_point, page_cache
+from slowstep.experiments.loader_speed import are_alike, bend, change_of_cache, curve, from_storage, make_point, own_point, page_cache
 from slowstep.experiments.loader_stages import read_calls, stages
 
 MS = 1_000_000
@@ -157,6 +157,49 @@ def test_the_loader_as_it_is_is_its_cold_pass_or_all_of_them():
 
     cold = [a_drain(batch_ms=20, slices={"storage_bytes": 1000}), a_drain(batch_ms=10)]
     assert own_point(cold).samples_per_s.value == pytest.approx(400)
+
+
+def read_from_storage(share: float, *, workers: int = 1, batch_ms: float = 10) -> dict[str, Any]:
+    return a_drain(workers, batch_ms=batch_ms, slices={"storage_bytes": int(1000 * share)})
+
+
+@pytest.mark.parametrize("shares", [(1.0, 1.0, 1.0), (0.03, 0, 0), (0, 0, 0), (1.0, 0.96, 0.99), (0.5, 0.46, 0.54)])
+def test_readings_of_one_state_give_one_rate_for_the_loader_and_in_its_curve(shares: tuple[float, ...]) -> None:
+    first, *later = [read_from_storage(share, batch_ms=ms) for share, ms in zip(shares, (30, 20, 10), strict=True)]
+    drains = [first, a_drain(0), *later]
+
+    assert own_point(drains).samples_per_s.value == pytest.approx(400)
+    assert [point.samples_per_s.value for point in curve(drains)] == pytest.approx([800, 400])
+    assert change_of_cache(drains) is None
+
+
+@pytest.mark.parametrize(
+    ("shares", "alone", "in_curve", "change"),
+    [
+        ((1.0, 0, 0), 8 / 0.03, 8 / 0.015, (1.0, 0.0)),
+        ((0.5, 0.1, 0), 8 / 0.03, 8 / 0.015, (0.5, 0.0)),
+        # It was cold twice: what is alike stands together.
+        ((1.0, 1.0, 0), 8 / 0.025, 8 / 0.015, (1.0, 0.0)),
+        # What came meanwhile drove its files out.
+        ((0, 1.0, 1.0), 8 / 0.03, 8 / 0.015, (0.0, 1.0)),
+    ],
+)
+def test_readings_of_two_states_are_told_apart(
+    shares: tuple[float, ...], alone: float, in_curve: float, change: tuple[float, float]
+) -> None:
+    drains = [read_from_storage(share, batch_ms=ms) for share, ms in zip(shares, (30, 20, 10), strict=True)]
+
+    assert own_point(drains).samples_per_s.value == pytest.approx(alone)
+    assert [point.samples_per_s.value for point in curve(drains)] == pytest.approx([in_curve])
+    assert change_of_cache(drains) == change
+
+
+def test_readings_of_which_the_kernel_says_nothing_are_taken_for_alike() -> None:
+    unknown = a_drain(slices={"read_bytes": None, "storage_bytes": None})
+
+    assert are_alike(unknown, read_from_storage(1.0))
+    assert change_of_cache([unknown, read_from_storage(1.0)]) is None
+    assert from_storage(None, 5) is from_storage(0, 0) is None
 
 
 def test_the_curve_bends_where_more_workers_add_next_to_nothing():

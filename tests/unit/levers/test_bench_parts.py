@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -495,3 +497,27 @@ def test_an_exception_is_said_in_one_line():
     assert said(worker) == "ValueError: broken"
     assert said(KeyError("label")) == "KeyError: 'label'"
     assert said(ValueError()) == "ValueError: "
+
+
+class Files(Data):
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.path = path
+
+    def __getitem__(self, index: int) -> Any:
+        return len(self.path.read_bytes())
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/io"), reason="the kernel does not count it")
+def test_what_the_trainings_workers_have_read_is_known_and_of_a_training_without_workers_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "sample"
+    path.write_bytes(bytes(100_000))
+    iterator = iter(DataLoader(Files(path), batch_size=8, num_workers=1, persistent_workers=True))
+    list(iterator)
+
+    read = bench_data._read_so_far(iterator)
+    nothing = bench_data._read_so_far(iter(DataLoader(Files(path))))
+
+    assert (read["read_before_bytes"] or 0) >= 32 * 100_000
+    assert (read["storage_before_bytes"] or 0) < 32 * 100_000
+    assert set(nothing.values()) == set(bench_data._read_so_far(None).values()) == {None}

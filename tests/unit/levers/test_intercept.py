@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import builtins
 import functools
+import json
 import math
 import sys
+import time
 import types
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from slowstep.levers._holders import Holders
 from slowstep.levers._intercept import intercept, is_running, release_all
+from slowstep.record import spans
+from slowstep.record.notes import Notes
+from slowstep.record.stacks import Sampler
+from slowstep.record.tracebacks import PACKAGE
 
 
 @pytest.fixture(autouse=True)
@@ -262,3 +270,117 @@ def test_classes_that_hold_a_built_in_function_are_left_alone() -> None:
     undo()
 
     assert math.isqrt is original
+
+
+def counted(seen: list[Any]) -> Callable[..., Any]:
+    def handler(call: Any, args: Any, kwargs: Any) -> Any:
+        seen.append(args)
+        return "answered"
+
+    return handler
+
+
+def test_what_slowstep_calls_for_itself_reaches_the_function(tmp_path: Path) -> None:
+    seen: list[Any] = []
+    notes = Notes(str(tmp_path / "1.jsonl"))
+    intercept(json.dumps, counted(seen))
+
+    notes.write({"kind": "frame", "id": 1})
+    notes.close()
+
+    assert json.dumps([1]) == "answered"
+    assert seen == [([1],)]
+    assert (tmp_path / "1.jsonl").read_text() == '{"kind":"frame","id":1}\n'
+
+
+def test_what_the_library_calls_for_slowstep_reaches_the_function_and_what_it_calls_for_the_script_does_not(tmp_path: Path) -> None:
+    seen: list[Any] = []
+    notes = Notes(str(tmp_path / "1.jsonl"))
+    # json.dumps makes an encoder, whose method it calls.
+    intercept(json.JSONEncoder.encode, counted(seen))
+
+    notes.write({"kind": "frame", "id": 1})
+    notes.close()
+
+    assert json.dumps([1], indent=1) == "answered"
+    assert len(seen) == 1
+    assert (tmp_path / "1.jsonl").read_text() == '{"kind":"frame","id":1}\n'
+
+
+def test_slowsteps_own_threads_sleep_though_the_script_does_not() -> None:
+    seen: list[Any] = []
+    quiet: dict[str, Any] = {"event": print, "note": print, "watched": {}, "chores": print, "fault": pytest.fail, "takes_stacks": True}
+    sampler = Sampler(**quiet)
+    intercept(Holders(time, "sleep", time.sleep), counted(seen))
+
+    began_ns = time.monotonic_ns()
+    sampler._wait_until(began_ns + 20_000_000)
+    waited_ns = time.monotonic_ns() - began_ns
+
+    assert time.sleep(1) == "answered"  # type: ignore[func-returns-value]
+    assert seen == [(1,)]
+    assert waited_ns >= 20_000_000
+
+
+def test_a_name_that_a_module_of_slowsteps_has_imported_stays_its_own() -> None:
+    original = spans.thread_time_ns
+
+    intercept(Holders(time, "thread_time_ns", time.thread_time_ns), swapped)
+
+    assert time.thread_time_ns is not original
+    assert spans.thread_time_ns is original
+
+
+def of_slowsteps(source: str) -> dict[str, Any]:
+    """What such code of slowstep's defines."""
+    made: dict[str, Any] = {}
+    exec(compile(source, f"{PACKAGE}record/hooks/made.py", "exec"), made)
+    return made
+
+
+def test_what_a_hook_passes_on_is_the_scripts_and_what_it_calls_beside_is_slowsteps() -> None:
+    seen: list[Any] = []
+    # Its code has the name of what it has replaced for something of its own, as torch_backward's has.
+    hook = "def wrap(original):\n def hooked(me, *args):\n  me.dumps = me.dumps or json.dumps(1)\n  return original(*args)\n return hooked"
+    hooked, state = of_slowsteps("import json\n" + hook)["wrap"](json.dumps), types.SimpleNamespace(dumps=None)
+    other = of_slowsteps("import json\n" + hook)["wrap"](lambda x: x)
+    intercept(json.dumps, counted(seen))
+
+    answered = hooked(types.SimpleNamespace(dumps="own"), [1])
+    passed_on = other(state, 5)
+
+    assert (answered, passed_on, state.dumps) == ("answered", 5, "1")
+    assert seen == [([1],)]
+
+
+def test_a_function_that_slowstep_was_given_is_called_for_the_script() -> None:
+    seen: list[Any] = []
+    intercept(json.dumps, counted(seen))
+
+    assert of_slowsteps("def call(function, *args): return function(*args)")["call"](json.dumps, 3) == "answered"
+    assert seen == [(3,)]
+
+
+def test_what_a_handler_calls_on_the_scripts_behalf_is_the_scripts() -> None:
+    seen: list[Any] = []
+    intercept(json.JSONEncoder.encode, counted(seen))
+    intercept(json.dumps, passing([]))
+
+    assert json.dumps([1], indent=1) == "answered"
+    assert len(seen) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "call"), [("isinstance", lambda: isinstance(1, int)), ("len", lambda: len("a")), ("hasattr", lambda: hasattr(1, "real"))]
+)
+def test_a_function_that_slowstep_is_made_of_can_be_handled(name: str, call: Callable[[], int]) -> None:
+    seen: list[Any] = []
+    original = getattr(builtins, name)
+    undo = intercept(Holders(builtins, name, original), passing(seen))
+
+    result = call()
+    undo()
+
+    assert result == 1
+    assert len(seen) == 1
+    assert getattr(builtins, name) is original

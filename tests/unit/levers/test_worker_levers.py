@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 import types
@@ -154,11 +155,50 @@ def test_a_worker_whose_folder_is_gone_goes_on(tmp_path: Path) -> None:
 def test_a_queue_is_followed_and_is_itself_otherwise(tmp_path: Path) -> None:
     looked: list[int] = []
     queue = types.SimpleNamespace(get=lambda timeout: ("task", timeout), cancel_join_thread=lambda: "its own")
-    following: Any = FollowingQueue(types.SimpleNamespace(look=lambda: looked.append(1)), queue)
+    following: Any = FollowingQueue(types.SimpleNamespace(look=lambda: looked.append(1)), queue, pytest.fail)
 
     assert following.get(timeout=5) == ("task", 5)
     assert following.cancel_join_thread() == "its own"
     assert looked == [1]
+
+
+def test_a_worker_that_cannot_follow_works_on_as_it_is_and_counts_it_once(
+    tmp_path: Path, orders: Orders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faults: list[Exception] = []
+    queue = types.SimpleNamespace(get=lambda: "task")
+    following = FollowingQueue(Follower(str(tmp_path)), queue, faults.append)
+    number, code = orders.add(STUB), double.__code__
+    orders.change(number, ON)
+    following.get()
+    double(1)
+    answered = double(2)
+    monkeypatch.setattr(orders, "_orders", ["no order"])
+    orders._write()
+
+    tasks = following.get(), following.get()
+
+    assert (answered, double(2), tasks) == (2, 4, ("task", "task"))
+    assert double.__code__ is code
+    assert [type(fault) for fault in faults] == [TypeError]
+
+
+def test_orders_are_written_and_read_though_what_they_are_written_with_is_answered(tmp_path: Path, orders: Orders) -> None:
+    worker = Follower(str(tmp_path))
+    for value in ("json:dumps", "json:loads"):
+        number = orders.add(Spec(name="stub", value=value))
+        orders.change(number, ON)
+        worker.look()
+    before = json.dumps([1]), json.loads("[1]")
+
+    orders.change(orders.add(STUB), ON)
+    worker.look()
+    answered = json.dumps([2]), json.loads("[2]")
+    double(1)
+
+    assert (before, answered) == (("[1]", [1]), ("[1]", [1]))
+    assert double(2) == 2
+    assert orders._orders == OrdersRead(str(tmp_path)).changed()
 
 
 @pytest.mark.parametrize(

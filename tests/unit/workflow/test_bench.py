@@ -383,6 +383,32 @@ def test_what_is_received_is_the_loaders_only_where_it_uses_the_network(real_ben
     assert loader()["received_mb_per_s"]["value"] == pytest.approx(10.0)
 
 
+@pytest.mark.parametrize(
+    ("before", "first", "later", "said"),
+    [
+        ((1000, 900), 0.03, 0.0, "90 % of what its workers had read before the measuring came from storage"),
+        ((1000, 900), 0.9, 0.9, None),
+        ((1000, 20), 0.0, 0.0, None),
+        ((None, None), 0.0, 0.0, None),
+        ((None, None), 0.8, 0.0, "80 % of its bytes came from storage in its first reading, 0 % in the last"),
+    ],
+    ids=["cold at the start", "cold all the time", "warm all the time", "not known", "warmed meanwhile"],
+)
+def test_files_that_were_colder_at_another_time_are_told(
+    real_bench: Callable[[str], dict[str, Any]], before: tuple[int | None, int | None], first: float, later: float, said: str | None
+):
+    real = real_bench("case_study_data")
+    real["notes"][0] |= dict(zip(("read_before_bytes", "storage_before_bytes"), before, strict=True))
+    for number, drain in enumerate(note for note in real["notes"] if note["part"] == "drain"):
+        for each in drain["slices"]:
+            each["storage_bytes"] = int(each["read_bytes"] * (later if number else first))
+
+    report = make_report(measured_of(real), Asked(what="data", words=("train.py",)))
+
+    found = [note for note in report["notes"] if "storage" in note]
+    assert (len(found) == 1 and said in found[0]) if said else found == []
+
+
 def test_how_long_it_takes_at_most_is_said_before_it_begins():
     said = how_long(Asked(what="data", words=("train.py",), budget_s=20), Limits(), 440.0)
 

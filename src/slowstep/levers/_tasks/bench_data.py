@@ -1,7 +1,7 @@
 """Measures the script's own training loader alone: as it is, by its parts, and with other numbers of workers.
 
-What is found goes into `task` notes: `loader` (what it is), `begins` (what is done next, and for how long), `drain` (one reading of the
-loader, see _drain.Drained), `parts` (see _parts.Parts).
+What is found goes into `task` notes: `loader` (what it is, and what its workers have read so far), `begins` (what is done next, and for
+how long), `drain` (one reading of the loader, see _drain.Drained), `parts` (see _parts.Parts).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from slowstep.levers._rebuilt import loader_of
 from slowstep.levers._stream import ready_in
 from slowstep.levers._tasks._again import is_stream
 from slowstep.levers._tasks._drain import Drain, Drained
+from slowstep.levers._tasks._outside import bytes_read
 from slowstep.levers._tasks._parts import Parts, time_parts
 from slowstep.levers._tasks._refused import why_not
 from slowstep.levers.workers import LEAST_ADDED
@@ -47,8 +48,9 @@ def run(training: Training, arguments: dict[str, Any]) -> None:
         return
     cores = _cores()
     together = len(training.feeders)
-    _note(training, "loader", stream=is_stream(loader), cores=cores, reason=None, read_together=together, **_describe(loader))
     _let_workers_rest(training.iterator)
+    read = _read_so_far(training.iterator)
+    _note(training, "loader", stream=is_stream(loader), cores=cores, reason=None, read_together=together, **read, **_describe(loader))
     _Bench(training, loader, cores, float(arguments["seconds"])).run(parts=bool(arguments["parts"]), sweep=bool(arguments["sweep"]))
 
 
@@ -61,7 +63,7 @@ class _Bench:
         self._first_batch_ns = 0
 
     def run(self, *, parts: bool, sweep: bool) -> None:
-        """The loader as it is comes first: its first pass shows whether its files were cached."""
+        """The loader as it is comes first: that reading shows whether its files are cached by now."""
         own_s = self._seconds * _OWN_SHARE if parts or sweep else self._seconds
         rate = self._drain(self._own, own_s, turn=0)
         if parts:
@@ -164,6 +166,13 @@ def _let_workers_rest(iterator: Any) -> None:
         if ready is None or ready >= len(iterator.__dict__.get("_task_info", ())):
             return
         time.sleep(_LOOK_S)
+
+
+def _read_so_far(iterator: Any) -> dict[str, int | None]:
+    """What the training's own workers have read before the measuring. Null without workers: a process reads more than its data."""
+    pids = [worker.pid for worker in getattr(iterator, "__dict__", {}).get("_workers", ())]
+    called, storage = (bytes_read(pids) if pids else None) or (None, None)
+    return {"read_before_bytes": called, "storage_before_bytes": storage}
 
 
 def _note(training: Training, part: str, **fields: Any) -> None:

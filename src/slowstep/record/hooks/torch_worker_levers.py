@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
+from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +37,7 @@ def install(recorder: Recorder) -> Undo:
             bound = signature.bind(*args, **kwargs)
             # Levers are above the recorder, and are not imported where nobody asked for them.
             follower = import_module("slowstep.levers._workers").Follower(recorder.folder)
-            bound.arguments["index_queue"] = FollowingQueue(follower, bound.arguments["index_queue"])
+            bound.arguments["index_queue"] = FollowingQueue(follower, bound.arguments["index_queue"], recorder.fault)
             args, kwargs = bound.args, bound.kwargs
         except Exception as error:  # the border: counted, and never raised into the training
             recorder.fault(error)
@@ -46,15 +47,21 @@ def install(recorder: Recorder) -> Undo:
 
 
 class FollowingQueue:
-    """What a worker is told to fetch; it looks for orders whenever it has been told."""
+    """What a worker is told to fetch; it looks for orders whenever it has been told. One that cannot follow works on without."""
 
-    def __init__(self, follower: Any, queue: Any) -> None:
-        self._follow, self._queue, self._get = follower.look, queue, queue.get
+    def __init__(self, follower: Any, queue: Any, fault: Callable[[Exception], None]) -> None:
+        self._follow, self._queue, self._get, self._fault = follower.look, queue, queue.get, fault
+        self._is_following = True
 
     def get(self, *args: Any, **kwargs: Any) -> Any:
         """Get the next task."""
         task = self._get(*args, **kwargs)
-        self._follow()
+        if self._is_following:
+            try:
+                self._follow()
+            except Exception as error:  # the border: counted, and never raised into the worker
+                self._is_following = False
+                self._fault(error)
         return task
 
     def __getattr__(self, name: str) -> Any:
