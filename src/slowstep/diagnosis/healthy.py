@@ -34,6 +34,10 @@ HEALTHY_SHARING = UNJUDGED_STAGE
 
 INPUT = ("read", "preprocess")
 MOST_OF_INPUT = f"slowstep prove --levers {MOCK_LOADER} tells the most that faster input can gain"
+# No faster input shortens what the model itself plays or writes.
+PLAY_LESS = (
+    f"have the model play or write more at a time, or less (keys and values cached); where it is an environment's, {NAME_ENVIRONMENT}"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,13 +167,15 @@ def _of_unjudged(m: Measurements, answers: Answers) -> Doubt | None:
     if doubted:
         first = next((skipped for skipped in doubted if skipped.lever is not None), doubted[0])
         lever = first.lever
-        if lever is None and unclaimed is not None and m.loader is not None:
+        if lever is None and unclaimed is not None and m.loader is not None and not unclaimed[1].startswith(ROLL_OUT):
             lever = MOCK_LOADER
         return Doubt(f"{first.rule} could not be judged{_beside_others(m)}: {first.reason}", lever)
     queued = _unclaimed_queue(m, judged)
     if unclaimed is not None and m.ledger.share(*unclaimed) >= queued:
         stage, name = unclaimed
         what = f"{m.ledger.share(stage, name):.0%} of the time is {name} ({stage}), and no rule found a fix that gains"
+        if name.startswith(ROLL_OUT):
+            return Doubt(f"{what}; {PLAY_LESS}")
         return Doubt(f"{what}; {NAME_IT}") if m.loader is None else Doubt(f"{what}; {MOST_OF_INPUT}", MOCK_LOADER)
     return _of_queue(m, queued) if queued else None
 

@@ -351,6 +351,18 @@ def test_input_of_which_a_fix_leaves_most_is_not_called_healthy(monkeypatch, tmp
     assert diagnosis.telling == ("mock-loader" if state == "undetermined" else None)
 
 
+def test_no_faster_input_is_advised_for_what_the_model_itself_writes(monkeypatch, tmp_path):
+    m = _measured(tmp_path, Training(workers=0, getitem_ms=40))
+    parts = tuple(
+        ("preprocess", "roll-out: generate (train.py:26)") if name == "making samples" else (stage, name) for stage, name in m.ledger.parts
+    )
+
+    diagnosis = _diagnose(monkeypatch, replace(m, ledger=replace(m.ledger, parts=parts)), None)
+    assert "is roll-out: generate (train.py:26) (preprocess)" in diagnosis.verdict.summary
+    assert "keys and values cached" in diagnosis.verdict.summary
+    assert diagnosis.telling is None
+
+
 def test_a_roll_out_is_not_called_the_models_work(monkeypatch, healthy):
     parts = tuple(
         ("compute", "roll-out: lines 5-9 (train.py)") if name == "backward" else (stage, name) for stage, name in healthy.ledger.parts
