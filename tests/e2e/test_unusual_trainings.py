@@ -170,7 +170,7 @@ def fit_compiled(loader):
         loss.backward()
         optimizer.step()
 
-fit_compiled(DataLoader(Samples(256 * 400), batch_size=256, collate_fn=lambda rows: torch.rand(256, 64)))
+fit_compiled(DataLoader(Samples(1200), collate_fn=lambda rows: torch.rand(256, 64)))
 """
 
 
