@@ -9,7 +9,7 @@ import pytest
 
 from judged_recordings import named, report_of
 from made_recordings import SCRIPT, Training, make_recording
-from slowstep.diagnosis.rules.iterator_recreated import OWN_AT_BETTER
+from slowstep.diagnosis.rules.iterator_recreated import MOST_BY_LISTS
 from slowstep.workflow.diagnose import diagnose_recording
 
 Report = dict[str, Any]
@@ -151,10 +151,11 @@ def test_at_better_the_indices_of_a_large_data_set_slow_the_trainings_own_work(t
         report = report_of(tmp_path / str(length), changes)
         return dict(next(finding["gain"] for finding in report["findings"] if finding["rule"] == "iterator-recreated"))
 
-    few, many = gain(10_000), gain(400_000)
+    none, many, most = gain(0), gain(400_000), gain(400_000_000)
 
-    assert (many["predicted"], many["low"]) == (few["predicted"], few["low"])
-    assert many["high"] == pytest.approx(few["high"] / OWN_AT_BETTER, rel=0.05)
+    assert (many["predicted"], many["low"]) == (none["predicted"], none["low"])
+    assert none["high"] < many["high"] < most["high"]
+    assert most["high"] == pytest.approx(none["high"] / (1 - MOST_BY_LISTS), rel=0.05)
 
 
 LIGHTNING = "/usr/lib/python3.11/site-packages/lightning/pytorch/loops/fit_loop.py"

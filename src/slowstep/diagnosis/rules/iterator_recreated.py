@@ -10,9 +10,9 @@ Why it costs:
 How the gain is predicted:
     r is the loader's start-up, its workers' end and the freeing of what iterators hold, the waits for first batches, garbage collections of
     young objects meanwhile (none at worse, all collections at better), and what the training's own work takes longer where workers
-    are forked anew (twice, see `trainer_side.AFTER_FORK`; nothing at worse, 3.5 times at better; of a data set of 100,000 samples or more
-    at better also what lists of their indices take out of the caches, two fifths of that work). B is the producers' time
-    divided by the workers, not below the CPU time of all divided by the cores; without workers, the making of a batch stays.
+    are forked anew (twice, see `trainer_side.AFTER_FORK`; nothing at worse, 3.5 times at better, or what lists of all indices take out of
+    the caches, 6 ns an index). B is the producers' time divided by the workers, not below the CPU time of all divided by the cores;
+    without workers, the making of a batch stays.
 When it is wrong:
     Where one batch of each iterator is all that is wanted (a new task at each step), the loader is the wrong tool rather than wrongly used.
 What to try:
@@ -37,11 +37,11 @@ from slowstep.findings import Evidence, Finding, Fix
 NAME = "iterator-recreated"
 FEWEST = 10
 GARBAGE = ("output", COLLECTING)
-# A list of so many indices, made anew and freed, leaves little of the training's own data in the caches. At better its own work takes this
-# share of its time without: the smallest of twelve small trainings took 0.59 to 0.7 at 100,000 and 400,000 indices, larger ones 0.3 to over
-# 1 (two shared cores, noisy).
-MANY_INDICES = 100_000
-OWN_AT_BETTER = 0.6
+# A shuffled pass begins with a list of all indices, which fills the caches: the training's own work then took 1 to 6 ns longer for each of
+# 100,000 or 400,000, up to 0.7 of what it took in all (benchmarks/index_lists.py, five models, two cores). Whether it shuffles is not
+# known.
+LISTED_AT_BETTER_NS = 6.0
+MOST_BY_LISTS = 0.7
 # One batch of each, or a pair of them (two micro-batches).
 MOST_BATCHES = 2.0
 
@@ -68,8 +68,8 @@ def judge(m: Measurements) -> Answer:
     worse = Case(removed_ns=0.9 * (removed - collected), beside_ns=WORSE_BESIDE * beside)
     all_collected = np.maximum(with_core_delay(m, GARBAGE), collected)
     quicker = copying_after_forks(m, own, AFTER_FORK_HIGH)
-    if (m.input.dataset_length or 0) >= MANY_INDICES:
-        quicker = np.maximum(quicker, (1 - OWN_AT_BETTER) * own)
+    listed = LISTED_AT_BETTER_NS * (m.input.dataset_length or 0) * restarts.count / m.steps.count
+    quicker = np.maximum(quicker, np.minimum(listed, MOST_BY_LISTS * own))
     better = Case(removed_ns=removed - collected + all_collected + quicker, beside_ns=beside)
     in_lightning = is_lightnings(m.trainer.way_to_update)
     who = "Lightning" if in_lightning else "the loop"
