@@ -864,7 +864,8 @@ train(DataLoader(Uneven(), batch_size=4, num_workers={workers}, persistent_worke
     slow = [record for record in maker.of("SLOW_SAMPLE") if record.t1 - record.t0 >= 500_000_000]
     # In some epochs the calls of its batch are timed, which makes samples long.
     assert {(record.a, record.c) for record in slow} == {(7, 1)}
-    assert all(record.b >= 1_000_000 for record in slow)
+    # What is usual goes up or down by an eighth at each batch: it may lie an eighth below what each sample sleeps.
+    assert all(record.b >= 875_000 for record in slow)
 
 
 def test_it_is_noted_what_functions_inside_a_step_are_for(run: Run) -> None:
