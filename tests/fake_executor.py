@@ -111,10 +111,16 @@ class FakeExecutor:
 
 
 def made_steps(rows: list[tuple[int, int, int, int, int, bool]]) -> Steps:
-    """Steps of rows: arm, block, ns, samples, delay ns, settling."""
+    """Steps of rows: arm, block, ns, samples, delay ns, settling. No input is waited for."""
     columns = np.array(rows, dtype=np.int64).reshape(-1, 6).T
     return Steps(
-        arm=columns[0], block=columns[1], ns=columns[2], samples=columns[3], delay_ns=columns[4], settling=columns[5].astype(np.bool_)
+        arm=columns[0],
+        block=columns[1],
+        ns=columns[2],
+        samples=columns[3],
+        delay_ns=columns[4],
+        settling=columns[5].astype(np.bool_),
+        input_ns=columns[2] * 0,
     )
 
 

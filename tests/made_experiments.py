@@ -41,6 +41,7 @@ def add_experiment(
     step_ms: float = 20.0,
     spread: float = 0.02,
     delay_ms: float = 0.0,
+    long_ms: Mapping[int, float] | None = None,
 ) -> Plan:
     """Write an experiment into a made recording, at `until_ns` of it; arms have these gains, the others none.
 
@@ -50,7 +51,16 @@ def add_experiment(
     (folder / fmt.PLAN_FILE).write_text(plan.dumps())
     assert experiment.until_ns is not None
     write_steps(
-        folder, plan, gains, from_ns=experiment.until_ns, rounds=rounds, notes=notes, step_ms=step_ms, spread=spread, delay_ms=delay_ms
+        folder,
+        plan,
+        gains,
+        from_ns=experiment.until_ns,
+        rounds=rounds,
+        notes=notes,
+        step_ms=step_ms,
+        spread=spread,
+        delay_ms=delay_ms,
+        long_ms=long_ms,
     )
     save(experiment, folder)
     return plan
@@ -67,8 +77,9 @@ def write_steps(
     step_ms: float = 20.0,
     spread: float = 0.02,
     delay_ms: float = 0.0,
+    long_ms: Mapping[int, float] | None = None,
 ) -> None:
-    """What the training's process writes while it walks a plan, from a time on."""
+    """What the training's process writes while it walks a plan, from a time on; so much longer is the last step of blocks in `long_ms`."""
     at_ns, records, drawn = from_ns, [], random.Random(0)
     gone = {note["arm"] for note in notes if note["state"] == "not applicable"}
     for block, arm in enumerate(plan.blocks[: rounds * len(plan.arms)]):
@@ -76,6 +87,7 @@ def write_steps(
             continue
         for step in range(plan.steps + 1):
             ns = int(step_ms / gains.get(arm, 1.0) * drawn.uniform(1 - spread, 1 + spread) * MS) + int(delay_ms * MS)
+            ns += int((long_ms or {}).get(block, 0.0) * MS) if step == plan.steps else 0
             flags = fmt.SETTLING if step == 0 else 0
             records.append(fmt.RECORD.pack(at_ns, at_ns + ns, block, 16, int(delay_ms * MS), TRAINER_THREAD, flags, arm, fmt.ARM))
             at_ns += ns

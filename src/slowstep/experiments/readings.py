@@ -10,13 +10,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from slowstep.experiments import input_times
 from slowstep.record import format as fmt
-from slowstep.sources._recording.records import DTYPE
+from slowstep.sources._recording.records import DTYPE, taken_apart
+
+_KINDS = (fmt.ARM, fmt.STEP, *input_times.KINDS)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Steps:
-    """Arrays of one element a step, in time order: arm, block, ns, samples (-1 unknown), run-queue delay ns (-1 unknown), settling."""
+    """Arrays of one element a step, in time order: arm, block, ns, samples (-1 unknown), run-queue delay ns (-1 unknown), settling, and ns
+    of it in which the training's input was waited for.
+    """
 
     arm: NDArray[np.int64]
     block: NDArray[np.int64]
@@ -24,6 +29,7 @@ class Steps:
     samples: NDArray[np.int64]
     delay_ns: NDArray[np.int64]
     settling: NDArray[np.bool_]
+    input_ns: NDArray[np.int64]
 
     def where(self, mask: NDArray[np.bool_]) -> Steps:
         """Those for which a mask of as many elements says yes."""
@@ -47,9 +53,9 @@ class StepReader:
         unfinished = np.flatnonzero(records["kind"] == 0)
         whole = records[: int(unfinished[0])] if len(unfinished) else records
         self._offset += len(whole) * fmt.RECORD_BYTES
-        arms = whole[whole["kind"] == fmt.ARM]
-        if len(arms):
-            self._found.append(arms)
+        used = whole[np.isin(whole["kind"], _KINDS)]
+        if len(used):
+            self._found.append(used)
         return _steps(np.concatenate(self._found)) if self._found else no_steps()
 
 
@@ -77,7 +83,9 @@ def no_steps() -> Steps:
     return _steps(np.zeros(0, DTYPE))
 
 
-def _steps(rows: NDArray[np.void]) -> Steps:
+def _steps(found: NDArray[np.void]) -> Steps:
+    records = taken_apart(found)
+    rows = records[records["kind"] == fmt.ARM]
     return Steps(
         arm=rows["extra"].astype(np.int64),
         block=rows["a"].astype(np.int64),
@@ -85,4 +93,5 @@ def _steps(rows: NDArray[np.void]) -> Steps:
         samples=rows["b"].astype(np.int64),
         delay_ns=rows["c"].astype(np.int64),
         settling=(rows["flags"] & fmt.SETTLING) != 0,
+        input_ns=input_times.input_times(rows, records[np.isin(records["kind"], input_times.KINDS)]),
     )

@@ -12,15 +12,17 @@ from slowstep.experiments.effects import seldom_changed
 from slowstep.experiments.experiment import Experiment
 from slowstep.experiments.judging import Judgement, Measured, Verdict, is_trustworthy, judge_all, refuted_under
 from slowstep.experiments.lever_faults import SPOILT
+from slowstep.experiments.long_steps import LongSteps as LongStepsSeen
 from slowstep.experiments.plan import Plan
 from slowstep.experiments.readings import Steps
 from slowstep.experiments.repeated import FEWEST_PAIRS, Repeated
 from slowstep.experiments.stats import Estimate, estimate
-from slowstep.record.lever import DEMAND, Lever
+from slowstep.record.lever import DEMAND, Lever, LongSteps
 
 State = Literal["measured", "not applicable", "failed", "unmeasured"]
-# Why a gain that is seen to be small refutes nothing: others have the cores that the lever asks for, or what it changes came too seldom.
-HeldBack = Literal["load", "seldom"]
+# Why a gain that is seen to be small refutes nothing: others have the cores that the lever asks for, what it changes came too seldom, or it
+# may shorten long steps that were counted as if it did not.
+HeldBack = Literal["load", "seldom", "long steps"]
 Note = Mapping[str, Any]
 
 # The plan has two arms without levers before the first choice.
@@ -49,6 +51,9 @@ SELDOM: Final = (
 LOADED: Final = (
     "not refuted, for it asks for cores of which others used {share:.0%} meanwhile: what it gains alone is to be measured on a machine "
     "that they leave alone"
+)
+LONG_STEPS: Final = (
+    "not refuted, for steps of up to {most_s:.1f} s more than the others came too seldom to tell whether it shortens these, too"
 )
 UNCORRECTED: Final = "others took {share:.0%} of the machine, and how long the training waited for a core is not known"
 
@@ -89,6 +94,12 @@ class Results:
     runs_differ: bool = False
 
     @property
+    def long_steps(self) -> LongStepsSeen | None:
+        """The seldom long steps that count alike in the arms, if any."""
+        found = [each.long_steps for each in (self.control, *(result.estimate for result in self.results)) if each is not None]
+        return next(filter(None, found), None)
+
+    @property
     def control_holds(self) -> bool | None:
         """Whether the control, which has no lever, gained nothing; None where it was not measured."""
         return None if self.control is None else is_trustworthy(self.control)
@@ -127,6 +138,7 @@ def find_results(
         plan,
         floors=floors(noted, experiment.floor_ns, steps),
         corrected=corrected_arms(experiment.choices, levers, foreign_share),
+        own_long=arms_with_own_long_steps(experiment.choices, levers),
     )
     lows = {
         arm: predicted_lows[choice.rule]
@@ -146,7 +158,9 @@ def find_results(
     ]
     results = [_repeated(each, repeated[arm]) if arm in repeated else each for arm, each in enumerate(results, FIRST)]
     loaded = needing_cores(experiment.choices, levers, foreign_share)
-    results = [_held_back(each, seldom.get(arm), foreign_share if arm in loaded else None) for arm, each in enumerate(results, FIRST)]
+    results = [
+        _held_back(each, seldom.get(arm), foreign_share if arm in loaded else None, levers) for arm, each in enumerate(results, FIRST)
+    ]
     return Results(
         control=estimates.get(CONTROL),
         results=tuple(results),
@@ -189,6 +203,11 @@ def corrected_arms(choices: Sequence[Choice], levers: Mapping[str, Lever], forei
     return frozenset({CONTROL} | arms)
 
 
+def arms_with_own_long_steps(choices: Sequence[Choice], levers: Mapping[str, Lever]) -> frozenset[int]:
+    """The arms with a lever that may itself be why seldom long steps come, or do not."""
+    return frozenset(arm for arm, choice in enumerate(choices, FIRST) if _long_steps(choice, levers) == "its own")
+
+
 def needing_cores(choices: Sequence[Choice], levers: Mapping[str, Lever], foreign_share: float | None) -> frozenset[int]:
     """The arms that ask for more of a machine of which others take a part: that they gain little here says nothing of them alone."""
     if foreign_share is None or foreign_share < BUSY_FROM:
@@ -208,6 +227,11 @@ def verdict_on_bound(judgement: Judgement, predicted_low: float | None) -> Verdi
 def _changes(choice: Choice, levers: Mapping[str, Lever]) -> tuple[str, ...]:
     lever = levers.get(choice.spec.name)
     return () if lever is None else tuple(sorted(lever.changes))
+
+
+def _long_steps(choice: Choice, levers: Mapping[str, Lever]) -> LongSteps:
+    lever = levers.get(choice.spec.name)
+    return "its own" if lever is None else lever.long_steps
 
 
 def _by_arm(notes: Iterable[Note]) -> dict[int, list[Note]]:
@@ -258,14 +282,17 @@ def _result(
     )
 
 
-def _held_back(result: Result, blocks: int | None, foreign_share: float | None) -> Result:
+def _held_back(result: Result, blocks: int | None, foreign_share: float | None, levers: Mapping[str, Lever]) -> Result:
     """The same, with why it is not refuted: `blocks` in which its lever changed something, where they are too few; what others took of
-    the cores that it asks for.
+    the cores that it asks for; long steps that it may shorten.
     """
     if foreign_share is not None:
         return replace(result, held_back="load", withheld=LOADED.format(share=foreign_share))
     if blocks is not None and result.estimate is not None:
         return replace(result, held_back="seldom", withheld=SELDOM.format(blocks=blocks, rounds=result.estimate.rounds))
+    long_steps = None if result.estimate is None else result.estimate.long_steps
+    if long_steps is not None and _long_steps(result.choice, levers) == "perhaps":
+        return replace(result, held_back="long steps", withheld=LONG_STEPS.format(most_s=long_steps.most_ns / 1e9))
     return result
 
 

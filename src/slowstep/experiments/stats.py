@@ -1,8 +1,9 @@
 """What an experiment measured: for every arm its throughput against the training as it is, with an interval. Pure.
 
 The gain is a ratio of sums over the rounds that have both arms: (ns as it is / samples as it is) / (ns of the arm / samples of the arm).
-Not a median of steps: what is rare but dear, a checkpoint or a validation, must count with all that it costs. Both arms of a round ran
-within a second or so of each other, so what makes a whole round slow falls out of the ratio.
+Not a median of steps: what is rare but dear, a checkpoint or a validation, must count with all that it costs; on which arm it falls is
+taken out where chance decides it (`long_steps.py`). Both arms of a round ran within a second or so of each other, so what makes a whole
+round slow falls out of the ratio.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 
 from slowstep.experiments.design import AS_IS
 from slowstep.experiments.intervals import FEWEST_ROUNDS, Interval, LogRatio, log_ratio
+from slowstep.experiments.long_steps import LongSteps
 from slowstep.experiments.plan import Plan
 from slowstep.experiments.readings import Steps
 from slowstep.experiments.rounds import Floats, Ints, Rounds, sum_rounds
@@ -26,7 +28,8 @@ class Estimate:
 
     `wall` is what a clock on the wall says. `corrected` is the same less the time in which the training thread waited for a core; None
     where that is not known. `uses_corrected` says which of them the gain is, `per` what throughput counts: samples or, where they are not
-    known, steps; `throughputs` are what the gain `wall` is the ratio of, floors included.
+    known, steps; `throughputs` are what the gain `wall` is the ratio of, floors included. `long_steps` are those
+    that count alike in both arms, if any.
     """
 
     arm: int
@@ -38,6 +41,7 @@ class Estimate:
     per: str
     log_ratio: LogRatio
     throughputs: Throughputs | None = None
+    long_steps: LongSteps | None = None
 
     @property
     def gain(self) -> Interval:
@@ -51,19 +55,22 @@ def estimate(
     *,
     floors: Mapping[int, float] | None = None,
     corrected: Collection[int] = (),
+    own_long: Collection[int] = (),
     level: float = 0.95,
 ) -> dict[int, Estimate]:
     """Estimates by arm; an arm of which fewer than FEWEST_ROUNDS rounds are whole has none.
 
     `floors` are ns per step by arm, see `sum_rounds`. `corrected` are the arms whose gain is the corrected one: where others use the
     machine, and the arm's levers do not change how much of it the training asks for; else the delay is the very effect that is asked for.
+    `own_long` are the arms whose levers may be what takes seldom long steps away: those count for them as they came.
     """
     rounds = sum_rounds(steps, plan, floors)
+    evened = rounds.without_chance(own_long)
     found = {}
     for arm in range(1, len(plan.arms)):
         both = rounds.both(AS_IS, arm)
         if len(both) >= FEWEST_ROUNDS:
-            found[arm] = _estimate(rounds, arm, both, arm in corrected, level)
+            found[arm] = _estimate(rounds if arm in own_long else evened, arm, both, arm in corrected, level)
     return found
 
 
@@ -81,6 +88,7 @@ def _estimate(rounds: Rounds, arm: int, both: Ints, wants_corrected: bool, level
         uses_corrected=wants_corrected and corrected is not None,
         per=per,
         throughputs=_throughputs(columns, per),
+        long_steps=rounds.long_steps,
         log_ratio=corrected if wants_corrected and corrected is not None else wall,
     )
 

@@ -36,10 +36,11 @@ class Watch:
         *,
         floors: Mapping[int, float] | None,
         corrected: Collection[int],
+        own_long: Collection[int],
         clock: Callable[[], float],
     ) -> None:
         self._executor, self._plan, self._clock = executor, plan, clock
-        self._floors, self._corrected = floors, corrected
+        self._floors, self._corrected, self._own_long = floors, corrected, own_long
         self._posted_s = self._moved_s = self._looked_s = clock()
         self._taken_s: float | None = None
         self._steps = self._rounds = 0
@@ -119,7 +120,7 @@ class Watch:
 
     def _estimate(self, steps: Steps) -> None:
         self._gone = self._given_up()
-        found = estimate(steps, self._plan, floors=self._floors, corrected=self._corrected)
+        found = estimate(steps, self._plan, floors=self._floors, corrected=self._corrected, own_long=self._own_long)
         # Which of its steps a lever that failed was still on in is not known.
         self._estimates = {arm: of for arm, of in found.items() if arm not in self._gone}
 

@@ -130,4 +130,12 @@ def _unable(device: str, value: str) -> str | None:
     return None
 
 
-LEVER = Lever(name="autocast", takes="bf16|fp16", takes_optional=True, changes=frozenset({NUMERICS}), prepare=prepare, read=_read)
+LEVER = Lever(
+    name="autocast",
+    takes="bf16|fp16",
+    takes_optional=True,
+    changes=frozenset({NUMERICS}),
+    long_steps="perhaps",
+    prepare=prepare,
+    read=_read,
+)

@@ -197,5 +197,11 @@ def _has_met_other_sizes(training: Training, batches: Any) -> bool:
 
 
 LEVER = Lever(
-    name="batch-size", takes="N", changes=frozenset({NUMERICS, ORDER, DEMAND}), prepare=prepare, build=at_building(arguments), read=_read
+    name="batch-size",
+    takes="N",
+    changes=frozenset({NUMERICS, ORDER, DEMAND}),
+    long_steps="its own",
+    prepare=prepare,
+    build=at_building(arguments),
+    read=_read,
 )

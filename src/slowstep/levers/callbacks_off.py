@@ -129,4 +129,4 @@ def prepare(training: Training, spec: Spec) -> Change:
     return CallbacksOff(training, spec)
 
 
-LEVER = Lever(name="callbacks-off", takes="NAME", takes_optional=True, every=True, prepare=prepare)
+LEVER = Lever(name="callbacks-off", takes="NAME", takes_optional=True, every=True, long_steps="its own", prepare=prepare)

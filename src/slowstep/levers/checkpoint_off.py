@@ -148,4 +148,4 @@ def prepare(training: Training, spec: Spec) -> Change:
     return CheckpointOff(training, spec.every)
 
 
-LEVER = Lever(name="checkpoint-off", every=True, prepare=prepare, harms=HARMS)
+LEVER = Lever(name="checkpoint-off", every=True, long_steps="its own", prepare=prepare, harms=HARMS)

@@ -75,4 +75,4 @@ def prepare(training: Training, spec: Spec) -> Change:
     return ColdLoader(training, worker_init_fn=ColdStart(loader.worker_init_fn))
 
 
-LEVER = Lever(name="cold-cache", changes=frozenset({ORDER}), prepare=prepare)
+LEVER = Lever(name="cold-cache", changes=frozenset({ORDER}), long_steps="its own", prepare=prepare)

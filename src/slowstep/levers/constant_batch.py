@@ -25,4 +25,4 @@ def prepare(training: Training, spec: Spec) -> Change:
     return rings(training, 1)
 
 
-LEVER = Lever(name="constant-batch", changes=frozenset({ORDER}), prepare=prepare)
+LEVER = Lever(name="constant-batch", changes=frozenset({ORDER}), long_steps="its own", prepare=prepare)

@@ -102,4 +102,4 @@ def prepare(training: Training, spec: Spec) -> Change:
     return LoggingOff(training, spec.every)
 
 
-LEVER = Lever(name="logging-off", every=True, prepare=prepare)
+LEVER = Lever(name="logging-off", every=True, long_steps="its own", prepare=prepare)

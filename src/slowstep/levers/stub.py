@@ -28,4 +28,4 @@ def prepare(training: Training, spec: Spec) -> Change:
     return FunctionChange(training, spec)
 
 
-LEVER = Lever(name="stub", takes="MODULE:FUNCTION", every=True, prepare=prepare, read=named)
+LEVER = Lever(name="stub", takes="MODULE:FUNCTION", every=True, long_steps="its own", prepare=prepare, read=named)

@@ -25,4 +25,4 @@ def prepare(training: Training, spec: Spec) -> Change:
     return FunctionChange(training, spec)
 
 
-LEVER = Lever(name="swap", takes="MODULE:F=MODULE:G", changes=frozenset({NUMERICS}), prepare=prepare, read=named)
+LEVER = Lever(name="swap", takes="MODULE:F=MODULE:G", changes=frozenset({NUMERICS}), long_steps="its own", prepare=prepare, read=named)

@@ -70,4 +70,4 @@ def prepare(training: Training, spec: Spec) -> Change:
     return Threads(torch, count)
 
 
-LEVER = Lever(name="threads", takes="N", changes=frozenset({DEMAND}), prepare=prepare, read=_read)
+LEVER = Lever(name="threads", takes="N", changes=frozenset({DEMAND}), long_steps="perhaps", prepare=prepare, read=_read)

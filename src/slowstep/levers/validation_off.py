@@ -83,4 +83,4 @@ def prepare(training: Training, spec: Spec) -> Change:
     return LoopValidationOff(training, spec.every)
 
 
-LEVER = Lever(name="validation-off", every=True, prepare=prepare)
+LEVER = Lever(name="validation-off", every=True, long_steps="its own", prepare=prepare)

@@ -78,4 +78,4 @@ def prepare(training: Training, spec: Spec) -> Change:
     return Warm(training, len(indices), **{sampler: Repeated(indices)})
 
 
-LEVER = Lever(name="warm-cache", changes=frozenset({ORDER}), prepare=prepare)
+LEVER = Lever(name="warm-cache", changes=frozenset({ORDER}), long_steps="its own", prepare=prepare)

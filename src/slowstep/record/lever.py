@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 if TYPE_CHECKING:
     from slowstep.record.training import Training
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 NUMERICS: Final = "numerics"
 ORDER: Final = "order"
 DEMAND: Final = "demand"
+
+# What a lever does to steps that are seldom and long, and not for a loader that is waited for (a validation, a checkpoint): it leaves them
+# as they are, it may make them shorter or longer, or it decides whether there are any.
+LongSteps = Literal["kept", "perhaps", "its own"]
 
 
 class NotApplicable(Exception):
@@ -84,7 +88,8 @@ class Change:
 class Lever:
     """A kind of change. `takes` names its value in messages ("N", "MODULE:FUNCTION"), None where it takes none.
 
-    `every`: whether `:every=k` is understood, which leaves one call in k as it is. `changes` holds NUMERICS, ORDER and DEMAND.
+    `every`: whether `:every=k` is understood, which leaves one call in k as it is. `changes` holds NUMERICS, ORDER and DEMAND,
+    `long_steps` says whether seldom long steps may count alike with it and without.
     `prepare` raises NotApplicable, with the reason, and ValueError for a value that cannot be meant. `read`, too, raises that ValueError,
     from the specification alone: so a slip of the hand is said before a training is started for it. `build` makes the change to a loader
     that the script has just built, for good, and says as JSON what it made of it; where it raises the same, it leaves the loader as it was.
@@ -96,6 +101,7 @@ class Lever:
     takes_optional: bool = False
     every: bool = False
     changes: frozenset[str] = frozenset()
+    long_steps: LongSteps = "kept"
     prepare: Callable[[Training, Spec], Change]
     read: Callable[[Spec], object] | None = None
     build: Callable[[Any, Spec], Mapping[str, Any]] | None = None

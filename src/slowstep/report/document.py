@@ -278,7 +278,8 @@ class ExperimentRow(TypedDict):
 
     `role` says what its gain is of (`experiments/choose.py`, and `control`, `none`); `gain` is `wall` or `corrected`, as `used` says and
     for the reason `why`. `held_back` is why a gain that is seen to be small refutes nothing: others had the cores that the lever asks for
-    ("load"), or what it changes came in too few blocks ("seldom"); `reason` says it in words. `below` is the share under which gains could
+    ("load"), what it changes came in too few blocks ("seldom"), or it may shorten steps that were counted as if it did not ("long steps");
+    `reason` says it in words. `below` is the share under which gains could
     not be told from none. `changes` is what else the lever changes. `how` says whether it was measured in blocks of one training or by
     whole runs; `rounds` are pairs of those then.
     """
@@ -295,7 +296,7 @@ class ExperimentRow(TypedDict):
     used: Literal["wall", "corrected"] | None
     why: str | None
     verdict: Literal["proved", "refuted", "cannot distinguish", "upper bound", "loss not finite"] | None
-    held_back: Literal["load", "seldom"] | None
+    held_back: Literal["load", "seldom", "long steps"] | None
     below: float | None
     rounds: int
     steps: int

@@ -27,7 +27,7 @@ from slowstep.experiments.lever_faults import Fault, arm_at_end, cause_of, spoil
 from slowstep.experiments.outcome import Interim, Outcome
 from slowstep.experiments.plan import Plan
 from slowstep.experiments.repeated import AllRepeated
-from slowstep.experiments.results import FIRST, corrected_arms
+from slowstep.experiments.results import FIRST, arms_with_own_long_steps, corrected_arms
 from slowstep.experiments.runner import run
 from slowstep.record.lever import Lever, Spec
 from slowstep.report.json import write
@@ -287,6 +287,7 @@ class Act:
             budget_s=self._left_s,
             on_progress=lambda interim: self._tell_experiment(plan, interim),
             corrected=corrected_arms(chosen.choices, self._levers, self._foreign_share(report)),
+            own_long=arms_with_own_long_steps(chosen.choices, self._levers),
             clock=self._clock,
             sleep=self._sleep,
         )

@@ -277,6 +277,16 @@ def _doubts(experiment: Experiment, results: Results | None) -> list[HealthRow]:
             "error",
             f"without any lever the training 'gained' {gained}: repeat on a quieter machine, or longer",
         )
+    if results is not None and (long := results.long_steps) is not None:
+        took = f"{long.most_ns / 1e9:.1f} s" if long.blocks == 1 else f"{long.least_ns / 1e9:.1f} to {long.most_ns / 1e9:.1f} s"
+        few = "one block" if long.blocks == 1 else f"{long.blocks} blocks"
+        add(
+            "seldom-long-steps",
+            "notice",
+            f"{few} had steps that took {took} more than usual, input apart: too few to fall on all arms alike, so these seconds count "
+            "alike in all of them, but with levers that leave out calls or make more of a batch. What else a lever does to such steps was "
+            "not measured",
+        )
     if experiment.repeated.is_doubtful:
         add("reruns-not-trustworthy", "error", "whole runs without any lever differed from each other: repeat on a quieter machine")
     ratio = experiment.place.write_ratio

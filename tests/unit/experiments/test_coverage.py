@@ -76,7 +76,8 @@ def _experiment(gain, seed, rounds=40):
         log[i] = 0.5 * log[i - 1] + shock
     ns = 20e6 * np.exp(log) / np.where(arm < 2, 1.0, gain)
     unknown, no = np.full(len(block), -1), np.zeros(len(block), dtype=np.bool_)
-    return Steps(arm=arm, block=block, ns=ns.astype(np.int64), samples=unknown, delay_ns=unknown, settling=no), plan
+    steps = Steps(arm=arm, block=block, ns=ns.astype(np.int64), samples=unknown, delay_ns=unknown, settling=no, input_ns=unknown * 0)
+    return steps, plan
 
 
 def _stopped(steps, plan):

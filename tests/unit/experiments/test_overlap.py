@@ -81,6 +81,7 @@ def steps(arms: list[int], *, block_steps: int, ns: dict[int, int], samples: int
         samples=np.full(len(rows), samples),
         delay_ns=np.zeros(len(rows), dtype=np.int64),
         settling=np.array([first for _, _, first in rows]),
+        input_ns=np.zeros(len(rows), dtype=np.int64),
     )
 
 

@@ -82,6 +82,7 @@ class Fake:
             samples=full * self.training.samples,
             delay_ns=full * 0,
             settling=full < 0,
+            input_ns=full * 0,
         )
 
     def lever_notes(self) -> list[dict[str, Any]]:

@@ -78,7 +78,9 @@ class Played:
         size = self.posted[1][1].steps
         block = np.minimum(whole // size, len(order) - 1)
         ones = np.ones(count, dtype=np.int64)
-        return Steps(arm=order[block], block=block, ns=ones * 10**8, samples=ones * 8, delay_ns=ones * 0, settling=ones < 0)
+        return Steps(
+            arm=order[block], block=block, ns=ones * 10**8, samples=ones * 8, delay_ns=ones * 0, settling=ones < 0, input_ns=ones * 0
+        )
 
     def end(self) -> Ending:
         self.ended += 1
@@ -207,7 +209,7 @@ def measured_of(real: dict[str, Any], **changes: Any) -> Measured:
     made = {
         "notes": real["notes"],
         "plan": Plan(seed=plan["seed"], steps=plan["steps"], arms=arms, blocks=tuple(plan["blocks"])),
-        "steps": Steps(**{**steps, "settling": steps["settling"].astype(bool)}),
+        "steps": Steps(**{**steps, "settling": steps["settling"].astype(bool), "input_ns": steps["ns"] * 0}),
         "lever_notes": real["lever_notes"],
         "block_notes": real["block_notes"],
         "loaders": real["loaders"],

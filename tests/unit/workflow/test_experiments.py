@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from made_experiments import add_experiment, made_experiment, untried
+from made_experiments import add_experiment, made_experiment, made_plan, untried
 from made_recordings import START_NS, Training, make_recording
 from slowstep.experiments.choose import Choice, Role
 from slowstep.experiments.experiment import Experiment, save
@@ -374,6 +374,23 @@ def test_a_lever_that_needs_cores_is_not_refuted_where_others_have_them_and_says
     # More rounds would not help.
     assert busy["run"]["next_command"] == "slowstep prove train.py"
     assert "First end what else runs on this machine" in page
+
+
+@pytest.mark.parametrize(
+    ("lever", "verdict", "held_back"),
+    [("mock-loader", "refuted", None), ("threads=1", "cannot distinguish", "long steps"), ("validation-off", "proved", None)],
+)
+def test_validations_that_came_by_chance_decide_nothing_but_what_leaves_them_out(tmp_path, lever, verdict, held_back):
+    plan = made_plan((choice(lever),))
+    long_ms = dict.fromkeys([at for at, arm in enumerate(plan.blocks) if arm == 0][:3], 3000.0)
+    # What it recorded for the diagnosis ends before the experiment begins.
+    report = reported(tmp_path / "r", (choice(lever),), {2: 1.0}, long_ms=long_ms, training=replace(SLOW_CALLBACK, steps=150))
+
+    row = row_of(report, lever)
+    assert (row["verdict"], row["held_back"]) == (verdict, held_back)
+    assert (row["gain"]["value"] > 2) is (lever == "validation-off")
+    assert report["run"]["experiment"]["trustworthy"]
+    assert "3 blocks had steps that took 3.0 to 3.0 s more than usual, input apart" in drawn(report)
 
 
 def changed_in(rounds: int, *blocks: int) -> tuple[dict[str, Any], ...]:
