@@ -200,11 +200,15 @@ class Feed:
         giver = self._giver
         return self._own_batch(own, original) if giver is None else self._given_batch(own, original, giver)
 
-    def _own_batch(self, own: Any, original: Callable[[Any], Any]) -> Any:
+    def _end_in_time(self, own: Any) -> None:
+        """Raises StopIteration where the epoch has had its batches, though its iterator may have more."""
         if self._epochs.is_mixed(own) and (left := self._epochs.left(own)) is not None and left <= 0:
             self._epochs.end(own)
             Stream(own, self.receive).end()
             raise StopIteration
+
+    def _own_batch(self, own: Any, original: Callable[[Any], Any]) -> Any:
+        self._end_in_time(own)
         stream = Stream(own, self.receive)
         ready, is_settled = stream.ready, self.is_settled()
         # Where its workers rest, what they made lies ready beyond doubt.
@@ -231,6 +235,7 @@ class Feed:
 
     def _given_batch(self, own: Any, original: Callable[[Any], Any], giver: InputChange) -> Any:
         if giver.error is not None:
+            self._end_in_time(own)
             return original(own)
         left = self._epochs.left(own)
         self._epochs.replace(own)
@@ -245,6 +250,7 @@ class Feed:
         except Exception as error:
             # The script must not meet what it would not have met without us: the arm is given up at the next boundary.
             giver.fail(error)
+            self._end_in_time(own)
             return original(own)
         self._taken += 1
         giver.gave()

@@ -14,6 +14,7 @@ from torch.utils.data import BatchSampler, DataLoader, IterableDataset, RandomSa
 from torch.utils.data import dataloader as torchs
 
 from made_trainings import Samples, Script, plan_of, walk
+from slowstep.levers._ring import Ring
 
 LEVERS = ("mock-loader", "constant-batch", "workers=3", "prefetch=3", "persistent-workers", "batch-size=8")
 # Each lever beside the training as it is, in both orders, with epochs of 20 batches in between.
@@ -161,6 +162,43 @@ def test_a_loader_made_anew_for_each_epoch_is_fed_too(tmp_path: Path) -> None:
     assert walked.faults == {}
     assert set(epochs) == {LENGTH}
     assert [walked.became(arm) for arm in (1, 2)] == [["ready", "effect"]] * 2
+
+
+@pytest.mark.parametrize("what", ["give", "end", "both"])
+def test_an_epoch_has_its_batches_though_the_lever_that_gives_them_fails(tmp_path: Path, monkeypatch: Any, what: str) -> None:
+    """The lever is given up at the next boundary; the script's own iterator, which was asked for fewer, must not give more until then."""
+    loader, epochs, calls = made()(), list[int](), Counter[str]()
+
+    def failing(name: str, at: int) -> None:
+        usual = getattr(Ring, name)
+
+        def call(self: Ring, *args: Any) -> Any:
+            calls[name] += 1
+            if calls[name] == at:
+                raise OSError("gone")
+            return usual(self, *args)
+
+        monkeypatch.setattr(Ring, name, call)
+
+    if what in ("give", "both"):
+        failing("give", 7)
+    if what in ("end", "both"):
+        failing("end", 1)
+
+    def train(script: Script) -> None:
+        more = True
+        while more:
+            count = 0
+            for count, batch in enumerate(loader, start=1):  # noqa: B007 - of a whole epoch
+                if not (more := script.step(batch)):
+                    break
+            else:
+                epochs.append(count)
+
+    walked = walk(tmp_path / "r", plan_of(["mock-loader"], [0, 1] * 2, steps=LENGTH), train)
+
+    assert walked.became(1) == ["ready", "failed"]
+    assert set(epochs) == {LENGTH}
 
 
 @pytest.mark.slow
