@@ -11,6 +11,7 @@ keep the long steps that they met.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Final
 
@@ -27,11 +28,16 @@ SELDOM: Final = 0.5
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LongSteps:
-    """So many blocks had them, and the least and the most of what they took in one, beyond usual steps and their input."""
+    """So many blocks had them; what they took beyond usual steps and their input, at most in one block and as a share of all the time."""
 
     blocks: int
-    least_ns: float
     most_ns: float
+    share: float
+
+    def gain_without(self, gain: float) -> float:
+        """What a gain would be if the lever took them away, too: with m of the time as it is, the lever has m / gain, theirs among it."""
+        left = 1 / gain - self.share
+        return 1 / left if left > 0 else math.inf
 
 
 def excess_of_long_steps(ns: Ints, input_ns: Ints, arm: Ints, block_steps: int) -> Floats:
@@ -50,12 +56,12 @@ def excess_of_long_steps(ns: Ints, input_ns: Ints, arm: Ints, block_steps: int) 
     return np.where(excess >= block_steps * max(slowest, 1.0), excess, 0.0)
 
 
-def seldom_steps(per_block: Floats, taken: Bools) -> LongSteps | None:
-    """Those of the blocks that are taken, where few have any; else None. Both of shape (rounds, arms)."""
-    found = per_block[taken & (per_block > 0)]
+def seldom_steps(ns: Floats, long_ns: Floats, taken: Bools) -> LongSteps | None:
+    """Those of the blocks that are taken, where few have any; else None. All of shape (rounds, arms)."""
+    found = long_ns[taken & (long_ns > 0)]
     if not 0 < len(found) < SELDOM * int(np.count_nonzero(taken)):
         return None
-    return LongSteps(blocks=len(found), least_ns=float(found.min()), most_ns=float(found.max()))
+    return LongSteps(blocks=len(found), most_ns=float(found.max()), share=float(found.sum() / ns[taken].sum()))
 
 
 def spread(values: Floats, part: Floats, taken: Bools) -> Floats:

@@ -10,7 +10,7 @@ from slowstep.experiments.choose import Choice
 from slowstep.experiments.design import CONTROL
 from slowstep.experiments.effects import seldom_changed
 from slowstep.experiments.experiment import Experiment
-from slowstep.experiments.judging import Judgement, Measured, Verdict, is_trustworthy, judge_all, refuted_under
+from slowstep.experiments.judging import WORTH, Judgement, Measured, Verdict, is_trustworthy, judge_all, refuted_under
 from slowstep.experiments.lever_faults import SPOILT
 from slowstep.experiments.long_steps import LongSteps as LongStepsSeen
 from slowstep.experiments.plan import Plan
@@ -290,10 +290,17 @@ def _held_back(result: Result, blocks: int | None, foreign_share: float | None, 
         return replace(result, held_back="load", withheld=LOADED.format(share=foreign_share))
     if blocks is not None and result.estimate is not None:
         return replace(result, held_back="seldom", withheld=SELDOM.format(blocks=blocks, rounds=result.estimate.rounds))
-    long_steps = None if result.estimate is None else result.estimate.long_steps
-    if long_steps is not None and _long_steps(result.choice, levers) == "perhaps":
+    if (long_steps := _perhaps_shortened(result, levers)) is not None:
         return replace(result, held_back="long steps", withheld=LONG_STEPS.format(most_s=long_steps.most_ns / 1e9))
     return result
+
+
+def _perhaps_shortened(result: Result, levers: Mapping[str, Lever]) -> LongStepsSeen | None:
+    """Long steps that were counted alike, where the lever may shorten them, and would then perhaps gain."""
+    if result.estimate is None or result.judgement is None or _long_steps(result.choice, levers) != "perhaps":
+        return None
+    found = result.estimate.long_steps
+    return found if found is not None and found.gain_without(result.judgement.interval.high) >= WORTH else None
 
 
 def _repeated(result: Result, found: Repeated) -> Result:

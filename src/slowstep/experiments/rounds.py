@@ -40,7 +40,7 @@ class Rounds:
         """The same with seldom long steps spread over the arms of their round, but for the arms that have an `own` way with them."""
         taken = self.whole.copy()
         taken[:, list(own)] = False
-        found = seldom_steps(self.long_ns, taken)
+        found = seldom_steps(self.ns, self.long_ns, taken)
         if found is None:
             return self
         return replace(

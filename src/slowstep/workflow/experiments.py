@@ -11,6 +11,7 @@ from typing import Any, Final
 from slowstep.experiments.choose import Choice, Untried
 from slowstep.experiments.experiment import SCRIPT_ENDED, Experiment, load
 from slowstep.experiments.intervals import Interval
+from slowstep.experiments.judging import WORTH
 from slowstep.experiments.known_levers import known_levers
 from slowstep.experiments.lever_faults import Fault
 from slowstep.experiments.repeated import Repeated
@@ -277,15 +278,13 @@ def _doubts(experiment: Experiment, results: Results | None) -> list[HealthRow]:
             "error",
             f"without any lever the training 'gained' {gained}: repeat on a quieter machine, or longer",
         )
-    if results is not None and (long := results.long_steps) is not None:
-        took = f"{long.most_ns / 1e9:.1f} s" if long.blocks == 1 else f"{long.least_ns / 1e9:.1f} to {long.most_ns / 1e9:.1f} s"
-        few = "one block" if long.blocks == 1 else f"{long.blocks} blocks"
+    if results is not None and (long := results.long_steps) is not None and long.share >= WORTH - 1:
         add(
             "seldom-long-steps",
             "notice",
-            f"{few} had steps that took {took} more than usual, input apart: too few to fall on all arms alike, so these seconds count "
-            "alike in all of them, but with levers that leave out calls or make more of a batch. What else a lever does to such steps was "
-            "not measured",
+            f"in {long.blocks} block{'s' * (long.blocks != 1)} steps took up to {long.most_ns / 1e9:.1f} s more than usual, input apart, "
+            f"{long.share:.0%} of the time in all: too few to fall on all arms alike, so they count alike in all, but with levers that "
+            "leave out calls or change what a batch is. What else a lever does to such steps was not measured",
         )
     if experiment.repeated.is_doubtful:
         add("reruns-not-trustworthy", "error", "whole runs without any lever differed from each other: repeat on a quieter machine")

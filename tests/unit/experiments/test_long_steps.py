@@ -9,6 +9,7 @@ import pytest
 
 from slowstep.analyses.periods import log_binomial_tail
 from slowstep.experiments.design import schedule
+from slowstep.experiments.long_steps import LongSteps
 from slowstep.experiments.plan import Arm, Plan
 from slowstep.experiments.readings import Steps
 from slowstep.experiments.stats import estimate
@@ -56,6 +57,12 @@ def test_a_few_validations_that_one_arm_met_by_chance_are_no_gain_of_the_other()
     assert found.gain.low < 1 < found.gain.high
     assert found.gain.precision < 0.1
     assert (found.long_steps.blocks, round(found.long_steps.most_ns / 1e9, 1)) == (3, 3.0)
+
+
+def test_what_they_would_leave_if_they_were_gone_is_known():
+    # Of 100 the long ones are 40; with the lever it is 80, so that 40 are left without them.
+    assert LongSteps(blocks=3, most_ns=1e9, share=0.4).gain_without(100 / 80) == pytest.approx(100 / 40)
+    assert LongSteps(blocks=3, most_ns=1e9, share=0.4).gain_without(2.5) == math.inf
 
 
 def test_they_still_count_with_all_that_they_cost():
