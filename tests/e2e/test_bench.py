@@ -253,7 +253,7 @@ train(Pairs())
     report = report_of(work)
     assert ended.code == 0, ended.err
     assert report["loader"]["dataset"] == "Slow"
-    assert any(note.startswith("each step reads 2 loaders") for note in report["notes"])
+    assert any(note.startswith("the training reads 2 loaders") for note in report["notes"])
     # What is left on cached batches is not the wait for the other loader.
     assert report["compute"]["samples_per_s"]["value"] > 2 * report["loader"]["samples_per_s"]["value"]
 

@@ -70,7 +70,7 @@ def test_what_a_lever_was_tried_for_is_never_cut(sample_report, width):
     ("facts", "said"),
     [
         ({"loader": "Labelled", "read_together": 2}, "of the loader that is waited for most, Labelled"),
-        ({"loader": "Labelled", "read_together": 2, "mocked": 2}, "of all 2 loaders that each step reads"),
+        ({"loader": "Labelled", "read_together": 2, "mocked": 2}, "of all 2 loaders that feed the training"),
         ({}, None),
     ],
 )

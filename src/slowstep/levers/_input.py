@@ -12,7 +12,7 @@ from slowstep.record.lever import Change, NotApplicable
 from slowstep.record.training import Training
 
 NO_LOADER = "no torch DataLoader feeds the training"
-LOST = "a loader that each step reads beside another was built anew, and cannot be told from that one"
+LOST = "a loader that is read beside another was built anew, and cannot be told from that one"
 
 
 class InputChange(Change):
@@ -96,7 +96,7 @@ class InputChange(Change):
     def facts(self) -> Mapping[str, Any]:
         """How many batches lie ready as it is, and how long the receipt of one takes (ns; None where none was seen to lie ready).
 
-        Where it is one of several loaders that each step reads, its data set tells which.
+        Where it is one of several loaders that feed the training, its data set tells which.
         """
         return {"own_ready": self.feed.seen.usual.level, "receipt_ns": self.feed.seen.receipt_ns, **self._which}
 

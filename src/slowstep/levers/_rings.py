@@ -1,4 +1,4 @@
-"""Rings in place of all loaders that each step reads: with one of them still waited for, cached batches would show nothing."""
+"""Rings in place of all loaders that feed a training: with one of them still waited for, cached batches would show nothing."""
 
 from __future__ import annotations
 

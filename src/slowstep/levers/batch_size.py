@@ -11,9 +11,9 @@ What it answers:
 When it has no meaning:
     Where the loader has a batch sampler of the user's own or makes no batches, where code was compiled for its shapes, where a call in the
     script, outside of a data set's own methods, makes a shape with as many in it as the batch size, and no batch of another size was ever
-    trained on, where each step reads several loaders, and where the loader cannot be built a second time (see workers). Where about as much
-    memory as there is would be needed the lever is not switched on: the estimate is then what is known of that size. Nor is it where, by
-    what the loader's own batches take, those of this size would take too long to make for the experiment's budget. What a script raises
+    trained on, where the training reads several loaders, and where the loader cannot be built a second time (see workers). Where about as
+    much memory as there is would be needed the lever is not switched on: the estimate is then what is known of that size. Nor is it where,
+    by what the loader's own batches take, those of this size would take too long to make for the experiment's budget. What a script raises
     because of a batch of another size ends the script: it is started once more without this size, and where memory was too small that is
     what is said of it.
 How it is undone:
@@ -175,7 +175,7 @@ def prepare(training: Training, spec: Spec) -> Change:
     changed = arguments(loader, spec)
     size, own = changed["batch_sampler"].batch_size, loader.batch_sampler
     if (together := len(training.feeders)) > 1:
-        raise NotApplicable(f"each step reads {together} loaders, and the batches of one alone would change what is in a step")
+        raise NotApplicable(f"the training reads {together} loaders, and the batches of one alone would change what is in a step")
     if has_compiled() or _has_graphs():
         raise NotApplicable("code was compiled for the shapes that it gets, and would be compiled anew")
     place = None if loader._dataset_kind == 0 and _has_met_other_sizes(training, own) else find_baked(own.batch_size)

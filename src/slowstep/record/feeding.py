@@ -1,4 +1,4 @@
-"""Which loaders feed a training: the one that is read last before an update, and those that are read beside it in each step."""
+"""Which loaders feed a training: the one that is read last before an update, and those read beside it, in each step or in turns."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 # A loader that was read before so many of the updates since it was first read feeds the training (shared with analyses/training_passes.py).
 FEEDS_SHARE: Final = 0.5
+# One that goes on from update to update, a batch at a time, may take turns with others: of as many steps as a ring of cached batches has
+# batches (levers/mock_loader.py) it is read in one at least. More seldom, blocks of an experiment hardly meet it.
+TURNS_SHARE: Final = 1 / 16
 # Read before fewer updates, it may be a validation that has just begun.
 FEWEST_UPDATES: Final = 3
 
@@ -30,8 +33,9 @@ class Feeding:
         self._updates = 0
 
     def received(self, loader: int, waited_ns: int) -> None:
-        """It was asked for a batch, and waited for so long."""
-        self._now_ns[loader] = self._now_ns.get(loader, 0) + waited_ns
+        """It was asked for a batch, and waited for so long. The very first time it is the start of its workers that takes long."""
+        known = loader in self._first or loader in self._now_ns
+        self._now_ns[loader] = self._now_ns.get(loader, 0) + (waited_ns if known else 0)
 
     def updated(self, last: int | None) -> None:
         """An update has ended; before it this loader was read last."""
@@ -54,12 +58,14 @@ class Feeding:
         # A script may make a new one for each epoch.
         return next((loader for loader, _ in self._last.most_common() if loader in living), None)
 
-    def together(self, living: Container[int], *, apart: Container[int]) -> list[int]:
-        """The anchor, then the loaders that are read beside it, in the order in which they were first read; `apart` are not among these."""
+    def together(self, living: Container[int], *, apart: Container[int], in_turns: Container[int]) -> list[int]:
+        """The anchor, then the loaders that are read beside it, in the order in which they were first read; `apart` are not among these.
+        Those `in_turns` may be read in some of the steps only.
+        """
         anchor = self.anchor(living)
         if anchor is None:
             return []
-        others = (loader for loader in self._first if loader in living and loader not in apart and self._feeds(loader))
+        others = (loader for loader in self._first if loader in living and loader not in apart and self._feeds(loader, loader in in_turns))
         return [anchor, *(loader for loader in others if loader != anchor)]
 
     def is_read(self, loader: int) -> bool:
@@ -67,16 +73,20 @@ class Feeding:
         return self._read[loader] > 0
 
     def most_waited_for(self, loaders: list[int]) -> int:
-        """The one of them that is waited for most before an update that it is read for."""
-        return max(loaders, key=lambda loader: self._waited_ns[loader] / max(self._read[loader], 1))
+        """The one of them that is waited for most in all the updates since it was first read."""
+        return max(loaders, key=lambda loader: self._waited_ns[loader] / max(self._since(loader), 1))
 
-    def _feeds(self, loader: int) -> bool:
-        read = self._read[loader]
-        return read >= FEWEST_UPDATES and read >= FEEDS_SHARE * (self._updates - self._first[loader])
+    def _feeds(self, loader: int, takes_turns: bool) -> bool:
+        read, share = self._read[loader], TURNS_SHARE if takes_turns else FEEDS_SHARE
+        return read >= FEWEST_UPDATES and read >= share * self._since(loader)
+
+    def _since(self, loader: int) -> int:
+        """Updates since it was first read."""
+        return self._updates - self._first.get(loader, self._updates)
 
 
 class Feeder:
-    """One of several loaders that are read in each step, followed from one epoch to the next where the script builds it anew.
+    """One of several loaders that feed a training, followed from one epoch to the next where the script builds it anew.
 
     It is then known by the place where it is built and, where several or none of those held are built there, by its data set.
     """

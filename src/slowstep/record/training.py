@@ -22,9 +22,9 @@ class Training:
     """Watches requests and updates, and knows which loader, iterator and optimizer are the training's.
 
     `thread` is the ident of the thread that updates; `loader` and `iterator` are None where no torch DataLoader feeds the training.
-    `requests` counts those for batches of the training's loader. Of several loaders that each step reads, as by zip(), that is the one
-    which is waited for most; once the training is held, that one stays. `longest_step_ns` is how long a step of an experiment may take for
-    its lever to be judged; None where nobody said.
+    `requests` counts those for batches of the training's loader. Of several loaders that are read in each step, as by zip(), or in turns,
+    that is the one which is waited for most; once the training is held, that one stays. `longest_step_ns` is how long a step of an
+    experiment may take for its lever to be judged; None where nobody said.
     """
 
     def __init__(self, recorder: Recorder) -> None:
@@ -157,7 +157,7 @@ class Training:
 
     @property
     def feeders(self) -> tuple[Training | Feeder, ...]:
-        """All loaders that each step reads: the training's, and those beside it once it is held."""
+        """All loaders that feed the training: the one that is called its own, and those beside it once it is held."""
         return self, *self._feeders[1:]
 
     def hold(self) -> None:
@@ -192,7 +192,7 @@ class Training:
         return {key: loader for key, known in self._loaders.items() if (loader := known()) is not None}
 
     def _together(self) -> list[int]:
-        return self._feeding.together(self._living(), apart=self._reads.validations)
+        return self._feeding.together(self._living(), apart=self._reads.validations, in_turns=self._reads.across)
 
     def _place_of(self, loader: Any) -> int | None:
         known, place = self._places.get(id(loader), (None, None))
@@ -266,3 +266,8 @@ class Reads:
     def validations(self) -> set[int]:
         """Keys of loaders that validate."""
         return self._within - self._across
+
+    @property
+    def across(self) -> set[int]:
+        """Keys of loaders of which every update takes one batch at most."""
+        return self._across - self._within

@@ -163,11 +163,11 @@ def _said(row: ExperimentRow) -> list[str]:
 
 
 def _which_loader(facts: Mapping[str, Any]) -> str | None:
-    """Which loader a lever has changed, of several that each step reads; None where there is one."""
+    """Which loader a lever has changed, of several that feed the training; None where there is one."""
     if (together := facts.get("read_together")) is None:
         return None
     if facts.get("mocked"):
-        return f"of all {together} loaders that each step reads"
+        return f"of all {together} loaders that feed the training"
     return f"of the loader that is waited for most, {facts['loader']}"
 
 

@@ -52,7 +52,7 @@ def make_report(measured: Measured, asked: Asked) -> BenchReport:
 
 def _next(found: _Found, measured: Measured, asked: Asked, whole: Whole | None) -> NextRow:
     if found.lacks_others:
-        why = "each step reads several loaders: this says how long it waits for them"
+        why = "the training reads several loaders: this says how long it waits for them"
         return {"command": prove_command(asked, shlex.join(words_of(measured)), "mock-loader"), "why": why}
     return next_command(
         asked,
@@ -121,7 +121,7 @@ class _Found:
 
     @property
     def lacks_others(self) -> bool:
-        """Whether both halves are known and say nothing about the whole: each step reads another loader, which is in neither."""
+        """Whether both halves are known and say nothing about the whole: the training reads another loader, which is in neither."""
         return self.together > 1 and None not in (self.point, self.cached) and self.whole() is None
 
     def notes(self) -> list[str]:
@@ -129,7 +129,7 @@ class _Found:
         found = []
         if self.together > 1:
             alone = f"measured alone is the one that is waited for most{self._which()}; the compute has cached batches of all"
-            found.append(f"each step reads {self.together} loaders: {alone}")
+            found.append(f"the training reads {self.together} loaders: {alone}")
             if self.lacks_others:
                 found.append("that one and the compute do not explain the training: the other loaders, which are in neither half, may")
         elif self._measured.loaders > 1:

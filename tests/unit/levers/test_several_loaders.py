@@ -44,8 +44,8 @@ class Steps:
         return made if self._slow_first else made[::-1]
 
 
-def walked(folder: Path, lever: str, train: Any, blocks: tuple[int, ...] = (AS_IS, 1, AS_IS, 1)) -> Walked:
-    found = walk(folder, plan_of([lever], blocks), train)
+def walked(folder: Path, lever: str, train: Any, blocks: tuple[int, ...] = (AS_IS, 1, AS_IS, 1), *, lead_in: int = LEAD_IN) -> Walked:
+    found = walk(folder, plan_of([lever], blocks), train, lead_in=lead_in)
     assert found.done
     assert found.faults == {}
     return found
@@ -84,6 +84,32 @@ def test_workers_are_more_for_the_one_that_is_waited_for(tmp_path: Path, slow_fi
     assert once(gains, tmp_path)
 
 
+def in_turns(script: Script) -> None:
+    """Three batches of the fast loader, then one of the slow one."""
+    slow, fast = (iter(loader(data, num_workers=1)) for data in (Slow(8192, SLOW_S), Samples(8192)))
+    step = 0
+    while script.step(next(slow if step % 4 == 3 else fast)):
+        step += 1
+
+
+def test_of_loaders_that_take_turns_all_are_mocked(tmp_path: Path) -> None:
+    def gains(folder: Path) -> bool:
+        found = walked(folder, "mock-loader", in_turns, lead_in=80)
+        assert found.effect()[1] | {"loader": "Slow", "read_together": 2, "mocked": 2} == found.effect()[1]
+        return found.gain() > 2
+
+    assert once(gains, tmp_path)
+
+
+def test_of_loaders_that_take_turns_the_one_that_is_waited_for_gets_workers(tmp_path: Path) -> None:
+    def gains(folder: Path) -> bool:
+        found = walked(folder, "workers=3", in_turns, lead_in=80)
+        assert found.effect()[1]["loader"] == "Slow"
+        return found.gain() > 1.5
+
+    assert once(gains, tmp_path)
+
+
 def test_loaders_that_are_built_anew_for_each_epoch_go_on_being_mocked(tmp_path: Path) -> None:
     def gains(folder: Path) -> bool:
         train = Steps(slow_first=True, workers=0, anew=True)
@@ -96,4 +122,4 @@ def test_the_batch_size_of_one_of_them_is_not_changed(tmp_path: Path) -> None:
     found = walked(tmp_path / "r", "batch-size=8", Steps(slow_first=True, workers=0))
 
     assert found.states() == ["not applicable"]
-    assert "each step reads 2 loaders" in found.reason()
+    assert "the training reads 2 loaders" in found.reason()
