@@ -5,6 +5,9 @@ three times by one arm and once by the next. What such a step takes besides its 
 over all arms of its round: means stay what they were, it counts with all that it costs, and which arm it hit no longer matters. Rounds
 differ as before, so that intervals still know how seldom it came.
 
+Those that fall in the steps in which an arm settles are spread with the others. A lever that gives batches settles until workers that
+nobody asks have filled their queues, by the clock: a validation gives them that time, so that blocks begin right behind it and hold none.
+
 Its input stays where it was, since that is what a lever may have removed, and levers that leave out calls, or change how many there are,
 keep the long steps that they met.
 """
@@ -40,32 +43,45 @@ class LongSteps:
         return 1 / left if left > 0 else math.inf
 
 
-def excess_of_long_steps(ns: Ints, input_ns: Ints, arm: Ints, block_steps: int) -> Floats:
-    """By counted step: ns beyond its arm's usual step, less input, where that is as much as a whole block takes in the slowest arm; else 0.
+def excess_of_long_steps(ns: Ints, input_ns: Ints, arm: Ints, counted: Bools, block_steps: int) -> Floats:
+    """By step: ns beyond its arm's usual counted step, less input, where that is as much as a whole block takes in the slowest arm; else 0.
 
     All of shape (steps,).
     """
     other = np.maximum(ns - input_ns, 0).astype(np.float64)
-    usual = np.zeros(len(ns))
-    slowest = 0.0
-    for which in np.unique(arm):
+    usual = np.full(len(ns), np.inf)
+    slowest = 1.0
+    for which in np.unique(arm[counted]):
         mine = arm == which
-        usual[mine] = np.median(other[mine])
-        slowest = max(slowest, float(np.median(ns[mine])))
+        usual[mine] = np.median(other[mine & counted])
+        slowest = max(slowest, float(np.median(ns[mine & counted])))
     excess = other - usual
-    return np.where(excess >= block_steps * max(slowest, 1.0), excess, 0.0)
+    return np.where(excess >= block_steps * slowest, excess, 0.0)
 
 
-def seldom_steps(ns: Floats, long_ns: Floats, taken: Bools) -> LongSteps | None:
-    """Those of the blocks that are taken, where few have any; else None. All of shape (rounds, arms)."""
-    found = long_ns[taken & (long_ns > 0)]
-    if not 0 < len(found) < SELDOM * int(np.count_nonzero(taken)):
-        return None
-    return LongSteps(blocks=len(found), most_ns=float(found.max()), share=float(found.sum() / ns[taken].sum()))
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LongParts:
+    """What long steps took, of shape (rounds, arms): ns in a block's counted steps, and in so many of those before them."""
 
+    counted_ns: Floats
+    settling_ns: Floats
+    settling_steps: Floats
 
-def spread(values: Floats, part: Floats, taken: Bools) -> Floats:
-    """`values` with `part` of each spread evenly over the blocks of the same round that are taken. All of shape (rounds, arms)."""
-    count = np.maximum(taken.sum(axis=1, keepdims=True), 1)
-    mean = np.where(taken, part, 0.0).sum(axis=1, keepdims=True) / count
-    return np.where(taken, values - part + mean, values)
+    def are_seldom(self, taken: Bools) -> bool:
+        """Whether few of the blocks that are taken hold one among their counted steps, and there is any."""
+        hit = int(np.count_nonzero(self.counted_ns[taken]))
+        return bool((self.counted_ns + self.settling_ns)[taken].any()) and hit < SELDOM * int(np.count_nonzero(taken))
+
+    def spread(self, values: Floats, steps: int, taken: Bools) -> Floats:
+        """Sums over the `steps` counted steps of each block, with what long steps took of them spread evenly over all steps of the blocks
+        of the same round that are taken.
+        """
+        all_ns = np.where(taken, self.counted_ns + self.settling_ns, 0.0).sum(axis=1, keepdims=True)
+        all_steps = np.where(taken, steps + self.settling_steps, 0.0).sum(axis=1, keepdims=True)
+        return np.where(taken, values - self.counted_ns + steps * all_ns / np.maximum(all_steps, 1.0), values)
+
+    def found(self, spread_ns: Floats, ns: Floats, taken: Bools) -> LongSteps:
+        """What is to be told of those that were spread: `ns` are the sums before, and `spread_ns` after."""
+        both = np.where(taken, self.counted_ns + self.settling_ns, 0.0)
+        usual_ns, all_ns = (ns - self.counted_ns)[taken].sum(), spread_ns[taken].sum()
+        return LongSteps(blocks=int(np.count_nonzero(both)), most_ns=float(both.max()), share=float(1 - usual_ns / all_ns))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slowstep.experiments.long_steps import LongSteps, excess_of_long_steps, seldom_steps, spread
+from slowstep.experiments.long_steps import LongParts, LongSteps, excess_of_long_steps
 from slowstep.experiments.plan import Plan
 from slowstep.experiments.readings import Steps
 
@@ -22,8 +22,8 @@ class Rounds:
     """Arrays of shape (rounds, arms). Only where `whole` is True has the block all its steps, and only there do the others mean anything.
 
     `samples` is None where a step's samples are not known: then a step is what throughput counts. `delay_ns` is the run-queue delay of the
-    training thread, `delay_known` whether every step of the block has it. `long_ns` is the part of `ns` that long steps are to answer for,
-    `long_delay_ns` that of `delay_ns`; of `long_steps` there are any where they are few, and have been spread over their rounds.
+    training thread, `delay_known` whether every step of the block has it. `long_parts` are the parts of `ns` that long steps are to answer
+    for, `long_delays` those of `delay_ns`; `long_steps` are there where they are few, and have been spread over their rounds.
     """
 
     steps: int
@@ -32,22 +32,22 @@ class Rounds:
     samples: Floats | None
     delay_ns: Floats
     delay_known: NDArray[np.bool_]
-    long_ns: Floats
-    long_delay_ns: Floats
+    long_parts: LongParts
+    long_delays: LongParts
     long_steps: LongSteps | None = None
 
     def without_chance(self, own: Collection[int]) -> Rounds:
         """The same with seldom long steps spread over the arms of their round, but for the arms that have an `own` way with them."""
         taken = self.whole.copy()
         taken[:, list(own)] = False
-        found = seldom_steps(self.ns, self.long_ns, taken)
-        if found is None:
+        if not self.long_parts.are_seldom(taken):
             return self
+        ns = self.long_parts.spread(self.ns, self.steps, taken)
         return replace(
             self,
-            ns=spread(self.ns, self.long_ns, taken),
-            delay_ns=spread(self.delay_ns, self.long_delay_ns, taken),
-            long_steps=found,
+            ns=ns,
+            delay_ns=self.long_delays.spread(self.delay_ns, self.steps, taken),
+            long_steps=self.long_parts.found(ns, self.ns, taken),
         )
 
     def both(self, arm: int, other: int) -> Ints:
@@ -67,31 +67,46 @@ def sum_rounds(steps: Steps, plan: Plan, floors: Mapping[int, float] | None = No
     time, which no faster input removes.
     """
     order = np.asarray(plan.blocks, dtype=np.int64)
-    counted = ~steps.settling & (steps.block >= 0) & (steps.block < len(order))
-    # A lever that could not be switched on leaves the training as it is, in a block that was meant for its arm.
-    counted[counted] &= steps.arm[counted] == order[steps.block[counted]]
-    block = steps.block[counted]
+    steps = _as_planned(steps, order)
+    counted, where = ~steps.settling, _Layout(order, len(plan.arms))
 
-    def summed(values: Ints | Floats) -> Floats:
-        return np.bincount(block, weights=values, minlength=len(order)).astype(np.float64)
+    def summed(values: Ints | Floats, of: NDArray[np.bool_]) -> Floats:
+        return np.bincount(steps.block[of], weights=values[of], minlength=len(order)).astype(np.float64)
 
-    ns, samples, delay_ns = steps.ns[counted], steps.samples[counted], steps.delay_ns[counted]
-    long_ns = excess_of_long_steps(ns, steps.input_ns[counted], steps.arm[counted], plan.steps)
     floor_ns = np.array([(floors or {}).get(arm, 0.0) for arm in range(len(plan.arms))])
-    where = _Layout(order, len(plan.arms))
-    whole = np.bincount(block, minlength=len(order)) == plan.steps
+    whole = np.bincount(steps.block[counted], minlength=len(order)) == plan.steps
+    sample_sums = summed(steps.samples, counted)
     # Who asks for a batch ahead receives none in an epoch's last step: a block's sum is what counts.
-    known = bool((samples[whole[block]] >= 0).all() and (summed(samples)[whole] > 0).all())
+    known = bool((steps.samples[counted][whole[steps.block[counted]]] >= 0).all() and (sample_sums[whole] > 0).all())
+    # A block's first step bears the change of arms itself.
+    before = steps.settling & (np.diff(steps.block, prepend=-1) == 0)
+    long_ns = excess_of_long_steps(steps.ns, steps.input_ns, steps.arm, counted, plan.steps)
+
+    def parts(values: Floats) -> LongParts:
+        return LongParts(
+            counted_ns=where.laid_out(summed(values, counted)),
+            settling_ns=where.laid_out(summed(values, before)),
+            settling_steps=where.laid_out(summed(np.ones(len(values)), before)),
+        )
+
     return Rounds(
         steps=plan.steps,
         whole=where.laid_out(whole),
-        ns=where.laid_out(summed(ns)) + floor_ns * plan.steps,
-        samples=where.laid_out(summed(samples)) if known else None,
-        delay_ns=where.laid_out(summed(delay_ns)),
-        delay_known=where.laid_out(summed((delay_ns < 0).astype(np.int64)) == 0),
-        long_ns=where.laid_out(summed(long_ns)),
-        long_delay_ns=where.laid_out(summed(np.where(long_ns > 0, np.minimum(delay_ns, long_ns), 0.0))),
+        ns=where.laid_out(summed(steps.ns, counted)) + floor_ns * plan.steps,
+        samples=where.laid_out(sample_sums) if known else None,
+        delay_ns=where.laid_out(summed(steps.delay_ns, counted)),
+        delay_known=where.laid_out(summed((steps.delay_ns < 0).astype(np.int64), counted) == 0),
+        long_parts=parts(long_ns),
+        long_delays=parts(np.where(long_ns > 0, np.clip(steps.delay_ns, 0, long_ns), 0.0)),
     )
+
+
+def _as_planned(steps: Steps, order: Ints) -> Steps:
+    """Those of the plan's blocks that were of the arm which was planned."""
+    planned = (steps.block >= 0) & (steps.block < len(order))
+    # A lever that could not be switched on leaves the training as it is, in a block that was meant for its arm.
+    planned[planned] &= steps.arm[planned] == order[steps.block[planned]]
+    return steps.where(planned)
 
 
 class _Layout:

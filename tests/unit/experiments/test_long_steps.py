@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -73,6 +74,26 @@ def test_they_still_count_with_all_that_they_cost():
     # Twenty blocks an arm, and three times 3 s over all three arms.
     usual_ns, long_ns = 20 * STEPS * STEP_NS, 3_000_000_000
     assert found.gain.value == pytest.approx((usual_ns + long_ns) / (usual_ns / 2 + long_ns), rel=0.02)
+
+
+def test_those_that_came_while_an_arm_settled_count_as_well():
+    """A fast arm settles for long: for each step that counts there are two that do not, and all validations fall in these."""
+    _, plan = training()
+    steps, plan = training(gain=4.0, rounds=20)
+    settling = steps.where(steps.arm == LEVER)
+    settling.settling[:] = True
+    later = np.argsort(np.concatenate([settling.block * 2, settling.block * 2, steps.block * 2 + 1]), kind="stable")
+    whole = Steps(
+        **{each.name: np.concatenate([getattr(part, each.name) for part in (settling, settling, steps)])[later] for each in fields(Steps)}
+    )
+    first = np.flatnonzero(whole.settling & (np.diff(whole.block, prepend=-1) != 0))
+    whole.ns[first + 3] += 200_000_000
+    found = estimate(whole, plan)[LEVER]
+
+    # Of each round's 15 counted and 9 settling steps, without the first, one took 200 ms more.
+    per_step = 200_000_000 / (15 + 9)
+    assert found.gain.value == pytest.approx((STEP_NS + per_step) / (STEP_NS / 4 + per_step), rel=0.03)
+    assert found.long_steps.blocks == 20
 
 
 def test_a_lever_that_may_be_why_there_are_none_keeps_those_that_it_met():
