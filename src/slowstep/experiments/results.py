@@ -40,14 +40,11 @@ UNKNOWN_LOAD: Final = "what others took of the machine is not known"
 OWN_DEMAND: Final = "waiting for a core is the lever's own doing"
 CORRECTED: Final = "others took {share:.0%} of the machine: the time in which the training waited for a core is left out"
 RERUNS: Final = "whole runs are compared by the clock"
+MORE: Final = "give a larger --budget (or a finer --precision, where that ended it)"
 NO_EFFECT: Final = (
-    "nothing that it changes came in the {steps} steps that were counted with it; "
-    "if the script does it, but more seldom, give a larger --budget (or a finer --precision, where that ended it)"
+    f"nothing that it changes came in the {{steps}} steps that were counted with it; if the script does it, but more seldom, {MORE}"
 )
-SELDOM: Final = (
-    "what it changes came in {blocks} of its {rounds} blocks only, too few to refute it: "
-    "give a larger --budget (or a finer --precision, where that ended it)"
-)
+SELDOM: Final = f"what it changes came in {{blocks}} of its {{rounds}} blocks only, too few to refute it: {MORE}"
 LOADED: Final = (
     "not refuted, for it asks for cores of which others used {share:.0%} meanwhile: what it gains alone is to be measured on a machine "
     "that they leave alone"
@@ -291,13 +288,20 @@ def _held_back(result: Result, blocks: int | None, foreign_share: float | None, 
     if blocks is not None and result.estimate is not None:
         return replace(result, held_back="seldom", withheld=SELDOM.format(blocks=blocks, rounds=result.estimate.rounds))
     if (long_steps := _perhaps_shortened(result, levers)) is not None:
-        return replace(result, held_back="long steps", withheld=LONG_STEPS.format(most_s=long_steps.most_ns / 1e9))
+        # Steps that a lever takes away are seen to be gone once there are more of them; how much shorter they got is not.
+        is_own = _long_steps(result.choice, levers) == "its own"
+        withheld = LONG_STEPS.format(most_s=long_steps.most_ns / 1e9)
+        return (
+            replace(result, held_back="seldom", withheld=f"{withheld}: {MORE}")
+            if is_own
+            else replace(result, held_back="long steps", withheld=withheld)
+        )
     return result
 
 
 def _perhaps_shortened(result: Result, levers: Mapping[str, Lever]) -> LongStepsSeen | None:
     """Long steps that were counted alike, where the lever may shorten them, and would then perhaps gain."""
-    if result.estimate is None or result.judgement is None or _long_steps(result.choice, levers) != "perhaps":
+    if result.estimate is None or result.judgement is None or _long_steps(result.choice, levers) == "kept":
         return None
     found = result.estimate.long_steps
     return found if found is not None and found.gain_without(result.judgement.interval.high) >= WORTH else None

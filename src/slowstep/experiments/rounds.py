@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slowstep.experiments.long_steps import LongParts, LongSteps, excess_of_long_steps
+from slowstep.experiments.long_steps import FEWEST_EXPECTED, LongParts, LongSteps, excess_of_long_steps
 from slowstep.experiments.plan import Plan
 from slowstep.experiments.readings import Steps
 
@@ -36,10 +36,10 @@ class Rounds:
     long_delays: LongParts
     long_steps: LongSteps | None = None
 
-    def without_chance(self, own: Collection[int]) -> Rounds:
-        """The same with seldom long steps spread over the arms of their round, but for the arms that have an `own` way with them."""
-        taken = self.whole.copy()
-        taken[:, list(own)] = False
+    def evened(self, arms: Collection[int]) -> Rounds:
+        """The same with seldom long steps spread evenly over all steps of these arms, by round; other arms stay as they were."""
+        taken = np.zeros_like(self.whole)
+        taken[:, list(arms)] = self.whole[:, list(arms)]
         if not self.long_parts.are_seldom(taken):
             return self
         ns = self.long_parts.spread(self.ns, self.steps, taken)
@@ -47,8 +47,23 @@ class Rounds:
             self,
             ns=ns,
             delay_ns=self.long_delays.spread(self.delay_ns, self.steps, taken),
-            long_steps=self.long_parts.found(ns, self.ns, taken),
+            long_steps=self.long_parts.found(ns, self.ns, self.steps, taken),
         )
+
+    def evened_but_for(self, own: Collection[int], arm: int) -> Rounds:
+        """The same for an arm that has an `own` way with long steps, as others have: what it met counts, where it would have met enough."""
+        others = [each for each in range(self.whole.shape[1]) if each not in own]
+        among_others = self.evened(others)
+        if among_others.long_steps is None:
+            return self
+        whole = self.whole[:, arm]
+        steps = (self.steps + self.long_parts.settling_steps[:, arm])[whole].sum()
+        if among_others.long_steps.expected(steps) < FEWEST_EXPECTED:
+            return self.evened([*others, arm])
+        alone = self.evened([arm])
+        ns, delay_ns = among_others.ns.copy(), among_others.delay_ns.copy()
+        ns[:, arm], delay_ns[:, arm] = alone.ns[:, arm], alone.delay_ns[:, arm]
+        return replace(self, ns=ns, delay_ns=delay_ns)
 
     def both(self, arm: int, other: int) -> Ints:
         """The rounds in which two arms have whole blocks."""

@@ -62,15 +62,15 @@ def estimate(
 
     `floors` are ns per step by arm, see `sum_rounds`. `corrected` are the arms whose gain is the corrected one: where others use the
     machine, and the arm's levers do not change how much of it the training asks for; else the delay is the very effect that is asked for.
-    `own_long` are the arms whose levers may be what takes seldom long steps away: those count for them as they came.
+    `own_long` are the arms whose levers may be what takes seldom long steps away: those that they met count for them, if enough came.
     """
     rounds = sum_rounds(steps, plan, floors)
-    evened = rounds.without_chance(own_long)
+    evened = rounds.evened([arm for arm in range(len(plan.arms)) if arm not in own_long])
     found = {}
     for arm in range(1, len(plan.arms)):
         both = rounds.both(AS_IS, arm)
         if len(both) >= FEWEST_ROUNDS:
-            found[arm] = _estimate(rounds if arm in own_long else evened, arm, both, arm in corrected, level)
+            found[arm] = _estimate(rounds.evened_but_for(own_long, arm) if arm in own_long else evened, arm, both, arm in corrected, level)
     return found
 
 

@@ -62,8 +62,8 @@ def test_a_few_validations_that_one_arm_met_by_chance_are_no_gain_of_the_other()
 
 def test_what_they_would_leave_if_they_were_gone_is_known():
     # Of 100 the long ones are 40; with the lever it is 80, so that 40 are left without them.
-    assert LongSteps(blocks=3, most_ns=1e9, share=0.4).gain_without(100 / 80) == pytest.approx(100 / 40)
-    assert LongSteps(blocks=3, most_ns=1e9, share=0.4).gain_without(2.5) == math.inf
+    assert LongSteps(blocks=3, steps=100, most_ns=1e9, share=0.4).gain_without(100 / 80) == pytest.approx(100 / 40)
+    assert LongSteps(blocks=3, steps=100, most_ns=1e9, share=0.4).gain_without(2.5) == math.inf
 
 
 def test_they_still_count_with_all_that_they_cost():
@@ -96,13 +96,20 @@ def test_those_that_came_while_an_arm_settled_count_as_well():
     assert found.long_steps.blocks == 20
 
 
-def test_a_lever_that_may_be_why_there_are_none_keeps_those_that_it_met():
-    _, plan = training()
-    steps, plan = training(long=numbers_of(0, 3, plan=plan))
-    found = estimate(steps, plan, own_long=[LEVER])
+def test_a_lever_that_may_be_why_there_are_none_keeps_what_it_met_where_enough_was_to_be_expected():
+    _, plan = training(rounds=40)
+    by_chance, often = numbers_of(0, 3, plan=plan), numbers_of(0, 6, plan=plan) + numbers_of(1, 6, plan=plan)
+    few = estimate(*training(rounds=40, long=by_chance), own_long=[LEVER])[LEVER]
+    enough = estimate(*training(rounds=40, long=often), own_long=[LEVER])[LEVER]
 
-    assert found[LEVER].gain.value > 2
-    assert found[LEVER].long_steps is None
+    # Three in two arms let one expect 1.5 in the third: that it met none is chance in a fifth of all cases.
+    assert few.gain.low < 1 < few.gain.high
+    assert few.long_steps is not None
+    # Twelve let one expect six.
+    usual_ns, long_ns = 40 * STEPS * STEP_NS, 6 * 3_000_000_000
+    assert enough.gain.value == pytest.approx((usual_ns + long_ns) / usual_ns, rel=0.02)
+    assert enough.gain.low > 2
+    assert enough.long_steps is None
 
 
 def test_input_that_the_training_waited_for_is_not_spread():

@@ -136,10 +136,11 @@ def test_a_wild_block_makes_the_interval_wide_and_does_not_move_its_end_past_the
     executor.sleep(10_000.0)
     steps = executor.steps()
     calm = estimate(steps, plan)[2].gain
-    steps.ns[steps.block == plan.blocks.index(0, 15)] *= 8
+    # Each of its steps is too short to be one of those that are spread.
+    steps.ns[steps.block == plan.blocks.index(0, 15)] *= 5
 
-    wild = estimate(steps, plan, own_long=[2])[2].gain
-    assert wild.value > calm.value * 1.2
+    wild = estimate(steps, plan)[2].gain
+    assert wild.value > calm.value * 1.1
     assert wild.low < 1.2
     assert wild.precision > 4 * calm.precision
 

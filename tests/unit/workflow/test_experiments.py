@@ -378,9 +378,13 @@ def test_a_lever_that_needs_cores_is_not_refuted_where_others_have_them_and_says
 
 @pytest.mark.parametrize(
     ("lever", "verdict", "held_back"),
-    [("mock-loader", "refuted", None), ("threads=1", "cannot distinguish", "long steps"), ("validation-off", "proved", None)],
+    [
+        ("mock-loader", "refuted", None),
+        ("threads=1", "cannot distinguish", "long steps"),
+        ("validation-off", "cannot distinguish", "seldom"),
+    ],
 )
-def test_validations_that_came_by_chance_decide_nothing_but_what_leaves_them_out(tmp_path, lever, verdict, held_back):
+def test_validations_that_came_by_chance_decide_nothing(tmp_path, lever, verdict, held_back):
     plan = made_plan((choice(lever),))
     long_ms = dict.fromkeys([at for at, arm in enumerate(plan.blocks) if arm == 0][:3], 3000.0)
     # What it recorded for the diagnosis ends before the experiment begins.
@@ -388,7 +392,7 @@ def test_validations_that_came_by_chance_decide_nothing_but_what_leaves_them_out
 
     row = row_of(report, lever)
     assert (row["verdict"], row["held_back"]) == (verdict, held_back)
-    assert (row["gain"]["value"] > 2) is (lever == "validation-off")
+    assert row["gain"]["high"] < 1.05
     assert report["run"]["experiment"]["trustworthy"]
     assert re.search(r"in 3 blocks steps took up to 3\.0 s more than usual, input apart, [78]\d% of the time in all", drawn(report))
 
