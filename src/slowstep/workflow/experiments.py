@@ -27,6 +27,11 @@ Report = dict[str, Any]
 USUAL_WRITES = (0.5, 2.0)
 # The verdict on a lever that spoils the training, however fast it makes it.
 NOT_FINITE: Final = "loss not finite"
+_HELD_BACK: Final = {
+    "load": ("refuted",),
+    "seldom": ("refuted", "cannot distinguish"),
+    "long steps": ("refuted", "cannot distinguish"),
+}
 _NOTHING: ExperimentRow = {
     "lever": None,
     "role": "none",
@@ -109,7 +114,8 @@ def _row(result: Result, experiment: Experiment, findings: Mapping[str, Any]) ->
     low = None if row["predicted"] is None else row["predicted"]["low"]
     verdict = NOT_FINITE if spoils else verdict_on_bound(judgement, low) if choice.role == "bound" else judgement.verdict
     row |= {"gain": _interval(judgement.interval), "why": result.why}
-    if verdict == "refuted" and result.held_back is not None:
+    # Below what a gain would not show is as little known where what would show it came too seldom.
+    if verdict in _HELD_BACK.get(result.held_back or "", ()):
         reason = "; ".join(filter(None, (result.reason, result.withheld)))
         row |= {"verdict": "cannot distinguish", "held_back": result.held_back, "reason": reason}
     else:
