@@ -627,6 +627,9 @@ def test_anomaly_detection_leaves_no_training_healthy_and_is_named(tmp_path):
     assert report["verdict"]["state"] == "undetermined"
     assert "debug-mode-on" in report["verdict"]["summary"]
     assert report["findings"][0]["title"].startswith("anomaly detection is on")
+    # The same run with it on would tell no more.
+    assert report["run"]["next_command"] == "slowstep run train.py"
+    assert report["run"]["before_next"].startswith("turn anomaly detection off")
 
 
 def test_a_debugger_is_named_and_what_was_not_looked_at_does_not_count(tmp_path):
