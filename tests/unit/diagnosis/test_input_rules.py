@@ -182,6 +182,12 @@ def test_a_cause_that_was_made_leads_the_report(tmp_path, case):
     assert report["verdict"]["rule"] == finding["rule"], report["verdict"]["summary"]
 
 
+def test_workers_threads_of_torch_are_to_be_one_as_well(tmp_path):
+    changes, _ = FIRING["worker-thread-oversubscription"]
+
+    assert "torch.set_num_threads(1)" in report_of(tmp_path, changes)["findings"][0]["fixes"][0]["text"]
+
+
 @pytest.mark.parametrize("rule", ADVICE)
 def test_advice_is_listed_and_leaves_the_verdict_alone(tmp_path, rule):
     report = report_of(tmp_path, ADVICE[rule])
