@@ -6,9 +6,12 @@ Only timed calls tell it: a loop in Python holds the interpreter's lock and lets
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
+
+import polars as pl
 
 from slowstep.analyses.gap_calls import GapCalls, Node
 from slowstep.analyses.hot_loop import COMPREHENSION, LONGEST_NS, OFTEN
@@ -41,7 +44,9 @@ class Kind(Enum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Doing:
-    """What a function does, as far as that is known: its `kind`, and what holds most of it, of a library's functions and the user's."""
+    """What a function does, as far as that is known. `within`: which function of a library, or else which line, holds most of it; `inner`:
+    which one of the user's.
+    """
 
     kind: Kind | None
     within: Within | None
@@ -56,9 +61,27 @@ def find_doings(timeline: Timeline, process: int) -> dict[Place, Doing]:
         return {}
     tree = read[0].without(requests)
     places = {number: _place(node) for number, node in tree.nodes.items() if is_users(node)}
+    lines = _lines_within(timeline, process)
     # Where lines were counted: of a function that makes no calls nothing else tells a loop from an operation.
     loops = {number: share_of_lines(timeline, "gap", [process], {place}, OFTEN) or 0.0 for number, place in places.items()}
-    return {place: _doing(tree, number, loops) for number, place in places.items()}
+    found = {place: _doing(tree, number, loops) for number, place in places.items()}
+    # The line only where neither a library's function nor one of the user's says it better, nor the line is a loop's.
+    is_plain = {place: doing.kind is None and doing.within is None and doing.inner is None for place, doing in found.items()}
+    return {place: replace(doing, within=lines.get(place)) if is_plain[place] else doing for place, doing in found.items()}
+
+
+def _lines_within(timeline: Timeline, process: int) -> dict[Place, Within]:
+    """Of functions whose lines were counted in a gap the line that holds most."""
+    rows = timeline.table("lines").filter(pl.col("kind") == "gap", pl.col("process") == process)
+    lines = rows.group_by("file", "function", "first_line", "line").agg(pl.col("line_ns").sum())
+    whole: dict[Place, int] = defaultdict(int)
+    for *place, _, ns in lines.iter_rows():
+        whole[place[0], place[1], place[2]] += ns
+    return {
+        (file, name, first): Within(name=f"line {line}", share=ns / whole[file, name, first])
+        for file, name, first, line, ns in lines.iter_rows()
+        if ns >= MOSTLY * max(whole[file, name, first], 1)
+    }
 
 
 def _place(node: Node) -> Place:

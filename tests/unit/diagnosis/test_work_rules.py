@@ -366,6 +366,24 @@ def test_a_callback_with_a_loop_in_python_is_to_be_written_as_operations(tmp_pat
     assert (first == "write the loop in after_step as operations on whole tensors or arrays") is is_loop
 
 
+@pytest.mark.parametrize(
+    ("runs", "first", "last"),
+    [(2, "call after_step every k steps", "do less in after_step (line 85 holds 90 % of it)"), (2000, "write the loop in after_step", "")],
+    ids=["long", "often"],
+)
+def test_where_lines_were_counted_they_tell_what_a_callback_without_calls_does(tmp_path, runs, first, last):
+    file, name, began = AFTER
+    rows = [{"file": file, "function": name, "first_line": began, "line": at, "count": n, "ns": ns} for at, n, ns in
+            [(84, 1, 1 * MS), (85, runs, 9 * MS)]]  # fmt: skip
+    counted = {"kind": "lines", "of": "gap", "complete": True, "lines": rows}
+
+    report = report_of(tmp_path, calls("gap", 30, (AFTER, 30, 30, [])), counted, after_ms=10, after="after_step")
+
+    texts = [fix["text"] for fix in report["findings"][0]["fixes"]]
+    assert texts[0].startswith(first)
+    assert not last or texts[1] == last
+
+
 def test_of_a_callback_the_function_that_holds_most_of_it_is_named(tmp_path):
     loop = calls("gap", 30, (AFTER, 30, 1, [[1, 29]]), (COUNTS, 29, 14, [[2, 15]]), (ARGMAX, 15, 15, []))
 
