@@ -104,13 +104,14 @@ class NotJudged:
     """A rule that could not judge, and why: that is different from having looked and found nothing.
 
     `advisory` where it leaves no verdict in doubt: all that the rule could have found is advice (the engine says so, rules need not), or
-    what it looks for is very unlikely. `lever` is the change that would tell, as `slowstep prove --levers` takes it.
+    what it looks for is very unlikely. `lever` is the change that would tell, as `slowstep prove --levers` takes it, `change` one by hand.
     """
 
     rule: str
     reason: str
     advisory: bool = False
     lever: str | None = None
+    change: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

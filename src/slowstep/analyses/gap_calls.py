@@ -132,15 +132,23 @@ class GapCalls:
     def in_libraries(self, number: int) -> dict[int, float]:
         """The untimed ns of a user's function in what it called of libraries, by itself or by other functions of the user's."""
         found: dict[int, float] = defaultdict(float)
+        for caller, share in self.in_users(number).items():
+            for callee, ns in self.nodes[caller].edges.items():
+                if self.nodes[callee].is_library:
+                    found[callee] += ns * share * self.left(callee)
+        return dict(found)
+
+    def in_users(self, number: int) -> dict[int, float]:
+        """Of a user's function, and of each other one of the user's that it called, the share of all its time that belongs there."""
+        found: dict[int, float] = defaultdict(float)
         self._gather(number, 1.0, (), found)
         return dict(found)
 
     def _gather(self, caller: int, share: float, way: tuple[int, ...], found: dict[int, float]) -> None:
+        found[caller] += share
         for callee, ns in self.nodes[caller].edges.items():
             node = self.nodes[callee]
-            if node.is_library:
-                found[callee] += ns * share * self.left(callee)
-            elif callee != caller and callee not in way and share > LEAST_SHARE:
+            if not node.is_library and callee != caller and callee not in way and share > LEAST_SHARE:
                 self._gather(callee, share * min(ns / max(node.total, 1.0), 1.0), (*way, caller), found)
 
     def roots(self) -> dict[int, float]:

@@ -20,13 +20,16 @@ class MadeByLoader:
     batches: int
     ns: Floats
     each_ns: float  # mean of those that it counts
+    dataset: str | None = None  # the name of its data set
 
 
 def find_made_by_loader(timeline: Timeline, trainer: Trainer, waits: WaitParts, steps: Steps) -> tuple[MadeByLoader, ...]:
     """One entry for each loader that the training reads; what is made anew for each epoch is one of them."""
+    makes = _makes(timeline, trainer)
+    numbers = {make: number for number, make in enumerate(dict.fromkeys(makes.values()))}
+    datasets = {number: make[0] for make, number in numbers.items()}
     asked = trainer.waits.filter(~pl.col("exhausted"), ~pl.col("failed"))["iterator"]
-    kinds = _kinds(timeline, trainer)
-    kind = np.array([kinds.get(iterator, -1) for iterator in asked.to_list()], dtype=np.int64)
+    kind = np.array([numbers[makes[iterator]] if iterator in makes else -1 for iterator in asked.to_list()], dtype=np.int64)
     step = np.searchsorted(steps.edges_ns, waits.start_ns, side="right") - 1
     inside = (step >= 0) & (step < steps.stretches)
     inside[inside] = ~steps.excluded[step[inside]]
@@ -36,13 +39,13 @@ def find_made_by_loader(timeline: Timeline, trainer: Trainer, waits: WaitParts, 
         own = inside & (kind == number)
         later = own & ~waits.first
         ns = np.bincount(step[later], weights=made[later], minlength=steps.stretches).astype(np.float64)
-        found.append(MadeByLoader(batches=int(own.sum()), ns=ns[~steps.excluded], each_ns=float(made[later].mean())))
+        each_ns = float(made[later].mean())
+        found.append(MadeByLoader(batches=int(own.sum()), ns=ns[~steps.excluded], each_ns=each_ns, dataset=datasets.get(number)))
     return tuple(found)
 
 
-def _kinds(timeline: Timeline, trainer: Trainer) -> dict[int, int]:
-    """The number of each iterator's kind: loaders of the same make are one."""
+def _makes(timeline: Timeline, trainer: Trainer) -> dict[int, tuple[str | None, ...]]:
+    """Of each iterator what its loader is made of, the data set first: loaders of the same make are one."""
     rows = timeline.table("iterators").filter(pl.col("process") == trainer.process)
     makes = rows.select("dataset", "batch_size", "collate", "num_workers").rows()
-    numbers = {make: number for number, make in enumerate(dict.fromkeys(makes))}
-    return {iterator: numbers[make] for iterator, make in zip(rows["iterator"].to_list(), makes, strict=True)}
+    return dict(zip(rows["iterator"].to_list(), makes, strict=True))

@@ -27,7 +27,7 @@ def find_python_share(timeline: Timeline, process: int, tree: CallTree, root: Ke
     counting ends before the function does. What puts together the results of a loop goes with it.
     """
     below = _reached(tree, root)
-    counted = _share_of_lines(timeline, "gap", [process], below, OFTEN)
+    counted = share_of_lines(timeline, "gap", [process], below, OFTEN)
     if counted is None:
         return None
     left = 1 - _in_long_calls(timeline, process, tree, below) / max(tree.total_ns[root], 1.0)
@@ -45,7 +45,7 @@ def with_python_share(timeline: Timeline, processes: list[int], tree: CallTree, 
     calls = sum(calls for key, calls in _calls(timeline, "fetch", processes) if key == root)
     if not calls:
         return function
-    return replace(function, python_share=_share_of_lines(timeline, "fetch", processes, _reached(tree, root), OFTEN * calls))
+    return replace(function, python_share=share_of_lines(timeline, "fetch", processes, _reached(tree, root), OFTEN * calls))
 
 
 def _calls(timeline: Timeline, kind: str, processes: list[int]) -> Iterator[tuple[Key, int]]:
@@ -55,7 +55,7 @@ def _calls(timeline: Timeline, kind: str, processes: list[int]) -> Iterator[tupl
         yield (key[0], key[1], key[2]), calls
 
 
-def _share_of_lines(timeline: Timeline, kind: str, processes: list[int], below: set[Key], often: int) -> float | None:
+def share_of_lines(timeline: Timeline, kind: str, processes: list[int], below: set[Key], often: int) -> float | None:
     """Of the time of lines in functions `below`, what lines take that ran at least so `often`, and briefly; None without any.
 
     What counting adds to each line is left out.

@@ -94,7 +94,7 @@ def find_timed_gaps(timeline: Timeline, process: int) -> TimedGaps | None:
     if read is None:
         return None
     everything, gaps, wall = read
-    tree = everything.without(_requests)
+    tree = everything.without(requests)
     whole = max(wall - sum(everything.roots().values()), 0.0)
     roots = tree.roots()
     for number, ns in roots.items():
@@ -108,7 +108,7 @@ def find_timed_gaps(timeline: Timeline, process: int) -> TimedGaps | None:
     def uses_gradients(node: Node) -> bool:
         return (node.file, node.name, node.line) in users and not TORCH.search(node.file)
 
-    found = [_function(tree, number, ns, whole, gaps, uses_gradients) for number, ns in often.items() if _is_users(tree.nodes[number])]
+    found = [_function(tree, number, ns, whole, gaps, uses_gradients) for number, ns in often.items() if is_users(tree.nodes[number])]
     kept = sorted((f for f in found if f.share >= SMALLEST_SHARE), key=lambda f: -f.share)
     return TimedGaps(
         gaps=gaps,
@@ -152,7 +152,8 @@ def _receives(node: Node) -> bool:
     return bool(RECEIPT.search(node.file))
 
 
-def _requests(node: Node) -> bool:
+def requests(node: Node) -> bool:
+    """Whether it asks for the next batch: no part of the gap."""
     return bool(REQUEST.search(node.file))
 
 
@@ -160,7 +161,7 @@ def _unwrapped(tree: GapCalls, roots: dict[int, float]) -> dict[int, float]:
     """The same, with what is decorated in place of the decorator."""
     found: dict[int, float] = defaultdict(float)
     for number, ns in roots.items():
-        own = {callee: held for callee, held in tree.nodes[number].edges.items() if _is_users(tree.nodes[callee])}
+        own = {callee: held for callee, held in tree.nodes[number].edges.items() if is_users(tree.nodes[callee])}
         if not own or not WRAPPER.search(tree.nodes[number].file):
             found[number] += ns
             continue
@@ -171,7 +172,8 @@ def _unwrapped(tree: GapCalls, roots: dict[int, float]) -> dict[int, float]:
     return dict(found)
 
 
-def _is_users(node: Node) -> bool:
+def is_users(node: Node) -> bool:
+    """Whether it is the user's own function."""
     return not node.is_library and not _receives(node)
 
 
@@ -189,7 +191,7 @@ def _function(tree: GapCalls, number: int, ns: float, whole: float, gaps: int, u
         metrics=min(tree.held(number, Node.is_metrics) / own, 1.0),
         gradients=min(tree.held(number, uses_gradients) / own, 1.0),
         told_per_gap=max((n.calls for n in telling), default=0) / gaps,
-        within=_within(tree, number, own),
+        within=within_libraries(tree, number, own),
         averages_weights=_averages(tree, number, own),
         copies_weights=_copies(tree, number, own),
     )
@@ -214,7 +216,7 @@ def _methods_on_weights(tree: GapCalls) -> frozenset[str]:
     return frozenset(name for name, (own, number) in most.items() if _averages(tree, number, own) or _copies(tree, number, own))
 
 
-def _within(tree: GapCalls, number: int, own: float) -> Within | None:
+def within_libraries(tree: GapCalls, number: int, own: float) -> Within | None:
     """What of a library holds most of a function, which takes `own` ns; None where nothing does."""
     held = tree.in_libraries(number)
     most = max(held, key=lambda callee: held[callee], default=None)

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from slowstep.analyses.beside import Beside, find_beside
+from slowstep.analyses.doings import Doing, find_doings
 from slowstep.analyses.functions import Path, Stacks, in_module, inside, is_library, shown
 from slowstep.analyses.hot_loop import HotLoop, find_hot_loop
 from slowstep.analyses.named_functions import functions_in_callbacks
@@ -20,7 +21,7 @@ from slowstep.analyses.timed_gaps import TimedGaps, find_timed_gaps, times_of_fu
 from slowstep.analyses.timed_lines import TimedLines, find_timed_lines
 from slowstep.analyses.trainer import Trainer
 from slowstep.analyses.untimed import Untimed, find_untimed
-from slowstep.timeline.timeline import Frame, Timeline
+from slowstep.timeline.timeline import Frame, Place, Timeline
 
 # The bits of record/modes.py, in words.
 MODES = {
@@ -56,6 +57,7 @@ class Work:
 
     gaps: TimedGaps | None  # of a loop that is fed
     gap_lines: TimedLines | None  # of one that is not
+    doings: dict[Place, Doing]  # of the user's functions that ran in timed gaps; empty where none was timed
     loop: HotLoop | None
     beside: Beside | None
     bodies_timed: int
@@ -84,6 +86,7 @@ def find_work(timeline: Timeline, trainer: Trainer, steps: Steps, stacks: Stacks
     return Work(
         gaps=find_timed_gaps(timeline, trainer.process) if trainer.is_fed else None,
         gap_lines=find_timed_lines(trainer, times_of_functions(timeline, trainer.process)) if not trainer.is_fed else None,
+        doings=find_doings(timeline, trainer.process),
         loop=find_hot_loop(timeline, trainer.process, find_lengthened(timeline, trainer), apart) if are_bodies else None,
         beside=find_beside(timeline, trainer.process, apart) if are_bodies else None,
         bodies_timed=int(bodies[0]) if len(bodies) else 0,

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from slowstep.analyses.doings import Doing
+from slowstep.analyses.functions import shown
 from slowstep.analyses.gap_parts import label_of
 from slowstep.analyses.ledger import COLLECTING, Part
 from slowstep.analyses.loop import lines_named
@@ -162,6 +164,12 @@ def _of_lines(m: Measurements) -> Told | None:
         within=Within(name=most.name, share=certain(most.ns_per_gap)),
         lever=LOGGING_OFF if most.logs else None,
     )
+
+
+def doing_of(m: Measurements, label: str) -> Doing | None:
+    """What a function of the user's does, by what the ledger calls it; None where its calls were not timed."""
+    script = m.trainer.facts.script
+    return next((doing for (file, name, line), doing in m.work.doings.items() if f"{name} ({shown(file, script)}:{line})" == label), None)
 
 
 def name_of(label: str) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 
 from slowstep.analyses.calls import DOMINANT_SHARE
 from slowstep.analyses.delivery import RECEIVE_NS
+from slowstep.analyses.made_by_loader import MadeByLoader
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.gain import Case, Counterfactual
 from slowstep.diagnosis.input_side import RECEIVE_HIGH_NS, RECEIVE_LOW_NS, SIDE_BY_SIDE, Side, beside_ns
@@ -20,12 +21,13 @@ from slowstep.units import format_count
 class HandedOver:
     """What workers would make for the training thread: the side with nothing else removable, and batches to receive per step.
 
-    `loaders` of the training's get workers, None where all do.
+    `loaders` of the training's get workers, None where all do; `datasets` are theirs, empty where these do not tell them from the others.
     """
 
     side: Side
     receipts: float = 1.0
     loaders: int | None = None
+    datasets: tuple[str, ...] = ()
 
 
 def handed_over(m: Measurements, side: Side) -> HandedOver:
@@ -47,7 +49,16 @@ def handed_over(m: Measurements, side: Side) -> HandedOver:
         cpu_ns=part * side.cpu_ns,
         trainer_cpu_ns=side.trainer_cpu_ns + (1 - part) * side.cpu_ns,
     )
-    return HandedOver(side=kept, receipts=receipts, loaders=len(slow))
+    return HandedOver(
+        side=kept, receipts=receipts, loaders=len(slow), datasets=_names(slow, [loader for loader in made if loader.each_ns <= RECEIVE_NS])
+    )
+
+
+def _names(slow: list[MadeByLoader], others: list[MadeByLoader]) -> tuple[str, ...]:
+    """The data sets of slow loaders; none where one has no name, or others have a data set of the same."""
+    names = [loader.dataset for loader in slow if loader.dataset is not None]
+    is_told = len(set(names)) == len(slow) and not {loader.dataset for loader in others}.intersection(names)
+    return tuple(names) if is_told else ()
 
 
 def leave_most(m: Measurements, side: Side) -> bool:

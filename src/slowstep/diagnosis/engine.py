@@ -7,7 +7,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.healthy import Doubt, not_healthy
 from slowstep.diagnosis.law import Diagnosis, Next, is_bottleneck, larger_unknown, rules, sort_answers, what_is_left
 from slowstep.diagnosis.rule import Judged
-from slowstep.diagnosis.unnamed import how_to_name
+from slowstep.diagnosis.unnamed import how_to_name, name_by_hand
 from slowstep.findings import Finding, Verdict
 from slowstep.stages import STAGES, UNATTRIBUTED
 from slowstep.units import format_count
@@ -27,6 +27,7 @@ def diagnose(m: Measurements) -> Diagnosis:
         verdict=_verdict(m, first, doubt),
         next=_next(m, leading[0]) if leading else None,
         telling=doubt.levers if doubt is not None else None,
+        change=doubt.change if doubt is not None else None,
     )
 
 
@@ -55,7 +56,7 @@ def _doubt(m: Measurements, first: Finding | None) -> Doubt | None:
         were = f"{format_count(m.steps.count, 'step')} {'was' if m.steps.count == 1 else 'were'}"
         return Doubt(f"only {were} recorded after warm-up; let it run for at least {enough} steps")
     larger = None if first is None else larger_unknown(m.ledger.share(UNATTRIBUTED), first, m.ledger.share(first.stage))
-    return Doubt(f"{larger}; {how_to_name(m)}") if larger is not None else None
+    return Doubt(f"{larger}; {how_to_name(m)}", change=name_by_hand(m)) if larger is not None else None
 
 
 def _largest_stage(m: Measurements) -> str:

@@ -25,7 +25,7 @@ from slowstep.diagnosis.lever_specs import MOCK_LOADER, threads
 from slowstep.diagnosis.loop_side import NAME_ENVIRONMENT
 from slowstep.diagnosis.rule import Judged
 from slowstep.diagnosis.trainer_side import blocked_inside
-from slowstep.diagnosis.unnamed import NAME_IT, RECORD_ALONE, how_to_name
+from slowstep.diagnosis.unnamed import NAME_IT, RECORD_ALONE, how_to_name, name_by_hand
 from slowstep.findings import Finding, NotJudged
 from slowstep.stages import STAGES, UNATTRIBUTED
 
@@ -42,10 +42,19 @@ PLAY_LESS = (
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """Why it is not known whether a training is healthy, as a clause, and the levers that would tell (None: none would)."""
+    """Why it is not known whether a training is healthy, as a clause, and the levers that would tell (None: none would).
+
+    `change` is what has to be done by hand before another run of the same command can tell more.
+    """
 
     why: str
     levers: str | None = None
+    change: str | None = None
+
+
+def by_hand(what: str, change: str) -> Doubt:
+    """The doubt that `what` raises where only a change of the script, or of how it is recorded, would tell more."""
+    return Doubt(f"{what}; {change}", change=change)
 
 
 def not_healthy(m: Measurements, answers: Answers) -> Doubt | None:
@@ -58,17 +67,17 @@ def _unseen(m: Measurements) -> Doubt | None:
     elsewhere = m.trainer.elsewhere
     if elsewhere is not None and elsewhere.share >= HEALTHY_UNATTRIBUTED:
         what = f"{elsewhere.share:.0%} of the training time belongs to trainings with other optimizers, before or after this one"
-        return Doubt(f"{what}, which were not looked at: {RECORD_ALONE}")
+        return Doubt(f"{what}, which were not looked at: {RECORD_ALONE}", change=RECORD_ALONE)
     unattributed = m.ledger.share(UNATTRIBUTED)
     if unattributed >= HEALTHY_UNATTRIBUTED:
-        return Doubt(f"{unattributed:.0%} of the time could not be attributed; {how_to_name(m)}")
+        return Doubt(f"{unattributed:.0%} of the time could not be attributed; {how_to_name(m)}", change=name_by_hand(m))
     if m.between_forwards_share >= HEALTHY_UNATTRIBUTED:
         what = f"{m.between_forwards_share:.0%} of the time lies between a step's forwards, and what runs there is not known"
-        return Doubt(f"{what} (an environment, sampling?); {NAME_ENVIRONMENT}")
+        return by_hand(f"{what} (an environment, sampling?)", NAME_ENVIRONMENT)
     rolled_out = [name for stage, name in m.ledger.parts if stage == "compute" and name.startswith(ROLL_OUT)]
     if _share(m, rolled_out) >= HEALTHY_UNATTRIBUTED:
         what = f"{_share(m, rolled_out):.0%} of the time is {_largest(m, rolled_out)}"
-        return Doubt(f"{what}, where stacks do not tell its models from an environment in Python; {NAME_ENVIRONMENT}")
+        return by_hand(f"{what}, where stacks do not tell its models from an environment in Python", NAME_ENVIRONMENT)
     if m.sharing.ranks > 1 and not m.sharing.seen:
         return Doubt("what this rank waits for the others was not measured (the kernel shows no run-queue delay)")
     shared = m.ledger.share("gradient_sharing")
@@ -78,15 +87,17 @@ def _unseen(m: Measurements) -> Doubt | None:
         return Doubt(f"{what}: look in their reports for one whose own work takes longer {own}")
     if shared >= HEALTHY_SHARING:
         what = f"{shared:.0%} of the time goes into sharing gradients and waiting for other ranks; what could be hidden is not known"
-        return Doubt(f"{what}; try fewer, larger exchanges: gradient accumulation under no_sync()")
+        return by_hand(what, "try fewer, larger exchanges: gradient accumulation under no_sync()")
     before = m.before_update
     if before is not None and before.share >= HEALTHY_UNATTRIBUTED:
         what = f"{before.name}, between backward and update, takes {before.share:.0%} of the time"
-        return Doubt(f"{what}, and whether the training needs it in every step is not known; try it every k steps")
+        why = f"{what}, and whether the training needs it in every step is not known; try it every k steps"
+        return Doubt(why, change=f"try {before.name} every k steps")
     hook = m.in_backward
     if hook is not None and hook.share >= HEALTHY_UNATTRIBUTED:
         what = f"{hook.name}, a hook on gradients inside backward, takes {hook.share:.0%} of the time, by stacks"
-        return Doubt(f"{what}, and whether the training needs it in every step is not known; try it every k steps, or without")
+        why = f"{what}, and whether the training needs it in every step is not known; try it every k steps, or without"
+        return Doubt(why, change=f"try {hook.name} every k steps, or without")
     return _of_lines_beside_backward(m) or _of_lines_by_stacks(m)
 
 
@@ -96,14 +107,14 @@ def _of_lines_beside_backward(m: Measurements) -> Doubt | None:
     if _share(m, unseen) >= HEALTHY_UNATTRIBUTED:
         most = _largest(m, unseen).removeprefix(BEFORE_BACKWARD)
         what = f"{_share(m, unseen):.0%} of the time is what the loop does before its backward, most of it in {most}"
-        return Doubt(f"{what}, and where its input ends and its forward begins is not known; {NAME_IT}")
+        return by_hand(f"{what}, and where its input ends and its forward begins is not known", NAME_IT)
     names = [name for stage, name in m.ledger.parts if stage == "compute" and name.startswith(BESIDE_BACKWARD)]
     if _share(m, names) < HEALTHY_UNATTRIBUTED:
         return None
     most = _largest(m, names).removeprefix(BESIDE_BACKWARD)
     what = f"{_share(m, names):.0%} of the time is what the loop itself does beside its backward, most of it in {most}"
     advice = "make the update a function, or the step() of a torch.optim.Optimizer"
-    return Doubt(f"{what}, and how much of that is the update by hand is not known; {advice}")
+    return by_hand(f"{what}, and how much of that is the update by hand is not known", advice)
 
 
 def _of_lines_by_stacks(m: Measurements) -> Doubt | None:
@@ -116,7 +127,7 @@ def _of_lines_by_stacks(m: Measurements) -> Doubt | None:
         return None
     most = _largest(m, names)
     what = f"{_share(m, names):.0%} of the time is {most if most == FORWARD[1] else f'calls of torch by {most}, by stacks'}"
-    return Doubt(f"{what}, which may stand for Python code that ran just before; {NAME_IT}")
+    return by_hand(f"{what}, which may stand for Python code that ran just before", NAME_IT)
 
 
 def _of_blocking(m: Measurements) -> Doubt | None:
@@ -126,7 +137,8 @@ def _of_blocking(m: Measurements) -> Doubt | None:
         return None
     where = "" if blocked.line is None else f", most of it in {blocked.line}"
     what = f"for {blocked.share:.0%} of the time the training thread is blocked inside its steps{where}, and nobody computes for it"
-    return Doubt(f"{what}: look for a sleep, a lock, a server or a file there")
+    look = f"look for a sleep, a lock, a server or a file {'inside the steps' if blocked.line is None else f'in {blocked.line}'}"
+    return Doubt(f"{what}: look for a sleep, a lock, a server or a file there", change=look)
 
 
 def _share(m: Measurements, names: list[str]) -> float:
@@ -151,7 +163,8 @@ def _of_findings(m: Measurements, answers: Answers) -> Doubt | None:
     unknown = [finding for finding in leading if finding.gain.predicted is None and finding.share >= HEALTHY_SHARE_OF_UNKNOWN_GAIN]
     if unknown:
         what = f"what fixing {unknown[0].rule} would gain is not known ({unknown[0].share:.0%} of the time)"
-        return Doubt(f"{what}; try what it advises", _levers(unknown[:1]))
+        levers = _levers(unknown[:1])
+        return Doubt(f"{what}; try what it advises", levers, None if levers is not None else unknown[0].fixes[0].text)
     for doubtful in (judged.finding for judged in answers.uncertain):
         if (doubtful.gain.predicted or 0.0) >= BOTTLENECK_PREDICTED:
             spread = f"{doubtful.share_low:.0%} to {doubtful.share_high:.0%} of the time"
@@ -169,14 +182,15 @@ def _of_unjudged(m: Measurements, answers: Answers) -> Doubt | None:
         lever = first.lever
         if lever is None and unclaimed is not None and m.loader is not None and not unclaimed[1].startswith(ROLL_OUT):
             lever = MOCK_LOADER
-        return Doubt(f"{first.rule} could not be judged{_beside_others(m)}: {first.reason}", lever)
+        change = first.change if lever is None else None
+        return Doubt(f"{first.rule} could not be judged{_beside_others(m)}: {first.reason}", lever, change)
     queued = _unclaimed_queue(m, judged)
     if unclaimed is not None and m.ledger.share(*unclaimed) >= queued:
         stage, name = unclaimed
         what = f"{m.ledger.share(stage, name):.0%} of the time is {name} ({stage}), and no rule found a fix that gains"
         if name.startswith(ROLL_OUT):
-            return Doubt(f"{what}; {PLAY_LESS}")
-        return Doubt(f"{what}; {NAME_IT}") if m.loader is None else Doubt(f"{what}; {MOST_OF_INPUT}", MOCK_LOADER)
+            return by_hand(what, PLAY_LESS)
+        return by_hand(what, NAME_IT) if m.loader is None else Doubt(f"{what}; {MOST_OF_INPUT}", MOCK_LOADER)
     return _of_queue(m, queued) if queued else None
 
 
@@ -193,7 +207,7 @@ def _of_queue(m: Measurements, queued: float) -> Doubt:
         return Doubt(f"{what}; {MOST_OF_INPUT}", MOCK_LOADER)
     if (m.machine.threads or 1) > 1:
         return Doubt(f"{what}; slowstep prove --levers {threads(1)} tells more", threads(1))
-    return Doubt(f"{what}; look at what else the script runs")
+    return by_hand(what, "look at what else the script runs")
 
 
 def _levers(findings: Iterable[Finding]) -> str | None:

@@ -53,6 +53,8 @@ FILE_CALLS = (
 CONTAINERS = (
     ("zipfile", "ZipFile.__init__"),
     ("tarfile", "TarFile.__init__"),
+    # A tar file has no table of contents: who asks for a member by its name has all headers walked, once for each opening.
+    ("tarfile", "TarFile._load"),
     ("h5py/_hl/files", "File.__init__"),
     ("netCDF4", "Dataset.__init__"),
     ("pyarrow/parquet", "ParquetFile.__init__"),
@@ -60,7 +62,7 @@ CONTAINERS = (
     (None, "lmdb.open"),
 )
 # numpy's own file of arrays is a zip file, one per sample by habit.
-NUMPY_ARCHIVE = "NpzFile.__init__"
+NUMPY_ARCHIVE, NUMPY_READS = "NpzFile.__init__", "NpzFile.__getitem__"
 RECEIVES = ("'recv_into' of '_socket.socket'", "'recv' of '_socket.socket'", "'read' of '_ssl._SSLSocket'")
 
 
@@ -97,6 +99,12 @@ def _container(m: Measurements) -> InputFunction | None:
         and not (archives and "ZipFile" in f.name)
     ]
     return max(found, key=lambda f: f.share, default=None)
+
+
+def loads_archives(m: Measurements) -> bool:
+    """Whether nearly every sample opens an archive of numpy's, and reading whole arrays of it counts. The same one or its own: unknown."""
+    opened = any(f.calls_per_sample >= EVERY_SAMPLE for f in m.input.named(NUMPY_ARCHIVE))
+    return opened and bool(m.input.named(NUMPY_READS, at_least=CAUSE_SHARE))
 
 
 def receive_share(m: Measurements) -> float:

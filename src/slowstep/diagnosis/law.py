@@ -34,6 +34,7 @@ class Diagnosis:
     verdict: Verdict
     next: Next | None
     telling: str | None = None  # the lever that would tell what leaves the verdict undetermined
+    change: str | None = None  # what has to be done by hand before another run of the same command can tell it
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

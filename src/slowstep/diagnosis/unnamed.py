@@ -8,6 +8,8 @@ from slowstep.diagnosis.law import HEALTHY_UNATTRIBUTED
 from slowstep.stages import STAGES, UNATTRIBUTED
 
 NAME_IT = "wrap the loop's input in slowstep.steps(), or name stretches by slowstep.span()"
+BETWEEN = "between updates and the requests for the next input"
+MORE_CORES = "record with more cores, or less beside it"
 # Of several trainings in one script.
 RECORD_ALONE = "record each alone, inside `with slowstep.record():`"
 
@@ -20,8 +22,18 @@ def how_to_name(m: Measurements) -> str:
     """
     if not m.trainer.is_fed:
         return NAME_IT
-    where = "it lies between updates and the requests for the next input"
-    queued = sum(m.ledger.share(stage, CORE) for stage in (*STAGES, UNATTRIBUTED))
+    where, queued = f"it lies {BETWEEN}", _queued(m)
     if queued >= HEALTHY_UNATTRIBUTED:
-        return f"{where}, and the training thread waited for a core for {queued:.0%} of the time: record with more cores, or less beside it"
+        return f"{where}, and the training thread waited for a core for {queued:.0%} of the time: {MORE_CORES}"
     return f"{where}: name what runs there by slowstep.span()"
+
+
+def name_by_hand(m: Measurements) -> str:
+    """The same as something to do first, without why."""
+    if not m.trainer.is_fed:
+        return NAME_IT
+    return MORE_CORES if _queued(m) >= HEALTHY_UNATTRIBUTED else f"name by slowstep.span() what runs {BETWEEN}"
+
+
+def _queued(m: Measurements) -> float:
+    return sum(m.ledger.share(stage, CORE) for stage in (*STAGES, UNATTRIBUTED))

@@ -36,7 +36,7 @@ from slowstep.stages import STAGES, UNATTRIBUTED
 from slowstep.timeline.timeline import RunFacts, Timeline
 from slowstep.units import format_duration
 from slowstep.workflow.doubts import find_doubts
-from slowstep.workflow.ending import ended_by_an_error, ending_note
+from slowstep.workflow.ending import ended_by_an_error, ending_note, own_error
 from slowstep.workflow.lever_notes import lever_notes
 
 # Below this a part is numerical dust and is not listed.
@@ -66,9 +66,11 @@ def fill(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosis
     elif open_at_its_end or (diagnosis.verdict.state == "undetermined" and m.steps.total >= ENOUGH_STEPS):
         # A limit would record no more than this run did.
         row["next_command"] = f"slowstep run {shlex.join(timeline.run.command)}"
+    if diagnosis.change is not None:
+        row["before_next"] = diagnosis.change
     runs_again = "next_command" in row or diagnosis.verdict.state == "undetermined"
     if runs_again and ended_by_an_error(timeline.run):
-        row["before_next"] = f"mend the script's own error: it ended with exit code {timeline.run.exit_code}"
+        row["before_next"] = own_error(timeline.run)
     if open_at_its_end:
         trained_ns = float(m.trainer.update_end_ns[-1] - m.trainer.update_end_ns[0])
         steps = f"{ENOUGH_STEPS} steps" if m.steps.total < ENOUGH_STEPS else ""
@@ -77,7 +79,8 @@ def fill(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosis
             enough = " and ".join(filter(None, (steps, time)))
             made = f"{m.steps.total} steps in {format_duration(trained_ns)}"
             what = "the script train" if m.trainer.elsewhere is None else "this training run"
-            row["before_next"] = f"let {what} for {enough} or more: it ended by itself after {made}"
+            longer = f"let {what} for {enough} or more: it ended by itself after {made}"
+            row["before_next"] = longer if diagnosis.change is None else f"{diagnosis.change}, and {longer}"
     return {
         "schema": SCHEMA,
         "run": row,

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from slowstep.timeline.timeline import RunFacts
 
+# Signals that a process gets for what its own code did; others are sent to it.
+FAULTS = ("SIGSEGV", "SIGBUS", "SIGABRT", "SIGFPE", "SIGILL")
+
 
 def ending_note(run: RunFacts) -> str | None:
     """A sentence for the report; None where the command ended well, still runs, or was ended by an experiment."""
@@ -18,8 +21,14 @@ def ending_note(run: RunFacts) -> str | None:
 
 
 def ended_by_an_error(run: RunFacts) -> bool:
-    """Whether the script failed: not by a signal, nor by slowstep."""
-    return bool(run.exit_code) and not run.stop_signals and run.killer is None and run.session is None
+    """Whether the script failed by its own code: not by a signal that was sent to it, nor by slowstep."""
+    is_own = run.killer is None or run.killer in FAULTS
+    return bool(run.exit_code) and not run.stop_signals and is_own and run.session is None
+
+
+def own_error(run: RunFacts) -> str:
+    """What is to be done first after such an end."""
+    return f"mend the script's own error: it ended with {_name(run)}"
 
 
 def _stopped(sent: tuple[str, ...]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +13,8 @@ from slowstep.analyses.made_by_loader import MadeByLoader
 from slowstep.analyses.measurements import Measurements, measure
 from slowstep.diagnosis.by_workers import handed_over, leave_most, made_by_workers
 from slowstep.diagnosis.input_side import Side, find_side
+from slowstep.diagnosis.rule import Judged
+from slowstep.diagnosis.rules import serial_loader
 from slowstep.sources.recording import SOURCE
 
 
@@ -29,13 +32,13 @@ def side_of(m: Measurements) -> Side:
     return replace(side, removable_ns=np.sum([loader.ns for loader in m.made_by_loader], axis=0))
 
 
-def in_turns(m: Measurements, *each_ms: float) -> Measurements:
+def in_turns(m: Measurements, *each_ms: float, datasets: Sequence[str | None] = (None,) * 3) -> Measurements:
     """The same, made by several loaders in turns whose batches take so long."""
     count = m.steps.count
     made = []
     for turn, ms in enumerate(each_ms):
         ns = np.where(np.arange(count) % len(each_ms) == turn, ms * 1e6, 0.0)
-        made.append(MadeByLoader(batches=count // len(each_ms), ns=ns, each_ns=ms * 1e6))
+        made.append(MadeByLoader(batches=count // len(each_ms), ns=ns, each_ns=ms * 1e6, dataset=datasets[turn]))
     return replace(m, made_by_loader=tuple(made))
 
 
@@ -63,6 +66,23 @@ def test_of_several_loaders_those_get_workers_whose_batches_take_longer_than_rec
     # What the others' making takes stays with the training thread.
     assert handed.side.rest_ns == pytest.approx(float(m.step_ns.mean()) - 8.5e6 / 3, rel=0.02)
     assert not leave_most(m, side)
+
+
+@pytest.mark.parametrize(
+    ("each_ms", "datasets", "said"),
+    [
+        ((0.3, 8.5), ("Quick", "Slow"), "for the loader of Slow: the other's batches take"),
+        ((0.3, 8.5, 9.5), ("Quick", "Slow", "Large"), "for the loaders of Slow and Large: the other's batches take"),
+        ((0.2, 0.3, 8.5), ("Quick", "Same", "Same"), "for 1 of the 3 loaders: the others' batches take"),
+        ((0.2, 8.5), ("Quick", None), "for 1 of the 2 loaders: the other's batches take"),
+    ],
+    ids=["one", "two", "the same data set", "no name"],
+)
+def test_which_loaders_get_workers_is_said_by_their_data_sets(measured, each_ms, datasets, said):
+    judged = serial_loader.judge(in_turns(measured, *each_ms, datasets=datasets))
+
+    assert isinstance(judged, Judged)
+    assert said in judged.finding.fixes[0].text
 
 
 @pytest.mark.parametrize(("each_ms", "left"), [(0.6, True), (1.5, True), (2.5, False)])

@@ -55,6 +55,11 @@ READ = "method 'read' of '_io.BufferedReader'"
 MANY_FILES = timed(("assemble", DATA, 1, 0.9), ("built-in method io.open", None, 40, 0.3), (READ, None, 40, 0.1))
 A_PAIR = timed(("load", DATA, 1, 0.9), ("built-in method io.open", None, 2, 0.25), (DECODE, None, 2, 0.1))
 ZIPPED = timed(("load", DATA, 1, 0.7), ("ZipFile.__init__", ZIP, 1, 0.5), ("built-in method io.open", None, 1, 0.02))
+TAR = "/usr/lib/python3.11/tarfile.py"
+# By tarfile.open(path).extractfile(name) of 2,000 members: opening itself is next to nothing, 99 % are the headers before the member.
+TARRED = timed(("load", DATA, 1, 0.99), ("TarFile.__init__", TAR, 1, 0.006), ("TarFile._load", TAR, 1, 0.98))
+# Opened once per worker: the walk comes with the first sample.
+TAR_KEPT = timed(("load", DATA, 1, 0.9), ("TarFile.__init__", TAR, 1 / 64, 0.006), ("TarFile._load", TAR, 1 / 64, 0.5))
 ARRAYS = timed(
     ("load", DATA, 1, 0.7), ("ZipFile.__init__", ZIP, 1, 0.5), ("NpzFile.__init__", "/usr/lib/python3.11/site-packages/numpy/n.py", 1, 0.6)
 )
@@ -81,6 +86,7 @@ FIRING: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         FILES | {"getitem_ms": 70, "producer_lines": (MANY_FILES,), "transform": ("assemble", 0.9)},
         {"stage": "preprocess", "in title": "assemble", "also": "slow-transform"},
     ),
+    "reopened-files of a tar file": (FILES | {"producer_lines": (TARRED,)}, {"stage": "preprocess", "in title": "TarFile._load"}),
     "reopened-files of a container": (FILES | {"producer_lines": (ZIPPED,)}, {"stage": "preprocess", "in title": "ZipFile"}),
     "network-input-capped": (
         NET | {"producer_lines": (BODY,), "blocked_together": True},
@@ -137,6 +143,7 @@ ADVICE: dict[str, dict[str, Any]] = {
 CLOSE: dict[str, dict[str, Any]] = {
     "reopened-files with a file and its label": FILES | {"producer_lines": (A_PAIR,)},
     "reopened-files behind a training that does not wait": {"getitem_ms": 8, "producer_lines": (MANY_FILES,)},
+    "reopened-files of a tar file that is kept open": FILES | {"producer_lines": (TAR_KEPT,)},
     "reopened-files of numpy archives": FILES | {"producer_lines": (ARRAYS,)},
     "reopened-files of sockets that are read like files": NET | {"producer_lines": (SOCKETS,)},
     "network-input-capped by a pace of each connection": NET | {"producer_lines": (BODY,)},
@@ -180,6 +187,25 @@ def test_a_cause_that_was_made_leads_the_report(tmp_path, case):
     assert expected["in title"] in finding["title"]
     assert expected.get("also", "") in ("", *finding["also"])
     assert report["verdict"]["rule"] == finding["rule"], report["verdict"]["summary"]
+
+
+@pytest.mark.parametrize(("opened", "is_said"), [(1, True), (1 / 64, False)], ids=["for each sample", "once per worker"])
+def test_an_archive_that_each_sample_opens_is_to_be_loaded_once_where_it_is_the_same(tmp_path, opened, is_said):
+    archive = "/usr/lib/python3.11/site-packages/numpy/lib/_npyio_impl.py"
+    calls = timed(("load", DATA, 1, 0.9), ("NpzFile.__init__", archive, opened, 0.06), ("NpzFile.__getitem__", archive, 1, 0.8))
+
+    changes, _ = FIRING["slow-transform of few helpers"]
+    found = report_of(tmp_path, {**changes, "producer_lines": (calls,)})
+
+    assert found["findings"][0]["rule"] == "slow-transform"
+    texts = [fix["text"] for fix in found["findings"][0]["fixes"]]
+    assert texts[1].startswith("where np.load opens the same archive for every sample") is is_said
+
+
+def test_workers_threads_of_torch_are_to_be_one_as_well(tmp_path):
+    changes, _ = FIRING["worker-thread-oversubscription"]
+
+    assert "torch.set_num_threads(1)" in report_of(tmp_path, changes)["findings"][0]["fixes"][0]["text"]
 
 
 @pytest.mark.parametrize("rule", ADVICE)

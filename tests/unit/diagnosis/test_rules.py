@@ -365,6 +365,17 @@ def test_a_script_that_ended_by_itself_too_soon_is_to_train_longer(tmp_path):
     assert not told[700]
 
 
+@pytest.mark.parametrize(("steps", "also"), [(700, ""), (300, ", and let the script train for 10 s or more")])
+def test_where_the_same_run_would_tell_no_more_what_to_change_comes_first(tmp_path, steps, also):
+    # Without a loader no lever changes the size of its batches.
+    report = report_of(tmp_path, {"steps": steps, "nodes": 500, "loader": False})
+
+    assert report["verdict"]["summary"].endswith("try another batch size")
+    assert report["run"]["next_command"].startswith("slowstep run ")
+    assert report["run"]["before_next"].startswith(f"try another batch size{also}")
+    assert ("ended by itself" in report["run"]["before_next"]) is bool(also)
+
+
 @pytest.mark.parametrize(("steps", "limit"), [(24, " --steps 200 "), (400, " ")])
 def test_what_was_recorded_for_long_is_not_recorded_again_for_less(tmp_path, steps, limit):
     folder = make_recording(tmp_path, Training(steps=steps, nodes=500, loader=False))

@@ -320,6 +320,82 @@ def test_what_mostly_writes_to_a_file_is_advised_to_write_less_often(tmp_path, c
     assert "holds 70 % of it" in texts[1]
 
 
+SORTED: Function = ("<built-in>", "built-in method builtins.sorted", 0)
+MATRIX: Function = ("<built-in>", "built-in method torch.matmul", 0)
+COMPRESS: Function = ("<built-in>", "built-in method zlib.compress", 0)
+KEPT_LOCK = "background process (a thread would keep the interpreter's lock)"
+EITHER = "background thread or process"
+
+
+@pytest.mark.parametrize(
+    ("called", "aside", "less"),
+    [
+        (SORTED, KEPT_LOCK, "do less in after_step: less data, or operations on whole tensors or arrays (sorted holds"),
+        (MATRIX, EITHER, "do less in after_step: fewer operations, on smaller tensors or arrays"),
+        (PILLOW, EITHER, "do less in after_step: fewer images, or smaller ones"),
+        (COMPRESS, EITHER, "do less in after_step: less to compress, or a lower level"),
+    ],
+    ids=str,
+)
+def test_the_advice_fits_what_a_callback_is_busy_with(tmp_path, called, aside, less):
+    report = report_of(tmp_path, after_step(called, 0.7), after_ms=10, after="after_step")
+
+    seldom, other = [fix["text"] for fix in report["findings"][0]["fixes"]]
+    assert seldom == f"call after_step every k steps, or hand its work to a {aside}, where nothing needs it after every step"
+    assert other.startswith(less)
+
+
+def often(note: dict[str, Any], function: Function, calls: int) -> dict[str, Any]:
+    """The same calls, those of one function so many."""
+    rows = [{**row, "calls": calls} if row["function"] == function[1] else row for row in note["functions"]]
+    return {**note, "functions": rows}
+
+
+ARGMAX: Function = ("<built-in>", "method 'argmax' of 'torch._C.TensorBase' objects", 0)
+COUNTS: Function = (SCRIPT, "confusion_counts", 90)
+
+
+@pytest.mark.parametrize(("each_us", "is_loop"), [(5, True), (100, False)], ids=["brief", "long"])
+def test_a_callback_with_a_loop_in_python_is_to_be_written_as_operations(tmp_path, each_us, is_loop):
+    # Half of the time lies between the calls.
+    note = calls("gap", 30, (AFTER, 30, 15, [[1, 15]]), (ARGMAX, 15, 15, []))
+
+    report = report_of(tmp_path, often(note, ARGMAX, 15_000 // each_us), after_ms=10, after="after_step")
+
+    first = report["findings"][0]["fixes"][0]["text"]
+    assert (first == "write the loop in after_step as operations on whole tensors or arrays") is is_loop
+
+
+@pytest.mark.parametrize(
+    ("runs", "first", "last"),
+    [(2, "call after_step every k steps", "do less in after_step (line 85 holds 90 % of it)"), (2000, "write the loop in after_step", "")],
+    ids=["long", "often"],
+)
+def test_where_lines_were_counted_they_tell_what_a_callback_without_calls_does(tmp_path, runs, first, last):
+    file, name, began = AFTER
+    rows = [{"file": file, "function": name, "first_line": began, "line": at, "count": n, "ns": ns} for at, n, ns in
+            [(84, 1, 1 * MS), (85, runs, 9 * MS)]]  # fmt: skip
+    counted = {"kind": "lines", "of": "gap", "complete": True, "lines": rows}
+
+    report = report_of(tmp_path, calls("gap", 30, (AFTER, 30, 30, [])), counted, after_ms=10, after="after_step")
+
+    texts = [fix["text"] for fix in report["findings"][0]["fixes"]]
+    assert texts[0].startswith(first)
+    assert not last or texts[1] == last
+
+
+def test_of_a_callback_the_function_that_holds_most_of_it_is_named(tmp_path):
+    loop = calls("gap", 30, (AFTER, 30, 1, [[1, 29]]), (COUNTS, 29, 14, [[2, 15]]), (ARGMAX, 15, 15, []))
+
+    report = report_of(tmp_path, often(loop, ARGMAX, 3000), after_ms=10, after="after_step")
+
+    finding = report["findings"][0]
+    (row,) = [row for row in finding["evidence"] if row["name"] == "most of it in"]
+    assert (row["value"], row["where"]) == ("confusion_counts", "97 %, train.py:90")
+    assert finding["fixes"][0]["text"] == "write the loop in confusion_counts as operations on whole tensors or arrays"
+    assert finding["fixes"][1]["text"].startswith("call after_step every k steps")
+
+
 @pytest.mark.parametrize(
     ("called", "rule"), [(LOGGING, "chatty-logging"), (PRINT, "chatty-logging"), (SKLEARN, "per-step-metrics")], ids=str
 )
@@ -569,6 +645,9 @@ def test_anomaly_detection_leaves_no_training_healthy_and_is_named(tmp_path):
     assert report["verdict"]["state"] == "undetermined"
     assert "debug-mode-on" in report["verdict"]["summary"]
     assert report["findings"][0]["title"].startswith("anomaly detection is on")
+    # The same run with it on would tell no more.
+    assert report["run"]["next_command"] == "slowstep run train.py"
+    assert report["run"]["before_next"].startswith("turn anomaly detection off")
 
 
 def test_a_debugger_is_named_and_what_was_not_looked_at_does_not_count(tmp_path):

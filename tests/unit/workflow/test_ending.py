@@ -53,8 +53,13 @@ def test_a_training_that_ended_well_is_not_remarked_on(tmp_path):
     assert _report_after(tmp_path, [], 0, "script") == []
 
 
-@pytest.mark.parametrize(("code", "fails"), [(1, True), (0, False), (130, False)], ids=["an exception", "well", "Ctrl-C"])
+@pytest.mark.parametrize(
+    ("code", "fails"),
+    [(1, "1"), (139, "139 (SIGSEGV)"), (134, "134 (SIGABRT)"), (0, None), (130, None), (137, None)],
+    ids=["an exception", "a fault", "an abort", "well", "Ctrl-C", "killed"],
+)
 def test_what_failed_is_to_be_mended_before_it_is_run_again(tmp_path, code, fails):
     run = _run_after(tmp_path, [], code, "script", Training(steps=24, nodes=500, loader=False))
 
-    assert ("error: it ended with exit code 1" in run.get("before_next", "")) == fails
+    told = run.get("before_next", "")
+    assert told.endswith(f"mend the script's own error: it ended with exit code {fails}") if fails else "error" not in told

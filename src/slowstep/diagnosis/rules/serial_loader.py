@@ -97,7 +97,11 @@ def _for(m: Measurements, handed: HandedOver) -> str:
     """Which of several loaders, where the others are faster without workers."""
     if handed.loaders is None:
         return ""
-    return f" for {handed.loaders} of the {len(m.made_by_loader)} loaders: the others' batches take longer to receive than to make"
+    count = len(m.made_by_loader)
+    of = f"the loader{'s' if len(handed.datasets) > 1 else ''} of {' and '.join(handed.datasets)}"
+    which = of if handed.datasets else f"{handed.loaders} of the {count} loaders"
+    other = "other's" if count - handed.loaders == 1 else "others'"
+    return f" for {which}: the {other} batches take longer to receive than to make"
 
 
 def _most_of_it(m: Measurements) -> tuple[Evidence, ...]:

@@ -17,19 +17,22 @@ When it is wrong:
     The gap's length is exact, what ran in it is sampled: a share of few stacks is uncertain, and the interval says so. If the function
     only waits for something that would be waited for anyway, removing it moves the wait.
 What to try:
-    Call it every k steps, give the work to a background thread or process, or do less in it. One that mostly writes to a file: gather, and
-    write every k steps.
+    Call it every k steps or give the work to a background thread or process, where nothing needs it after every step; or do less in it.
+    What less is, its timed calls tell: of a loop in Python operations on whole tensors or arrays (a thread would keep the interpreter's
+    lock), of pictures fewer or smaller ones. One that mostly writes to a file: gather, and write every k steps.
 """
 
 from __future__ import annotations
 
 import re
 
+from slowstep.analyses.doings import Doing, Kind
+from slowstep.analyses.functions import shown
 from slowstep.analyses.ledger import COLLECTING, CORE, FORWARD, SMALL, Part
 from slowstep.analyses.loop import lines_named
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.trace.measured import TraceMeasurements
-from slowstep.diagnosis.after_update import Told, better_named, name_of, shortened, timed_spread, told, where_of, within
+from slowstep.diagnosis.after_update import Told, better_named, doing_of, name_of, shortened, timed_spread, told, where_of, within
 from slowstep.diagnosis.gain import predict, share_interval
 from slowstep.diagnosis.growing import growing
 from slowstep.diagnosis.in_both import InBoth, in_both, of_both
@@ -48,6 +51,17 @@ UNNAMED = 0.10
 AFTER = "after the update"
 # Calls of a file, of Python's own and of the system's (posix.fsync): each waits for the kernel or the disk, however little is in it.
 WRITING = re.compile(r"(?:^|[.\s])(?:fsync|fdatasync|sync|flush|write|writelines|pwrite)$")
+# A state that the script keeps (a memory bank, priorities, a count of results) is wrong without one step.
+IF_NOT_NEEDED = "where nothing needs it after every step"
+# A thread gains nothing of what keeps the interpreter's lock.
+LOCKED = (Kind.LOOP, Kind.INTERPRETER)
+# Less of what a function is busy with.
+LESS = {
+    Kind.INTERPRETER: ": less data, or operations on whole tensors or arrays",
+    Kind.ARRAYS: ": fewer operations, on smaller tensors or arrays",
+    Kind.PICTURES: ": fewer images, or smaller ones",
+    Kind.COMPRESSING: ": less to compress, or a lower level",
+}
 
 
 def judge(m: Measurements) -> Answer:
@@ -93,7 +107,7 @@ def _judge_part(m: Measurements, part: Part, named: dict[Part, int]) -> Judged |
     evidence = (
         _named_as(part),
         Evidence(name=where if where == AFTER else "its time" if where else ran, value=share, unit="share of window", threshold=CLAIM),
-        *(within(entry) if entry is not None else ()),
+        *_most_of_it(m, part, entry),
         *_known_by(timed, stacks, of_stacks),
         Evidence(name="removed per step", value=float(removed.mean()) / 1e6, unit="ms"),
     )
@@ -127,6 +141,16 @@ def _named_as(part: Part) -> Evidence:
     return Evidence(name="function", value=_name(part), unit="", where=where_of(part[1]))
 
 
+def _most_of_it(m: Measurements, part: Part, entry: Told | None) -> tuple[Evidence, ...]:
+    """What holds most of it: the innermost function of the user's, else one of a library."""
+    doing = doing_of(m, _shown(part))
+    if doing is None or doing.inner is None:
+        return within(entry) if entry is not None else ()
+    file, name, line = doing.inner
+    where = f"{format_share(doing.inner_share)}, {shown(file, m.trainer.facts.script)}:{line}"
+    return (Evidence(name="most of it in", value=name, unit="", where=where),)
+
+
 def _does(part: Part) -> str:
     return "logs" if part[1].startswith(LOGGING) else "run" if lines_named(part[1]) == "lines" else "runs"
 
@@ -137,23 +161,37 @@ def _takes(part: Part) -> str:
 
 def _fixes(m: Measurements, part: Part, entry: Told | None) -> tuple[Fix, ...]:
     """What is advised depends on what kind of callback it is, on how often it is called already, and on what it does."""
-    name, lever, aside = _name(part), _lever(m, part), "hand its work to a background thread or process"
+    name, lever, doing = _name(part), _lever(m, part), doing_of(m, _shown(part))
     if part[1].startswith(LOGGING):
         return (
-            Fix(text=f"log every k steps (the trainer's logging interval, or an if around the call), or {aside}", lever=lever),
+            Fix(text=f"log every k steps (the trainer's logging interval, or an if around the call), or {_aside(doing)}", lever=lever),
             Fix(text=f"hand {name} fewer values, and ask it to flush less often"),
         )
     every = next((event.every_steps for event in m.over_time.events if event.part == part), None)
     often = f"more seldom than every {round(every)} steps" if every is not None and round(every) > 1 else "every k steps"
     if kind := lines_named(part[1]):
-        first = (Fix(text=f"write the loop in {name} as operations on whole tensors or arrays"),) if kind == "lines" else ()
-        return (*first, Fix(text=f"run {name} {often}, or {aside}"))
+        first = (_as_operations(name, None),) if kind == "lines" else ()
+        return (*first, Fix(text=f"run {name} {often}, or {_aside(doing)}, {IF_NOT_NEEDED}"))
     if _is_on_weights(m, part, entry):
         return _fixes_on_weights(part, often, lever)
-    return (
-        Fix(text=f"call {name} {often}, or {aside}", lever=lever),
-        Fix(text=_less(name, entry)),
-    )
+    seldom = Fix(text=f"call {name} {often}, or {_aside(doing)}, {IF_NOT_NEEDED}", lever=lever)
+    if doing is not None and doing.kind is Kind.LOOP:
+        return _as_operations(_inner_name(doing) or name, lever), seldom
+    return seldom, Fix(text=_less(name, doing))
+
+
+def _aside(doing: Doing | None) -> str:
+    if doing is not None and doing.kind in LOCKED:
+        return "hand its work to a background process (a thread would keep the interpreter's lock)"
+    return "hand its work to a background thread or process"
+
+
+def _as_operations(name: str, lever: str | None) -> Fix:
+    return Fix(text=f"write the loop in {name} as operations on whole tensors or arrays", lever=lever)
+
+
+def _inner_name(doing: Doing) -> str | None:
+    return None if doing.inner is None else doing.inner[1]
 
 
 def _is_on_weights(m: Measurements, part: Part, entry: Told | None) -> bool:
@@ -177,13 +215,14 @@ def _fixes_on_weights(part: Part, often: str, lever: str | None) -> tuple[Fix, .
     return (Fix(text=f"do less in {name}: {all_at_once}", lever=lever), Fix(text=f"call {name} {often}", lever=lever))
 
 
-def _less(name: str, entry: Told | None) -> str:
+def _less(name: str, doing: Doing | None) -> str:
     """The advice for what must be called after every update: by what most of it is done."""
-    most = None if entry is None else entry.within
-    held = "" if most is None else f" ({most.name} holds {format_share(most.share)} of it)"
-    if most is not None and WRITING.search(most.name):
+    if doing is None:
+        return f"do less in {name}"
+    held = "" if doing.within is None else f" ({doing.within.name} holds {format_share(doing.within.share)} of it)"
+    if doing.within is not None and WRITING.search(doing.within.name):
         return f"let {name} gather what it writes, and write it every k steps; no flush or fsync in between{held}"
-    return f"do less in {name}: fewer images, smaller arrays, no read-back{held}"
+    return f"do less in {_inner_name(doing) or name}{LESS.get(doing.kind, '') if doing.kind else ''}{held}"
 
 
 def _known_by(timed: int | None, stacks: int | None, of: int) -> tuple[Evidence, ...]:

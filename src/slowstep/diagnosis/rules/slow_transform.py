@@ -43,7 +43,7 @@ from slowstep.analyses.producers import UNSEEN
 from slowstep.diagnosis.after_update import name_of, where_of
 from slowstep.diagnosis.by_workers import leave_most
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
-from slowstep.diagnosis.input_causes import CAUSE_SHARE, hidden_by_workers, nearer_cause, workers_take_most
+from slowstep.diagnosis.input_causes import CAUSE_SHARE, hidden_by_workers, loads_archives, nearer_cause, workers_take_most
 from slowstep.diagnosis.input_side import (
     QUEUED_AT_WORSE,
     RELIEF_EXPECTED,
@@ -68,6 +68,8 @@ NAME = "slow-transform"
 # What the function still takes after the fix: vectorised code is rarely better than ten times as fast on a first try.
 LEFT = 0.05
 HAND_OVER = Fix(text="torch.multiprocessing.set_sharing_strategy('file_system') before the loop: batches need no help of their worker then")
+# `np.load(path)["x"][index]` reads all of the array for one row of it.
+LOAD_ONCE = Fix(text="where np.load opens the same archive for every sample, load its arrays once (an .npy file with mmap_mode='r')")
 LEFT_AT_WORSE = 0.20
 # What it takes a sample at worse: four operations on a tensor of 128 values took 14 us (two shared cores, torch 2.13).
 SAMPLE_AT_WORSE_NS = 15_000.0
@@ -117,6 +119,7 @@ def judge(m: Measurements) -> Answer:
         gain=predict(m, counterfactual),
         fixes=(
             Fix(text=_faster(function), bounded_by=bound),
+            *((LOAD_ONCE,) if loads_archives(m) else ()),
             Fix(text=f"do {function.name} once before training and store its result", bounded_by=bound),
             *((HAND_OVER,) if m.held_delivery_share >= CAUSE_SHARE else ()),
         ),

@@ -68,7 +68,9 @@ def judge(m: Measurements) -> Answer:
         return None
     fixed = cost.value_ns if cost.value_ns is not None else cost.low_ns
     if fixed < DOMINATES * step:
-        return NotJudged(rule=NAME, reason=_reason(cost, step, busy=m.load.busy), lever=_telling(m, cost))
+        # The sizes of the same run are the same again.
+        change = _another_size(cost) if cost.high_ns is not None and cost.value_ns is None else None
+        return NotJudged(rule=NAME, reason=_reason(cost, step, busy=m.load.busy), lever=_telling(m, cost), change=change)
     if cost.samples is None:
         return NotJudged(
             rule=NAME, reason="the fixed cost dominates the step, but how many samples a step holds is unknown; use slowstep.steps()"
@@ -85,8 +87,12 @@ def _reason(cost: FixedCost, step: float, *, busy: bool) -> str:
     low, high = (min(ns / step, 1.0) for ns in (cost.low_ns, cost.high_ns))
     known = f"the fixed cost is only known to be {low:.0%} to {high:.0%} of the step"
     if cost.value_ns is None:
-        return f"{_sizes(cost)}: {known}; {'record longer, or ' if cost.smaller else ''}try another batch size"
+        return f"{_sizes(cost)}: {known}; {_another_size(cost)}"
     return f"{known} ({cost.source}); record longer, on a quieter machine"
+
+
+def _another_size(cost: FixedCost) -> str:
+    return f"{'record longer, or ' if cost.smaller else ''}try another batch size"
 
 
 def _sizes(cost: FixedCost) -> str:

@@ -60,7 +60,10 @@ def judge(m: Measurements) -> Answer:
         evidence=evidence,
         gain=predict(m, found.counterfactual),
         fixes=(
-            Fix(text="let each worker use one thread: OMP_NUM_THREADS=1, cv2.setNumThreads(0) in worker_init_fn"),
+            Fix(
+                text="let each worker use one thread: torch.set_num_threads(1), cv2.setNumThreads(0) in worker_init_fn; "
+                "OMP_NUM_THREADS=1 in the environment for the others"
+            ),
             Fix(text="fewer workers, where a thread pool inside them is wanted"),
         ),
         names_cause=True,
