@@ -285,6 +285,20 @@ def test_the_page_calls_unattributed_time_no_stage(tmp_path):
     assert "growing-step-time in unattributed time" in page
 
 
+def test_lines_that_write_a_growing_file_are_said_in_the_plural(tmp_path):
+    make_recording(tmp_path, Training(after_ms=1, after_growth_ms=20, after="", written_growth_bytes=2_000_000, getitem_ms=2))
+    block = {"kind": "loops", "optimizer": 0, "functions": [[SCRIPT, "main", 10, [[33, 36]]]]}
+    with (tmp_path / "100-1.jsonl").open("a") as notes:
+        notes.write(json.dumps(block) + "\n")
+
+    finding = diagnose_recording(tmp_path)["findings"][0]
+
+    assert finding["rule"] == "growing-file"
+    assert finding["title"].startswith("lines 33-36 (train.py) write more at every step")
+    assert "lines 33-36 (train.py) only append, and take no longer" in finding["gain"]["assumes"]
+    assert finding["fixes"][0]["text"].startswith("let lines 33-36 append what is new")
+
+
 @pytest.mark.parametrize(("values", "state"), [(3000, "healthy"), (1000, "bottleneck"), (None, "undetermined")])
 def test_a_step_that_takes_longer_as_a_whole_is_a_stall_only_where_it_has_no_more_to_compute(tmp_path, values, state):
     report = report_of(tmp_path, {"stall": (10, 60), "stall_of_both": True, "stall_values": values})
