@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from judged_recordings import named, report_of
 from made_recordings import SCRIPT, Training, make_recording
+from slowstep.analyses.measurements import measure
+from slowstep.diagnosis.rule import Judged
+from slowstep.diagnosis.rules import growing_file
 from slowstep.diagnosis.rules.iterator_recreated import MOST_BY_LISTS
 from slowstep.report.terminal import render
+from slowstep.sources.recording import SOURCE
 from slowstep.workflow.diagnose import diagnose_recording
 
 Report = dict[str, Any]
@@ -283,6 +288,20 @@ def test_the_page_calls_unattributed_time_no_stage(tmp_path):
 
     assert "BOTTLENECK in unattributed time: growing-step-time" in page
     assert "growing-step-time in unattributed time" in page
+
+
+def test_a_file_that_begins_with_nothing_never_takes_less_than_that(tmp_path):
+    """A line through times that grow faster and faster begins below nothing: "-0 ms at first"."""
+    make_recording(tmp_path, Training(**FIRING["growing-file"][0]))
+    m = measure(SOURCE.read(tmp_path))
+    growth = m.over_time.growth
+    assert growth is not None
+    below = replace(growth, trend=replace(growth.trend, first=-0.4e6))
+
+    answer = growing_file.judge(replace(m, over_time=replace(m.over_time, growth=below)))
+
+    assert isinstance(answer, Judged)
+    assert ": 0 ms at first" in answer.finding.title
 
 
 def test_lines_that_write_a_growing_file_are_said_in_the_plural(tmp_path):

@@ -45,10 +45,12 @@ def judge(m: Measurements) -> Answer:
     appends = "only append, and take" if are_several else "only appends, and takes"
     counterfactual = growth_counterfactual(m, growth, f"{name} {appends} no longer than at first")
     writes = f"{name} {'write' if are_several else 'writes'} more at every step"
+    # A line through times that begin near nothing may begin below it.
+    first, last = max(growth.trend.first, 0.0), growth.trend.last
     finding = Finding(
         rule=NAME,
         stage=growth.part[0],
-        title=f"{writes}: {growth.trend.first / 1e6:.0f} ms at first, {growth.trend.last / 1e6:.0f} ms at the end",
+        title=f"{writes}: {first / 1e6:.0f} ms at first, {last / 1e6:.0f} ms at the end",
         share=share,
         share_low=low,
         share_high=high,
