@@ -75,6 +75,9 @@ def find_hot_loop(
     same = (held.own for key, held in held_ns.items() if key[0] == loop.frame.file and enclosing(key[1]) == name and key != loop.key)
     around = sum(own for own in same if own <= loop.held_ns)
     low, share, high = untimed_shares(calls, loop.held_ns + around, loop.each_ns, lengthened)
+    if on_line := _on_its_line(calls, lines, loop):
+        # That it is all on that line is likely, not known.
+        _, share, high = untimed_shares(calls, loop.held_ns + around + on_line, loop.each_ns, lengthened)
     return HotLoop(
         name=name,
         file=loop.frame.file,
@@ -88,6 +91,29 @@ def find_hot_loop(
         high=high,
         nodes_share=_nodes_share(called, loop.frame),
     )
+
+
+def _on_its_line(calls: pl.DataFrame, lines: pl.DataFrame, loop: _Loop) -> float:
+    """Ns in all timed bodies of the line that a comprehension stands in, beside the comprehension: what makes a tensor of its list.
+
+    Only where its function had begun before the bodies, as the training loop has: others are timed. It is what all calls leave, in
+    proportion to the time of that function's lines. Counting may end in the comprehension and know no line below it, which may hold a model
+    that is written out there: so a module has to be called.
+    """
+    name = enclosing(loop.frame.function)
+    mine = (pl.col("file") == loop.frame.file) & (pl.col("function") == name)
+    counted, left_ns = lines.filter(mine), _left_ns(calls)
+    if loop.frame.function == name or counted.is_empty() or not calls.filter(mine).is_empty():
+        return 0.0
+    if left_ns > loop.held_ns or not calls["file"].str.contains(LAYERS.pattern).any():
+        return 0.0
+    on_line = counted.filter(pl.col("line").is_between(loop.frame.first_line, int(loop.often["line"][0])))
+    return left_ns * float(on_line["line_ns"].sum()) / max(float(counted["line_ns"].sum()), 1.0)
+
+
+def _left_ns(calls: pl.DataFrame) -> float:
+    """What the timed calls leave of the bodies: the time of functions that had begun before."""
+    return max(float(calls["wall_ns"][0]) - float(calls["own_ns"].sum()), 0.0)
 
 
 def enclosing(function: str) -> str:
@@ -165,7 +191,7 @@ def _loops(
     calls: pl.DataFrame, lines: pl.DataFrame, called: pl.DataFrame, held_ns: dict[Key, Held], apart: frozenset[tuple[str, int]]
 ) -> Iterator[_Loop]:
     # A function that had begun before the body is not among the timed: it has what they leave.
-    left = Held(max(float(calls["wall_ns"][0]) - float(calls["own_ns"].sum()), 0.0))
+    left = Held(_left_ns(calls))
     calls_of = dict(zip(called.select("file", "function", "first_line").iter_rows(), called["calls"].to_list(), strict=True))
     for (file, name, first), rows in lines.group_by("file", "function", "first_line", maintain_order=True):
         frame = Frame(file=str(file), function=str(name), first_line=int(first), line=int(first))

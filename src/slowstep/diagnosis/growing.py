@@ -8,7 +8,9 @@ from slowstep.analyses.steps import Floats
 from slowstep.diagnosis.gain import Case, Counterfactual
 from slowstep.diagnosis.rule import CLAIM
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE, delay_share, producers_beside_ns, with_core_delay
+from slowstep.diagnosis.unnamed import where_unnamed
 from slowstep.findings import Evidence
+from slowstep.stages import UNATTRIBUTED
 
 # Over the run a step grows by so much of the first at least: under that, the drift of a machine.
 GROWN_BY = 0.10
@@ -37,6 +39,11 @@ def _writes_more(m: Measurements, growth: Growth) -> bool:
     """Whether steps write so many more bytes that these explain the time: encoders written in C (pickle) are in no stack."""
     written = m.over_time.written
     return written is not None and written.growth_bytes >= SLOWEST_BYTES_PER_S * growth.trend.growth / 1e9
+
+
+def grown(m: Measurements, growth: Growth) -> str:
+    """What grows, as sentences call it: the ledger's name of it, or where it runs."""
+    return where_unnamed(m) if growth.part[0] == UNATTRIBUTED else growth.part[1]
 
 
 def growth_counterfactual(m: Measurements, growth: Growth, words: str) -> Counterfactual:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from slowstep.analyses.functions import is_library, shown
 from slowstep.analyses.ledger import CORE
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.law import HEALTHY_UNATTRIBUTED
@@ -37,3 +38,13 @@ def name_by_hand(m: Measurements) -> str:
 
 def _queued(m: Measurements) -> float:
     return sum(m.ledger.share(stage, CORE) for stage in (*STAGES, UNATTRIBUTED))
+
+
+def where_unnamed(m: Measurements) -> str:
+    """What runs in unattributed time, as far as that is known: when it does, and after which line of the script."""
+    if not m.trainer.is_fed:
+        return "what runs beside forward, backward and update and could not be named"
+    way = m.trainer.way_to_update
+    # A framework's own loop calls its update where no line of the script says when.
+    after = f" in {shown(way[-1].file, m.trainer.facts.script)}:{way[-1].line}" if way and not is_library(way[-1]) else ""
+    return f"what runs between the update{after} and the request for the next input"

@@ -1,8 +1,9 @@
-"""The loops inside a function, by its bytecode: the source may have changed since, or there is none."""
+"""The loops inside a function, and its blocks with an open file, by its bytecode: the source may have changed since, or there is none."""
 
 from __future__ import annotations
 
 import dis
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from types import CodeType, FrameType
@@ -13,15 +14,18 @@ from slowstep.record.tracebacks import PACKAGE
 # Every loop goes on by a jump back; so does waiting for a coroutine, which is none.
 _BACK: Final = "JUMP_BACKWARD"
 _WAITING: Final = "NO_INTERRUPT"
+# Where a `with` block goes on after an exception, whatever Python's version; and the names that open files: open, gzip.open, ZipFile.
+_BLOCK: Final = "WITH_EXCEPT_START"
+_OPENS: Final = re.compile(r"open|File$")
 
 
 def inner_loops(code: CodeType, line: int) -> list[list[int]]:
-    """First and last line of the outermost loops of a function that do not hold `line`, in order.
+    """First and last line of the outermost loops of a function, and blocks with an open file, that do not hold `line`, in order.
 
-    A loop that is written on one line is left out: that line says as much.
+    One that is written on one line is left out: that line says as much.
     """
     outermost: list[list[int]] = []
-    for first, last in sorted(_loops(code, line), key=lambda span: (span[0], -span[1])):
+    for first, last in sorted([*_loops(code, line), *_open_files(code)], key=lambda span: (span[0], -span[1])):
         if first < last and not first <= line <= last and (not outermost or first > outermost[-1][1]):
             outermost.append([first, last])
     return outermost
@@ -46,8 +50,30 @@ def _loops(code: CodeType, otherwise: int) -> list[tuple[int, int]]:
     return spans
 
 
+def _open_files(code: CodeType) -> list[tuple[int, int]]:
+    """First and last line of all blocks `with open(...)`. What is written in one goes to the file when it ends, in its first line, too."""
+    steps, handlers = list(dis.get_instructions(code)), getattr(dis.Bytecode(code), "exception_entries", ())
+    at, spans = [step.offset for step in steps], []
+    for number, step in enumerate(steps):
+        first = step.positions.lineno if step.positions else None
+        if step.opname != _BLOCK or first is None or not any(_opens(other, first) for other in steps):
+            continue
+        # The handler begins with the instruction before this one.
+        guarded = [each for each in handlers if each.target == steps[number - 1].offset]
+        inside = [other for each in guarded for other in steps[bisect_left(at, each.start) : bisect_left(at, each.end)]]
+        lines = [other.positions.lineno for other in inside if other.positions and other.positions.lineno]
+        spans.append((first, max(lines, default=first)))
+    return spans
+
+
+def _opens(step: dis.Instruction, line: int) -> bool:
+    """Whether an instruction of that line names what opens a file."""
+    is_there = step.positions is not None and step.positions.lineno == line
+    return is_there and isinstance(step.argval, str) and step.opname.startswith("LOAD_") and bool(_OPENS.search(step.argval))
+
+
 def loops_beside(frame: FrameType | None) -> list[list[Any]]:
-    """For each of the user's functions that a call came through, its loops beside it: [file, function, first line, loops]."""
+    """For each of the user's functions a call came through, its loops and open files beside it: [file, function, first line, lines]."""
     return _of_callers(frame, inner_loops)
 
 

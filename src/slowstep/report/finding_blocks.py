@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from rich.cells import cell_len
 
 from slowstep.report.canvas import NBSP
-from slowstep.report.ledger_chart import STAGE_STYLE
+from slowstep.report.ledger_chart import STAGE_STYLE, in_words
 from slowstep.units import UNKNOWN, format_bytes, format_duration, format_number, format_ratio, format_ratio_interval, format_share
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def _draw_title(canvas: Canvas, number: int, finding: FindingRow) -> None:
     style, predicted = STAGE_STYLE.get(finding["stage"], ""), finding["gain"]["predicted"]
     gain = "gain unknown" if predicted is None else f"gain {format_ratio(predicted)}"
     label = f"{number + 1}.".ljust(_INDENT)
-    canvas.edges([(label, "bold"), (finding["rule"], f"bold {style}"), (f" in {finding['stage']}", "")], [(gain, "bold")])
+    canvas.edges([(label, "bold"), (finding["rule"], f"bold {style}"), (f" in {in_words(finding['stage'])}", "")], [(gain, "bold")])
 
 
 def _draw_evidence(canvas: Canvas, rows: list[EvidenceRow], limit: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from slowstep.stages import UNATTRIBUTED
 from slowstep.units import UNKNOWN, format_share
 
 if TYPE_CHECKING:
@@ -19,13 +20,18 @@ STAGE_STYLE: Final = {
     "d2h": "bright_magenta",
     "output": "bright_blue",
     "store": "red",
-    "unattributed": "bright_black",
+    UNATTRIBUTED: "bright_black",
 }
 _NAME_CELLS: Final = 17
 _SHARE_CELLS: Final = 7
 _TIME_CELLS: Final = 10
 _SMALL: Final = 0.005
 _PART_SHOWN: Final = 0.03
+
+
+def in_words(stage: str) -> str:
+    """A row of the ledger as a sentence names it: what is unattributed is no stage."""
+    return f"{stage} time" if stage == UNATTRIBUTED else stage
 
 
 def draw_ledger(canvas: Canvas, ledger: list[LedgerRow]) -> None:

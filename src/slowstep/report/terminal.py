@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 from slowstep.report.canvas import ASCII, NBSP, UNICODE, Canvas, fitting, printable
 from slowstep.report.experiment_table import draw_experiments, draw_proofs
 from slowstep.report.finding_blocks import draw_findings
-from slowstep.report.ledger_chart import STAGE_STYLE, draw_ledger
+from slowstep.report.ledger_chart import STAGE_STYLE, draw_ledger, in_words
 from slowstep.report.over_time_lines import over_time_lines
 from slowstep.report.rank_table import draw_ranks, rank_name
 from slowstep.report.streams import takes_color, takes_unicode, width_of
@@ -123,7 +123,8 @@ def _draw_verdict(canvas: Canvas, report: Report) -> None:
     if verdict["state"] == "undetermined" and _mostly_unattributed(report):
         pieces += [(", most time unattributed", "")]
     elif stage is not None:
-        pieces += [(" in " if verdict["state"] == "bottleneck" else ", most time in ", ""), (stage, f"bold {STAGE_STYLE.get(stage, '')}")]
+        style = f"bold {STAGE_STYLE.get(stage, '')}"
+        pieces += [(" in " if verdict["state"] == "bottleneck" else ", most time in ", ""), (in_words(stage), style)]
     if rule is not None:
         pieces += [(":", "bold"), (f" {rule}", "bold")]
     canvas.flow(*pieces)

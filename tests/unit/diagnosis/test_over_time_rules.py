@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from judged_recordings import named, report_of
 from made_recordings import SCRIPT, Training, make_recording
+from slowstep.analyses.measurements import measure
+from slowstep.diagnosis.rule import Judged
+from slowstep.diagnosis.rules import growing_file
 from slowstep.diagnosis.rules.iterator_recreated import MOST_BY_LISTS
+from slowstep.report.terminal import render
+from slowstep.sources.recording import SOURCE
 from slowstep.workflow.diagnose import diagnose_recording
 
 Report = dict[str, Any]
@@ -251,6 +257,65 @@ def test_to_detach_is_advised_only_where_a_graph_is_kept(tmp_path, case, advised
 
     assert ("detach()" in finding["fixes"][0]["text"]) is advised
     assert ("of them made by earlier steps" in {row["name"] for row in finding["evidence"]}) is ("function" not in case)
+
+
+UNNAMED = {"after_ms": 1, "after_growth_ms": 20, "after_unseen": True, "after": "", "getitem_ms": 2, "stack_period_ms": 1e9}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, "what runs between the update in train.py:30 and the request for the next input"),
+        ({"loader": False}, "what runs beside forward, backward and update and could not be named"),
+    ],
+    ids=["a loader", "no loader"],
+)
+def test_what_grows_and_has_no_name_is_told_by_where_it_runs(tmp_path, changes, said):
+    """A list that the loop searches itself grew by "unattributed", and what "unattributed walks" was to be looked for."""
+    report = report_of(tmp_path, UNNAMED | changes)
+
+    finding = report["findings"][0]
+    assert (finding["rule"], finding["stage"]) == ("growing-step-time", "unattributed")
+    sentences = (finding["title"], finding["gain"]["assumes"], finding["fixes"][0]["text"], report["verdict"]["summary"])
+    for sentence in sentences:
+        assert said in sentence
+        assert "unattributed" not in sentence
+    assert "slowstep.span()" in finding["fixes"][0]["text"]
+
+
+def test_the_page_calls_unattributed_time_no_stage(tmp_path):
+    page = render(report_of(tmp_path, UNNAMED), width=120, color=False, unicode=False)
+
+    assert "BOTTLENECK in unattributed time: growing-step-time" in page
+    assert "growing-step-time in unattributed time" in page
+
+
+def test_a_file_that_begins_with_nothing_never_takes_less_than_that(tmp_path):
+    """A line through times that grow faster and faster begins below nothing: "-0 ms at first"."""
+    make_recording(tmp_path, Training(**FIRING["growing-file"][0]))
+    m = measure(SOURCE.read(tmp_path))
+    growth = m.over_time.growth
+    assert growth is not None
+    below = replace(growth, trend=replace(growth.trend, first=-0.4e6))
+
+    answer = growing_file.judge(replace(m, over_time=replace(m.over_time, growth=below)))
+
+    assert isinstance(answer, Judged)
+    assert ": 0 ms at first" in answer.finding.title
+
+
+def test_lines_that_write_a_growing_file_are_said_in_the_plural(tmp_path):
+    make_recording(tmp_path, Training(after_ms=1, after_growth_ms=20, after="", written_growth_bytes=2_000_000, getitem_ms=2))
+    block = {"kind": "loops", "optimizer": 0, "functions": [[SCRIPT, "main", 10, [[33, 36]]]]}
+    with (tmp_path / "100-1.jsonl").open("a") as notes:
+        notes.write(json.dumps(block) + "\n")
+
+    finding = diagnose_recording(tmp_path)["findings"][0]
+
+    assert finding["rule"] == "growing-file"
+    assert finding["title"].startswith("lines 33-36 (train.py) write more at every step")
+    assert "lines 33-36 (train.py) only append, and take no longer" in finding["gain"]["assumes"]
+    assert finding["fixes"][0]["text"].startswith("let lines 33-36 append what is new")
 
 
 @pytest.mark.parametrize(("values", "state"), [(3000, "healthy"), (1000, "bottleneck"), (None, "undetermined")])

@@ -186,6 +186,47 @@ def test_a_comprehension_has_the_name_of_its_function(tmp_path):
     assert report["findings"][0]["title"].startswith("weigh_pixels runs line train.py:64 at least 5000 times")
 
 
+TOP_COMPREHENSION: Function = (SCRIPT, "<listcomp>", 24)
+LAYER: Function = ("/usr/lib/site-packages/torch/nn/modules/module.py", "Module._call_impl", 1782)
+
+
+def counted_at_the_top(*own_lines: tuple[int, int]) -> dict[str, Any]:
+    """Lines of a comprehension at the top level of a script, and (line, us) of that level's own."""
+    top = {"file": SCRIPT, "function": "<module>", "first_line": 1, "count": 1}
+    rows: list[dict[str, Any]] = [{"file": SCRIPT, "function": "<listcomp>", "first_line": 24, "line": 24, "count": 5000, "ns": 2_000_000}]
+    rows += [{**top, "line": line, "ns": us * 1000} for line, us in own_lines]
+    looked = {"calls": 2, "hooks": 0, "inside": 0, "gradient": 2, "nothing": 0, "nodes": 0, "of_nodes": 10}
+    functions = [{"file": SCRIPT, "function": "<listcomp>", "first_line": 24, **looked}]
+    return {"kind": "lines", "of": "body", "complete": False, "lines": rows, "functions": functions}
+
+
+@pytest.mark.parametrize(
+    ("left_ms", "layer", "others", "share"),
+    [
+        (9, LAYER, (), 18 / 36),
+        (9, LAYER, ((20, 100),), 13.5 / 36),
+        (9, OUR_HOOK, (), 9 / 36),
+        (12, LAYER, (), 9 / 36),
+    ],
+    ids=["all on its line", "half of it on another line", "no module is called", "more than the loop itself"],
+)
+def test_what_makes_a_tensor_of_a_top_level_comprehension_counts_with_it(tmp_path, left_ms, layer, others, share):
+    """The script had begun before the timed body: what its line does beside the comprehension has no row of its own."""
+    forward_ms = 36 - 9 - left_ms
+    usual = ((BACKWARD, 21, 21, []), (OPTIMIZER, 3, 3, []))
+    body = calls("body", 60, (TOP_COMPREHENSION, 9, 9, []), (layer, forward_ms, forward_ms, []), *usual)
+
+    report = report_of(tmp_path, body, counted_at_the_top((24, 100), *others), forward_share=2 / 3)
+
+    finding = report["findings"][0]
+    assert finding["title"].startswith("line train.py:24 runs at least 5000 times")
+    (rest,) = [part["share"] for row in report["ledger"] for part in row["parts"] if part["name"] == "forward and the rest"]
+    assert finding["share"] / rest == pytest.approx(share, rel=0.01)
+    told = [finding, *finding["folded"]]
+    assert not any("<module>" in each["title"] or "<module>" in each["fixes"][0]["text"] for each in told)
+    assert any(each["title"].startswith("line train.py:24 runs in every step, is no part of the model") for each in finding["folded"])
+
+
 def test_a_loop_in_python_is_named_with_its_line_and_its_gain(tmp_path):
     report = report_of(tmp_path, BODY, lines(5000, 0.4), forward_share=2 / 3)
 

@@ -49,6 +49,36 @@ def test_what_has_no_loop_of_several_lines_has_none(source):
     assert inner_loops(code_of(source), 1) == []
 
 
+WRITING = """
+def train(batch, log):
+    step(batch)
+    with open("history.csv", "w") as file:
+        rows = writer(file)
+        try:
+            for each in log: rows.writerow(each)
+        finally:
+            file.flush()
+    with no_grad():
+        look(batch)
+        look(log)
+    with lock, gzip.open("losses.gz") as file:
+        for each in log:
+            file.write(each)
+        if batch:
+            return file
+    with open("once.txt") as file: file.write(batch)
+"""
+
+
+def test_blocks_with_an_open_file_are_one_as_loops_are():
+    """Their rows hold the interpreter's lock, and the file is written and closed in the line that opened it."""
+    assert inner_loops(code_of(WRITING), 3) == [[4, 9], [13, 17]]
+
+
+def test_seen_from_inside_a_block_with_an_open_file_it_is_none():
+    assert inner_loops(code_of(WRITING), 5) == [[13, 17]]
+
+
 def test_waiting_for_a_coroutine_is_no_loop():
     assert inner_loops(code_of("async def train(x):\n    await x(\n        1,\n    )\n"), 1) == []
 

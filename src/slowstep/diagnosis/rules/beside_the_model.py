@@ -31,6 +31,7 @@ from slowstep.analyses.ledger import FORWARD
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps import Floats
 from slowstep.analyses.trace.measured import TraceMeasurements
+from slowstep.analyses.typed import TOP_LEVEL
 from slowstep.diagnosis.after_update import named_by
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval, unknown_gain
 from slowstep.diagnosis.lever_specs import stub
@@ -103,13 +104,13 @@ def _judge_function(m: Measurements) -> Judged | None:
     finding = Finding(
         rule=NAME,
         stage="compute",
-        title=f"{beside.name} ({where}) {_what(beside)} and takes {share * beside.share:.0%} of the time",
+        title=f"{_shown(beside, where)} {_what(beside)} and takes {share * beside.share:.0%} of the time",
         share=share * beside.share,
         share_low=low * beside.low,
         share_high=min(high * beside.high, 1.0),
         claims=(FORWARD,),
         evidence=(
-            Evidence(name="function", value=beside.name, unit="", where=where),
+            Evidence(name="line" if _is_top(beside) else "function", value=_name(beside).removeprefix("line "), unit="", where=where),
             Evidence(name="its time", value=share * beside.share, unit="share of window", threshold=CLAIM),
             Evidence(name="calls", value=round(beside.calls, 1), unit="per step"),
             Evidence(name="timed in", value=beside.bodies, unit="steps"),
@@ -122,6 +123,19 @@ def _judge_function(m: Measurements) -> Judged | None:
     return Judged(finding=finding, counterfactual=counterfactual)
 
 
+def _is_top(beside: Beside) -> bool:
+    """Whether it is a comprehension in no function: the script's own, or a cell's."""
+    return TOP_LEVEL.fullmatch(beside.name) is not None
+
+
+def _name(beside: Beside) -> str:
+    return f"line {beside.first_line}" if _is_top(beside) else beside.name
+
+
+def _shown(beside: Beside, where: str) -> str:
+    return f"line {where}" if _is_top(beside) else f"{beside.name} ({where})"
+
+
 def _what(beside: Beside) -> str:
     return "is a hook that only looks at the model" if beside.is_hook else "runs in every step, is no part of the model"
 
@@ -129,9 +143,9 @@ def _what(beside: Beside) -> str:
 def _fixes(m: Measurements, beside: Beside) -> tuple[Fix, ...]:
     lever = stub(m, beside.name, beside.file)
     if beside.is_hook:
-        return (Fix(text=f"call {beside.name} every k steps, or have it read no values back (.item()) in each", lever=lever),)
+        return (Fix(text=f"call {_name(beside)} every k steps, or have it read no values back (.item()) in each", lever=lever),)
     return (
-        Fix(text=f"if {beside.name} makes input, {_in_workers(m)}", lever=None),
+        Fix(text=f"if {_name(beside)} makes input, {_in_workers(m)}", lever=None),
         Fix(text="if it watches or logs, do it every k steps", lever=lever),
     )
 
@@ -147,7 +161,7 @@ def _counterfactual(m: Measurements, beside: Beside, body: Floats) -> Counterfac
     blocked = producers_beside_ns(m, spared_cpu_ns=float(removed.mean()))
     expected = Case(removed_ns=removed, beside_ns=blocked, delay_share=delay_share(m, ("compute", FORWARD)))
     return Counterfactual(
-        assumes=f"{beside.name} does nothing",
+        assumes=f"{_name(beside)} does nothing",
         expected=expected,
         worse=replace(expected, removed_ns=body * beside.low * (1 - LEFT_AT_WORSE), beside_ns=WORSE_BESIDE * blocked),
         better=replace(expected, removed_ns=body * beside.high),

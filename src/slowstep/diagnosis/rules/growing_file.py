@@ -20,6 +20,7 @@ What to try:
 
 from __future__ import annotations
 
+from slowstep.analyses.loop import lines_named
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.growing import growing, growth_counterfactual, growth_evidence, is_file
@@ -40,11 +41,16 @@ def judge(m: Measurements) -> Answer:
     if share < CLAIM:
         return None
     name = growth.part[1]
-    counterfactual = growth_counterfactual(m, growth, f"{name} only appends, and takes no longer than at first")
+    are_several = lines_named(name) == "lines"
+    appends = "only append, and take" if are_several else "only appends, and takes"
+    counterfactual = growth_counterfactual(m, growth, f"{name} {appends} no longer than at first")
+    writes = f"{name} {'write' if are_several else 'writes'} more at every step"
+    # A line through times that begin near nothing may begin below it.
+    first, last = max(growth.trend.first, 0.0), growth.trend.last
     finding = Finding(
         rule=NAME,
         stage=growth.part[0],
-        title=f"{name} writes more at every step: {growth.trend.first / 1e6:.0f} ms at first, {growth.trend.last / 1e6:.0f} ms at the end",
+        title=f"{writes}: {first / 1e6:.0f} ms at first, {last / 1e6:.0f} ms at the end",
         share=share,
         share_low=low,
         share_high=high,

@@ -17,7 +17,8 @@ When it is wrong:
     known and both grow, this is not judged. Nor are forward, backward and optimizer of a model of which ever more parameters get a gradient
     (gradual unfreezing, layers that are added), where they grow with these, not while these stay the same. A step that makes ever more
     operations (longer unrolling) is not told from a history that is walked: this is not judged, unless operations of earlier steps are
-    found among them, which is a graph that is kept.
+    found among them, which is a graph that is kept. What the loop itself runs between its update and the request for the next input may
+    hold the interpreter's lock all the time: then no stack names its line, and only where it runs is said.
 What to try:
     Keep running sums instead of all values, detach() what is kept, append to files instead of writing them anew.
 """
@@ -28,11 +29,11 @@ from slowstep.analyses.growth import Growth
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.over_time import WORK
 from slowstep.diagnosis.gain import predict, share_interval
-from slowstep.diagnosis.growing import growing, growth_counterfactual, growth_evidence, is_file
+from slowstep.diagnosis.growing import growing, grown, growth_counterfactual, growth_evidence, is_file
 from slowstep.diagnosis.growing_model import does_more, keeps_graph
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
-from slowstep.stages import STAGES
+from slowstep.stages import STAGES, UNATTRIBUTED
 from slowstep.units import format_duration
 
 NAME = "growing-step-time"
@@ -48,19 +49,19 @@ def judge(m: Measurements) -> Answer:
     share, low, high = share_interval(m, growth.above_ns)
     if share < CLAIM:
         return None
-    counterfactual = growth_counterfactual(m, growth, f"{growth.part[1]} takes no longer than at first")
+    counterfactual = growth_counterfactual(m, growth, f"{grown(m, growth)} takes no longer than at first")
     first, last = m.over_time.trend.first if m.over_time.trend else 0.0, m.over_time.trend.last if m.over_time.trend else 0.0
     finding = Finding(
         rule=NAME,
         stage=growth.part[0],
-        title=f"steps grow from {format_duration(first)} to {format_duration(last)} over the run, by: {growth.part[1]}",
+        title=f"steps grow from {format_duration(first)} to {format_duration(last)} over the run, by: {grown(m, growth)}",
         share=share,
         share_low=low,
         share_high=high,
         claims=(growth.part[1],),
         evidence=(*growth_evidence(m, growth, share), *_graph_evidence(m, growth)),
         gain=predict(m, counterfactual),
-        fixes=(_fix(growth, keeps=keeps_graph(growth, m.over_time.graph)),),
+        fixes=(_fix(m, growth),),
         names_cause="(" in growth.part[1],
     )
     return Judged(finding=finding, counterfactual=counterfactual)
@@ -78,14 +79,19 @@ def _graph_evidence(m: Measurements, growth: Growth) -> tuple[Evidence, ...]:
     )
 
 
-def _fix(growth: Growth, *, keeps: bool) -> Fix:
-    name = growth.part[1]
-    if keeps:
+def _fix(m: Measurements, growth: Growth) -> Fix:
+    name = grown(m, growth)
+    if keeps_graph(growth, m.over_time.graph):
         return Fix(
             text="detach() what is kept of earlier steps (a loss, a state), or keep its value by item(): backward walks their graphs too"
         )
     if growth.part in WORK:
         return Fix(text=f"look for what {name} keeps or walks from step to step: keep sums, or the last few, instead of all values")
+    if growth.part[0] == UNATTRIBUTED:
+        return Fix(
+            text=f"see {name} for what is searched, walked or copied in each step, and gets longer: use a set or a dict for a list, or "
+            "keep sums; slowstep.span() around what may be it tells what it takes"
+        )
     return Fix(text=f"look for what {name} walks, copies or writes anew in each step: keep sums instead of all values, append to files")
 
 
