@@ -219,6 +219,30 @@ def test_needless_workers_beside_others_are_not_judged_and_not_called_needed(tmp
     assert report["verdict"]["state"] == "undetermined"
 
 
+def test_workers_that_may_be_needless_are_not_judged_and_the_lever_that_tells_is_named(tmp_path):
+    report = report_of(tmp_path, {**IN_MEMORY, "per_sample_ms": 0.5})
+
+    rows = {row["rule"]: row for row in report["not_judged"]}
+    assert "num_workers=0 may gain, try it" in rows["needless-workers"]["reason"]
+    assert rows["needless-workers"]["lever"] == "workers=0"
+    assert report["verdict"]["state"] == "undetermined"
+    assert "needless-workers could not be judged" in report["verdict"]["summary"]
+    assert "--levers workers=0" in report["run"]["next_command"]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"per_sample_ms": 0.5, "getitem_ms": 2.0}, {"per_sample_ms": 1.2}, {"per_sample_ms": 1.2, "getitem_ms": 10.0}],
+    ids=["whose batches take longer to make than to receive", "beside longer steps", "that the training needs"],
+)
+def test_of_workers_that_are_no_bottleneck_even_at_best_nothing_is_said(tmp_path, changes):
+    report = report_of(tmp_path, {**IN_MEMORY, **changes})
+
+    assert "needless-workers" not in [row["rule"] for row in (*report["not_judged"], *report["findings"])]
+    if changes["per_sample_ms"] > 1:
+        assert report["verdict"]["state"] == "healthy"
+
+
 def test_without_needless_workers_nobody_waits_for_a_core_beside_them(tmp_path):
     changes, _, fixed = FIRING["needless-workers"]
     calm, crowded = (report_of(tmp_path / str(ms), {**changes, "delay_ms": ms, "queue_ms": ms, "cores": 2}) for ms in (0, 0.5))
