@@ -34,7 +34,7 @@ def optimizer_ns(m: Measurements) -> float:
 
 def fuse(kind: str, share: float) -> Fix:
     """The fix of an unfused optimizer that takes the share of the step."""
-    return Fix(text=f"torch.optim.{kind}(..., fused=True): the optimizer takes {share:.0%} of the step, and so one pass instead of many")
+    return Fix(text=f"torch.optim.{kind}(..., fused=True): one pass over parameters, of an optimizer that takes {share:.0%} of the step")
 
 
 def fused_counterfactual(m: Measurements, kind: str) -> Counterfactual:
