@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -51,7 +51,9 @@ class Training:
     after_ms: float = 0.0
     after: str = "save_mask_images"  # "": nothing but the loop's own line
     after_unseen: bool = False  # it lets no stack be taken
+    optimizer_growth_ms: float = 0.0  # what it takes longer in the last step
     by_hand: bool = False  # without an optimizer of torch's
+    optimizer: Mapping[str, Any] = field(default_factory=dict)  # what else is noted of it
     after_gradients: bool = False  # the function after the update names gradients
     saves: tuple[int, float] | None = None
     validation: tuple[int, float] | None = None  # every k steps, ms
@@ -243,7 +245,7 @@ class _Simulation:
             {"kind": "hook", "name": "garbage_collections", "state": "on"},
             {"kind": "text", "id": 2, "text": f"{SCRIPT}:33"},
             {"kind": "startup", "import_began_ns": START_NS - 1_800 * MS, "activated_ns": START_NS - 500 * MS},
-            {"kind": "optimizer", "id": 0, "type": "SGD", "params": 10, "by_hand": self.t.by_hand},
+            {"kind": "optimizer", "id": 0, "type": "SGD", "params": 10, "by_hand": self.t.by_hand, **self.t.optimizer},
         ]
         if not self.t.drop_training_frame:
             self.trainer.lines.append({"kind": "training_frame", "optimizer": 0, **_frame(LOOP)})
@@ -439,7 +441,7 @@ class _Simulation:
         self._backward(work, delay, 0.0 if t.stall_of_both else stall)
         self.now += 0 if t.beside is None else t.beside[1] * MS
         if update:
-            self._update(0, begin + 0.05 * MS if t.nested else self.now)
+            self._update(0, begin + 0.05 * MS if t.nested else self.now, longer=t.optimizer_growth_ms * at)
             for _ in range(t.critics):
                 self._backward(work / 2, 0)
                 self._update(1, self.now)
@@ -469,8 +471,8 @@ class _Simulation:
         self.cpu += work + stall
         self.delay += delay
 
-    def _update(self, optimizer: int, begin: float) -> None:
-        length = self._vary(self.t.optimizer_ms)
+    def _update(self, optimizer: int, begin: float, longer: float = 0.0) -> None:
+        length = self._vary(self.t.optimizer_ms + longer)
         self.now += length
         self.cpu += length
         self.trainer.event(fmt.UPDATE, begin, self.now, optimizer, thread=TRAINER_THREAD)

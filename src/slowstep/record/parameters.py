@@ -1,4 +1,4 @@
-"""What an optimizer's parameters are: how many, of which type, and where."""
+"""What an optimizer's parameters are: how many, of which type, and where; and whether one call updates them all."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import Any
 
 
 def describe_parameters(optimizer: Any) -> dict[str, Any]:
-    """Elements, elements by dtype, and the kind of device that holds most of them; None where the parameters do not say."""
+    """Elements, elements by dtype, the kind of device that holds most of them, and whether all are updated by a fused call; None where the
+    optimizer does not say.
+    """
     dtypes: Counter[str] = Counter()
     devices: Counter[str] = Counter()
     try:
@@ -18,5 +20,15 @@ def describe_parameters(optimizer: Any) -> dict[str, Any]:
                 devices[parameter.device.type] += elements
     except Exception:
         # Lazy parameters have no size yet, and a custom optimizer may have no groups.
-        return {"params": None, "dtypes": None, "device": None}
-    return {"params": sum(dtypes.values()), "dtypes": dict(dtypes), "device": max(devices, key=lambda kind: devices[kind], default=None)}
+        return {"params": None, "dtypes": None, "device": None, "fused": None}
+    device = max(devices, key=lambda kind: devices[kind], default=None)
+    return {"params": sum(dtypes.values()), "dtypes": dict(dtypes), "device": device, "fused": _is_fused(optimizer.param_groups)}
+
+
+def _is_fused(groups: Any) -> bool | None:
+    """Torch fuses by itself on accelerators, but not on a processor. None where an optimizer has no such choice."""
+    try:
+        choices = [group["fused"] for group in groups]
+    except KeyError:
+        return None
+    return all(choices) if choices else None

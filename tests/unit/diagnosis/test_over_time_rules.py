@@ -20,6 +20,12 @@ from slowstep.workflow.diagnose import diagnose_recording
 
 Report = dict[str, Any]
 
+# Small batches, most of whose step is an optimizer's.
+SMALL: dict[str, Any] = {
+    "optimizer_ms": 12, "fixed_ms": 4, "nodes": 280, "persistent": True, "batch_size": 2, "getitem_ms": 0.6, "collate_ms": 0.1,
+    "per_sample_ms": 0.5, "optimizer_growth_ms": 20, "optimizer": {"type": "Adam", "device": "cpu", "fused": False},
+}  # fmt: skip
+
 # The problem, what the verdict must be, and the same training with the first fix applied.
 FIRING: dict[str, tuple[dict[str, Any], str, dict[str, Any]]] = {
     "frequent-validation": ({"validation": (5, 60)}, "output", {"validation": (10, 60)}),
@@ -214,6 +220,32 @@ def test_a_model_that_grows_as_a_whole_by_inputs_of_unknown_size_is_not_judged(t
 
 
 GROWS = {"work_growth_ms": 20, "getitem_ms": 2, "forward_share": 0.05}
+
+
+@pytest.mark.parametrize(("device", "flushed"), [("cpu", True), ("cuda", False)])
+def test_of_an_optimizer_that_grows_denormal_numbers_are_named_on_a_processor(tmp_path, device, flushed):
+    report = report_of(tmp_path, {"optimizer_growth_ms": 20, "getitem_ms": 2, "optimizer": {"device": device}})
+
+    finding = report["findings"][0]
+    assert (finding["rule"], finding["claims"]) == ("growing-step-time", ["optimizer"])
+    assert ("set_flush_denormal(True)" in finding["fixes"][0]["text"]) == flushed
+    assert "look for what optimizer keeps" in finding["fixes"][-1]["text"]
+
+
+def test_of_a_forward_that_grows_no_denormal_numbers_are_named(tmp_path):
+    report = report_of(tmp_path, {"work_growth_ms": 20, "getitem_ms": 2, "forward_share": 0.05})
+
+    assert report["findings"][0]["rule"] == "growing-step-time"
+    assert not any("denormal" in fix["text"] for fix in report["findings"][0]["fixes"])
+
+
+def test_of_a_small_batch_whose_optimizer_grows_both_are_said(tmp_path):
+    report = report_of(tmp_path, SMALL)
+
+    texts = [fix["text"] for fix in report["findings"][0]["fixes"]]
+    assert report["findings"][0]["rule"] == "small-batch"
+    assert "fused=True" in texts[0]
+    assert "set_flush_denormal(True)" in texts[1]
 
 
 def reason_of(report: Report, rule: str = "growing-step-time") -> dict[str, Any]:

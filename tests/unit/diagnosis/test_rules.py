@@ -219,6 +219,66 @@ def test_needless_workers_beside_others_are_not_judged_and_not_called_needed(tmp
     assert report["verdict"]["state"] == "undetermined"
 
 
+UNFUSED: dict[str, Any] = {**ONE_SIZE, "batch_size": 2, "getitem_ms": 0.6, "collate_ms": 0.1, "per_sample_ms": 0.5}
+
+
+@pytest.mark.parametrize("kind", ["Adam", "AdamW", "Adagrad"])
+def test_of_a_small_batch_an_optimizer_that_takes_most_is_fused_first_and_the_gain_is_of_that(tmp_path, kind):
+    before = report_of(tmp_path / "before", {**UNFUSED, "optimizer": {"type": kind, "device": "cpu", "fused": False}})
+
+    after = report_of(tmp_path / "after", {**UNFUSED, "optimizer_ms": 0.28 * UNFUSED["optimizer_ms"]})
+
+    finding = before["findings"][0]
+    truth = after["throughput"]["samples_per_s"] / before["throughput"]["samples_per_s"]
+    assert (finding["rule"], before["verdict"]["state"]) == ("small-batch", "bottleneck")
+    assert f"torch.optim.{kind}(..., fused=True)" in finding["fixes"][0]["text"]
+    assert finding["fixes"][1]["lever"] == "batch-size=16"
+    assert finding["gain"]["predicted"] == pytest.approx(truth, rel=0.05)
+    assert finding["gain"]["low"] <= truth <= finding["gain"]["high"]
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "changes"),
+    [
+        ({"type": "Adam", "fused": True}, {}),
+        ({"type": "Adam"}, {}),
+        ({"type": "SGD", "fused": False}, {}),
+        ({"type": "Adam", "fused": False, "device": "cuda"}, {}),
+        ({"type": "Adam", "fused": False}, {"optimizer_ms": 4.0, "fixed_ms": 10.0, "last_batch": 1, "epoch_steps": 20}),
+    ],
+    ids=["fused already", "that does not say", "that gains nothing", "on an accelerator", "that takes little of it"],
+)
+def test_of_a_small_batch_no_optimizer_is_fused_first(tmp_path, optimizer, changes):
+    report = report_of(tmp_path, {**UNFUSED, **changes, "optimizer": {"device": "cpu", **optimizer}})
+
+    assert report["findings"][0]["rule"] == "small-batch"
+    assert report["findings"][0]["fixes"][0]["lever"].startswith("batch-size=")
+
+
+def test_workers_that_may_be_needless_are_not_judged_and_the_lever_that_tells_is_named(tmp_path):
+    report = report_of(tmp_path, {**IN_MEMORY, "per_sample_ms": 0.5})
+
+    rows = {row["rule"]: row for row in report["not_judged"]}
+    assert "num_workers=0 may gain, try it" in rows["needless-workers"]["reason"]
+    assert rows["needless-workers"]["lever"] == "workers=0"
+    assert report["verdict"]["state"] == "undetermined"
+    assert "needless-workers could not be judged" in report["verdict"]["summary"]
+    assert "--levers workers=0" in report["run"]["next_command"]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"per_sample_ms": 0.5, "getitem_ms": 2.0}, {"per_sample_ms": 1.2}, {"per_sample_ms": 1.2, "getitem_ms": 10.0}],
+    ids=["whose batches take longer to make than to receive", "beside longer steps", "that the training needs"],
+)
+def test_of_workers_that_are_no_bottleneck_even_at_best_nothing_is_said(tmp_path, changes):
+    report = report_of(tmp_path, {**IN_MEMORY, **changes})
+
+    assert "needless-workers" not in [row["rule"] for row in (*report["not_judged"], *report["findings"])]
+    if changes["per_sample_ms"] > 1:
+        assert report["verdict"]["state"] == "healthy"
+
+
 def test_without_needless_workers_nobody_waits_for_a_core_beside_them(tmp_path):
     changes, _, fixed = FIRING["needless-workers"]
     calm, crowded = (report_of(tmp_path / str(ms), {**changes, "delay_ms": ms, "queue_ms": ms, "cores": 2}) for ms in (0, 0.5))

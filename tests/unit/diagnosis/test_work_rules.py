@@ -320,6 +320,18 @@ def test_the_backward_of_a_loop_is_taken_from_it_by_what_other_layers_leave(tmp_
     assert many["high"] > many["predicted"]
 
 
+@pytest.mark.parametrize(("graph", "gains_more"), [(1000, True), (20, False), (None, False)])
+def test_the_backward_of_a_loop_of_small_operations_is_no_less_than_such_loops_take(tmp_path, graph, gains_more):
+    def gain(name: str, nodes: int) -> float:
+        told = called(calls=1, gradient=1, nodes=nodes) | {"lines": lines(5000, 0.4)["lines"]}
+        return float(report_of(tmp_path / name, BODY, told, forward_share=0.6, nodes=graph)["findings"][0]["gain"]["predicted"])
+
+    # Twice the rest of the forward is all of the backward: nothing is left for the loop by what other layers take.
+    without, all_nodes = gain("without", 0), gain("with", 38)
+
+    assert (all_nodes > 1.3 * without) == gains_more
+
+
 def test_what_timing_has_slowed_in_a_loop_is_taken_out_again(tmp_path):
     slowed = {**calls("body", 87, (LOSS, 54, 54, []), (BACKWARD, 21, 21, []), (OPTIMIZER, 3, 3, [])), "slowdown": 4.0}
 

@@ -26,12 +26,19 @@ def test_parameters_are_counted_by_type_and_most_of_them_tell_the_device() -> No
 
     told = describe_parameters(SimpleNamespace(param_groups=groups))
 
-    assert told == {"params": 105, "dtypes": {"float32": 15, "float64": 90}, "device": "cuda"}
+    assert told == {"params": 105, "dtypes": {"float32": 15, "float64": 90}, "device": "cuda", "fused": None}
+
+
+@pytest.mark.parametrize(("choices", "told"), [((), None), ((None,), False), ((True, None), False), ((True, True), True)])
+def test_whether_an_optimizer_is_fused_is_told_where_it_has_the_choice(choices: tuple[bool | None, ...], told: bool | None) -> None:
+    groups = [{"params": [parameter(10, "float32", "cpu")], "fused": choice} for choice in choices]
+
+    assert describe_parameters(SimpleNamespace(param_groups=groups))["fused"] is told
 
 
 @pytest.mark.parametrize("groups", [None, [{"params": [object()]}]], ids=["no groups", "lazy parameters"])
 def test_an_optimizer_that_does_not_say_is_unknown(groups: Any) -> None:
-    assert describe_parameters(SimpleNamespace(param_groups=groups)) == {"params": None, "dtypes": None, "device": None}
+    assert describe_parameters(SimpleNamespace(param_groups=groups)) == {"params": None, "dtypes": None, "device": None, "fused": None}
 
 
 def test_accelerators_are_the_device_files_that_may_be_opened(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,9 +18,11 @@ When it is wrong:
     (gradual unfreezing, layers that are added), where they grow with these, not while these stay the same. A step that makes ever more
     operations (longer unrolling) is not told from a history that is walked: this is not judged, unless operations of earlier steps are
     found among them, which is a graph that is kept. What the loop itself runs between its update and the request for the next input may
-    hold the interpreter's lock all the time: then no stack names its line, and only where it runs is said.
+    hold the interpreter's lock all the time: then no stack names its line, and only where it runs is said. That an optimizer which alone
+    grows on a processor meets denormal numbers is a guess: they are not counted.
 What to try:
-    Keep running sums instead of all values, detach() what is kept, append to files instead of writing them anew.
+    torch.set_flush_denormal(True) where it is the optimizer. Keep running sums instead of all values, detach() what is kept, append to
+    files instead of writing them anew.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ from slowstep.analyses.over_time import WORK
 from slowstep.diagnosis.gain import predict, share_interval
 from slowstep.diagnosis.growing import growing, grown, growth_counterfactual, growth_evidence, is_file
 from slowstep.diagnosis.growing_model import does_more, keeps_graph
+from slowstep.diagnosis.optimizer_side import flush_denormals
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
 from slowstep.stages import STAGES, UNATTRIBUTED
@@ -61,7 +64,7 @@ def judge(m: Measurements) -> Answer:
         claims=(growth.part[1],),
         evidence=(*growth_evidence(m, growth, share), *_graph_evidence(m, growth)),
         gain=predict(m, counterfactual),
-        fixes=(_fix(m, growth),),
+        fixes=_fixes(m, growth),
         names_cause="(" in growth.part[1],
     )
     return Judged(finding=finding, counterfactual=counterfactual)
@@ -77,6 +80,11 @@ def _graph_evidence(m: Measurements, growth: Growth) -> tuple[Evidence, ...]:
         Evidence(name="operations of a step's graph at the end", value=graph.nodes[1], unit="nodes"),
         Evidence(name="of them made by earlier steps", value=kept[1], unit="nodes"),
     )
+
+
+def _fixes(m: Measurements, growth: Growth) -> tuple[Fix, ...]:
+    walked, flushed = _fix(m, growth), flush_denormals(m)
+    return (walked,) if flushed is None else (flushed, walked)
 
 
 def _fix(m: Measurements, growth: Growth) -> Fix:

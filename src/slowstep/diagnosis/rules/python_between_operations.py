@@ -10,8 +10,9 @@ Why it costs:
 How the gain is predicted:
     r is 95 % of the function's time (vectorised code is rarely better than ten times as fast on a first try; 80 % at worse, all of it at
     better), and of what it adds to backward: what this takes beyond twice the rest of the forward, as much as the backward of other layers
-    takes (matrix products and convolutions: one for the input, one for the weights); at better by the share of autograd's nodes that the
-    function made, at worse nothing. B is what the loader's workers need per step.
+    takes (matrix products and convolutions: one for the input, one for the weights), but no less than loops of small operations take:
+    twice the function's own time, times the share of autograd's nodes that it made, and 14 us for each of these at most; at better by that
+    share, at worse nothing. B is what the loader's workers need per step.
 When it is wrong:
     Timing calls slows Python code on Python 3.11, one loop more than another: what it added to the timed steps is measured against the
     others, at the pace of their backward, and is taken to be the loop's. A loop whose iterations depend on each other cannot be vectorised,
@@ -30,6 +31,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from slowstep.analyses.fixed_cost import USUAL_DISPATCH_NS
 from slowstep.analyses.functions import shown
 from slowstep.analyses.hot_loop import LONGEST_NS, OFTEN, HotLoop
 from slowstep.analyses.ledger import BACKWARD, FORWARD
@@ -49,6 +51,10 @@ LEFT, LEFT_AT_WORSE = 0.05, 0.20
 # Backward over forward of layers: a gradient of the input and one of the weights, each as much work as the forward (Kaplan et al. 2020,
 # "Scaling laws for neural language models", section 2.1).
 OTHERS_BACKWARD = 2.0
+# Of a loop of small operations: measured of six (a recurrence, a cell, pairs of rows, masks, columns written, scalars) at three sizes,
+# on one core: 1.6 to 5.2 times their forward, median 2.4: gradients of slices are as large as what was sliced. Plain Python has no
+# backward: it is no more than dispatching the function's nodes takes.
+LOOPS_BACKWARD = 2.0
 # Updates of all optimizers for one of the busiest: those of a GAN.
 SEVERAL = 1.5
 
@@ -135,8 +141,11 @@ def _of_backward(m: Measurements, loop: HotLoop, body: Floats) -> tuple[Floats, 
     """The backward of what the loop computes, per step: as expected, and at most."""
     backward = with_core_delay(m, ("compute", BACKWARD))
     at_most = backward * loop.nodes_share
-    others = OTHERS_BACKWARD * np.maximum(with_core_delay(m, ("compute", FORWARD)) - body * loop.share, 0.0)
-    return np.minimum(np.maximum(backward - others, 0.0), at_most), at_most
+    own = body * loop.share
+    others = OTHERS_BACKWARD * np.maximum(with_core_delay(m, ("compute", FORWARD)) - own, 0.0)
+    dispatched = loop.nodes_share * (m.trainer.facts.graph_nodes or 0) * USUAL_DISPATCH_NS
+    usual = np.minimum(LOOPS_BACKWARD * own * loop.nodes_share, dispatched)
+    return np.minimum(np.maximum(backward - others, usual), at_most), at_most
 
 
 def _counterfactual(m: Measurements, loop: HotLoop, *, low_ns: Floats, removed_ns: Floats, high_ns: Floats) -> Counterfactual:
