@@ -11,6 +11,7 @@ import pytest
 from levered import TRAINING, run_always, run_planned, said, steps_of
 from recorded import Ran, Server
 from slowstep.levers import autocast
+from slowstep.record import format as fmt
 
 pytest.importorskip("torch")
 
@@ -98,6 +99,37 @@ before = replaced()
 
     assert ran.out.splitlines()[-1] == "True False"
     assert "torch.bfloat16" in ran.out
+
+
+# Forwards are recorded from the third update of a loop without a loader on (record/hooks/torch_module.py): around the lever's own.
+IN_MEMORY = (
+    TRAINING
+    + """
+own, was_changed = torch.nn.Module.__call__, False
+samples, targets, model = torch.randn(96, 16), torch.randn(96, 1), Model()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+for step in range(24):
+    optimizer.zero_grad()
+    torch.nn.functional.mse_loss(model(samples[step::24]), targets[step::24]).backward()
+    optimizer.step()
+    print(model.inside)
+    was_changed |= torch.nn.Module.__call__ is not own
+print(was_changed, torch.nn.Module.__call__ is own)
+"""
+)
+
+
+def test_it_gets_on_in_a_loop_without_a_loader_and_nothing_of_it_stays(server: Server, tmp_path: Path) -> None:
+    ran = run_always(server, tmp_path, IN_MEMORY, "autocast=bf16", **{fmt.ENV_STEPS: "20"})
+
+    assert (ran.code, ran.err) == (0, "")
+    *inside, at_end = ran.out.splitlines()
+    (on,) = said(ran, "on")
+    # Whether the recording is over is seen in a step behind its last one.
+    assert inside[:20] == ["torch.float32"] * on["updates"] + ["torch.bfloat16"] * (20 - on["updates"])
+    assert inside[-1] == "torch.float32"
+    assert ran.trainer.of("FORWARD")
+    assert at_end == "True True"
 
 
 @pytest.mark.parametrize(
