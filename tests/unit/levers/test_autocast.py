@@ -150,6 +150,64 @@ def test_it_is_refused_where_it_has_no_meaning(server: Server, tmp_path: Path, b
     assert refused(ran) == reason
 
 
+# The server that scripts are forked from has built optimizers, and torch keeps the mark: without it this script has none.
+BY_HAND = (
+    TRAINING
+    + """
+for optimizer in torch.optim.Optimizer.__subclasses__():
+    if hasattr(optimizer.step, "hooked"):
+        optimizer.step = optimizer.step.__wrapped__
+
+def train_by_hand(model, *teachers):
+    loader = DataLoader(TensorDataset(torch.randn(96, 16), torch.randn(96, 1)), batch_size=4)
+    for inputs, targets in loader:
+        for teacher in teachers:
+            teacher(inputs.double())
+        torch.nn.functional.mse_loss(model(inputs), targets).backward()
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter -= 0.05 * parameter.grad
+                parameter.grad = None
+        print(getattr(model, "inside", None))
+"""
+)
+
+
+TEACHERS = ", torch.nn.Linear(16, 1).double().requires_grad_(False), torch.nn.Flatten()"
+
+
+@pytest.mark.parametrize("teachers", ["", TEACHERS], ids=["alone", "taught"])
+def test_of_updates_by_hand_the_modules_tell_where_the_parameters_are(server: Server, tmp_path: Path, teachers: str) -> None:
+    ran = run_always(server, tmp_path, BY_HAND + f"train_by_hand(Model(){teachers})", "autocast=bf16")
+
+    assert (ran.code, ran.err) == (0, "")
+    (on,) = said(ran, "on")
+    assert 0 < ran.out.split().count("torch.bfloat16") <= 24 - on["updates"]
+    assert ran.out.split()[-1] == "torch.bfloat16"
+    assert said(ran, "effect")[-1]["facts"] == {"autocast_device": "cpu", "autocast_dtype": "bfloat16"}
+
+
+PLAIN = """
+class Plain(torch.nn.Module):
+    weight = torch.ones(16, 1, requires_grad=True)
+    def forward(self, inputs):
+        return inputs @ self.weight
+train_by_hand(Plain())
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "reason"),
+    [
+        ("torch.set_default_dtype(torch.float64); train_by_hand(Model())", "not all parameters are float32 (float64)"),
+        (PLAIN, "the script updates by hand, and the modules that it calls tell no parameters"),
+    ],
+    ids=["float64", "no parameters"],
+)
+def test_updates_by_hand_of_other_parameters_are_refused(server: Server, tmp_path: Path, call: str, reason: str) -> None:
+    assert refused(run_always(server, tmp_path, BY_HAND + call, "autocast=bf16")) == reason
+
+
 def test_a_context_that_is_switched_off_is_no_use_of_autocast(server: Server, tmp_path: Path) -> None:
     off = "Model.forward = torch.autocast('cpu', enabled=False)(Model.forward)\n"
     ran = run_always(server, tmp_path, TRAINING + off + "train(lambda *_: None)\n", "autocast")
