@@ -302,6 +302,19 @@ def test_ctrl_c_in_the_middle_shows_a_partial_table(place: Workplace) -> None:
 
 
 @slow
+@pytest.mark.parametrize("file", ["launcher.rec", "output.txt"], ids=["before its process", "with its process"])
+def test_ctrl_c_while_it_starts_leaves_nothing_and_gives_no_advice(place: Workplace, file: str) -> None:
+    process = place.start("train.py", "callback", "100000", act="prove", start_new_session=True)
+    wait_until(lambda: any(place.runs.glob(f"*/{file}")), 120)
+    os.killpg(process.pid, signal.SIGINT)
+    ended = place.finish(process, 60)
+
+    assert (ended.code, ended.out) == (130, "")
+    assert ended.err.endswith("slowstep: interrupted before enough of the training was seen for a report\n")
+    assert not any(place.runs.glob("*/launcher.rec"))
+
+
+@slow
 def test_a_proof_that_is_terminated_leaves_nothing(place: Workplace) -> None:
     before = looks_of(place.folder)
     process = place.start("train.py", "callback", "100000", act="prove")

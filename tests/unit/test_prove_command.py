@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 
 import pytest
+import typer
 
+from slowstep.cli import main
+from slowstep.cli import prove as prove_command
 from slowstep.cli.bench import compute as bench_compute
 from slowstep.cli.bench import data as bench_data
 from slowstep.cli.prove import parse_precision, prove
 from slowstep.cli.run import run
 from slowstep.errors import BadUsage, CommandNotStarted, UnwritableOutput
+from slowstep.workflow.act import Ended
 
 
 @pytest.mark.parametrize(("text", "share"), [("5%", 0.05), ("5 %", 0.05), ("5", 0.05), ("2.5", 0.025), ("0.05%", 0.0005), (".5%", 0.005)])
@@ -52,3 +56,29 @@ def test_before_a_run_it_is_no_failure_of_the_command(results):
         run(["train.py"], json=str(results))
 
     assert refused.value.exit_code == CommandNotStarted.OWN_FAILURE
+
+
+def _interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_ctrl_c_while_the_report_is_drawn_says_what_shows_it(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    ended = Ended(report={"run": {"recording": str(tmp_path / "runs" / "1")}}, ended_by="precision", exit_code=None)
+    monkeypatch.setattr(prove_command, "prove_training", lambda *_: ended)
+    monkeypatch.setattr(prove_command, "show", _interrupted)
+
+    with pytest.raises(typer.Exit) as left:
+        prove(["train.py"], budget="60s")
+
+    assert left.value.exit_code == 130
+    assert capsys.readouterr().err.endswith("slowstep: the report was interrupted. The recording is kept: slowstep analyze runs/1\n")
+
+
+def test_ctrl_c_while_a_command_is_imported_shows_no_traceback(monkeypatch):
+    monkeypatch.setattr(main, "_add_other_commands", _interrupted)
+
+    with pytest.raises(SystemExit) as left:
+        main.main()
+
+    assert left.value.code == 130

@@ -12,7 +12,7 @@ from slowstep import __version__
 from slowstep.cli.closed_streams import detach_closed_streams
 from slowstep.cli.freed_memory import give_back_freed_memory
 from slowstep.cli.run import RunCommand, run
-from slowstep.errors import SlowstepError
+from slowstep.errors import INTERRUPTED_CODE, SlowstepError
 
 app = typer.Typer(
     name="slowstep",
@@ -42,12 +42,14 @@ app.command("run", cls=RunCommand)(run)
 def main() -> None:
     """Run the command line with this process's arguments, and end the process with the exit code."""
     _occupy_standard_streams()
-    _add_other_commands(sys.argv[1] if len(sys.argv) > 1 else "")
     try:
+        _add_other_commands(sys.argv[1] if len(sys.argv) > 1 else "")
         app()
     except SlowstepError as error:
         print(f"slowstep: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
+    except KeyboardInterrupt:  # while commands are imported; inside of them typer ends alike
+        sys.exit(INTERRUPTED_CODE)
     finally:
         detach_closed_streams()
 

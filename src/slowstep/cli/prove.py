@@ -14,8 +14,9 @@ from slowstep.cli.prove_progress import tell_on
 from slowstep.cli.terminated import cleaning_up
 from slowstep.cli.thrown_away import Json, Out, SandboxKind, Seed, Words, Writes, check_can_measure
 from slowstep.cli.user_command import check_json_target
-from slowstep.errors import BadUsage
+from slowstep.errors import INTERRUPTED_CODE, BadUsage
 from slowstep.experiments.plan import parse_spec
+from slowstep.record.folder import kept_words
 from slowstep.record.lever import Spec
 from slowstep.report.json import dumps, show_and_write
 from slowstep.report.terminal import show
@@ -60,7 +61,12 @@ def prove(
     )
     with cleaning_up(), tell_on(sys.stderr) as tell:
         ended = prove_training(asked, os.environ, tell)
-    _show(ended, json)
+    try:
+        _show(ended, json)
+    except KeyboardInterrupt:
+        if ended.report is not None:
+            print(f"slowstep: the report was interrupted. {kept_words(ended.report['run']['recording'])}", file=sys.stderr)
+        raise typer.Exit(INTERRUPTED_CODE) from None
     raise typer.Exit(ended.code)
 
 

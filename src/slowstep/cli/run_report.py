@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from slowstep.errors import NothingRecorded, SlowstepError
+from slowstep.record.folder import kept_words
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,7 +26,7 @@ class RunReport:
 
     def show(self, folder: Path, seen: tuple[Seen, ...] = ()) -> None:
         """Diagnose and print; a failure prints one line that says how to get the report later."""
-        later = f"The recording is kept: slowstep analyze {shlex.quote(_short(folder))}"
+        later = kept_words(str(folder))
         try:
             self._show(folder, seen)
         except BrokenPipeError:
@@ -86,11 +86,3 @@ def _describe(seen: tuple[Seen, ...]) -> str:
         why = f"   <- {process.unreachable}" if process.unreachable else ""
         lines.append(f"  {'  ' * process.depth}{shlex.join(process.argv)}{why}")
     return "\n".join(lines)
-
-
-def _short(folder: Path) -> str:
-    try:
-        relative = os.path.relpath(folder)
-    except OSError:  # the current folder is gone
-        return str(folder)
-    return str(folder) if relative.startswith("..") else relative

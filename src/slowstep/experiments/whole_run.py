@@ -101,7 +101,7 @@ def run_once(make: Make, asked: Asked, limits: Limits) -> Ran:
         seen = len(losses) if losses is not None else len(steps.ns) if steps is not None else 0
         reason = f"{seen} of {limits.steps} steps were seen in {limits.seconds:g} s"
     if asked.levers and state == "done" and said.get("updates") is None:
-        state, reason = "not applicable", "it was not ready before the run was over"
+        state, reason = "not applicable", f"{' and '.join(spec.name for spec in asked.levers)} was not ready before the run was over"
     return Ran(
         asked=asked,
         state=state,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 import threading
+import weakref
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -18,9 +19,12 @@ class Forward:
 
     While `is_on`, `around` is called with each outermost forward of the training thread that has gradients, and `before_backward` before
     each backward pass. `seen_precision` says what the script uses of mixed precision by itself, None where nothing was seen of it.
+    `modules` are the outermost ones of the first steps, of those that are still there.
     """
 
     ENOUGH_STEPS: Final = 2
+    # A script may make modules anew in each forward, and never call backward.
+    MOST_MODULES: Final = 100
 
     def __init__(self, training: Training, *, around: Callable[[Callable[[], Any]], Any], before_backward: Callable[[], None]) -> None:
         self._training, self._around, self._before_backward = training, around, before_backward
@@ -28,6 +32,8 @@ class Forward:
         self.seen_steps = 0
         self.seen_precision: str | None = None
         self._saw_forward = False
+        # By id: a module may compare as it likes.
+        self._outermost: dict[int, weakref.ref[Any]] = {}
         # In a forward or a backward: a checkpointed module's forward runs again inside the latter.
         self._is_inside = False
         torch: Any = sys.modules["torch"]
@@ -45,6 +51,11 @@ class Forward:
             ]
         )
 
+    @property
+    def modules(self) -> list[Any]:
+        """Outermost modules that were called with gradients, each once."""
+        return [module for module in (known() for known in self._outermost.values()) if module is not None]
+
     def remove(self) -> None:
         """Put everything back."""
         self.is_on = False
@@ -61,6 +72,8 @@ class Forward:
                 return original(module, *args, **kwargs)
             self._is_inside = self._saw_forward = True
             try:
+                if self.seen_steps < self.ENOUGH_STEPS and len(self._outermost) < self.MOST_MODULES:
+                    self._outermost[id(module)] = weakref.ref(module)
                 if self.is_on:
                     return self._around(lambda: original(module, *args, **kwargs))
                 return original(module, *args, **kwargs)

@@ -10,6 +10,7 @@ What it answers:
 When it has no meaning:
     The script uses autocast or a GradScaler already, the parameters are not float32 or on a device without 16 bits, the model is compiled
     (it would be compiled anew) or is no `nn.Module`. Without 16-bit instructions of the processor it is slower, and that is measured.
+    Of a script that updates by hand the parameters are those of the outermost modules that want gradients.
 How it is undone:
     The context is left at the end of the step, with its cache of cast weights; the functions that were replaced are put back. Parameters,
     gradients and the optimizer's state have been float32 all the time. That the training has learned from other numbers stays.
@@ -23,19 +24,23 @@ from typing import Any, Final
 
 from slowstep.levers._forward import Forward
 from slowstep.levers._precision import in_float32
+from slowstep.record.by_hand import ByHand
 from slowstep.record.compiled import has_compiled
 from slowstep.record.lever import NUMERICS, Change, Lever, NotApplicable, Spec
-from slowstep.record.parameters import describe_parameters
+from slowstep.record.parameters import describe_parameters, describe_trained
 from slowstep.record.training import Training
 
 _DTYPES: Final = {"bf16": "bfloat16", "fp16": "float16"}
 
 
 class Autocast(Change):
-    """Enters the context before a forward and leaves it before a backward; `effect` counts the forwards under it."""
+    """Enters the context before a forward and leaves it before a backward; `effect` counts the forwards under it.
 
-    def __init__(self, training: Training, device: str, dtype: str) -> None:
-        self._device, self._dtype = device, dtype
+    `value` is that of the lever. `device` is None until whole steps were seen, where no optimizer tells it.
+    """
+
+    def __init__(self, training: Training, value: str, device: str | None) -> None:
+        self._value, self._device = value, device
         self._context: Any = None
         self._broken: Exception | None = None
         self._forward = Forward(training, around=self._under, before_backward=self._leave)
@@ -44,7 +49,12 @@ class Autocast(Change):
         """Whether whole steps were seen without autocast or scaler. Raises NotApplicable where the script uses them."""
         if self._forward.seen_precision:
             raise NotApplicable(f"the script uses {self._forward.seen_precision} itself")
-        return self._forward.seen_steps >= Forward.ENOUGH_STEPS
+        if self._forward.seen_steps < Forward.ENOUGH_STEPS:
+            return False
+        if self._device is None:
+            unknown = "the script updates by hand, and the modules that it calls tell no parameters"
+            self._device = _device_of(describe_trained(self._forward.modules), self._value, unknown)
+        return True
 
     def on(self) -> None:
         """From the next forward on."""
@@ -67,7 +77,7 @@ class Autocast(Change):
 
     def facts(self) -> Mapping[str, Any]:
         """Where, and in which type."""
-        return {"autocast_device": self._device, "autocast_dtype": self._dtype}
+        return {"autocast_device": self._device, "autocast_dtype": _DTYPES[self._value]}
 
     def _under(self, forward: Any) -> Any:
         """The outermost forward: under the context, and without it where the model does not bear it."""
@@ -75,7 +85,7 @@ class Autocast(Change):
         try:
             if self._context is None:
                 torch: Any = sys.modules["torch"]
-                context: Any = torch.autocast(self._device, dtype=getattr(torch, self._dtype))
+                context: Any = torch.autocast(self._device, dtype=getattr(torch, _DTYPES[self._value]))
                 context.__enter__()
                 self._context = context
             result = in_float32(forward())
@@ -106,17 +116,25 @@ def _read(spec: Spec) -> str:
 def prepare(training: Training, spec: Spec) -> Change:
     """Raises ValueError for another value than bf16 and fp16, NotApplicable with the reason where it has no meaning."""
     value = _read(spec)
-    told = describe_parameters(training.optimizer)
+    if has_compiled():
+        raise NotApplicable("the training is compiled, and would be compiled anew under autocast")
+    if isinstance(training.optimizer, ByHand):
+        return Autocast(training, value, None)
+    return Autocast(
+        training, value, _device_of(describe_parameters(training.optimizer), value, "the optimizer does not tell its parameters")
+    )
+
+
+def _device_of(told: Mapping[str, Any], value: str, unknown: str) -> str:
+    """The kind of device that parameters are on, as they are described. Raises NotApplicable, with `unknown` where they are not."""
     device, dtypes = told["device"], told["dtypes"]
     if not dtypes or device is None:
-        raise NotApplicable("the optimizer does not tell its parameters")
+        raise NotApplicable(unknown)
     if set(dtypes) != {"float32"}:
         raise NotApplicable(f"not all parameters are float32 ({', '.join(sorted(dtypes))})")
     if reason := _unable(device, value):
         raise NotApplicable(reason)
-    if has_compiled():
-        raise NotApplicable("the training is compiled, and would be compiled anew under autocast")
-    return Autocast(training, device, _DTYPES[value])
+    return str(device)
 
 
 def _unable(device: str, value: str) -> str | None:

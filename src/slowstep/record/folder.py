@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import time
 from typing import TYPE_CHECKING, Final
@@ -61,6 +62,15 @@ def remove_folder(folder: str) -> None:
             os.rmdir(parent)
     except OSError:
         pass
+
+
+def kept_words(folder: str) -> str:
+    """Where a recording is of which no report could be shown, and what shows it later."""
+    try:
+        relative = os.path.relpath(folder)
+    except OSError:  # the current folder is gone
+        relative = folder
+    return f"The recording is kept: slowstep analyze {shlex.quote(folder if relative.startswith('..') else relative)}"
 
 
 def set_aside(folder: str) -> None:

@@ -29,6 +29,7 @@ from slowstep.experiments.plan import Plan
 from slowstep.experiments.repeated import AllRepeated
 from slowstep.experiments.results import FIRST, arms_with_own_long_steps, corrected_arms
 from slowstep.experiments.runner import run
+from slowstep.record.folder import kept_words
 from slowstep.record.lever import Lever, Spec
 from slowstep.report.json import write
 from slowstep.units import format_count, format_duration, format_share
@@ -47,6 +48,7 @@ Phase = Callable[[str, float, str], None]
 
 # What `slowstep prove` ends with where the script ended before anything was known of a lever: the diagnosis is all that there is.
 UNTRIED_CODE: Final = 3
+_TOO_EARLY: Final = "interrupted before enough of the training was seen for a report"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -101,7 +103,8 @@ class Wanted:
 class Ended:
     """The report, None where the training left nothing to make one of; then `reason` says why.
 
-    `exit_code` is the command's own, None where it was killed; `output` is the end of what it printed where it failed.
+    `exit_code` is the command's own, None where it was killed; `output` is the end of what it printed where it failed. `left_nothing`: it
+    was interrupted before there was anything to report on, and its recording is worth nothing.
     """
 
     report: Report | None
@@ -109,6 +112,7 @@ class Ended:
     exit_code: int | None
     reason: str | None = None
     output: str = ""
+    left_nothing: bool = False
 
     @property
     def code(self) -> int:
@@ -168,7 +172,20 @@ class Act:
 
         Raises CommandNotStarted where the command cannot be started: nothing is left of it then.
         """
-        ending = self._started()
+        try:
+            self._executor.start()
+        except KeyboardInterrupt:
+            return Ended(report=None, ended_by=INTERRUPTED, exit_code=None, reason=_TOO_EARLY, left_nothing=True)
+        ending = self._to_its_end()
+        try:
+            return self._reported(self._ended_without_faults(ending))
+        except KeyboardInterrupt:
+            # What was measured is in the recording: only nobody sees it here.
+            reason = f"the report was interrupted. {kept_words(str(self._executor.folder))}"
+            return replace(self._ended_as(ending), ended_by=INTERRUPTED, reason=reason)
+
+    def _ended_without_faults(self, ending: Ending) -> Ending:
+        """The same end, or that of another start where the training could not go on with a lever and it is worth one."""
         while self._has_fault(ending) and self._again is not None:
             first, executor = self._experiment, self._executor
             if not self._is_worth_again():
@@ -182,13 +199,14 @@ class Act:
                 break
             self._again.forget()
             ending = later
-        return self._reported(ending)
+        return ending
 
     def _started_again(self, again: Again) -> Ending | None:
         """Another start, to its end; None where it came to no plan."""
         try:
             self._executor = again.start()
-            ending = self._started()
+            self._executor.start()
+            ending = self._to_its_end()
         except (SlowstepError, OSError) as error:
             self._say(f"It could not be started once more: {error}")
             return None
@@ -198,10 +216,9 @@ class Act:
         self._ended_by_user = INTERRUPTED if self._experiment.ended_by == INTERRUPTED else None
         return ending if self._plan is not None else None
 
-    def _started(self) -> Ending:
-        """One start, to its end."""
+    def _to_its_end(self) -> Ending:
+        """What has been started, to its end."""
         self._plan = self._outcome = None
-        self._executor.start()
         try:
             self._go_on(
                 lead_in(self._executor, self._diagnose, self._tell_lead_in, limits=self._limits, clock=self._clock, sleep=self._sleep)
@@ -317,18 +334,22 @@ class Act:
         self._experiment = replace(self._experiment, **changes)
         save(self._experiment, self._executor.folder)
 
-    def _reported(self, ending: Ending) -> Ended:
-        ended = Ended(
+    def _ended_as(self, ending: Ending) -> Ended:
+        """What is known of its end without a report."""
+        return Ended(
             report=None,
             ended_by=self._experiment.ended_by,
             exit_code=self._experiment.exit_code,
             reason=ending.problem or self._reason,
             output=ending.output if self._experiment.exit_code else "",
         )
+
+    def _reported(self, ending: Ending) -> Ended:
+        ended = self._ended_as(ending)
         try:
             report = diagnose_recording(self._executor.folder)
         except NothingRecorded as error:
-            return replace(ended, reason=_why_nothing(ended, ending, error))
+            return replace(ended, reason=_why_nothing(ended, ending, error), left_nothing=ended.ended_by == INTERRUPTED)
         if self._rerun is not None and ended.ended_by != INTERRUPTED:
             report = self._rerun_refused(report, self._rerun)
             ended = replace(ended, ended_by=self._experiment.ended_by)
@@ -358,7 +379,11 @@ class Act:
 
 
 def _why_nothing(ended: Ended, ending: Ending, error: NothingRecorded) -> str:
-    """Why there is no report. Of a command that failed, how it ended comes first: the lead-in did not know that yet."""
+    """Why there is no report. Of a command that failed, how it ended comes first: the lead-in did not know that yet. Whoever pressed Ctrl-C
+    needs no advice on trainings that are not seen.
+    """
+    if ended.ended_by == INTERRUPTED:
+        return _TOO_EARLY
     if not ended.exit_code or ending.problem:
         return ended.reason or str(error)
     return f"{error} {EMPTY_INPUT.capitalize()}."

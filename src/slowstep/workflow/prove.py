@@ -13,7 +13,7 @@ from slowstep.experiments.executor import LiveExecutor
 from slowstep.experiments.experiment import Place
 from slowstep.experiments.known_levers import check, known_levers
 from slowstep.experiments.sandbox import Sandbox
-from slowstep.record.folder import forget_aside, put_back, set_aside
+from slowstep.record.folder import forget_aside, put_back, remove_folder, set_aside
 from slowstep.record.lever import Spec
 from slowstep.units import format_duration
 from slowstep.workflow.act import Act, Again, Ended, Phase, Wanted
@@ -74,7 +74,7 @@ def prove(asked: Asked, environ: Mapping[str, str], tell: Tell, *, limits: Limit
 
         for line in _announced(asked, sandbox, limits, whole_s):
             tell.say(line)
-        return Act(
+        ended = Act(
             LiveExecutor(place.command, place.folder, sandbox, environ, limit_s=whole_s),
             Wanted(
                 levers=asked.levers,
@@ -95,6 +95,10 @@ def prove(asked: Asked, environ: Mapping[str, str], tell: Tell, *, limits: Limit
             again=again,
             rerun=RerunLevers(place.command, environ, place.folder, place.opened, budget_s=asked.budget_s, say=tell.say),
         ).run()
+    if ended.left_nothing:
+        # It would be taken for one of a training that left nothing.
+        remove_folder(str(place.folder))
+    return ended
 
 
 def _announced(asked: Asked, sandbox: Sandbox, limits: Limits, whole_s: float) -> list[str]:

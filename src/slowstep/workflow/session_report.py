@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from slowstep.errors import NothingRecorded, SlowstepError
+from slowstep.record.folder import kept_words
 from slowstep.workflow.diagnose_apart import diagnose_apart
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ class SessionReport:
     @classmethod
     def of(cls, folder: str, *, warmup: int | None, place: Place) -> Self:
         """Diagnose a recording and keep report.json in it. What goes wrong becomes the message: the training has run, and is kept."""
-        later = f"The recording is kept: slowstep analyze {shlex.quote(_short(folder))}"
+        later = kept_words(folder)
         path, document, message = Path(folder), None, None
         try:
             document = diagnose_apart(path, warmup=warmup)
@@ -68,11 +67,3 @@ class SessionReport:
         if not getattr(self._place, "is_notebook", False):
             return {"text/plain": repr(self)}
         return {"text/plain": render(self.document, width=100, color=False), "text/html": render_block(self.document, width=100)}
-
-
-def _short(folder: str) -> str:
-    try:
-        relative = os.path.relpath(folder)
-    except OSError:  # the current folder is gone
-        return folder
-    return folder if relative.startswith("..") else relative

@@ -262,7 +262,7 @@ def test_a_lever_that_was_never_on_was_not_measured(tmp_path: Path) -> None:
 
     found = repeated(trainings).levers[NAME]
 
-    assert (found.state, found.reason) == ("not applicable", "it was not ready before the run was over")
+    assert (found.state, found.reason) == ("not applicable", "autocast was not ready before the run was over")
 
 
 def test_a_script_that_ends_early_counts_for_the_steps_that_it_made(tmp_path: Path) -> None:

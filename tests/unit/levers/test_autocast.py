@@ -11,6 +11,7 @@ import pytest
 from levered import TRAINING, run_always, run_planned, said, steps_of
 from recorded import Ran, Server
 from slowstep.levers import autocast
+from slowstep.record import format as fmt
 
 pytest.importorskip("torch")
 
@@ -100,6 +101,37 @@ before = replaced()
     assert "torch.bfloat16" in ran.out
 
 
+# Forwards are recorded from the third update of a loop without a loader on (record/hooks/torch_module.py): around the lever's own.
+IN_MEMORY = (
+    TRAINING
+    + """
+own, was_changed = torch.nn.Module.__call__, False
+samples, targets, model = torch.randn(96, 16), torch.randn(96, 1), Model()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+for step in range(24):
+    optimizer.zero_grad()
+    torch.nn.functional.mse_loss(model(samples[step::24]), targets[step::24]).backward()
+    optimizer.step()
+    print(model.inside)
+    was_changed |= torch.nn.Module.__call__ is not own
+print(was_changed, torch.nn.Module.__call__ is own)
+"""
+)
+
+
+def test_it_gets_on_in_a_loop_without_a_loader_and_nothing_of_it_stays(server: Server, tmp_path: Path) -> None:
+    ran = run_always(server, tmp_path, IN_MEMORY, "autocast=bf16", **{fmt.ENV_STEPS: "20"})
+
+    assert (ran.code, ran.err) == (0, "")
+    *inside, at_end = ran.out.splitlines()
+    (on,) = said(ran, "on")
+    # Whether the recording is over is seen in a step behind its last one.
+    assert inside[:20] == ["torch.float32"] * on["updates"] + ["torch.bfloat16"] * (20 - on["updates"])
+    assert inside[-1] == "torch.float32"
+    assert ran.trainer.of("FORWARD")
+    assert at_end == "True True"
+
+
 @pytest.mark.parametrize(
     ("before", "reason"),
     [
@@ -116,6 +148,64 @@ def test_it_is_refused_where_it_has_no_meaning(server: Server, tmp_path: Path, b
     ran = run_always(server, tmp_path, TRAINING + before + "\ntrain(lambda *_: None)\n", "autocast=bf16")
 
     assert refused(ran) == reason
+
+
+# The server that scripts are forked from has built optimizers, and torch keeps the mark: without it this script has none.
+BY_HAND = (
+    TRAINING
+    + """
+for optimizer in torch.optim.Optimizer.__subclasses__():
+    if hasattr(optimizer.step, "hooked"):
+        optimizer.step = optimizer.step.__wrapped__
+
+def train_by_hand(model, *teachers):
+    loader = DataLoader(TensorDataset(torch.randn(96, 16), torch.randn(96, 1)), batch_size=4)
+    for inputs, targets in loader:
+        for teacher in teachers:
+            teacher(inputs.double())
+        torch.nn.functional.mse_loss(model(inputs), targets).backward()
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter -= 0.05 * parameter.grad
+                parameter.grad = None
+        print(getattr(model, "inside", None))
+"""
+)
+
+
+TEACHERS = ", torch.nn.Linear(16, 1).double().requires_grad_(False), torch.nn.Flatten()"
+
+
+@pytest.mark.parametrize("teachers", ["", TEACHERS], ids=["alone", "taught"])
+def test_of_updates_by_hand_the_modules_tell_where_the_parameters_are(server: Server, tmp_path: Path, teachers: str) -> None:
+    ran = run_always(server, tmp_path, BY_HAND + f"train_by_hand(Model(){teachers})", "autocast=bf16")
+
+    assert (ran.code, ran.err) == (0, "")
+    (on,) = said(ran, "on")
+    assert 0 < ran.out.split().count("torch.bfloat16") <= 24 - on["updates"]
+    assert ran.out.split()[-1] == "torch.bfloat16"
+    assert said(ran, "effect")[-1]["facts"] == {"autocast_device": "cpu", "autocast_dtype": "bfloat16"}
+
+
+PLAIN = """
+class Plain(torch.nn.Module):
+    weight = torch.ones(16, 1, requires_grad=True)
+    def forward(self, inputs):
+        return inputs @ self.weight
+train_by_hand(Plain())
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "reason"),
+    [
+        ("torch.set_default_dtype(torch.float64); train_by_hand(Model())", "not all parameters are float32 (float64)"),
+        (PLAIN, "the script updates by hand, and the modules that it calls tell no parameters"),
+    ],
+    ids=["float64", "no parameters"],
+)
+def test_updates_by_hand_of_other_parameters_are_refused(server: Server, tmp_path: Path, call: str, reason: str) -> None:
+    assert refused(run_always(server, tmp_path, BY_HAND + call, "autocast=bf16")) == reason
 
 
 def test_a_context_that_is_switched_off_is_no_use_of_autocast(server: Server, tmp_path: Path) -> None:

@@ -43,8 +43,10 @@ class Told:
         self.phases += [name] if name not in self.phases else []
 
 
-def acted(folder: Path, stage: Stage, *levers: str, training: Training = SLOW_CALLBACK, **more: Any) -> tuple[Ended, StagedTraining, Told]:
-    staged, told = StagedTraining(make_recording(folder, training), stage), Told()
+def acted(
+    folder: Path, stage: Stage, *levers: str, training: Training | None = SLOW_CALLBACK, **more: Any
+) -> tuple[Ended, StagedTraining, Told]:
+    staged, told = StagedTraining(folder if training is None else make_recording(folder, training), stage), Told()
     wanted = {"levers": tuple(map(parse_spec, levers)), "everything": False, "precision": 0.05, "budget_s": 30.0, "seed": 7}
     act = Act(
         staged,
@@ -120,6 +122,50 @@ def test_ctrl_c_ends_the_training_and_shows_what_there_is(tmp_path, at_s, tried)
     assert (staged.plan is not None) == tried
     assert [row["state"] for row in ended.report["experiments"]] == (["measured", "measured"] if tried else [])
     assert tried or ended.report["run"]["next_command"] == "slowstep prove train.py"
+
+
+def test_ctrl_c_while_the_report_is_made_says_where_it_is_had_later(tmp_path, monkeypatch):
+    folder = tmp_path / "my runs"
+    reports = iter(range(2))
+
+    def diagnose(place):
+        # The first is that of the lead-in.
+        if next(reports):
+            raise KeyboardInterrupt
+        return diagnose_recording(place)
+
+    monkeypatch.setattr("slowstep.workflow.act.diagnose_recording", diagnose)
+    monkeypatch.chdir(tmp_path)
+    ended, _, _ = acted(folder, Stage(gains={2: 1.6}))
+
+    assert (ended.report, ended.code, ended.left_nothing) == (None, 130, False)
+    assert ended.reason == "the report was interrupted. The recording is kept: slowstep analyze 'my runs'"
+    report = diagnose_recording(folder)
+    assert (report["run"]["experiment"]["ended_by"], report["experiments"][1]["verdict"]) == ("precision", "proved")
+
+
+def test_ctrl_c_while_the_command_is_started_leaves_nothing(tmp_path):
+    class Interrupted(StagedTraining):
+        def start(self) -> None:
+            raise KeyboardInterrupt
+
+    staged, wanted = Interrupted(tmp_path, Stage()), Wanted(levers=(), everything=False, precision=0.05, budget_s=30.0, seed=1)
+    act = Act(staged, wanted, levers=LEVERS, place=OVERLAY, say=print, phase=lambda *_: None, clock=staged.clock, sleep=staged.sleep)
+
+    ended = act.run()
+
+    assert (ended.report, ended.code, ended.left_nothing) == (None, 130, True)
+    assert ended.reason == "interrupted before enough of the training was seen for a report"
+
+
+def test_ctrl_c_before_it_trains_gets_no_advice_on_trainings_that_are_not_seen(tmp_path):
+    folder = make_recording(tmp_path / "r", Training(steps=3, workers=0))
+    for file in folder.glob("100-1.*"):
+        file.unlink()
+    ended, _, _ = acted(folder, Stage(trains_at_s=None, interrupt_at_s=3.0), training=None)
+
+    assert (ended.report, ended.code, ended.left_nothing) == (None, 130, True)
+    assert ended.reason == "interrupted before enough of the training was seen for a report"
 
 
 @pytest.mark.parametrize("interrupted", [False, True])

@@ -34,20 +34,24 @@ _UNKNOWN: _Met = (0, -1, None, 0)
 def install(recorder: Recorder) -> Undo:
     """Wrap every call at level 2; at level 1 only once a loop is seen that no loader feeds. Raises Unfit where torch has no modules."""
     module_class = find(sys.modules["torch"], "nn.Module")
-    original = find(module_class, "__call__")
+    find(module_class, "__call__")
     undos: list[Undo] = []
+
+    def hook() -> None:
+        # As it is at that time: where it is late, a lever may have replaced it, and is to be called too.
+        undos.append(replace(module_class, "__call__", _timed(recorder, module_class.__call__)))
 
     def hook_now() -> None:
         if has_compiled():
             remedy = "code is compiled already and would be compiled again; record with --level 2 to have forwards recorded from the start"
             recorder.health("forward_not_hooked", "notice", remedy)
         else:
-            undos.append(replace(module_class, "__call__", _timed(recorder, original)))
+            hook()
 
     if recorder.level >= 2:
         if has_compiled():
             raise Unfit("code was compiled before the recording began, and would be compiled again")
-        undos.append(replace(module_class, "__call__", _timed(recorder, original)))
+        hook()
     elif recorder.level == 1:
         recorder.when_unfed = hook_now
     return all_of(undos)
