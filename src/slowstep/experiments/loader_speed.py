@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from slowstep.experiments.figures import FEWEST_BLOCKS, LEAST_BLOCKS, Figure, blocks, inverse, ratio
+from slowstep.experiments.figures import FEWEST_BLOCKS, LEAST_BLOCKS, Figure, blocks, combined, inverse, ratio
 from slowstep.experiments.loader_epochs import Epochs, read_epochs
 from slowstep.levers.workers import LEAST_ADDED
 from slowstep.units import format_count
@@ -185,12 +185,19 @@ def are_alike(one: dict[str, Any], other: dict[str, Any]) -> bool:
 
 
 def bend(points: Sequence[Point]) -> int | None:
-    """The fewest workers with which the loader is nearly as fast as with any number; None where under two points were measured."""
-    known = [(point.workers, point.batches_per_s.value) for point in points if point.batches_per_s is not None]
+    """The fewest workers that no others are surely faster than; None where under two points were measured."""
+    known = [(point.workers, point.batches_per_s) for point in points if point.batches_per_s is not None]
     if len(known) < 2:
         return None
-    best = max(rate for _, rate in known)
-    return next(workers for workers, rate in known if rate * (1 + LEAST_ADDED) >= best)
+    return next(workers for workers, rate in known if not any(_is_surely_faster(other, rate) for _, other in known))
+
+
+def _is_surely_faster(other: Figure, rate: Figure) -> bool:
+    """Whether a rate is higher than another by what makes a number of workers worth it, and by its interval higher at all.
+
+    Of the last points of a curve one may be known to 50 % only: by values alone it rose where more workers found no core.
+    """
+    return other.value > rate.value * (1 + LEAST_ADDED) and combined(np.subtract, other, rate).low > 0
 
 
 def page_cache(drain: dict[str, Any]) -> tuple[Cache, float | None]:

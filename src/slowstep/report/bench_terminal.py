@@ -145,13 +145,20 @@ def _bend(bend: int | None, points: list[PointRow]) -> str:
     known = [point["workers"] for point in points if _rate(point) is not None]
     if bend == known[-1]:
         return f"* as it is; with {format_count(bend, 'worker')} the curve still rises"
-    return f"* as it is; the curve bends at {format_count(bend, 'worker')}: more of them {_more(bend, points)}"
+    added = _added(bend, points)
+    if added >= LEAST_ADDED:
+        more = f"more of them added {format_share(added)}, within the intervals"
+        return f"* as it is; beyond {format_count(bend, 'worker')} no rise is sure: {more}"
+    return f"* as it is; the curve bends at {format_count(bend, 'worker')}: more of them {_more(added)}"
 
 
-def _more(bend: int, points: list[PointRow]) -> str:
-    """What more workers than those at the bend do to the loader, at best."""
+def _added(bend: int, points: list[PointRow]) -> float:
+    """What more workers than those at the bend add to the loader's speed, at best, as a share of it."""
     rates = {point["workers"]: rate["value"] for point in points if (rate := _rate(point)) is not None}
-    added = max(rate for workers, rate in rates.items() if workers > bend) / rates[bend] - 1
+    return max(rate for workers, rate in rates.items() if workers > bend) / rates[bend] - 1
+
+
+def _more(added: float) -> str:
     return "make it slower" if added <= -LEAST_ADDED else "add nothing" if added <= 0 else f"add under {format_share(LEAST_ADDED)}"
 
 

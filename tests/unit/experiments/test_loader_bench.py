@@ -212,6 +212,13 @@ def test_the_curve_bends_where_more_workers_add_next_to_nothing():
     assert bend(curve([first, a_drain(0, batch_ms=5), a_drain(1, batch_ms=20)])) == 0
 
 
+@pytest.mark.parametrize(("spread_ms", "found"), [(0, 4), (0.5, 4), (8, 2)])
+def test_the_curve_rises_only_where_the_intervals_say_so(spread_ms: float, found: int) -> None:
+    rows = [[int((8.7 + sign * spread_ms) * MS), 1, 8, 800] for sign in (-1, 1, 1, -1) for _ in range(4)]
+
+    assert bend(curve([a_drain(2, batch_ms=10), a_drain(1, batch_ms=13), a_drain(4, rows=rows)])) == found
+
+
 def test_the_parts_of_a_sample_add_up():
     rows = stages(the_parts(), None)
 
