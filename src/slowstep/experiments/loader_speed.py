@@ -63,6 +63,14 @@ class Point:
             return None
         return ratio([value or 0 for value in counted], [each["period_ns"] / 1e9 for each in self.slices])
 
+    def per_batch(self, *names: str) -> Figure | None:
+        """How much some counters count together for a batch; None where one is unknown, or no two looks were made."""
+        counted = [[each.get(name) for name in names] for each in self.slices]
+        if any(None in each for each in counted):
+            return None
+        sums = [sum(value or 0 for value in each) for each in counted]
+        return ratio(sums, [each["batches"] for each in self.slices], least=FEWEST_BLOCKS)
+
     @property
     def has_connections(self) -> bool:
         """Whether its producers were seen to hold a connection of the network."""

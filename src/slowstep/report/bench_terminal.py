@@ -181,15 +181,21 @@ def _draw_whole(canvas: Canvas, report: BenchReport) -> None:
     if compute is not None:
         _labelled(canvas, "Compute alone", _samples(compute["samples_per_s"], compute["reason"]))
     if whole is not None:
-        sign = "the slower of both (max)" if whole["how"] == "max" else "both added up (sum)"
         _draw_alone(canvas, whole)
-        _labelled(canvas, "Together", f"{_samples(whole['predicted'], None)} predicted, {sign}")
+        _labelled(canvas, "Together", f"{_samples(whole['predicted'], None)} predicted, {_sign(whole)}")
         _labelled(canvas, "The training", _samples(whole["real"], None))
         canvas.prose(whole["sentence"])
     elif compute is not None:
         _labelled(canvas, "The training", _samples(compute["as_is_samples_per_s"], compute["reason"]))
     canvas.prose(report["next"]["why"], label="Then".ljust(_LABEL_CELLS), label_style="dim")
     canvas.line(("Next".ljust(_LABEL_CELLS), "bold"), " ", (report["next"]["command"], "bold cyan"))
+
+
+def _sign(whole: WholeRow) -> str:
+    """What of the halves makes the whole."""
+    if whole["cores_bound"]:
+        return "what all cores make together (cores)"
+    return "the slower of both (max)" if whole["how"] == "max" else "both added up (sum)"
 
 
 def _draw_sources(canvas: Canvas, loader: LoaderRow) -> None:
