@@ -130,6 +130,16 @@ def test_a_training_that_was_not_measured_has_a_reason_once():
     assert "The training not measured Then" in text_of(report)
 
 
+@pytest.mark.parametrize(("measured", "said"), [(True, "Partial: it is gone"), (False, "Not measured: it is gone")])
+def test_what_was_measured_until_it_ended_is_a_part(measured, said):
+    report = load("bench-data")
+    report["run"]["reason"] = "it is gone"
+    if not measured:
+        report["loader"] = report["compute"] = report["whole"] = None
+
+    assert said in text_of(report)
+
+
 def test_a_reason_for_everything_is_said_once():
     report = load("bench-data")
     report["run"]["reason"] = report["stages_reason"] = "the loader cannot be measured: it is gone"

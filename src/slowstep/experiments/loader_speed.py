@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from slowstep.experiments.figures import FEWEST_BLOCKS, LEAST_BLOCKS, Figure, blocks, combined, inverse, ratio
 from slowstep.experiments.loader_epochs import Epochs, read_epochs
+from slowstep.levers.warm_cache import LEAST_BYTES
 from slowstep.levers.workers import LEAST_ADDED
 from slowstep.units import format_count
 
@@ -182,13 +183,13 @@ def change_of_cache(drains: Sequence[dict[str, Any]]) -> tuple[float, float] | N
     first, others = drains[0], [d for d in _own_later(drains) if not are_alike(drains[0], d)]
     if not others:
         return None
-    then, since = page_cache(first)[1], page_cache(others[-1])[1]
+    then, since = share_from_storage(first), share_from_storage(others[-1])
     return None if then is None or since is None else (then, since)
 
 
 def are_alike(one: dict[str, Any], other: dict[str, Any]) -> bool:
     """Whether two readings met the page cache in the same state, as far as is known."""
-    shares = page_cache(one)[1], page_cache(other)[1]
+    shares = share_from_storage(one), share_from_storage(other)
     return None in shares or abs((shares[0] or 0.0) - (shares[1] or 0.0)) <= FEW
 
 
@@ -209,13 +210,28 @@ def _is_surely_faster(other: Figure, rate: Figure) -> bool:
 
 
 def page_cache(drain: dict[str, Any]) -> tuple[Cache, float | None]:
-    """How cold the page cache was in a reading: `warm`, `cold`, `mixed` or `unknown`, and the share of the bytes that came from storage."""
-    called = [each.get("read_bytes") for each in drain["slices"]]
-    storage = [each.get("storage_bytes") for each in drain["slices"]]
-    share = from_storage(None if not called or None in called else sum(called), None if None in storage else sum(storage))
-    if share is None:
+    """How cold the page cache was in a reading: `warm`, `cold`, `mixed` or `unknown`, and the share of the bytes that came from storage.
+
+    It is unknown, too, where next to nothing was read: under LEAST_BYTES a batch. Where no file is read 120 to 410 were measured.
+    """
+    share, (called, storage) = share_from_storage(drain), _read(drain)
+    # What workers and training say to each other is read, too, and cached files that are mapped are read without a call: such a reading
+    # is of a share of nothing.
+    if share is None or max(called or 0, storage or 0) < LEAST_BYTES * sum(each["batches"] for each in drain["slices"]):
         return "unknown", None
     return ("warm" if share <= FEW else "cold" if share >= 1 - FEW else "mixed"), share
+
+
+def share_from_storage(drain: dict[str, Any]) -> float | None:
+    """The share of the bytes of a reading that came from storage, however few these are; None where that is not known."""
+    return from_storage(*_read(drain))
+
+
+def _read(drain: dict[str, Any]) -> tuple[int | None, int | None]:
+    """Bytes of a reading that read calls returned, and those that came from storage; None where that is not known."""
+    called = [each.get("read_bytes") for each in drain["slices"]]
+    storage = [each.get("storage_bytes") for each in drain["slices"]]
+    return None if not called or None in called else sum(called), None if None in storage else sum(storage)
 
 
 def from_storage(called_bytes: int | None, storage_bytes: int | None) -> float | None:

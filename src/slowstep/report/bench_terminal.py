@@ -66,7 +66,8 @@ def _draw_header(canvas: Canvas, report: BenchReport) -> None:
     if loader is not None:
         canvas.prose(canvas.glyphs.separator.join(_loader_facts(loader)), hang=2)
     if run["reason"] is not None:
-        canvas.prose(run["reason"], label="Partial:", label_style="yellow", hang=2)
+        label = "Not measured:" if loader is None and report["compute"] is None else "Partial:"
+        canvas.prose(run["reason"], label=label, label_style="yellow", hang=2)
     for note in report["notes"]:
         canvas.prose(note, label="Note:", label_style="yellow", hang=2)
 

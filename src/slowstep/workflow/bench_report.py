@@ -10,7 +10,7 @@ import numpy as np
 from slowstep.experiments.design import AS_IS, CONTROL
 from slowstep.experiments.figures import FEWEST_BLOCKS, Figure, combined, exactly, ratio, scaled
 from slowstep.experiments.loader_bound import Bound, is_crowded, judge
-from slowstep.experiments.loader_speed import Point, change_of_cache, curve, from_storage, own_point, page_cache
+from slowstep.experiments.loader_speed import Point, change_of_cache, curve, from_storage, own_point, share_from_storage
 from slowstep.experiments.loader_stages import Stage, read_calls, stages
 from slowstep.experiments.overlap import Whole, arm_rate, known_steps, put_together
 from slowstep.report.bench_document import SCHEMA, BenchReport, ComputeRow, NextRow
@@ -156,7 +156,7 @@ class _Found:
             return []
         told = self.description
         before = from_storage(told.get("read_before_bytes"), told.get("storage_before_bytes"))
-        return cache_sentences(before, page_cache(self.drains[0])[1], change_of_cache(self.drains))
+        return cache_sentences(before, share_from_storage(self.drains[0]), change_of_cache(self.drains))
 
     def _is_mostly_computing(self) -> bool:
         """Whether the training thread makes its batches itself, and computing takes it longer."""

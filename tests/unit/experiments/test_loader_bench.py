@@ -141,10 +141,21 @@ def test_samples_that_are_not_known_leave_batches():
 
 @pytest.mark.parametrize(
     ("read", "storage", "state"),
-    [(1000, 0, "warm"), (1000, 40, "warm"), (1000, 500, "mixed"), (1000, 990, "cold"), (0, 500, "cold"), (0, 0, "unknown")],
+    [
+        (1000, 0, "warm"),
+        (1000, 40, "warm"),
+        (1000, 500, "mixed"),
+        (1000, 990, "cold"),
+        (0, 500, "cold"),
+        (0, 0, "unknown"),
+        (4, 0, "unknown"),
+    ],
 )
 def test_the_page_cache_is_told_by_what_came_from_storage(read, storage, state):
-    assert page_cache(a_drain(slices={"read_bytes": read, "storage_bytes": storage}))[0] == state
+    # In KB, of 10 batches.
+    drain = a_drain(slices={"read_bytes": read * 1000, "storage_bytes": storage * 1000})
+
+    assert page_cache(drain)[0] == state
 
 
 def test_where_the_kernel_does_not_say_the_page_cache_is_unknown():
