@@ -212,7 +212,7 @@ def _is_surely_faster(other: Figure, rate: Figure) -> bool:
 def page_cache(drain: dict[str, Any]) -> tuple[Cache, float | None]:
     """How cold the page cache was in a reading: `warm`, `cold`, `mixed` or `unknown`, and the share of the bytes that came from storage.
 
-    It is unknown, too, where next to nothing was read: under LEAST_BYTES a batch. Where no file is read 120 to 410 were measured.
+    It is unknown, too, where next to nothing was read: under LEAST_BYTES a batch.
     """
     share, (called, storage) = share_from_storage(drain), _read(drain)
     # What workers and training say to each other is read, too, and cached files that are mapped are read without a call: such a reading
