@@ -108,6 +108,7 @@ def test_a_loader_that_reads_next_to_nothing_is_not_said_to_read():
         ((100.0, 102.0, 103.0, 104.0), "bends at 0 workers: more of them add under 5 %"),
         ((100.0, 97.0, 98.0, 90.0), "bends at 0 workers: more of them add nothing"),
         ((39_279.0, 358.0, 369.0, 238.0), "bends at 0 workers: more of them make it slower"),
+        ((100.0, 97.0, 98.0, 115.0), "beyond 0 workers no rise is sure: more of them added 15 %, within the intervals"),
     ],
 )
 def test_what_workers_beyond_the_bend_do_is_said_as_it_is(rates, said):
@@ -127,6 +128,16 @@ def test_a_training_that_was_not_measured_has_a_reason_once():
     assert "The training not measured (too few blocks of steps in the time)" in text_of(report)
     report["compute"]["reason"] = None
     assert "The training not measured Then" in text_of(report)
+
+
+@pytest.mark.parametrize(("measured", "said"), [(True, "Partial: it is gone"), (False, "Not measured: it is gone")])
+def test_what_was_measured_until_it_ended_is_a_part(measured, said):
+    report = load("bench-data")
+    report["run"]["reason"] = "it is gone"
+    if not measured:
+        report["loader"] = report["compute"] = report["whole"] = None
+
+    assert said in text_of(report)
 
 
 def test_a_reason_for_everything_is_said_once():

@@ -10,8 +10,9 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from slowstep.experiments.figures import FEWEST_BLOCKS, LEAST_BLOCKS, Figure, blocks, inverse, ratio
+from slowstep.experiments.figures import FEWEST_BLOCKS, LEAST_BLOCKS, Figure, blocks, combined, inverse, ratio
 from slowstep.experiments.loader_epochs import Epochs, read_epochs
+from slowstep.levers.warm_cache import LEAST_BYTES
 from slowstep.levers.workers import LEAST_ADDED
 from slowstep.units import format_count
 
@@ -62,6 +63,14 @@ class Point:
         if None in counted:
             return None
         return ratio([value or 0 for value in counted], [each["period_ns"] / 1e9 for each in self.slices])
+
+    def per_batch(self, *names: str) -> Figure | None:
+        """How much some counters count together for a batch; None where one is unknown, or no two looks were made."""
+        counted = [[each.get(name) for name in names] for each in self.slices]
+        if any(None in each for each in counted):
+            return None
+        sums = [sum(value or 0 for value in each) for each in counted]
+        return ratio(sums, [each["batches"] for each in self.slices], least=FEWEST_BLOCKS)
 
     @property
     def has_connections(self) -> bool:
@@ -174,33 +183,55 @@ def change_of_cache(drains: Sequence[dict[str, Any]]) -> tuple[float, float] | N
     first, others = drains[0], [d for d in _own_later(drains) if not are_alike(drains[0], d)]
     if not others:
         return None
-    then, since = page_cache(first)[1], page_cache(others[-1])[1]
+    then, since = share_from_storage(first), share_from_storage(others[-1])
     return None if then is None or since is None else (then, since)
 
 
 def are_alike(one: dict[str, Any], other: dict[str, Any]) -> bool:
     """Whether two readings met the page cache in the same state, as far as is known."""
-    shares = page_cache(one)[1], page_cache(other)[1]
+    shares = share_from_storage(one), share_from_storage(other)
     return None in shares or abs((shares[0] or 0.0) - (shares[1] or 0.0)) <= FEW
 
 
 def bend(points: Sequence[Point]) -> int | None:
-    """The fewest workers with which the loader is nearly as fast as with any number; None where under two points were measured."""
-    known = [(point.workers, point.batches_per_s.value) for point in points if point.batches_per_s is not None]
+    """The fewest workers that no others are surely faster than; None where under two points were measured."""
+    known = [(point.workers, point.batches_per_s) for point in points if point.batches_per_s is not None]
     if len(known) < 2:
         return None
-    best = max(rate for _, rate in known)
-    return next(workers for workers, rate in known if rate * (1 + LEAST_ADDED) >= best)
+    return next(workers for workers, rate in known if not any(_is_surely_faster(other, rate) for _, other in known))
+
+
+def _is_surely_faster(other: Figure, rate: Figure) -> bool:
+    """Whether a rate is higher than another by what makes a number of workers worth it, and by its interval higher at all.
+
+    Of the last points of a curve one may be known to 50 % only: by values alone it rose where more workers found no core.
+    """
+    return other.value > rate.value * (1 + LEAST_ADDED) and combined(np.subtract, other, rate).low > 0
 
 
 def page_cache(drain: dict[str, Any]) -> tuple[Cache, float | None]:
-    """How cold the page cache was in a reading: `warm`, `cold`, `mixed` or `unknown`, and the share of the bytes that came from storage."""
-    called = [each.get("read_bytes") for each in drain["slices"]]
-    storage = [each.get("storage_bytes") for each in drain["slices"]]
-    share = from_storage(None if not called or None in called else sum(called), None if None in storage else sum(storage))
-    if share is None:
+    """How cold the page cache was in a reading: `warm`, `cold`, `mixed` or `unknown`, and the share of the bytes that came from storage.
+
+    It is unknown, too, where next to nothing was read: under LEAST_BYTES a batch.
+    """
+    share, (called, storage) = share_from_storage(drain), _read(drain)
+    # What workers and training say to each other is read, too, and cached files that are mapped are read without a call: such a reading
+    # is of a share of nothing.
+    if share is None or max(called or 0, storage or 0) < LEAST_BYTES * sum(each["batches"] for each in drain["slices"]):
         return "unknown", None
     return ("warm" if share <= FEW else "cold" if share >= 1 - FEW else "mixed"), share
+
+
+def share_from_storage(drain: dict[str, Any]) -> float | None:
+    """The share of the bytes of a reading that came from storage, however few these are; None where that is not known."""
+    return from_storage(*_read(drain))
+
+
+def _read(drain: dict[str, Any]) -> tuple[int | None, int | None]:
+    """Bytes of a reading that read calls returned, and those that came from storage; None where that is not known."""
+    called = [each.get("read_bytes") for each in drain["slices"]]
+    storage = [each.get("storage_bytes") for each in drain["slices"]]
+    return None if not called or None in called else sum(called), None if None in storage else sum(storage)
 
 
 def from_storage(called_bytes: int | None, storage_bytes: int | None) -> float | None:

@@ -82,7 +82,7 @@ def put_together(
     workers: int,
     receive_ms: float = 0.0,
     starting_ms: float = 0.0,
-    core_ms: float | None = None,
+    core_ms: Figure | None = None,
 ) -> Whole:
     """Predict the whole from samples/s of its halves.
 
@@ -95,9 +95,9 @@ def put_together(
     starting_ms = min(starting_ms, per_loader.value) if workers else 0.0
     beside = _shifted(per_loader, -starting_ms), _shifted(per_compute, receiving_ms)
     per_sample = _shifted(combined(np.maximum if workers else np.add, *beside), starting_ms)
-    cores_bound = bool(workers) and core_ms is not None and core_ms > per_sample.value
+    cores_bound = bool(workers) and core_ms is not None and core_ms.value > per_sample.value
     if cores_bound and core_ms is not None:
-        per_sample = Figure(value=core_ms, draws=np.maximum(per_sample.draws, core_ms))
+        per_sample = combined(np.maximum, per_sample, core_ms)
     predicted = inverse(per_sample, 1e3)
     return Whole(
         how="max" if workers else "sum",

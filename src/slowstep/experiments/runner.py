@@ -29,13 +29,13 @@ def run(
     min_rounds: int = MIN_ROUNDS,
     on_progress: Callable[[Interim], None] | None = None,
     floors: Mapping[int, float] | None = None,
-    corrected: Collection[int] = (),
+    corrected: Callable[[], Collection[int]] = tuple,
     own_long: Collection[int] = (),
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Outcome:
-    """Run a plan in a training that has been started, and end that training. `floors`, `corrected` and `own_long` are
-    those of `estimate`.
+    """Run a plan in a training that has been started, and end that training. `floors`, `corrected` and `own_long` are those of `estimate`;
+    what is `corrected` is asked for with each estimate, since others come to the machine and leave it.
 
     It ends when the 95 % intervals of all levers that are left are narrower than `precision` (half the width, as a share: 0.05 is a factor
     of 1.05 either way) after at least `min_rounds` rounds, or after `budget_s` seconds since the training took the plan up.

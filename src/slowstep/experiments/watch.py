@@ -35,7 +35,7 @@ class Watch:
         plan: Plan,
         *,
         floors: Mapping[int, float] | None,
-        corrected: Collection[int],
+        corrected: Callable[[], Collection[int]],
         own_long: Collection[int],
         clock: Callable[[], float],
     ) -> None:
@@ -120,7 +120,7 @@ class Watch:
 
     def _estimate(self, steps: Steps) -> None:
         self._gone = self._given_up()
-        found = estimate(steps, self._plan, floors=self._floors, corrected=self._corrected, own_long=self._own_long)
+        found = estimate(steps, self._plan, floors=self._floors, corrected=self._corrected(), own_long=self._own_long)
         # Which of its steps a lever that failed was still on in is not known.
         self._estimates = {arm: of for arm, of in found.items() if arm not in self._gone}
 

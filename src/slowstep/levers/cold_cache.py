@@ -24,6 +24,7 @@ from slowstep.levers._cache import OtherCache
 from slowstep.levers._cold_files import ColdStart
 from slowstep.levers._disk_reads import Reads
 from slowstep.levers._rebuilt import loader_of
+from slowstep.levers.warm_cache import LEAST_BYTES
 from slowstep.record.lever import ORDER, Change, Lever, NotApplicable, Spec
 from slowstep.record.training import Training
 
@@ -31,6 +32,9 @@ from slowstep.record.training import Training
 COLD_SHARE: Final = 0.5
 # Batches of the second loader by which it is seen whether files can be dropped.
 TRIED: Final = 8
+# Cached files that are mapped into memory are read without a call.
+NOTHING_READ: Final = "next to nothing is read: its data lies in memory, in files mapped into it, or comes over the network"
+STAY_CACHED: Final = "its files stay in the page cache: large, held open, mapped, or opened out of Python's sight"
 
 
 class ColdLoader(OtherCache):
@@ -61,7 +65,7 @@ class ColdLoader(OtherCache):
             return False
         read = reads.since(self._since)
         if read.storage_bytes <= COLD_SHARE * max(read.called_bytes, 1):
-            raise NotApplicable("its files stay in the page cache: large, held open, mapped, opened out of Python's sight, or none at all")
+            raise NotApplicable(NOTHING_READ if read.called_bytes < LEAST_BYTES * self._tries else STAY_CACHED)
         return True
 
 

@@ -27,8 +27,10 @@ from slowstep.record.training import Training
 
 # Batches of samples in turn; never fewer than twice those that are made ahead.
 BATCHES: Final = 16
-# Less from storage per batch than one block of a usual file system, and less than this share of what is read, is no reading from storage.
+# Less per batch than one block of a usual file system is no reading of files: 120 to 410 bytes were measured where none was read, which
+# is what workers and training say to each other.
 LEAST_BYTES: Final = 4096
+# And less from storage than this share of what is read is no reading from storage.
 LEAST_SHARE: Final = 0.01
 
 

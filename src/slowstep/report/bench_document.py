@@ -88,7 +88,7 @@ class PointRow(TypedDict):
 
 
 class SweepRow(TypedDict):
-    """The curve, and the fewest workers with which the loader is nearly as fast as with any number."""
+    """The curve, and the fewest workers that no others are surely faster than."""
 
     points: list[PointRow]
     bend: int | None

@@ -66,7 +66,8 @@ def _draw_header(canvas: Canvas, report: BenchReport) -> None:
     if loader is not None:
         canvas.prose(canvas.glyphs.separator.join(_loader_facts(loader)), hang=2)
     if run["reason"] is not None:
-        canvas.prose(run["reason"], label="Partial:", label_style="yellow", hang=2)
+        label = "Not measured:" if loader is None and report["compute"] is None else "Partial:"
+        canvas.prose(run["reason"], label=label, label_style="yellow", hang=2)
     for note in report["notes"]:
         canvas.prose(note, label="Note:", label_style="yellow", hang=2)
 
@@ -145,13 +146,20 @@ def _bend(bend: int | None, points: list[PointRow]) -> str:
     known = [point["workers"] for point in points if _rate(point) is not None]
     if bend == known[-1]:
         return f"* as it is; with {format_count(bend, 'worker')} the curve still rises"
-    return f"* as it is; the curve bends at {format_count(bend, 'worker')}: more of them {_more(bend, points)}"
+    added = _added(bend, points)
+    if added >= LEAST_ADDED:
+        more = f"more of them added {format_share(added)}, within the intervals"
+        return f"* as it is; beyond {format_count(bend, 'worker')} no rise is sure: {more}"
+    return f"* as it is; the curve bends at {format_count(bend, 'worker')}: more of them {_more(added)}"
 
 
-def _more(bend: int, points: list[PointRow]) -> str:
-    """What more workers than those at the bend do to the loader, at best."""
+def _added(bend: int, points: list[PointRow]) -> float:
+    """What more workers than those at the bend add to the loader's speed, at best, as a share of it."""
     rates = {point["workers"]: rate["value"] for point in points if (rate := _rate(point)) is not None}
-    added = max(rate for workers, rate in rates.items() if workers > bend) / rates[bend] - 1
+    return max(rate for workers, rate in rates.items() if workers > bend) / rates[bend] - 1
+
+
+def _more(added: float) -> str:
     return "make it slower" if added <= -LEAST_ADDED else "add nothing" if added <= 0 else f"add under {format_share(LEAST_ADDED)}"
 
 
@@ -174,15 +182,21 @@ def _draw_whole(canvas: Canvas, report: BenchReport) -> None:
     if compute is not None:
         _labelled(canvas, "Compute alone", _samples(compute["samples_per_s"], compute["reason"]))
     if whole is not None:
-        sign = "the slower of both (max)" if whole["how"] == "max" else "both added up (sum)"
         _draw_alone(canvas, whole)
-        _labelled(canvas, "Together", f"{_samples(whole['predicted'], None)} predicted, {sign}")
+        _labelled(canvas, "Together", f"{_samples(whole['predicted'], None)} predicted, {_sign(whole)}")
         _labelled(canvas, "The training", _samples(whole["real"], None))
         canvas.prose(whole["sentence"])
     elif compute is not None:
         _labelled(canvas, "The training", _samples(compute["as_is_samples_per_s"], compute["reason"]))
     canvas.prose(report["next"]["why"], label="Then".ljust(_LABEL_CELLS), label_style="dim")
     canvas.line(("Next".ljust(_LABEL_CELLS), "bold"), " ", (report["next"]["command"], "bold cyan"))
+
+
+def _sign(whole: WholeRow) -> str:
+    """What of the halves makes the whole."""
+    if whole["cores_bound"]:
+        return "what all cores make together (cores)"
+    return "the slower of both (max)" if whole["how"] == "max" else "both added up (sum)"
 
 
 def _draw_sources(canvas: Canvas, loader: LoaderRow) -> None:

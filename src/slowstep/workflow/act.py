@@ -303,7 +303,7 @@ class Act:
             precision=wanted.precision,
             budget_s=self._left_s,
             on_progress=lambda interim: self._tell_experiment(plan, interim),
-            corrected=corrected_arms(chosen.choices, self._levers, self._foreign_share(report)),
+            corrected=lambda: corrected_arms(chosen.choices, self._levers, self._foreign_share(report)),
             own_long=arms_with_own_long_steps(chosen.choices, self._levers),
             clock=self._clock,
             sleep=self._sleep,
@@ -322,9 +322,13 @@ class Act:
         return choose_named(report["findings"], self._levers, report["not_judged"])
 
     def _foreign_share(self, report: Report) -> float | None:
-        """What others take of the machine, by the last seconds of the lead-in."""
-        until_ns = self._experiment.until_ns or 0
-        return foreign_share(self._executor.folder, until_ns - int(self._limits.enough_s * 1e9), report["run"].get("cores"))
+        """What others take of the machine since the experiment began, as reports see it; until that is known, at the end of the lead-in.
+
+        By that alone it stopped at a precision that the report of a machine that they had left did not have.
+        """
+        folder, cores, until_ns = self._executor.folder, report["run"].get("cores"), self._experiment.until_ns or 0
+        share = foreign_share(folder, until_ns, cores)
+        return foreign_share(folder, until_ns - int(self._limits.enough_s * 1e9), cores) if share is None else share
 
     def _diagnose(self, until_ns: int) -> Report:
         self._keep(until_ns=until_ns)

@@ -27,7 +27,7 @@ def bench(asked: Asked, environ: Mapping[str, str], *, say: Callable[[str], None
     with thrown_away(asked.words, environ, out=asked.out, allow_writes=asked.allow_writes, kind=asked.sandbox) as place:
         sandbox = place.sandbox
         whole_s = limits.start_s + limits.slow_s + limits.overtime * asked.budget_s + _AFTER_S
-        say(f"Runs the training and throws it away: {sandbox.claims}")
+        say(place.announced)
         say(how_long(asked, limits, whole_s))
         for warning in sandbox.warnings:
             say(warning)

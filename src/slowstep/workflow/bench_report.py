@@ -8,9 +8,9 @@ from typing import Any, Final
 import numpy as np
 
 from slowstep.experiments.design import AS_IS, CONTROL
-from slowstep.experiments.figures import Figure, exactly, scaled
+from slowstep.experiments.figures import FEWEST_BLOCKS, Figure, combined, exactly, ratio, scaled
 from slowstep.experiments.loader_bound import Bound, is_crowded, judge
-from slowstep.experiments.loader_speed import Point, change_of_cache, curve, from_storage, own_point, page_cache
+from slowstep.experiments.loader_speed import Point, change_of_cache, curve, from_storage, own_point, share_from_storage
 from slowstep.experiments.loader_stages import Stage, read_calls, stages
 from slowstep.experiments.overlap import Whole, arm_rate, known_steps, put_together
 from slowstep.report.bench_document import SCHEMA, BenchReport, ComputeRow, NextRow
@@ -156,7 +156,7 @@ class _Found:
             return []
         told = self.description
         before = from_storage(told.get("read_before_bytes"), told.get("storage_before_bytes"))
-        return cache_sentences(before, page_cache(self.drains[0])[1], change_of_cache(self.drains))
+        return cache_sentences(before, share_from_storage(self.drains[0]), change_of_cache(self.drains))
 
     def _is_mostly_computing(self) -> bool:
         """Whether the training thread makes its batches itself, and computing takes it longer."""
@@ -201,12 +201,12 @@ class _Found:
     def _compute(self) -> ComputeRow | None:
         if self._measured.plan is None:
             return None
-        reason = None if self.cached is not None else self._why_no_compute()
+        reason, cpu_ms = None if self.cached is not None else self._why_no_compute(), self._compute_cpu_ms()
         return {
             "samples_per_s": figure(self.cached),
             "as_is_samples_per_s": figure(self.as_is),
             "steps": int((~self._measured.steps.settling).sum()),
-            "cpu_ms_per_sample": self._compute_cpu_ms(),
+            "cpu_ms_per_sample": None if cpu_ms is None else cpu_ms.value,
             "reason": reason,
         }
 
@@ -223,7 +223,7 @@ class _Found:
         steps = self._measured.steps
         return len(np.unique(steps.block[~steps.settling & (steps.arm == CACHED) & (steps.samples < 0)]))
 
-    def _compute_cpu_ms(self) -> float | None:
+    def _compute_cpu_ms(self) -> Figure | None:
         """CPU ms per sample of the training's own process on cached batches: its workers rest then."""
         used = [note for note in self._measured.block_notes if note["arm"] == CACHED]
         steps = self._measured.steps
@@ -231,20 +231,20 @@ class _Found:
         if not used or not known.any():
             return None
         per_step = float(steps.samples[known].mean()) * self._factor
-        return float(sum(note["cpu_ns"] for note in used) / sum(note["steps"] for note in used) / 1e6 / per_step)
+        per_ns = ratio([note["cpu_ns"] for note in used], [note["steps"] for note in used], least=FEWEST_BLOCKS)
+        return None if per_ns is None else scaled(per_ns, 1 / (1e6 * per_step))
 
-    def _core_ms(self, point: Point) -> float | None:
+    def _core_ms(self, point: Point) -> Figure | None:
         """CPU ms per sample of loader and compute together, over the cores; None where one of them is not known."""
         compute = self._compute_cpu_ms()
         if compute is None or self.cores is None or point.samples <= 0:
             return None
-        made, batches = point.total("process_ns"), point.total("batches")
         # Without workers receiving is in the process's own time.
-        received = point.total("trainer_cpu_ns") if point.workers else 0
-        if made is None or received is None or not batches:
+        made = point.per_batch("process_ns", "trainer_cpu_ns") if point.workers else point.per_batch("process_ns")
+        if made is None:
             return None
-        samples = point.samples / point.batches * batches
-        return (compute + (made + received) / samples / 1e6) / self.cores
+        loader = scaled(made, point.batches / point.samples / 1e6)
+        return scaled(combined(np.add, compute, loader), 1 / self.cores)
 
     def _receive_ms(self) -> float:
         """What receiving a batch that lies ready takes beyond giving out a cached one, per sample, as the lever saw it in the training."""

@@ -12,7 +12,6 @@ from slowstep.experiments.design import draw_seed
 from slowstep.experiments.executor import LiveExecutor
 from slowstep.experiments.experiment import Place
 from slowstep.experiments.known_levers import check, known_levers
-from slowstep.experiments.sandbox import Sandbox
 from slowstep.record.folder import forget_aside, put_back, remove_folder, set_aside
 from slowstep.record.lever import Spec
 from slowstep.units import format_duration
@@ -22,7 +21,7 @@ from slowstep.workflow.lead_in import Limits
 from slowstep.workflow.numerics_check import NumericsCheck
 from slowstep.workflow.prove_next import USUAL_PRECISION
 from slowstep.workflow.rerun_levers import RerunLevers
-from slowstep.workflow.thrown_away import thrown_away
+from slowstep.workflow.thrown_away import ThrownAway, thrown_away
 
 # What is left to do when the time for everything else is over: killing, reading, reporting.
 _AFTER_S: Final = 60.0
@@ -72,7 +71,7 @@ def prove(asked: Asked, environ: Mapping[str, str], tell: Tell, *, limits: Limit
 
         again = Again(start=start_again, back=lambda: put_back(str(place.folder)), forget=lambda: forget_aside(str(place.folder)))
 
-        for line in _announced(asked, sandbox, limits, whole_s):
+        for line in _announced(asked, place, limits, whole_s):
             tell.say(line)
         ended = Act(
             LiveExecutor(place.command, place.folder, sandbox, environ, limit_s=whole_s),
@@ -101,14 +100,13 @@ def prove(asked: Asked, environ: Mapping[str, str], tell: Tell, *, limits: Limit
     return ended
 
 
-def _announced(asked: Asked, sandbox: Sandbox, limits: Limits, whole_s: float) -> list[str]:
+def _announced(asked: Asked, place: ThrownAway, limits: Limits, whole_s: float) -> list[str]:
     """What will be done, where, and how long that takes at most: said before it begins."""
     which = "every lever" if asked.everything else ", ".join(map(str, asked.levers)) or "the levers that the findings name"
-    where = {"overlay": "in an overlay", "copy": "in a copy of the working folder"}.get(sandbox.kind, "without a sandbox")
     lead = f"records and diagnoses it for some {limits.enough_s:.0f} s (at most {format_duration(limits.most_s * 1e9)})"
     longest = f"{format_duration(whole_s * 1e9)} at most for that, of which {format_duration(limits.start_s * 1e9)} are for its start"
     return [
-        f"Runs the training {where} and throws it away: {sandbox.claims}",
+        place.announced,
         f"First {lead}, then tries {which} for up to {format_duration(asked.budget_s * 1e9)}: {longest}",
-        *sandbox.warnings,
+        *place.sandbox.warnings,
     ]

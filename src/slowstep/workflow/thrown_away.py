@@ -22,6 +22,12 @@ class ThrownAway:
     sandbox: Sandbox
     opened: Callable[[Path], Sandbox]
 
+    @property
+    def announced(self) -> str:
+        """Where it runs, and what that does to the user's files: said before it begins."""
+        where = {"overlay": "in an overlay", "copy": "in a copy of the working folder"}.get(self.sandbox.kind, "without a sandbox")
+        return f"Runs the training {where} and throws it away: {self.sandbox.claims}"
+
 
 @contextmanager
 def thrown_away(

@@ -141,10 +141,21 @@ def test_samples_that_are_not_known_leave_batches():
 
 @pytest.mark.parametrize(
     ("read", "storage", "state"),
-    [(1000, 0, "warm"), (1000, 40, "warm"), (1000, 500, "mixed"), (1000, 990, "cold"), (0, 500, "cold"), (0, 0, "unknown")],
+    [
+        (1000, 0, "warm"),
+        (1000, 40, "warm"),
+        (1000, 500, "mixed"),
+        (1000, 990, "cold"),
+        (0, 500, "cold"),
+        (0, 0, "unknown"),
+        (4, 0, "unknown"),
+    ],
 )
 def test_the_page_cache_is_told_by_what_came_from_storage(read, storage, state):
-    assert page_cache(a_drain(slices={"read_bytes": read, "storage_bytes": storage}))[0] == state
+    # In KB, of 10 batches.
+    drain = a_drain(slices={"read_bytes": read * 1000, "storage_bytes": storage * 1000})
+
+    assert page_cache(drain)[0] == state
 
 
 def test_where_the_kernel_does_not_say_the_page_cache_is_unknown():
@@ -210,6 +221,13 @@ def test_the_curve_bends_where_more_workers_add_next_to_nothing():
     assert bend(points) == 2
     assert bend(points[:1]) is None
     assert bend(curve([first, a_drain(0, batch_ms=5), a_drain(1, batch_ms=20)])) == 0
+
+
+@pytest.mark.parametrize(("spread_ms", "found"), [(0, 4), (0.5, 4), (8, 2)])
+def test_the_curve_rises_only_where_the_intervals_say_so(spread_ms: float, found: int) -> None:
+    rows = [[int((8.7 + sign * spread_ms) * MS), 1, 8, 800] for sign in (-1, 1, 1, -1) for _ in range(4)]
+
+    assert bend(curve([a_drain(2, batch_ms=10), a_drain(1, batch_ms=13), a_drain(4, rows=rows)])) == found
 
 
 def test_the_parts_of_a_sample_add_up():

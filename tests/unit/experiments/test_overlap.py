@@ -60,10 +60,19 @@ def test_receiving_is_the_training_threads_own():
 
 
 def test_with_too_few_cores_neither_half_decides():
-    whole = put_together(exactly(1000), exactly(1000), exactly(500), workers=2, core_ms=2.0)
+    whole = put_together(exactly(1000), exactly(1000), exactly(500), workers=2, core_ms=exactly(2.0))
 
     assert (whole.binds, whole.cores_bound, whole.predicted.value) == ("both", True, pytest.approx(500))
-    assert not put_together(exactly(100), exactly(1000), None, workers=2, core_ms=2.0).cores_bound
+    assert not put_together(exactly(100), exactly(1000), None, workers=2, core_ms=exactly(2.0)).cores_bound
+
+
+def test_what_all_cores_make_is_as_unsure_as_what_they_spend():
+    spent_ms = Figure(value=2.0, draws=np.linspace(1.8, 2.2, 100))
+
+    predicted = put_together(exactly(1000), exactly(1000), None, workers=2, core_ms=spent_ms).predicted
+
+    assert predicted.value == 500
+    assert (predicted.low, predicted.high) == pytest.approx((1000 / 2.19, 1000 / 1.81), rel=1e-3)
 
 
 @pytest.mark.parametrize(("real", "agrees"), [(390, True), (365, True), (300, False), (None, None)])

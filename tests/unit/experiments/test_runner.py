@@ -239,7 +239,7 @@ def test_progress_is_told_with_what_is_known_so_far():
 
 
 def test_floors_and_corrected_arms_reach_the_estimates():
-    outcome, _ = _run(FakeTraining(gains={2: 2.0}, delay_share=0.3), floors={2: 2e6}, corrected={1, 2})
+    outcome, _ = _run(FakeTraining(gains={2: 2.0}, delay_share=0.3), floors={2: 2e6}, corrected=lambda: {1, 2})
 
     assert outcome.estimates[2].uses_corrected
     assert outcome.estimates[2].gain.value == pytest.approx(20 / 12, rel=1e-6)
@@ -249,7 +249,17 @@ def test_floors_and_corrected_arms_reach_the_estimates():
 def test_where_the_corrected_gain_counts_its_width_is_what_stops():
     training = {"gains": {2: 1.5}, "delay_share": 0.6}
     wall, _ = _run(FakeTraining(**training))
-    corrected, _ = _run(FakeTraining(**training), corrected={1, 2})
+    corrected, _ = _run(FakeTraining(**training), corrected=lambda: {1, 2})
 
     assert corrected.estimates[2].rounds <= 11
     assert wall.estimates[2].rounds > 20
+
+
+def test_what_is_corrected_is_asked_for_with_each_estimate():
+    looks = iter([{1, 2}] * 3)
+
+    # Others are there for the first three estimates: what is narrow by the corrected gain is not what the wall says then.
+    outcome, _ = _run(FakeTraining(gains={2: 1.5}, delay_share=0.6), corrected=lambda: next(looks, ()))
+
+    assert not outcome.estimates[2].uses_corrected
+    assert outcome.estimates[2].rounds > 20

@@ -144,7 +144,7 @@ def test_data_that_comes_from_no_file_cannot_be_made_cold(tmp_path: Path) -> Non
     came = walked(tmp_path, "cold-cache", torch.zeros(400, 4), num_workers=1)
 
     assert came.became() == ["not applicable"]
-    assert came.reason().startswith("its files stay in the page cache")
+    assert came.reason().startswith("next to nothing is read: its data lies in memory")
 
 
 @pytest.mark.parametrize(

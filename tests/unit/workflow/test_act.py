@@ -10,12 +10,14 @@ import pytest
 from made_experiments import OVERLAY
 from made_recordings import Training, make_recording
 from slowstep.errors import CommandNotStarted, NoSandbox
+from slowstep.experiments.experiment import load
 from slowstep.experiments.known_levers import known_levers
 from slowstep.experiments.plan import parse_spec
 from slowstep.experiments.repeated import AllRepeated, Repeated
 from slowstep.record.folder import forget_aside, put_back, set_aside
 from slowstep.record.lever import Lever
 from slowstep.report.document import validate
+from slowstep.workflow import act as act_module
 from slowstep.workflow.act import Act, Again, Ended, Wanted
 from slowstep.workflow.diagnose import diagnose_recording
 from slowstep.workflow.lead_in import Limits
@@ -361,6 +363,22 @@ def test_a_lever_that_could_not_be_undone_is_not_trusted(tmp_path):
     ended, _, _ = acted(tmp_path / "r", Stage(gains={2: 1.6}, notes=(note,)))
 
     assert ended.code == 4
+
+
+@pytest.mark.parametrize(("since", "counts"), [(0.1, 0.1), (None, 0.4)])
+def test_others_are_those_that_take_of_the_machine_while_levers_are_tried(tmp_path, monkeypatch, since, counts):
+    shares = []
+
+    def share(folder, from_ns, cores):
+        until_ns = load(folder).until_ns
+        return since if from_ns >= until_ns else 0.4
+
+    monkeypatch.setattr(act_module, "foreign_share", share)
+    monkeypatch.setattr(act_module, "corrected_arms", lambda choices, levers, found: shares.append(found) or frozenset())
+
+    acted(tmp_path / "r", Stage(), STUB)
+
+    assert set(shares) == {counts}
 
 
 def test_a_script_that_never_trains_leaves_a_reason(tmp_path):

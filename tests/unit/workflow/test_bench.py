@@ -15,6 +15,7 @@ from slowstep.experiments.readings import Steps, no_steps
 from slowstep.record import format as contract
 from slowstep.record.command import Command
 from slowstep.report.bench_document import faults
+from slowstep.report.bench_terminal import render
 from slowstep.workflow.bench import how_long
 from slowstep.workflow.bench_act import CACHED, Asked, Bench, Limits, Measured
 from slowstep.workflow.bench_report import make_report
@@ -229,6 +230,20 @@ def test_the_document_of_a_real_run_is_valid_and_says_what_it_found(real_bench: 
     assert [point["workers"] for point in report["sweep"]["points"]] == [0, 1, 2, 4]
     assert report["whole"]["how"] == "max"
     assert report["next"]["command"].startswith("slowstep ")
+
+
+def test_what_too_few_cores_make_has_an_interval(real_bench: Callable[[str], dict[str, Any]]):
+    real = real_bench("case_study_data")
+    next(note for note in real["notes"] if note["part"] == "loader")["cores"] = 0.5
+
+    report = make_report(measured_of(real), Asked(what="data", words=("train.py",)))
+
+    assert faults(report) == []
+    whole = report["whole"]
+    assert whole["cores_bound"]
+    # CPU time per batch of its 14 looks is within a tenth.
+    assert 0.8 * whole["predicted"]["value"] < whole["predicted"]["low"] < 0.999 * whole["predicted"]["value"]
+    assert "predicted, what all cores make together (cores)" in " ".join(render(report, width=200, color=False).split())
 
 
 def test_the_document_of_a_training_without_workers_adds_up(real_bench: Callable[[str], dict[str, Any]]):

@@ -26,7 +26,7 @@ def a_point(workers: int, rate: float) -> Point:
     return Point(workers=workers, samples_per_s=about(rate), batches_per_s=about(rate / 16), bytes_per_s=None, **counts, **nothing)
 
 
-def wholes_of(rates: dict[int, float], compute: float, share: float = 0.01, core_ms: float | None = None) -> dict[int, Whole]:
+def wholes_of(rates: dict[int, float], compute: float, share: float = 0.01, core_ms: Figure | None = None) -> dict[int, Whole]:
     return {
         workers: put_together(about(rate), about(compute, share), None, workers=workers, core_ms=core_ms) for workers, rate in rates.items()
     }
@@ -121,7 +121,7 @@ def test_halves_that_take_about_as_long_are_said_to():
 @pytest.mark.parametrize(("what", "command"), [("data", "slowstep prove train.py"), ("compute", "slowstep bench data train.py")])
 def test_a_loader_that_decides_and_that_workers_do_not_help(what, command):
     # Both together need more cores than there are: overlapped they are no faster.
-    found = following(0, {0: 100, 1: 100, 2: 100, 4: 100}, compute=400, what=what, core_ms=12.4)
+    found = following(0, {0: 100, 1: 100, 2: 100, 4: 100}, compute=400, what=what, core_ms=about(12.4))
 
     assert found["command"] == command
     assert found["why"].startswith("the loader decides")

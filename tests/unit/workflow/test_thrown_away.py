@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from slowstep.errors import BadUsage, CommandNotStarted, NoSandbox
+from slowstep.record.command import resolve_command
 from slowstep.workflow.thrown_away import ThrownAway, thrown_away
 
 PLACE = {"allow_writes": True, "kind": "none"}
@@ -44,3 +46,13 @@ def test_a_command_that_cannot_be_started_inside_is_a_mistake_and_its_sandbox_is
     (place,) = opened
     assert not Path(place.sandbox.places[0]).exists()
     assert place.folder.is_dir()
+
+
+@pytest.mark.parametrize(
+    ("kind", "where"), [("overlay", "in an overlay"), ("copy", "in a copy of the working folder"), ("none", "without a sandbox")]
+)
+def test_where_it_runs_is_said_before_it_begins(kind: str, where: str, tmp_path: Path) -> None:
+    sandbox: Any = SimpleNamespace(kind=kind, claims="no file changed")
+    place = ThrownAway(command=resolve_command((sys.executable,), os.environ), folder=tmp_path, sandbox=sandbox, opened=lambda _: sandbox)
+
+    assert place.announced == f"Runs the training {where} and throws it away: no file changed"
