@@ -35,6 +35,8 @@ OPTIMIZERS = re.compile(r"[/\\]torch[/\\]optim[/\\]")
 # What wraps the script's calls.
 OWN = re.compile(r"slowstep[/\\]record[/\\]")
 MODULE_FILE = "torch/nn/modules/module.py"
+# What a call of a module goes through there, in whichever version of torch; `parameters` and `train` are no calls of it.
+MODULE_CALL = re.compile(r"(^|\.)(__call__|_call_impl|_wrapped_call_impl)$")
 # Modules whose work is writing logs and event files: the `store` stage.
 WRITERS = re.compile(r"[/\\]logging[/\\]__init__\.py$|[/\\](torch[/\\]utils[/\\])?tensorboard(X)?[/\\]|[/\\]csv\.py$")
 
@@ -107,6 +109,11 @@ def own_frames(path: Path) -> Path:
 def in_module(path: Path) -> bool:
     """Whether a stack stands inside the call of a model."""
     return any(frame.file.replace("\\", "/").endswith(MODULE_FILE) for frame in path)
+
+
+def calls_module(path: Path) -> bool:
+    """The same of the call alone: asking a model for its weights is none."""
+    return any(in_module((frame,)) and MODULE_CALL.search(frame.function) for frame in path)
 
 
 def reports(path: Path) -> bool:

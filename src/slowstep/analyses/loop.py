@@ -110,6 +110,11 @@ def is_before(path: Path, way: Path) -> bool:
     return depth != NOWHERE and path[depth].line <= way[min(depth, len(way) - 1)].line
 
 
+def is_below(path: Path, way: Path, other_cells: int) -> bool:
+    """Whether a stack stands in a line of the loop below the call that the `way` leads to."""
+    return meeting(path, way) != NOWHERE and are_lines_comparable(path, way, way, other_cells) and not is_before(path, way)
+
+
 def are_lines_comparable(path: Path, way: Path, update: Path, other_cells: int) -> bool:
     """Whether path and way part in the same text, and not in a line that makes the `update` too: the lines of two cells say nothing about
     before and after, nor does one line for all of a step.

@@ -334,6 +334,15 @@ def test_what_the_loop_itself_calls_of_such_a_library_is_named(tmp_path, called,
     assert row["value"] == called[1].removeprefix("built-in method builtins.")
 
 
+@pytest.mark.parametrize(("function", "state"), [("Module._call_impl", "bottleneck"), ("Module.state_dict", "healthy")])
+def test_a_training_whose_loop_calls_its_model_again_after_every_update_is_not_healthy(tmp_path, function, state):
+    module = "/usr/lib/python3.11/site-packages/torch/nn/modules/module.py"
+    report = report_of(tmp_path, after_ms=10, after="", after_library=(module, function))
+
+    assert report["verdict"]["state"] == state
+    assert ("slow-callback" in rules_in(report)) == (state == "bottleneck")
+
+
 @pytest.mark.parametrize(("called", "rule"), [(LOGGING, "chatty-logging"), (SKLEARN, "per-step-metrics")], ids=str)
 def test_what_the_loop_itself_calls_is_named_where_no_stack_stands_for_its_line(tmp_path, called, rule):
     # A handler in Python holds the interpreter's lock.

@@ -12,7 +12,7 @@ How the gain is predicted:
     r is 49 fiftieths of that function's or line's time: it runs once in 50 steps. B is what the loader's workers need per step.
 When it is wrong:
     A function that uses NumPy for something else than metrics is called one. On the processor `item` itself waits for nothing. A metric
-    that the loop calls as a module (`metric(predictions, labels)` of torchmetrics) is taken for a part of the model.
+    that the loop calls as a module (`metric(predictions, labels)` of torchmetrics) is left to slow-callback.
 What to try:
     Compute metrics every k steps, once an epoch, or on validation only.
 """
