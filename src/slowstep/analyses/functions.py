@@ -37,6 +37,8 @@ OWN = re.compile(r"slowstep[/\\]record[/\\]")
 MODULE_FILE = "torch/nn/modules/module.py"
 # What a call of a module goes through there, in whichever version of torch; `parameters` and `train` are no calls of it.
 MODULE_CALL = re.compile(r"(^|\.)(__call__|_call_impl|_wrapped_call_impl)$")
+# Up to Python 3.11 one is a function of its own, and a part of the one around it to everybody.
+COMPREHENSION = re.compile(r"((^|\.)(<locals>\.)?<(listcomp|setcomp|dictcomp|genexpr)>)+$")
 # Modules whose work is writing logs and event files: the `store` stage.
 WRITERS = re.compile(r"[/\\]logging[/\\]__init__\.py$|[/\\](torch[/\\]utils[/\\])?tensorboard(X)?[/\\]|[/\\]csv\.py$")
 
@@ -98,6 +100,16 @@ def same_function(frame: Frame, other: Frame) -> bool:
     if is_typed_top_level(frame) and is_typed_top_level(other):
         return True
     return (frame.file, frame.function, frame.first_line) == (other.file, other.function, other.first_line)
+
+
+def is_comprehension(function: str) -> bool:
+    """Whether that is the name of a comprehension, or of a generator expression."""
+    return bool(COMPREHENSION.search(function))
+
+
+def enclosing(function: str) -> str:
+    """The name of a function; of a comprehension, that of the function around it."""
+    return COMPREHENSION.sub("", function) or "<module>"
 
 
 def own_frames(path: Path) -> Path:

@@ -7,9 +7,20 @@ the outer ones with them; where it leaves them, the lines of that frame tell wha
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import NamedTuple
 
-from slowstep.analyses.functions import FRAMEWORK, LIGHTNING_LOOP, Path, is_library, own_frames, same_function, shown
+from slowstep.analyses.functions import (
+    FRAMEWORK,
+    LIGHTNING_LOOP,
+    Path,
+    enclosing,
+    is_comprehension,
+    is_library,
+    own_frames,
+    same_function,
+    shown,
+)
 from slowstep.analyses.typed import is_typed_top_level
 from slowstep.timeline.timeline import Frame, Loops
 
@@ -66,19 +77,21 @@ def called_from_loop(path: Path, way: Path, loops: Loops | None = None) -> Calle
     """What the loop was doing in a stack that left the `way` to the update.
 
     That is the user's function next to the loop, else the loop's own line, or the lines of one of the `loops` beside the update; a
-    framework's function where the loop is the framework's. None for an empty stack.
+    framework's function where the loop is the framework's. A comprehension is its line. None for an empty stack.
     """
     depth = meeting(path, way)
     if depth == NOWHERE:
         own = own_frames(path)
         return Called(own[0].function, own[0].file, own[0].first_line) if own else None
-    own_calls = (frame for frame in path[depth + 1 :] if not is_library(frame))
-    called = next(own_calls, None)
-    if called is None and is_library(path[depth]):
+    loop, own_calls = path[depth], [frame for frame in path[depth + 1 :] if not is_library(frame)]
+    called = next((frame for frame in own_calls if not is_comprehension(frame.function)), next(iter(own_calls), None))
+    if called is None and is_library(loop):
         called = path[min(depth + 1, len(path) - 1)]
+    if called is not None and is_comprehension(called.function) and called.file == loop.file:
+        return _own_lines(replace(loop, line=called.first_line), loops or {})
     if called is not None:
-        return Called(called.function, called.file, called.first_line)
-    return _own_lines(path[depth], loops or {})
+        return Called(enclosing(called.function), called.file, called.first_line)
+    return _own_lines(loop, loops or {})
 
 
 def _own_lines(frame: Frame, loops: Loops) -> Called:

@@ -320,6 +320,14 @@ def test_what_mostly_writes_to_a_file_is_advised_to_write_less_often(tmp_path, c
     assert "holds 70 % of it" in texts[1]
 
 
+def test_a_comprehension_that_was_timed_after_the_update_is_a_line_of_the_loop(tmp_path):
+    listed: Function = (SCRIPT, "main.<locals>.<listcomp>", 34)
+    report = report_of(tmp_path, calls("gap", 30, (listed, 30, 30, [])), after_ms=10, after_unseen=True)
+
+    assert report["verdict"]["rule"] == "slow-callback"
+    assert report["findings"][0]["title"].startswith("line 34 (train.py) runs on the training thread")
+
+
 @pytest.mark.parametrize(
     ("called", "rule"), [(LOGGING, "chatty-logging"), (PRINT, "chatty-logging"), (SKLEARN, "per-step-metrics")], ids=str
 )
