@@ -311,6 +311,38 @@ def test_a_function_that_mostly_does_something_else_is_a_slow_callback(tmp_path,
     assert not {"chatty-logging", "per-step-metrics"} & set(rules_in(report))
 
 
+NUMPY: Function = ("<built-in>", "method 'reduce' of 'numpy.ufunc' objects", 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "rule"),
+    [("after_step", "slow-callback"), ("cluster_features", "slow-callback"), ("auc_per_class", "per-step-metrics")],
+)
+def test_what_is_computed_with_arrays_is_metrics_only_in_a_function_that_is_named_so(tmp_path, name, rule):
+    # After the update runs after_step, which may call the function.
+    inner: Function = (SCRIPT, name, 90)
+    rows = [(inner, 28, 2, [[1, 26]]), (NUMPY, 26, 26, [])]
+    if name != "after_step":
+        rows = [(AFTER, 30, 2, [[1, 28]]), (inner, 28, 2, [[2, 26]]), (NUMPY, 26, 26, [])]
+
+    report = report_of(tmp_path, calls("gap", 30, *rows), after_ms=10, after="after_step")
+
+    assert report["verdict"]["rule"] == rule
+
+
+@pytest.mark.parametrize(
+    ("module", "rule"), [("metrics/_ranking.py", "per-step-metrics"), ("cluster/_kmeans.py", "slow-callback")], ids=str
+)
+def test_of_a_library_for_more_than_metrics_its_metrics_count(tmp_path, module, rule):
+    package = "/usr/lib/python3.11/site-packages/sklearn"
+    wrapper: Function = (f"{package}/utils/_param_validation.py", "validate_params.<locals>.decorator.<locals>.wrapper", 1)
+    rows = [(wrapper, 29, 1, [[1, 28]]), ((f"{package}/{module}", "work", 1), 28, 28, [])]
+
+    report = report_of(tmp_path, calls("gap", 30, *rows), after_ms=10, after="")
+
+    assert report["verdict"]["rule"] == rule
+
+
 @pytest.mark.parametrize(("called", "advised"), [(FSYNC, "write it every k steps; no flush or fsync"), (PILLOW, "fewer images")], ids=str)
 def test_what_mostly_writes_to_a_file_is_advised_to_write_less_often(tmp_path, called, advised):
     report = report_of(tmp_path, after_step(called, 0.7), after_ms=10, after="after_step")
@@ -410,11 +442,12 @@ def test_wrappers_of_a_library_are_called_by_what_they_wrap(tmp_path):
     package = "/usr/lib/python3.11/site-packages/sklearn"
     wrapper: Function = (f"{package}/utils/validation.py", "validate.<locals>.wrapper", 1)
     other: Function = (f"{package}/utils/other.py", "other.<locals>.wrapper", 1)
+    of_metrics: Function = (f"{package}/metrics/wrapped.py", "validate.<locals>.wrapper", 1)
     # The second one has nothing but wrappers that call each other.
     rows = [(wrapper, 29, 1, [[1, 28]]), (SKLEARN, 28, 20, [[2, 8]]), (other, 8, 4, [[0, 4]])]
 
     evidence = report_of(tmp_path, calls("gap", 30, *rows), after_ms=10, after="")["findings"][0]["evidence"]
-    circle = [(wrapper, 29, 21, [[1, 8]]), (other, 8, 4, [[0, 4]])]
+    circle = [(of_metrics, 29, 21, [[1, 8]]), (other, 8, 4, [[0, 4]])]
     turning = report_of(tmp_path / "circle", calls("gap", 30, *circle), after_ms=10, after="")
 
     assert [row["value"] for row in evidence if row["name"] == "most of it in"] == ["roc_auc_score"]
