@@ -124,7 +124,7 @@ SILENT: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "one that computes in two thirds of its time": (
         "idle-cores",
         {"idle_cores": 1.4},
-        {"cores": 2, "threads": 1, "workers": 1, "getitem_ms": 0.5, "blocked_ms": 28},
+        {"cores": 2, "threads": 1, "workers": 1, "getitem_ms": 4, "blocked_ms": 25},
     ),
     "a training that waits for its input": ("idle-cores", {"idle_cores": 14.0}, {**MANY, "blocked_ms": 60}),
     "more threads than cores and no delay": ("thread-contention", {"queueing": 0.0}, {"threads": 16}),
