@@ -50,6 +50,7 @@ class Training:
     receive_ms: float = 0.5
     after_ms: float = 0.0
     after: str = "save_mask_images"  # "": nothing but the loop's own line
+    after_library: tuple[str, str] = ("/usr/lib/python3.11/site-packages/tool/main.py", "do")  # file and function that this line calls
     after_unseen: bool = False  # it lets no stack be taken
     optimizer_growth_ms: float = 0.0  # what it takes longer in the last step
     by_hand: bool = False  # without an optimizer of torch's
@@ -499,7 +500,7 @@ class _Simulation:
             elif t.after:
                 self._stacks(begin, self.now, [LOOP, (SCRIPT, t.after, 80, 85), (leaf, "save", 1, 2)])
             else:
-                self._stacks(begin, self.now, [(*LOOP[:3], LOOP[3] + 4), ("/usr/lib/python3.11/site-packages/tool/main.py", "do", 1, 2)])
+                self._stacks(begin, self.now, [(*LOOP[:3], LOOP[3] + 4), (*t.after_library, 1, 2)])
 
     def _validate(self, length_ms: float) -> None:
         iterator = 10_000 + int(self.now % 1000)

@@ -102,8 +102,8 @@ def test_fewer_threads_than_cores_are_no_bottleneck_and_whole_idle_cores_are_sai
     busy = any("busy" in note for note in report["run"].get("notes", ()))
     said = [finding["rule"] for finding in report["findings"]]
     assert report["verdict"]["state"] != "bottleneck", report["verdict"]["summary"]
-    # One of two cores is not whole beside a worker.
-    assert busy or ("idle-cores" in said) == (len(os.sched_getaffinity(0)) > 2)
+    # One of two cores may or may not be idle enough beside a worker.
+    assert busy or "idle-cores" in said or len(os.sched_getaffinity(0)) <= 2
 
 
 def test_healthy_base_is_called_healthy(work: Workplace, pictures: Path) -> None:

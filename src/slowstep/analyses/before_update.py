@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from slowstep.analyses.functions import Stacks, inside
+from slowstep.analyses.functions import Stacks, inside, is_library
 from slowstep.analyses.gaps import FEWEST_STACKS
 from slowstep.analyses.loop import NOWHERE, called_from_loop, meeting
 from slowstep.analyses.steps import Steps
@@ -47,7 +47,8 @@ def find_before_update(trainer: Trainer, steps: Steps, stacks: Stacks) -> Before
     for weight, path in stacks.paths(taken.tolist()):
         depth = meeting(path, trainer.way_to_update)
         called = called_from_loop(path, trainer.way_to_update)
-        if depth != NOWHERE and called is not None and called.is_function:
+        # What the loop's own lines call of torch is clipping; a comprehension is such a line, and the user's Python all the same.
+        if depth != NOWHERE and called is not None and (called.is_function or not all(map(is_library, path[depth + 1 :]))):
             label = called.label(trainer.facts.script)
             names[label] += 1
             weights[label] += round(weight)

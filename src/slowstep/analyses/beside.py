@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from slowstep.analyses.functions import MODULE_FILE, is_library
-from slowstep.analyses.hot_loop import FEWEST_BODIES, enclosing, held_by_functions, untimed_shares
+from slowstep.analyses.functions import MODULE_FILE, enclosing, is_library
+from slowstep.analyses.hot_loop import FEWEST_BODIES, held_by_functions, untimed_shares
 from slowstep.timeline.timeline import Frame, Timeline
 
 

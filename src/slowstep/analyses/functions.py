@@ -35,6 +35,10 @@ OPTIMIZERS = re.compile(r"[/\\]torch[/\\]optim[/\\]")
 # What wraps the script's calls.
 OWN = re.compile(r"slowstep[/\\]record[/\\]")
 MODULE_FILE = "torch/nn/modules/module.py"
+# What a call of a module goes through there, in whichever version of torch; `parameters` and `train` are no calls of it.
+MODULE_CALL = re.compile(r"(^|\.)(__call__|_call_impl|_wrapped_call_impl)$")
+# Up to Python 3.11 one is a function of its own, and a part of the one around it to everybody.
+COMPREHENSION = re.compile(r"((^|\.)(<locals>\.)?<(listcomp|setcomp|dictcomp|genexpr)>)+$")
 # Modules whose work is writing logs and event files: the `store` stage.
 WRITERS = re.compile(r"[/\\]logging[/\\]__init__\.py$|[/\\](torch[/\\]utils[/\\])?tensorboard(X)?[/\\]|[/\\]csv\.py$")
 
@@ -98,6 +102,16 @@ def same_function(frame: Frame, other: Frame) -> bool:
     return (frame.file, frame.function, frame.first_line) == (other.file, other.function, other.first_line)
 
 
+def is_comprehension(function: str) -> bool:
+    """Whether that is the name of a comprehension, or of a generator expression."""
+    return bool(COMPREHENSION.search(function))
+
+
+def enclosing(function: str) -> str:
+    """The name of a function; of a comprehension, that of the function around it."""
+    return COMPREHENSION.sub("", function) or "<module>"
+
+
 def own_frames(path: Path) -> Path:
     """The user's frames of a path; where it has none, its outermost library frame."""
     own = tuple(frame for frame in path if not is_library(frame))
@@ -107,6 +121,11 @@ def own_frames(path: Path) -> Path:
 def in_module(path: Path) -> bool:
     """Whether a stack stands inside the call of a model."""
     return any(frame.file.replace("\\", "/").endswith(MODULE_FILE) for frame in path)
+
+
+def calls_module(path: Path) -> bool:
+    """The same of the call alone: asking a model for its weights is none."""
+    return any(in_module((frame,)) and MODULE_CALL.search(frame.function) for frame in path)
 
 
 def reports(path: Path) -> bool:

@@ -19,9 +19,23 @@ LOGGING = re.compile(
     r"^(logging|tqdm|wandb|mlflow|loguru|rich|comet_ml|neptune|aim|swanlab|tensorboardX?)[/\\]|^csv\.py$|[/\\]tensorboard[/\\]"
 )
 TELLING = re.compile(r"builtins\.print$|'write' of '_io\.TextIOWrapper'|'(writerow|writerows)' of '_csv")
-# Libraries that judge results, and what reads them back.
-METRICS = re.compile(r"^(sklearn|torchmetrics|torcheval|evaluate|scipy|skimage|seqeval|sacrebleu|rouge_score|pycocotools|numpy)[/\\]")
-READING_BACK = re.compile(r"'(item|tolist|numpy|cpu)' of 'torch|numpy")
+# Libraries that judge results, or their parts that do (distances of samples are for clusters and neighbours), and what reads results back.
+JUDGING = re.compile(
+    r"^(torchmetrics|torcheval|evaluate|seqeval|sacrebleu|rouge_score|pycocotools|skimage[/\\]metrics"
+    r"|sklearn[/\\]metrics(?![/\\]_?pairwise))[/\\]"
+)
+READING_BACK = re.compile(r"'(item|tolist|numpy|cpu)' of '(torch|numpy)")
+# Libraries of arrays judge results only in functions of the user's that are named so: they cluster, draw and count as well.
+ARRAYS = re.compile(r"^(scipy|numpy)[/\\]")
+OF_ARRAYS = re.compile(r"\bnumpy\b")
+JUDGEMENT = re.compile(
+    r"metrics?|scores?|accurac(y|ies)|acc|precision|recall|confusion|au(c|roc|prc)|roc|f1|m?iou|dice|jaccard|kappa|mcc|psnr|ssim|bleu|rouge"
+    r"|wer|cer|ndcg|mrr|mae|r?mse|r2|perplexity|calibration",
+    re.IGNORECASE,
+)
+AREA = re.compile(r"area_?under", re.IGNORECASE)
+# The words of a name: `f1_score`, `ConfusionMatrix`, `AUCMeter`.
+WORD = re.compile(r"[A-Z]+(?![a-z])\d*|[A-Z]?[a-z]+\d*")
 # Where a function is that has no file.
 BUILT_IN = "<built-in"
 METHOD = re.compile(r"method '(?P<name>\w+)' of '(?P<owner>[\w.]+)' objects")
@@ -72,7 +86,18 @@ class Node:
 
     def is_metrics(self) -> bool:
         """Whether it judges results, or reads them back."""
-        return bool(READING_BACK.search(self.name) if self.built_in else self.is_library and METRICS.search(self.in_package))
+        return bool(READING_BACK.search(self.name) if self.built_in else self.is_library and JUDGING.search(self.in_package))
+
+    def computes(self) -> bool:
+        """Whether it judges results, reads them back, or computes with arrays."""
+        of_arrays = OF_ARRAYS.search(self.name) if self.built_in else self.is_library and ARRAYS.search(self.in_package)
+        return self.is_metrics() or bool(of_arrays)
+
+    @property
+    def named_for_metrics(self) -> bool:
+        """Whether it is the user's, and its name says that it judges results."""
+        name = self.name.rpartition("<locals>.")[2]
+        return not self.is_library and (bool(AREA.search(name)) or any(map(JUDGEMENT.fullmatch, WORD.findall(name))))
 
 
 # What less of a function goes into is not followed.

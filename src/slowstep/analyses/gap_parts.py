@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slowstep.analyses.forwards import Forwards
-from slowstep.analyses.functions import Path, Stacks, shown
+from slowstep.analyses.functions import Path, Stacks, is_comprehension, shown
 from slowstep.analyses.gap_sides import Between
 from slowstep.analyses.gaps import BACKGROUND, BY_HAND, ROLL_OUT, Part, name_gaps, part_of
 from slowstep.analyses.loop import lines_named
@@ -139,13 +139,16 @@ def _by_stacks(
 
 
 def label_of(function: GapFunction, script: str | None) -> str:
-    """How a function is called in the ledger."""
+    """How a function is called in the ledger; a comprehension is a line of the loop."""
+    if is_comprehension(function.name):
+        return f"line {function.line} ({shown(function.file, script)})"
     return f"{function.name} ({shown(function.file, script)}:{function.line})"
 
 
 def timed_files(gaps: TimedGaps | None, trainer: Trainer) -> dict[str, str]:
-    """The file of every function that was timed in gaps, by what the ledger calls it."""
-    return {label_of(function, trainer.facts.script): function.file for function in gaps.functions} if gaps is not None else {}
+    """The file of every function that was timed in gaps and has a name, by what the ledger calls it."""
+    named = () if gaps is None else (function for function in gaps.functions if not is_comprehension(function.name))
+    return {label_of(function, trainer.facts.script): function.file for function in named}
 
 
 def _timed(gaps: TimedGaps, trainer: Trainer, length: Floats) -> dict[Part, Floats]:

@@ -18,6 +18,7 @@ from slowstep.analyses.functions import (
     TRAINING,
     Path,
     Stacks,
+    calls_module,
     in_module,
     inside,
     is_evaluating,
@@ -27,7 +28,7 @@ from slowstep.analyses.functions import (
     writes,
 )
 from slowstep.analyses.gap_sides import Between, Side, between_updates, nearest_optimizer, side_of
-from slowstep.analyses.loop import Called, called_framework, called_from_loop, meeting
+from slowstep.analyses.loop import Called, called_framework, called_from_loop, is_below, meeting
 from slowstep.analyses.steps import Floats
 from slowstep.analyses.trainer import Trainer
 from slowstep.stages import UNATTRIBUTED
@@ -133,7 +134,16 @@ def part_of(path: Path, trainer: Trainer, between: Between, apart: bool = False,
         # Gradients set to zero above the forward, and a model's part of a roll-out, are no making of input.
         return ("compute" if called_framework(path, way, TRAINING) else "preprocess"), kind + label
     # The framework's own code called by the loop itself (an average of weights, a scheduler, a read-back) is part of training.
-    return ("store" if writes(path) else "compute" if called_framework(path, way) and not reports(path) else "output"), label
+    is_own = called_framework(path, way) and not reports(path) and (called.is_function or not _calls_below(path, trainer, way))
+    return ("store" if writes(path) else "compute" if is_own else "output"), label
+
+
+def _calls_below(path: Path, trainer: Trainer, way: Path) -> bool:
+    """Whether a loop that is fed calls a model once more below its update: for features, a score, a preview. The next batch has yet to be
+    asked for, so that is no step's forward, and is judged as a function of the user's that calls it is. One above the update may be the
+    next step's.
+    """
+    return trainer.is_fed and calls_module(path) and is_below(path, way, trainer.other_cells)
 
 
 def _by_hand(path: Path, trainer: Trainer, label: str, is_other: bool, called: Called) -> Part | None:

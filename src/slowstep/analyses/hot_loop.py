@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 
 from slowstep.analyses.calls import Key
-from slowstep.analyses.functions import OPTIMIZERS, OWN, TORCH, is_library
+from slowstep.analyses.functions import OPTIMIZERS, OWN, TORCH, enclosing, is_library
 from slowstep.analyses.timed_bodies import Lengthened
 from slowstep.timeline.timeline import Frame, Timeline
 
@@ -27,8 +27,6 @@ LONGEST_NS = 20_000.0
 # From here on a line is more than Python: it calls an operation, which timing does not slow.
 PLAIN_NS = 2_000.0
 FEWEST_BODIES = 2
-# Up to Python 3.11 one is a function of its own, and a part of the one around it to everybody.
-COMPREHENSION = re.compile(r"((^|\.)(<locals>\.)?<(listcomp|setcomp|dictcomp|genexpr)>)+$")
 LARGEST_OPTIMIZER = 0.8
 # Layers of a model, however small they are.
 LAYERS = re.compile(r"[/\\]torch[/\\]nn[/\\]modules[/\\]")
@@ -93,6 +91,7 @@ def find_hot_loop(
     )
 
 
+<<<<<<< HEAD
 def _on_its_line(calls: pl.DataFrame, lines: pl.DataFrame, loop: _Loop) -> float:
     """Ns in all timed bodies of the line that a comprehension stands in, beside the comprehension: what makes a tensor of its list.
 
@@ -121,6 +120,8 @@ def enclosing(function: str) -> str:
     return COMPREHENSION.sub("", function) or "<module>"
 
 
+=======
+>>>>>>> mend-a
 def _nodes_share(called: pl.DataFrame, frame: Frame) -> float:
     own = called.filter(pl.col("file") == frame.file, pl.col("first_line") == frame.first_line)
     return min(float(own["nodes"].sum()) / max(float(own["of_nodes"].sum()), 1.0), 1.0)

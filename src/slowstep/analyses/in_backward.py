@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from slowstep.analyses.closures import FEWEST_STACKS
-from slowstep.analyses.functions import OPTIMIZERS, TORCH, Path, Stacks, inside, is_library
+from slowstep.analyses.functions import OPTIMIZERS, TORCH, Path, Stacks, inside, is_comprehension, is_library
 from slowstep.analyses.loop import Called
 from slowstep.analyses.steps import Steps
 from slowstep.analyses.trainer import Trainer
@@ -57,7 +57,7 @@ def find_in_backward(trainer: Trainer, steps: Steps, stacks: Stacks) -> InBackwa
 
 
 def hook_of(path: Path) -> Frame | None:
-    """The function of the user's that a stack inside backward stands in, where a hook called it; of a lambda what that calls.
+    """The function of the user's that a stack inside backward stands in, where a hook called it; of a lambda or a list what that calls.
 
     The backward of a `torch.autograd.Function`, a forward that is computed again and what compiled code does are the model's; and an update
     inside backward (`register_post_accumulate_grad_hook`) is part of the training.
@@ -68,4 +68,5 @@ def hook_of(path: Path) -> Frame | None:
     if not called or TORCH.search(called[0].file) or any(OPTIMIZERS.search(frame.file) for frame in called):
         return None
     own = [frame for frame in called if not is_library(frame)]
-    return next((frame for frame in own if not frame.function.endswith("<lambda>")), own[0] if own else None)
+    named = (frame for frame in own if not (frame.function.endswith("<lambda>") or is_comprehension(frame.function)))
+    return next(named, own[0] if own else None)

@@ -7,9 +7,20 @@ the outer ones with them; where it leaves them, the lines of that frame tell wha
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import NamedTuple
 
-from slowstep.analyses.functions import FRAMEWORK, LIGHTNING_LOOP, Path, is_library, own_frames, same_function, shown
+from slowstep.analyses.functions import (
+    FRAMEWORK,
+    LIGHTNING_LOOP,
+    Path,
+    enclosing,
+    is_comprehension,
+    is_library,
+    own_frames,
+    same_function,
+    shown,
+)
 from slowstep.analyses.typed import is_typed_top_level
 from slowstep.timeline.timeline import Frame, Loops
 
@@ -66,19 +77,21 @@ def called_from_loop(path: Path, way: Path, loops: Loops | None = None) -> Calle
     """What the loop was doing in a stack that left the `way` to the update.
 
     That is the user's function next to the loop, else the loop's own line, or the lines of one of the `loops` beside the update; a
-    framework's function where the loop is the framework's. None for an empty stack.
+    framework's function where the loop is the framework's. A comprehension is its line. None for an empty stack.
     """
     depth = meeting(path, way)
     if depth == NOWHERE:
         own = own_frames(path)
         return Called(own[0].function, own[0].file, own[0].first_line) if own else None
-    own_calls = (frame for frame in path[depth + 1 :] if not is_library(frame))
-    called = next(own_calls, None)
-    if called is None and is_library(path[depth]):
+    loop, own_calls = path[depth], [frame for frame in path[depth + 1 :] if not is_library(frame)]
+    called = next((frame for frame in own_calls if not is_comprehension(frame.function)), next(iter(own_calls), None))
+    if called is None and is_library(loop):
         called = path[min(depth + 1, len(path) - 1)]
+    if called is not None and is_comprehension(called.function) and called.file == loop.file:
+        return _own_lines(replace(loop, line=called.first_line), loops or {})
     if called is not None:
-        return Called(called.function, called.file, called.first_line)
-    return _own_lines(path[depth], loops or {})
+        return Called(enclosing(called.function), called.file, called.first_line)
+    return _own_lines(loop, loops or {})
 
 
 def _own_lines(frame: Frame, loops: Loops) -> Called:
@@ -108,6 +121,11 @@ def is_before(path: Path, way: Path) -> bool:
     """Whether a stack stands before the call that the `way` leads to, by the lines of the frame in which they part."""
     depth = meeting(path, way)
     return depth != NOWHERE and path[depth].line <= way[min(depth, len(way) - 1)].line
+
+
+def is_below(path: Path, way: Path, other_cells: int) -> bool:
+    """Whether a stack stands in a line of the loop below the call that the `way` leads to."""
+    return meeting(path, way) != NOWHERE and are_lines_comparable(path, way, way, other_cells) and not is_before(path, way)
 
 
 def are_lines_comparable(path: Path, way: Path, update: Path, other_cells: int) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from slowstep.analyses.functions import TORCH
-from slowstep.analyses.gap_calls import CHANGES, COPIES, LOGGING, WALKS, GapCalls, Node, Wanted, read_nodes
+from slowstep.analyses.gap_calls import CHANGES, COPIES, JUDGING, LOGGING, WALKS, GapCalls, Node, Wanted, read_nodes
 from slowstep.timeline.timeline import Place, Timeline
 
 # Fewer timed gaps than this say nothing of the others.
@@ -24,8 +24,6 @@ RECEIPT = re.compile(r"slowstep[/\\]record[/\\]|torch[/\\]utils[/\\]data[/\\]")
 # Where a request for the next batch begins. A gap ends with it, but whoever asks may have been called in the gap: a runner's `train_iter`.
 # Not all of the above: a callback may call a model, whose hooks are ours, or collate samples by itself.
 REQUEST = re.compile(r"slowstep[/\\]record[/\\]waits\.py$|torch[/\\]utils[/\\]data[/\\]dataloader\.py$")
-# Libraries for nothing but judging results: a loop that calls them directly computes metrics.
-JUDGING = re.compile(r"^(sklearn|torchmetrics|torcheval|evaluate|skimage|seqeval|sacrebleu|rouge_score|pycocotools)[/\\]")
 # What stands between the loop and a function that is decorated: `@torch.no_grad()`.
 WRAPPER = re.compile(r"torch[/\\]utils[/\\]_contextlib\.py$")
 # Of a function that hands batches on: they are of no length, or nearly, where the loader is fast.
@@ -108,7 +106,13 @@ def find_timed_gaps(timeline: Timeline, process: int) -> TimedGaps | None:
     def uses_gradients(node: Node) -> bool:
         return (node.file, node.name, node.line) in users and not TORCH.search(node.file)
 
+<<<<<<< HEAD
     found = [_function(tree, number, ns, whole, gaps, uses_gradients) for number, ns in often.items() if is_users(tree.nodes[number])]
+=======
+    judges = _judges(tree)
+    own = [number for number in often if _is_users(tree.nodes[number])]
+    found = [_function(tree, number, often[number], whole, gaps, uses_gradients, judges) for number in own]
+>>>>>>> mend-a
     kept = sorted((f for f in found if f.share >= SMALLEST_SHARE), key=lambda f: -f.share)
     return TimedGaps(
         gaps=gaps,
@@ -177,10 +181,24 @@ def is_users(node: Node) -> bool:
     return not node.is_library and not _receives(node)
 
 
-def _function(tree: GapCalls, number: int, ns: float, whole: float, gaps: int, uses_gradients: Wanted) -> GapFunction:
+def _judges(tree: GapCalls) -> Wanted:
+    """What judges results: libraries for that, and functions of the user's that compute with arrays and are named so."""
+    named = {
+        (node.file, node.name, node.line)
+        for number, node in tree.nodes.items()
+        if node.named_for_metrics and tree.held(number, Node.computes) >= MOSTLY * node.total * tree.left(number)
+    }
+
+    def judges(node: Node) -> bool:
+        return node.is_metrics() or (node.file, node.name, node.line) in named
+
+    return judges
+
+
+def _function(tree: GapCalls, number: int, ns: float, whole: float, gaps: int, uses_gradients: Wanted, judges: Wanted) -> GapFunction:
     node = tree.nodes[number]
     mine, own = ns * tree.left(number), max(node.total * tree.left(number), 1.0)
-    telling = [n for n in tree.nodes.values() if n.is_logging() or n.is_metrics()]
+    telling = [n for n in tree.nodes.values() if n.is_logging() or judges(n)]
     return GapFunction(
         name=node.name,
         file=node.file,
@@ -188,7 +206,7 @@ def _function(tree: GapCalls, number: int, ns: float, whole: float, gaps: int, u
         ns_per_gap=mine / gaps,
         share=min(mine / max(whole, 1.0), 1.0),
         logging=min(tree.held(number, Node.is_logging) / own, 1.0),
-        metrics=min(tree.held(number, Node.is_metrics) / own, 1.0),
+        metrics=min(tree.held(number, judges) / own, 1.0),
         gradients=min(tree.held(number, uses_gradients) / own, 1.0),
         told_per_gap=max((n.calls for n in telling), default=0) / gaps,
         within=within_libraries(tree, number, own),
@@ -243,7 +261,7 @@ def _direct(tree: GapCalls, everything: GapCalls, roots: dict[int, float], whole
         node = tree.nodes[number]
         # A progress bar around the loader waits for it.
         waits = everything.held(number, _receives) >= WAITING * everything.nodes[number].total * everything.left(number)
-        if node.is_library and not waits and (name := _tells_or_judges(node)) is not None:
+        if node.is_library and not waits and (name := _tells_or_judges(tree, node)) is not None:
             libraries[name].append(number)
     for numbers in libraries.values():
         nodes = [tree.nodes[number] for number in sorted(numbers, key=lambda number: -roots[number] * tree.left(number))]
@@ -283,9 +301,10 @@ def _together(nodes: list[Node]) -> str:
     return f"{first} with {second.removeprefix(owner) if owner and second.startswith(f'{owner}.') else second}"
 
 
-def _tells_or_judges(node: Node) -> str | None:
+def _tells_or_judges(tree: GapCalls, node: Node) -> str | None:
     """The library that a function is of, where that is for telling or judging; None where it is not."""
     if node.built_in:
         return node.shown if node.is_logging() else None
-    found = LOGGING.search(node.in_package) or JUDGING.search(node.in_package)
+    # All public functions of scikit-learn have one wrapper.
+    found = LOGGING.search(node.in_package) or JUDGING.search(node.in_package) or JUDGING.search(_inside(tree, node).in_package)
     return None if found is None else found[0]

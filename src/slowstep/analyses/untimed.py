@@ -14,8 +14,8 @@ import numpy as np
 import polars as pl
 
 from slowstep.analyses.binomial import share_bounds
-from slowstep.analyses.functions import TORCH, Path, Stacks, in_module, inside, is_library, shown
-from slowstep.analyses.hot_loop import FEWEST_BODIES, enclosing
+from slowstep.analyses.functions import TORCH, Path, Stacks, enclosing, in_module, inside, is_library, shown
+from slowstep.analyses.hot_loop import FEWEST_BODIES
 from slowstep.analyses.roll_outs import forwards_of
 from slowstep.analyses.steps import Steps
 from slowstep.analyses.trainer import Trainer

@@ -97,8 +97,8 @@ def told(m: Measurements) -> list[Told]:
 
 def _of_function(m: Measurements, function: GapFunction, label: str, parts: tuple[Part, ...]) -> Told:
     return Told(
-        kind="function",
-        name=function.name,
+        kind=lines_named(label) or "function",
+        name=name_of(label),
         where=where_of(label) or "",
         parts=parts,
         spread=even(TIMED_SPREAD),

@@ -36,12 +36,55 @@ def test_names_are_as_people_write_them(file, name, shown):
         ("/home/me/evaluate/.venv/lib/python3.11/site-packages/torch/optim/lr_scheduler.py", False, False),
         ("/usr/lib/python3.11/logging/__init__.py", True, False),
         (f"{PACKAGES}/torch/utils/tensorboard/writer.py", True, False),
+        (f"{PACKAGES}/sklearn/metrics/_ranking.py", False, True),
+        (f"{PACKAGES}/sklearn/metrics/pairwise.py", False, False),
+        (f"{PACKAGES}/sklearn/metrics/_pairwise_distances_reduction/_dispatcher.py", False, False),
+        (f"{PACKAGES}/sklearn/cluster/_kmeans.py", False, False),
+        (f"{PACKAGES}/skimage/metrics/_structural_similarity.py", False, True),
+        (f"{PACKAGES}/skimage/transform/_warps.py", False, False),
+        (f"{PACKAGES}/numpy/lib/histograms.py", False, False),
     ],
 )
 def test_what_a_library_does_is_not_said_of_a_folder_of_the_users_with_its_name(file, logs, judges):
     node = _node(file, "log")
 
     assert (node.is_logging(), node.is_metrics()) == (logs, judges)
+
+
+@pytest.mark.parametrize(
+    ("name", "judges"),
+    [
+        ("method 'item' of 'torch._C.TensorBase' objects", True),
+        ("method 'tolist' of 'numpy.ndarray' objects", True),
+        ("method 'sort' of 'numpy.ndarray' objects", False),
+        ("method 'reduce' of 'numpy.ufunc' objects", False),
+        ("method 'numpy' of 'torch._C.TensorBase' objects", True),
+    ],
+)
+def test_of_built_in_functions_those_that_read_results_back_judge(name, judges):
+    node = _node("<built-in>", name)
+
+    assert (node.is_metrics(), node.computes()) == (judges, judges or "of 'numpy" in name)
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "named"),
+    [
+        ("f1_score", "train.py", True),
+        ("ConfusionMatrix.add", "train.py", True),
+        ("AUCMeter.update", "train.py", True),
+        ("main.<locals>.auc_per_class", "train.py", True),
+        ("area_under_curve", "train.py", True),
+        ("draw_curve", "train.py", False),
+        ("ScoreNet.main.<locals>.draw", "train.py", False),
+        ("cluster_features", "train.py", False),
+        ("accumulate", "train.py", False),
+        ("Writer.add_histogram", "train.py", False),
+        ("f1_score", f"{PACKAGES}/tool/main.py", False),
+    ],
+)
+def test_names_of_the_users_functions_say_whether_they_judge(name, file, named):
+    assert _node(file, name).named_for_metrics is named
 
 
 def test_what_a_function_spends_in_libraries_is_found_behind_the_users_own_functions():

@@ -78,6 +78,28 @@ def test_lines_of_a_loop_beside_the_update_are_named_together(line, name):
     assert not called.is_function
 
 
+COMPREHENSION = _frame("fit.<locals>.<dictcomp>", 23, first=23)
+OF_ANOTHER_FILE = _frame("read.<locals>.<genexpr>", 9, "/home/u/p/data.py", first=8)
+
+
+@pytest.mark.parametrize(
+    ("called", "label"),
+    [
+        ((COMPREHENSION,), "line 23 (train.py)"),
+        ((COMPREHENSION, _library("norm")), "line 23 (train.py)"),
+        ((_library("stack"), COMPREHENSION), "line 23 (train.py)"),
+        ((COMPREHENSION, _frame("norm_of", 71, first=70)), "norm_of (train.py:70)"),
+        ((OF_ANOTHER_FILE,), "read (data.py:8)"),
+    ],
+    ids=["by itself", "around a library's function", "through a library", "around a function of the user's", "of another file"],
+)
+def test_a_comprehension_is_a_line_of_the_function_around_it(called, label):
+    found = called_from_loop((SCRIPT, _frame("fit", 23, first=15), *called), UPDATE)
+
+    assert found is not None
+    assert found.label("/home/u/p/train.py") == label
+
+
 def test_a_function_that_is_called_in_a_loop_beside_the_update_keeps_its_name():
     called = called_from_loop(STEP_END, UPDATE, {("/home/u/p/train.py", "fit", 15): [[22, 24]]})
 

@@ -14,6 +14,7 @@ from slowstep.workflow.diagnose import diagnose_recording
 
 CLIP = ("/usr/lib/python3.11/site-packages/torch/nn/utils/clip_grad.py", "clip_grad_norm_", 1, 2)
 METRICS = (SCRIPT, "collect_metrics", 60, 62)
+NORMS = (SCRIPT, "main.<locals>.<dictcomp>", 29, 29)
 
 
 def _verdict(folder: Path, between_ms: float, called: tuple[str, str, int, int], *, backwards: bool = True) -> dict[str, Any]:
@@ -38,6 +39,10 @@ def test_a_function_of_the_users_there_is_named_and_not_called_the_trainings_own
 
     assert verdict["state"] == "undetermined"
     assert "collect_metrics (train.py:60), between backward and update, takes 33% of the time" in verdict["summary"]
+
+
+def test_a_comprehension_of_the_loop_is_named_by_its_line(tmp_path):
+    assert "line 29 (train.py), between backward and update, takes 33% of the time" in _verdict(tmp_path, 10, NORMS)["summary"]
 
 
 def test_the_update_itself_is_not_between_where_backward_runs_in_a_closure_of_it(tmp_path):

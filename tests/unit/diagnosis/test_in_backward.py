@@ -16,6 +16,7 @@ Place = tuple[str, str, int, int]
 TORCH = "/usr/lib/python3.11/site-packages/torch"
 ENGINE = (f"{TORCH}/autograd/graph.py", "_engine_run_backward", 900, 910)
 HOOK, LAMBDA = (SCRIPT, "History.log_stats", 60, 62), (SCRIPT, "History.__init__.<locals>.<lambda>", 50, 51)
+LISTED = (SCRIPT, "History.__init__.<locals>.<lambda>.<locals>.<listcomp>", 51, 51)
 NUMPY = ("/usr/lib/python3.11/site-packages/numpy/histograms.py", "histogram", 700, 710)
 OF_MODULES = (f"{TORCH}/utils/hooks.py", "BackwardHook.setup_output_hook.<locals>.fn", 200, 210)
 FUNCTION, ITS_BACKWARD = (f"{TORCH}/autograd/function.py", "BackwardCFunction.apply", 290, 300), (SCRIPT, "Swish.backward", 30, 31)
@@ -39,7 +40,7 @@ def _verdict(folder: Path, *called: Place, tenths: int) -> dict[str, Any]:
     return dict(diagnose_recording(events.close())["verdict"])
 
 
-@pytest.mark.parametrize("called", [(HOOK, NUMPY), (LAMBDA, HOOK), (OF_MODULES, HOOK)])
+@pytest.mark.parametrize("called", [(HOOK, NUMPY), (LAMBDA, HOOK), (LAMBDA, LISTED, HOOK), (OF_MODULES, HOOK)])
 def test_a_hook_on_gradients_that_holds_a_tenth_of_the_time_is_named(tmp_path, called):
     verdict = _verdict(tmp_path, *called, tenths=5)
 

@@ -61,6 +61,12 @@ FIRING: dict[str, tuple[str, dict[str, Any], dict[str, Any], dict[str, Any]]] = 
     ),
     "swapping": ("memory-near-limit", {"swap_in_per_s": 5 * MIB, **PLENTY}, {}, {"swapped in": 5.0}),
     "one thread on many cores": ("idle-cores", {"idle_cores": 14.0}, MANY, {"threads for one operation": 1}),
+    "one thread on two cores, of which little else runs on the other": (
+        "idle-cores",
+        {"idle_cores": 0.97},
+        {"cores": 2, "threads": 1, "loader": False, "workers": 0},
+        {"threads for one operation": 1},
+    ),
     "more threads than cores": ("thread-contention", {"queueing": 3.0}, {"threads": 16, "delay_ms": 3}, {"threads in the queue": 3.0}),
     "a quota smaller than the threads": (
         "thread-contention",
@@ -114,11 +120,11 @@ SILENT: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "threads for half of the cores and more": ("idle-cores", {"idle_cores": 14.0}, {**MANY, "threads": 9}),
     "operations too short to be divided": ("idle-cores", {"idle_cores": 14.0}, {**MANY, "nodes": 2000}),
     "cores that others use": ("idle-cores", {"idle_cores": 1.0}, {**MANY, "foreign_cores": 14.0}),
-    "two cores of which one computes": ("idle-cores", {"idle_cores": 0.6}, {"cores": 2, "threads": 1}),
+    "two cores of which one computes": ("idle-cores", {"idle_cores": 0.85}, {"cores": 2, "threads": 1}),
     "one that computes in two thirds of its time": (
         "idle-cores",
         {"idle_cores": 1.4},
-        {"cores": 2, "threads": 1, "workers": 1, "getitem_ms": 0.5, "blocked_ms": 28},
+        {"cores": 2, "threads": 1, "workers": 1, "getitem_ms": 4, "blocked_ms": 25},
     ),
     "a training that waits for its input": ("idle-cores", {"idle_cores": 14.0}, {**MANY, "blocked_ms": 60}),
     "more threads than cores and no delay": ("thread-contention", {"queueing": 0.0}, {"threads": 16}),

@@ -364,6 +364,38 @@ def test_a_function_that_mostly_does_something_else_is_a_slow_callback(tmp_path,
     assert not {"chatty-logging", "per-step-metrics"} & set(rules_in(report))
 
 
+NUMPY: Function = ("<built-in>", "method 'reduce' of 'numpy.ufunc' objects", 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "rule"),
+    [("after_step", "slow-callback"), ("cluster_features", "slow-callback"), ("auc_per_class", "per-step-metrics")],
+)
+def test_what_is_computed_with_arrays_is_metrics_only_in_a_function_that_is_named_so(tmp_path, name, rule):
+    # After the update runs after_step, which may call the function.
+    inner: Function = (SCRIPT, name, 90)
+    rows = [(inner, 28, 2, [[1, 26]]), (NUMPY, 26, 26, [])]
+    if name != "after_step":
+        rows = [(AFTER, 30, 2, [[1, 28]]), (inner, 28, 2, [[2, 26]]), (NUMPY, 26, 26, [])]
+
+    report = report_of(tmp_path, calls("gap", 30, *rows), after_ms=10, after="after_step")
+
+    assert report["verdict"]["rule"] == rule
+
+
+@pytest.mark.parametrize(
+    ("module", "rule"), [("metrics/_ranking.py", "per-step-metrics"), ("cluster/_kmeans.py", "slow-callback")], ids=str
+)
+def test_of_a_library_for_more_than_metrics_its_metrics_count(tmp_path, module, rule):
+    package = "/usr/lib/python3.11/site-packages/sklearn"
+    wrapper: Function = (f"{package}/utils/_param_validation.py", "validate_params.<locals>.decorator.<locals>.wrapper", 1)
+    rows = [(wrapper, 29, 1, [[1, 28]]), ((f"{package}/{module}", "work", 1), 28, 28, [])]
+
+    report = report_of(tmp_path, calls("gap", 30, *rows), after_ms=10, after="")
+
+    assert report["verdict"]["rule"] == rule
+
+
 @pytest.mark.parametrize(("called", "advised"), [(FSYNC, "write it every k steps; no flush or fsync"), (PILLOW, "fewer images")], ids=str)
 def test_what_mostly_writes_to_a_file_is_advised_to_write_less_often(tmp_path, called, advised):
     report = report_of(tmp_path, after_step(called, 0.7), after_ms=10, after="after_step")
@@ -373,6 +405,7 @@ def test_what_mostly_writes_to_a_file_is_advised_to_write_less_often(tmp_path, c
     assert "holds 70 % of it" in texts[1]
 
 
+<<<<<<< HEAD
 SORTED: Function = ("<built-in>", "built-in method builtins.sorted", 0)
 MATRIX: Function = ("<built-in>", "built-in method torch.matmul", 0)
 COMPRESS: Function = ("<built-in>", "built-in method zlib.compress", 0)
@@ -447,6 +480,14 @@ def test_of_a_callback_the_function_that_holds_most_of_it_is_named(tmp_path):
     assert (row["value"], row["where"]) == ("confusion_counts", "97 %, train.py:90")
     assert finding["fixes"][0]["text"] == "write the loop in confusion_counts as operations on whole tensors or arrays"
     assert finding["fixes"][1]["text"].startswith("call after_step every k steps")
+=======
+def test_a_comprehension_that_was_timed_after_the_update_is_a_line_of_the_loop(tmp_path):
+    listed: Function = (SCRIPT, "main.<locals>.<listcomp>", 34)
+    report = report_of(tmp_path, calls("gap", 30, (listed, 30, 30, [])), after_ms=10, after_unseen=True)
+
+    assert report["verdict"]["rule"] == "slow-callback"
+    assert report["findings"][0]["title"].startswith("line 34 (train.py) runs on the training thread")
+>>>>>>> mend-a
 
 
 @pytest.mark.parametrize(
@@ -461,6 +502,15 @@ def test_what_the_loop_itself_calls_of_such_a_library_is_named(tmp_path, called,
     assert finding["title"].startswith("line 34 (train.py)")
     (row,) = [row for row in finding["evidence"] if row["name"] == "most of it in"]
     assert row["value"] == called[1].removeprefix("built-in method builtins.")
+
+
+@pytest.mark.parametrize(("function", "state"), [("Module._call_impl", "bottleneck"), ("Module.state_dict", "healthy")])
+def test_a_training_whose_loop_calls_its_model_again_after_every_update_is_not_healthy(tmp_path, function, state):
+    module = "/usr/lib/python3.11/site-packages/torch/nn/modules/module.py"
+    report = report_of(tmp_path, after_ms=10, after="", after_library=(module, function))
+
+    assert report["verdict"]["state"] == state
+    assert ("slow-callback" in rules_in(report)) == (state == "bottleneck")
 
 
 @pytest.mark.parametrize(("called", "rule"), [(LOGGING, "chatty-logging"), (SKLEARN, "per-step-metrics")], ids=str)
@@ -522,11 +572,12 @@ def test_wrappers_of_a_library_are_called_by_what_they_wrap(tmp_path):
     package = "/usr/lib/python3.11/site-packages/sklearn"
     wrapper: Function = (f"{package}/utils/validation.py", "validate.<locals>.wrapper", 1)
     other: Function = (f"{package}/utils/other.py", "other.<locals>.wrapper", 1)
+    of_metrics: Function = (f"{package}/metrics/wrapped.py", "validate.<locals>.wrapper", 1)
     # The second one has nothing but wrappers that call each other.
     rows = [(wrapper, 29, 1, [[1, 28]]), (SKLEARN, 28, 20, [[2, 8]]), (other, 8, 4, [[0, 4]])]
 
     evidence = report_of(tmp_path, calls("gap", 30, *rows), after_ms=10, after="")["findings"][0]["evidence"]
-    circle = [(wrapper, 29, 21, [[1, 8]]), (other, 8, 4, [[0, 4]])]
+    circle = [(of_metrics, 29, 21, [[1, 8]]), (other, 8, 4, [[0, 4]])]
     turning = report_of(tmp_path / "circle", calls("gap", 30, *circle), after_ms=10, after="")
 
     assert [row["value"] for row in evidence if row["name"] == "most of it in"] == ["roc_auc_score"]

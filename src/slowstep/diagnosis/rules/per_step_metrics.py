@@ -1,18 +1,19 @@
 """Metrics that are computed after every step keep the next step waiting.
 
 What it sees:
-    Of a function of the user's that runs after every update, at least half of the time is spent in scikit-learn, torchmetrics, SciPy,
-    NumPy or the like, or in reading results back (`item`, `tolist`, `numpy`), and it holds at least 3 % of the window. Of a line of the
-    training loop itself, the same in libraries for nothing but metrics. Calls in these gaps are timed in a few steps. What a module of
-    Lightning spends in `self.log` and `self.log_dict` while it trains is timed exactly, at the same threshold.
+    Of a function of the user's that runs after every update, at least half of the time is spent in scikit-learn's metrics, torchmetrics
+    or the like, in functions that compute with NumPy or SciPy and are named for metrics (`f1_score`, `ConfusionMatrix.update`), or in
+    reading results back (`item`, `tolist`, `numpy`), and it holds at least 3 % of the window. Of a line of the training loop itself, the
+    same in libraries for nothing but metrics. Calls in these gaps are timed in a few steps. What a module of Lightning spends in
+    `self.log` and `self.log_dict` while it trains is timed exactly, at the same threshold.
 Why it costs:
     What one batch's metric says is noise, and it is paid for in every step: sorting, converting, building Python objects. Lightning checks,
     converts and averages each metric that it is handed, in some 0.1 ms, whether a logger is then called or not.
 How the gain is predicted:
     r is 49 fiftieths of that function's or line's time: it runs once in 50 steps. B is what the loader's workers need per step.
 When it is wrong:
-    A function that uses NumPy for something else than metrics is called one. On the processor `item` itself waits for nothing. A metric
-    that the loop calls as a module (`metric(predictions, labels)` of torchmetrics) is taken for a part of the model.
+    A metric in NumPy whose name does not say so is left to slow-callback. On the processor `item` itself waits for nothing. A metric
+    that the loop calls as a module (`metric(predictions, labels)` of torchmetrics) is left to slow-callback.
 What to try:
     Compute metrics every k steps, once an epoch, or on validation only.
 """

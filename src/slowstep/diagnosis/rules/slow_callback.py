@@ -2,10 +2,10 @@
 
 What it sees:
     Stacks of the training thread between the end of an update, or of the backward of one of several batches, and the next request for
-    input name a function of the user's (or a line of the training loop) that holds at least 3 % of the window. Callbacks, loggers and
-    metrics that Lightning or Hugging Face's Trainer call are timed exactly, wherever in the step they run. In a trace: a range that
-    somebody has named, beside the model; with a device those inside steps in which it had nothing to do, at least 5 % of the window
-    (between steps they are gaps-between-steps').
+    input name a function of the user's (or a line of the training loop, of what it calls of torch only a model) that holds at least 3 %
+    of the window. Callbacks, loggers and metrics that Lightning or Hugging Face's Trainer call are timed exactly, wherever in the step
+    they run. In a trace: a range that somebody has named, beside the model; with a device those inside steps in which it had nothing to
+    do, at least 5 % of the window (between steps they are gaps-between-steps').
 Why it costs:
     Whatever is done with results on the training thread - plots, images, metrics, logging - is done instead of training.
 How the gain is predicted:
@@ -15,7 +15,8 @@ How the gain is predicted:
     output.
 When it is wrong:
     The gap's length is exact, what ran in it is sampled: a share of few stacks is uncertain, and the interval says so. If the function
-    only waits for something that would be waited for anyway, removing it moves the wait.
+    only waits for something that would be waited for anyway, removing it moves the wait. What it makes may be
+    needed by the training at once (priorities of samples, features for a memory): no rule sees that.
 What to try:
     Call it every k steps or give the work to a background thread or process, where nothing needs it after every step; or do less in it.
     What less is, its timed calls tell: of a loop in Python operations on whole tensors or arrays (a thread would keep the interpreter's
