@@ -13,8 +13,9 @@ from enum import Enum
 
 import polars as pl
 
+from slowstep.analyses.functions import is_comprehension
 from slowstep.analyses.gap_calls import GapCalls, Node
-from slowstep.analyses.hot_loop import COMPREHENSION, LONGEST_NS, OFTEN
+from slowstep.analyses.hot_loop import LONGEST_NS, OFTEN
 from slowstep.analyses.python_share import share_of_lines
 from slowstep.analyses.timed_gaps import MOSTLY, Within, is_users, read_gap_calls, requests, within_libraries
 from slowstep.timeline.timeline import Place, Timeline
@@ -170,4 +171,4 @@ def _inner(tree: GapCalls, number: int) -> tuple[Place | None, float]:
 
 
 def _has_a_name(node: Node) -> bool:
-    return is_users(node) and COMPREHENSION.search(node.name) is None
+    return is_users(node) and not is_comprehension(node.name)

@@ -91,7 +91,6 @@ def find_hot_loop(
     )
 
 
-<<<<<<< HEAD
 def _on_its_line(calls: pl.DataFrame, lines: pl.DataFrame, loop: _Loop) -> float:
     """Ns in all timed bodies of the line that a comprehension stands in, beside the comprehension: what makes a tensor of its list.
 
@@ -115,13 +114,6 @@ def _left_ns(calls: pl.DataFrame) -> float:
     return max(float(calls["wall_ns"][0]) - float(calls["own_ns"].sum()), 0.0)
 
 
-def enclosing(function: str) -> str:
-    """The name of a function; of a comprehension, that of the function around it."""
-    return COMPREHENSION.sub("", function) or "<module>"
-
-
-=======
->>>>>>> mend-a
 def _nodes_share(called: pl.DataFrame, frame: Frame) -> float:
     own = called.filter(pl.col("file") == frame.file, pl.col("first_line") == frame.first_line)
     return min(float(own["nodes"].sum()) / max(float(own["of_nodes"].sum()), 1.0), 1.0)

@@ -106,13 +106,9 @@ def find_timed_gaps(timeline: Timeline, process: int) -> TimedGaps | None:
     def uses_gradients(node: Node) -> bool:
         return (node.file, node.name, node.line) in users and not TORCH.search(node.file)
 
-<<<<<<< HEAD
-    found = [_function(tree, number, ns, whole, gaps, uses_gradients) for number, ns in often.items() if is_users(tree.nodes[number])]
-=======
     judges = _judges(tree)
-    own = [number for number in often if _is_users(tree.nodes[number])]
+    own = [number for number in often if is_users(tree.nodes[number])]
     found = [_function(tree, number, often[number], whole, gaps, uses_gradients, judges) for number in own]
->>>>>>> mend-a
     kept = sorted((f for f in found if f.share >= SMALLEST_SHARE), key=lambda f: -f.share)
     return TimedGaps(
         gaps=gaps,

@@ -405,7 +405,6 @@ def test_what_mostly_writes_to_a_file_is_advised_to_write_less_often(tmp_path, c
     assert "holds 70 % of it" in texts[1]
 
 
-<<<<<<< HEAD
 SORTED: Function = ("<built-in>", "built-in method builtins.sorted", 0)
 MATRIX: Function = ("<built-in>", "built-in method torch.matmul", 0)
 COMPRESS: Function = ("<built-in>", "built-in method zlib.compress", 0)
@@ -480,14 +479,14 @@ def test_of_a_callback_the_function_that_holds_most_of_it_is_named(tmp_path):
     assert (row["value"], row["where"]) == ("confusion_counts", "97 %, train.py:90")
     assert finding["fixes"][0]["text"] == "write the loop in confusion_counts as operations on whole tensors or arrays"
     assert finding["fixes"][1]["text"].startswith("call after_step every k steps")
-=======
+
+
 def test_a_comprehension_that_was_timed_after_the_update_is_a_line_of_the_loop(tmp_path):
     listed: Function = (SCRIPT, "main.<locals>.<listcomp>", 34)
     report = report_of(tmp_path, calls("gap", 30, (listed, 30, 30, [])), after_ms=10, after_unseen=True)
 
     assert report["verdict"]["rule"] == "slow-callback"
     assert report["findings"][0]["title"].startswith("line 34 (train.py) runs on the training thread")
->>>>>>> mend-a
 
 
 @pytest.mark.parametrize(
