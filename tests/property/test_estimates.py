@@ -88,12 +88,13 @@ def test_as_is_measured_against_an_arm_gains_the_inverse_of_what_the_arm_gains(r
 
 @FEW
 @given(ROUNDS, st.lists(st.booleans(), min_size=12, max_size=12))
-def test_steps_that_settle_or_belong_to_no_block_change_nothing(rounds, where):
+def test_the_step_that_bears_a_change_of_arms_and_steps_of_no_block_change_nothing(rounds, where):
     steps, plan = _measured(rounds, 0)
     rows = list(zip(*(getattr(steps, field.name).tolist() for field in dataclasses.fields(steps)), strict=True))
     more = []
-    for row, extra in zip(rows, where * 20, strict=False):
-        more += [(row[0], row[1], 10**12, 1, 0, True), (0, -1, 10**12, 1, 0, False), row] if extra else [row]
+    for number, (row, extra) in enumerate(zip(rows, where * 20, strict=False)):
+        change = [(row[0], row[1], 10**12, 1, 0, True)] if extra and number % STEPS == 0 else []
+        more += [*change, (0, -1, 10**12, 1, 0, False), row] if extra else [row]
 
     assert _ends(estimate(made_steps(more), plan)) == _ends(_estimates(rounds))
 

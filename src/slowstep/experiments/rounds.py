@@ -96,6 +96,9 @@ def sum_rounds(steps: Steps, plan: Plan, floors: Mapping[int, float] | None = No
     # A block's first step bears the change of arms itself.
     before = steps.settling & (np.diff(steps.block, prepend=-1) == 0)
     long_ns = excess_of_long_steps(steps.ns, steps.input_ns, steps.arm, counted, plan.steps)
+    # A block most of whose steps are long lies in a slow stretch, of which each arm has its share.
+    is_slow = 2 * np.bincount(steps.block[counted & (long_ns > 0)], minlength=len(order)) > plan.steps
+    long_ns = np.where(counted & is_slow[steps.block], 0.0, long_ns)
 
     def parts(values: Floats) -> LongParts:
         return LongParts(

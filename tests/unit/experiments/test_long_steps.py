@@ -128,6 +128,14 @@ def test_what_comes_in_most_blocks_is_no_matter_of_chance():
     assert found.long_steps is None
 
 
+def test_a_block_that_is_slow_in_most_of_its_steps_has_no_long_step():
+    _, plan = training()
+    slow = [number + at for number in numbers_of(0, 3, plan=plan) for at in range(STEPS)]
+    steps, plan = training(long=slow, long_ns=200_000_000)
+
+    assert estimate(steps, plan)[LEVER].long_steps is None
+
+
 def test_steps_of_less_than_a_block_are_the_arms_own():
     _, plan = training()
     steps, plan = training(long=numbers_of(0, 5, plan=plan), long_ns=STEPS * STEP_NS // 2)
