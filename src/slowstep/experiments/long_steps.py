@@ -26,8 +26,6 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-# With so many to be expected, none is met with a chance of exp(-4) (Poisson): 1.8 %, less than the 2.5 % that a false "proved" may have.
-FEWEST_EXPECTED: Final = 4
 # What comes in every other block, or more often, is met by all arms, and is no matter of chance.
 SELDOM: Final = 0.5
 

@@ -12,12 +12,12 @@ from slowstep.experiments.effects import seldom_changed
 from slowstep.experiments.experiment import Experiment
 from slowstep.experiments.judging import WORTH, Judgement, Measured, Verdict, is_trustworthy, judge_all, refuted_under
 from slowstep.experiments.lever_faults import SPOILT
-from slowstep.experiments.long_steps import LongSteps as LongStepsSeen
+from slowstep.experiments.long_steps import LongSteps
 from slowstep.experiments.plan import Plan
 from slowstep.experiments.readings import Steps
 from slowstep.experiments.repeated import FEWEST_PAIRS, Repeated
 from slowstep.experiments.stats import Estimate, estimate
-from slowstep.record.lever import DEMAND, Lever, LongSteps
+from slowstep.record.lever import DEMAND, Lever, OnLongSteps
 
 State = Literal["measured", "not applicable", "failed", "unmeasured"]
 # Why a gain that is seen to be small refutes nothing: others have the cores that the lever asks for, what it changes came too seldom, or it
@@ -91,7 +91,7 @@ class Results:
     runs_differ: bool = False
 
     @property
-    def long_steps(self) -> LongStepsSeen | None:
+    def long_steps(self) -> LongSteps | None:
         """The seldom long steps that count alike in the arms, if any."""
         found = [each.long_steps for each in (self.control, *(result.estimate for result in self.results)) if each is not None]
         return next(filter(None, found), None)
@@ -226,7 +226,7 @@ def _changes(choice: Choice, levers: Mapping[str, Lever]) -> tuple[str, ...]:
     return () if lever is None else tuple(sorted(lever.changes))
 
 
-def _long_steps(choice: Choice, levers: Mapping[str, Lever]) -> LongSteps:
+def _long_steps(choice: Choice, levers: Mapping[str, Lever]) -> OnLongSteps:
     lever = levers.get(choice.spec.name)
     return "its own" if lever is None else lever.long_steps
 
@@ -299,7 +299,7 @@ def _held_back(result: Result, blocks: int | None, foreign_share: float | None, 
     return result
 
 
-def _perhaps_shortened(result: Result, levers: Mapping[str, Lever]) -> LongStepsSeen | None:
+def _perhaps_shortened(result: Result, levers: Mapping[str, Lever]) -> LongSteps | None:
     """Long steps that were counted alike, where the lever may shorten them, and would then perhaps gain."""
     if result.estimate is None or result.judgement is None or _long_steps(result.choice, levers) == "kept":
         return None

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slowstep.experiments.long_steps import FEWEST_EXPECTED, LongParts, LongSteps, excess_of_long_steps
+from slowstep.experiments.effects import FEWEST_CHANGED
+from slowstep.experiments.long_steps import LongParts, LongSteps, excess_of_long_steps
 from slowstep.experiments.plan import Plan
 from slowstep.experiments.readings import Steps
 
@@ -50,18 +51,19 @@ class Rounds:
             long_steps=self.long_parts.found(ns, self.ns, self.steps, taken),
         )
 
-    def evened_but_for(self, own: Collection[int], arm: int) -> Rounds:
-        """The same for an arm that has an `own` way with long steps, as others have: what it met counts, where it would have met enough."""
-        others = [each for each in range(self.whole.shape[1]) if each not in own]
-        among_others = self.evened(others)
-        if among_others.long_steps is None:
+    def with_own(self, arm: int, others: Collection[int], evened: Rounds) -> Rounds:
+        """The same for an arm that has an own way with long steps: what it met counts, where it would have met enough. `evened` is what
+        `evened` gives for the `others`.
+        """
+        if evened.long_steps is None:
             return self
         whole = self.whole[:, arm]
         steps = (self.steps + self.long_parts.settling_steps[:, arm])[whole].sum()
-        if among_others.long_steps.expected(steps) < FEWEST_EXPECTED:
+        # As of what a lever changes: with fewer to be expected, that none came may be chance.
+        if evened.long_steps.expected(steps) < FEWEST_CHANGED:
             return self.evened([*others, arm])
         alone = self.evened([arm])
-        ns, delay_ns = among_others.ns.copy(), among_others.delay_ns.copy()
+        ns, delay_ns = evened.ns.copy(), evened.delay_ns.copy()
         ns[:, arm], delay_ns[:, arm] = alone.ns[:, arm], alone.delay_ns[:, arm]
         return replace(self, ns=ns, delay_ns=delay_ns)
 

@@ -65,12 +65,13 @@ def estimate(
     `own_long` are the arms whose levers may be what takes seldom long steps away: those that they met count for them, if enough came.
     """
     rounds = sum_rounds(steps, plan, floors)
-    evened = rounds.evened([arm for arm in range(len(plan.arms)) if arm not in own_long])
+    others = [arm for arm in range(len(plan.arms)) if arm not in own_long]
+    evened = rounds.evened(others)
     found = {}
     for arm in range(1, len(plan.arms)):
         both = rounds.both(AS_IS, arm)
         if len(both) >= FEWEST_ROUNDS:
-            found[arm] = _estimate(rounds.evened_but_for(own_long, arm) if arm in own_long else evened, arm, both, arm in corrected, level)
+            found[arm] = _estimate(rounds.with_own(arm, others, evened) if arm in own_long else evened, arm, both, arm in corrected, level)
     return found
 
 

@@ -1,8 +1,8 @@
 """One batch again and again instead of the loader's: the least that input can cost, with its data in the caches.
 
 What it changes:
-    While it is on, the training gets the same real batch at every request. The loader's workers fill their queue and rest. Where each step
-    reads several loaders, all of them are replaced, each by a batch of its own.
+    While it is on, the training gets the same real batch at every request. The loader's workers fill their queue and rest. Where the
+    training reads several loaders, all of them are replaced, each by a batch of its own.
 What it answers:
     What the training takes by itself. Beside mock-loader it shows what different data costs: batches of different sizes, and memory that is
     not in the processor's caches.

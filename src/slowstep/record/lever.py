@@ -20,7 +20,7 @@ DEMAND: Final = "demand"
 
 # What a lever does to steps that are seldom and long, and not for a loader that is waited for (a validation, a checkpoint): it leaves them
 # as they are, it may make them shorter or longer, or it decides whether there are any.
-LongSteps = Literal["kept", "perhaps", "its own"]
+OnLongSteps = Literal["kept", "perhaps", "its own"]
 
 
 class NotApplicable(Exception):
@@ -101,7 +101,7 @@ class Lever:
     takes_optional: bool = False
     every: bool = False
     changes: frozenset[str] = frozenset()
-    long_steps: LongSteps = "kept"
+    long_steps: OnLongSteps = "kept"
     prepare: Callable[[Training, Spec], Change]
     read: Callable[[Spec], object] | None = None
     build: Callable[[Any, Spec], Mapping[str, Any]] | None = None

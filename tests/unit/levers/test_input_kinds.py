@@ -185,17 +185,8 @@ def test_an_epoch_has_its_batches_though_the_lever_that_gives_them_fails(tmp_pat
     if what in ("end", "both"):
         failing("end", 1)
 
-    def train(script: Script) -> None:
-        more = True
-        while more:
-            count = 0
-            for count, batch in enumerate(loader, start=1):  # noqa: B007 - of a whole epoch
-                if not (more := script.step(batch)):
-                    break
-            else:
-                epochs.append(count)
-
-    walked = walk(tmp_path / "r", plan_of(["mock-loader"], [0, 1] * 2, steps=LENGTH), train)
+    plan = plan_of(["mock-loader"], [0, 1] * 2, steps=LENGTH)
+    walked = walk(tmp_path / "r", plan, lambda script: train(script, loader, epochs))
 
     assert walked.became(1) == ["ready", "failed"]
     assert set(epochs) == {LENGTH}

@@ -140,30 +140,19 @@ def test_of_loaders_that_are_read_together_it_is_the_one_that_is_waited_for(trai
     assert [feeder.loader for feeder in training.feeders] == ([first, second] if first_ns == 1000 else [second, first])
 
 
-def test_of_loaders_that_take_turns_it_is_the_one_that_is_waited_for_most_in_all(training: Training) -> None:
+@pytest.mark.parametrize(("between", "feeds"), [(3, True), (49, False)], ids=["one in four", "one in fifty"])
+def test_of_loaders_that_take_turns_it_is_the_one_that_is_waited_for_most_in_all(training: Training, between: int, feeds: bool) -> None:
+    """One that takes a turn in fifty is met by hardly a block of an experiment."""
     optimizer, often, seldom = Optimizer(), DataLoader(range(99)), DataLoader(range(99))  # type: ignore[arg-type]
     mine, its = begin(training, often), begin(training, seldom)
     for _ in range(6):
-        zipped(training, optimizer, (mine, 10), steps=3)
+        zipped(training, optimizer, (mine, 10), steps=between)
         zipped(training, optimizer, (its, 100), steps=1)
 
     training.hold()
 
-    assert training.loader is seldom
-    assert [feeder.loader for feeder in training.feeders] == [seldom, often]
-
-
-def test_one_that_takes_a_turn_in_fifty_feeds_no_block_of_an_experiment(training: Training) -> None:
-    optimizer, often, seldom = Optimizer(), DataLoader(range(99)), DataLoader(range(99))  # type: ignore[arg-type]
-    mine, its = begin(training, often), begin(training, seldom)
-    for _ in range(4):
-        zipped(training, optimizer, (mine, 10), steps=49)
-        zipped(training, optimizer, (its, 100), steps=1)
-
-    training.hold()
-
-    assert training.loader is often
-    assert len(training.feeders) == 1
+    assert training.loader is (seldom if feeds else often)
+    assert [feeder.loader for feeder in training.feeders] == ([seldom, often] if feeds else [often])
 
 
 def test_a_validation_is_not_read_together_however_long_it_is_waited_for(training: Training) -> None:
