@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from types import SimpleNamespace
 
 import pytest
 import typer
 
+from slowstep.cli import bench as bench_command
 from slowstep.cli import main
 from slowstep.cli import prove as prove_command
 from slowstep.cli.bench import compute as bench_compute
@@ -73,6 +75,19 @@ def test_ctrl_c_while_the_report_is_drawn_says_what_shows_it(tmp_path, monkeypat
 
     assert left.value.exit_code == 130
     assert capsys.readouterr().err.endswith("slowstep: the report was interrupted. The recording is kept: slowstep analyze runs/1\n")
+
+
+def test_ctrl_c_while_the_report_of_a_bench_is_made_says_that_it_is_lost(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    measured = SimpleNamespace(ending=None, notes=["a note"], reason=None, code=0)
+    monkeypatch.setattr(bench_command, "bench_training", lambda *_, **__: measured)
+    monkeypatch.setattr(bench_command, "make_report", _interrupted)
+
+    with pytest.raises(typer.Exit) as left:
+        bench_data(["train.py"], budget="60s")
+
+    assert left.value.exit_code == 130
+    assert "the report was interrupted, and what was measured is lost" in capsys.readouterr().err
 
 
 def test_ctrl_c_while_a_command_is_imported_shows_no_traceback(monkeypatch):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from slowstep.analyses.even_pace import Pace, pace_of
 from slowstep.analyses.functions import Path, Stacks, is_library
 from slowstep.analyses.ledger import CORE, MODELS, Ledger, Part, with_core_delay
 from slowstep.analyses.loop import called_from_loop
@@ -15,10 +16,13 @@ from slowstep.analyses.pace import own_work
 from slowstep.analyses.producers import CORE as CORE_OF_PRODUCER
 from slowstep.analyses.steps import Floats, Steps
 from slowstep.analyses.trainer import Trainer
-from slowstep.analyses.trends import BLOCKS, STEPS_PER_BLOCK, Trend, block_medians, find_trend
+from slowstep.analyses.trends import Trend, find_trend
+from slowstep.analyses.written import Written
 
 # Parts under this share of the window are not looked at: their growth cannot matter.
 SMALLEST_SHARE = 0.01
+# Of the stacks of a function, so many must stand in code that encodes or writes files, for it to be called a file that grows.
+WRITING = 0.3
 # Standard library and packages that turn objects into what files hold, or write them: encoding a growing list is where the time goes.
 FILE_WRITERS = re.compile(
     r"[/\\](json|pickle|csv|shelve|pathlib|shutil|logging|gzip|zipfile|yaml|tensorboardX?)([/\\]\w+)*\.py$"
@@ -38,20 +42,27 @@ class Growth:
     both: bool  # and the other one surely grows too
 
 
-def find_growth(ledger: Ledger, steps: Steps, stacks: Stacks, trainer: Trainer, known: Sequence[Part]) -> Growth | None:
+def find_growth(
+    ledger: Ledger, steps: Steps, stacks: Stacks, trainer: Trainer, known: Sequence[Part], written: Written | None
+) -> Growth | None:
     """The part that surely grows most; None where none does."""
     best: Growth | None = None
-    pace = _pace(ledger)
+    pace = pace_of(own_work(ledger))
     for part in ledger.parts:
         ns = ledger.of(*part)
         if part in known or part[1] in (CORE, CORE_OF_PRODUCER) or ns.sum() < SMALLEST_SHARE * ledger.ns.sum():
             continue
         trend = _trend(ns, None if part[0] == "compute" else pace)
-        if trend is None or trend.growth_low <= 0 or (best is not None and trend.growth <= best.trend.growth):
+        if trend is None or (best is not None and trend.growth <= best.trend.growth):
+            continue
+        writes = _writes_share(part, steps, stacks, trainer)
+        if written is not None and written.grows and is_writer(part, writes):
+            # That it has ever more to do is known.
+            trend = replace(trend, growth_low=trend.growth_likely)
+        if trend.growth_low <= 0:
             continue
         queued = float(with_core_delay(ledger, *part).sum() / ns.sum())
         above_ns = np.clip(ns - _at_the_very_first(trend, steps, trainer), 0, None) * queued
-        writes = _writes_share(part, steps, stacks, trainer)
         best = Growth(part=part, trend=trend, above_ns=above_ns, writes_share=writes, is_models=part in MODELS, both=False)
     if best is None or not best.is_models:
         return best
@@ -59,28 +70,26 @@ def find_growth(ledger: Ledger, steps: Steps, stacks: Stacks, trainer: Trainer, 
     return replace(best, both=all(trend is not None and trend.growth_low > 0 for trend in trends))
 
 
-def _trend(ns: Floats, pace: Floats | None) -> Trend | None:
-    """The trend of a part. A machine that becomes faster or slower on the way changes the training's own work as much, which does not grow:
-    growth may be certain in the part's ratio to that work, and in its time where that work does not take ever longer itself.
+def is_writer(part: Part, writes_share: float | None) -> bool:
+    """Whether a part mostly encodes or writes files, by its stacks."""
+    return part[0] in ("output", "store") and (writes_share or 0.0) >= WRITING
+
+
+def _trend(ns: Floats, pace: Pace | None) -> Trend | None:
+    """The trend of a part. A machine that becomes faster or slower on the way changes the training's own work too, which does not grow:
+    growth may be certain in the part's time at an even pace, and in its time where that work does not take ever longer itself.
 
     That work's own parts have no such `pace`: a graph that is never let go makes forward and backward longer together.
     """
     plain = find_trend(ns)
-    beside = None if pace is None else find_trend(ns / pace)
+    beside = None if pace is None else find_trend(pace.evened(ns))
     if plain is None or pace is None or beside is None:
         return plain
-    low, slower = min(beside.growth_low, plain.growth), find_trend(pace)
-    return replace(plain, growth_low=low if slower is not None and slower.growth_low > 0 else max(plain.growth_low, low))
-
-
-def _pace(ledger: Ledger) -> Floats | None:
-    """How long the training's own work takes around each step, in terms of the usual; None where it is too little to tell."""
-    work = own_work(ledger)
-    if work is None or len(work) < BLOCKS * STEPS_PER_BLOCK:
-        return None
-    levels = block_medians(work)
-    usual = float(np.median(levels))
-    return levels / usual if usual > 0 and levels.min() > 0 else None
+    # Where that work shrinks, the part's time in terms of it grows by nothing of its own.
+    beside = replace(beside, growth_low=min(beside.growth_low, plain.growth), growth_likely=min(beside.growth_likely, plain.growth))
+    if pace.trend is not None and pace.trend.growth_low > 0:
+        return replace(plain, growth_low=beside.growth_low, growth_likely=beside.growth_likely)
+    return max(plain, beside, key=lambda trend: trend.growth_likely)
 
 
 def _at_the_very_first(trend: Trend, steps: Steps, trainer: Trainer) -> float:

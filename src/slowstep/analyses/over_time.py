@@ -122,13 +122,14 @@ def find_over_time(
     # Where steps are missing between others, the number of a step says nothing of its phase.
     found = () if steps.excluded.any() else _found_events(ledger, quiet_ns, _turns(trainer, steps), taken, graphs)
     even_ns = quiet_ns * even.ns.sum(axis=0) / ledger.ns.sum(axis=0)
-    growth = find_growth(even, steps, stacks, trainer, taken)
+    written = find_written(timeline, steps)
+    growth = find_growth(even, steps, stacks, trainer, taken, written)
     return OverTime(
         events=(*known, *found),
         trend=find_trend(even_ns),
         growth=growth,
         graph=None if growth is None else find_graph_growth(graphs, even.of(*growth.part)),
-        written=find_written(timeline, steps),
+        written=written,
         growing_saves=find_growing_saves(trainer, steps),
         startup=find_startup(timeline, trainer, float(np.median(step_ns))),
         trained_ns=int(trainer.update_end_ns[-1] - trainer.update_end_ns[0]),

@@ -22,6 +22,8 @@ STEPS_PER_BLOCK = 4
 # 99.9 % of Student's t with 22 degrees of freedom, one-sided. Simulated in tests/unit/analyses/test_trends.py: without a trend, at most 1 %
 # of series whose fluctuations last up to a twentieth of the run get a growth that is surely over a tenth of the step.
 DEVIATIONS = 3.5
+# 95 %: enough where something else says already that it grows.
+LIKELY_DEVIATIONS = 1.72
 # What grows steadily grows in both halves; a jump (another phase of the training, a neighbour on the machine) is no trend.
 SHARE_OF_EACH_HALF = 0.25
 LARGEST_CORRELATION = 0.9
@@ -34,11 +36,12 @@ SHARE_OF_EACH_THIRD = 0.2
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Trend:
-    """A line through a quantity per step: its values at the first and the last step, and the least that the growth between them may be."""
+    """A line through a quantity per step: its values at the first and the last step, and the least that it grows between them."""
 
     first: float
     last: float
     growth_low: float
+    growth_likely: float  # the least where it is known to grow, if not by how much
 
     @property
     def growth(self) -> float:
@@ -50,7 +53,7 @@ def find_trend(per_step: Floats) -> Trend | None:
     """The trend of a quantity per step; None with fewer than BLOCKS blocks of steps."""
     if len(per_step) < BLOCKS * STEPS_PER_BLOCK:
         return None
-    levels = _levels(per_step)
+    levels = block_levels(per_step)
     slopes = _slopes(levels)
     slope = float(np.median(slopes))
     at = np.arange(BLOCKS) - (BLOCKS - 1) / 2
@@ -62,7 +65,12 @@ def find_trend(per_step: Floats) -> Trend | None:
     if min(halves) < SHARE_OF_EACH_HALF * slope:
         low = min(low, 0.0)
     growth_low = max(low * BLOCKS, min(_beyond_a_jump(per_step), slope * BLOCKS))
-    return Trend(first=middle - slope * BLOCKS / 2, last=middle + slope * BLOCKS / 2, growth_low=growth_low)
+    return Trend(
+        first=middle - slope * BLOCKS / 2,
+        last=middle + slope * BLOCKS / 2,
+        growth_low=growth_low,
+        growth_likely=max(growth_low, (slope - LIKELY_DEVIATIONS * error) * BLOCKS),
+    )
 
 
 def _beyond_a_jump(per_step: Floats) -> float:
@@ -75,10 +83,11 @@ def _beyond_a_jump(per_step: Floats) -> float:
 
 def block_medians(per_step: Floats) -> Floats:
     """For each step, the median of the block of steps that it lies in."""
-    return np.repeat(_levels(per_step), [len(block) for block in np.array_split(per_step, BLOCKS)])
+    return np.repeat(block_levels(per_step), [len(block) for block in np.array_split(per_step, BLOCKS)])
 
 
-def _levels(per_step: Floats) -> Floats:
+def block_levels(per_step: Floats) -> Floats:
+    """The medians of the blocks; at least BLOCKS steps."""
     return np.array([float(np.median(block)) for block in np.array_split(per_step, BLOCKS)])
 
 

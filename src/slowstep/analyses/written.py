@@ -13,6 +13,9 @@ from slowstep.timeline.timeline import Timeline
 # Readings inside the window, at least; they are taken once a second, and between them lies a line.
 FEWEST_READINGS = 4
 PARTS = 3
+# Of steady growth each of two steps is a half; of a jump one is nothing.
+SHARE_OF_EACH_THIRD = 0.2
+GROWS_BY = 1.5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -21,6 +24,12 @@ class Written:
 
     first_bytes: float
     last_bytes: float
+    steadily: bool  # a third in the middle lies well between the two
+
+    @property
+    def grows(self) -> bool:
+        """Whether what a step writes surely grows with the run: a few more files late in it do not make half as much again, and steadily."""
+        return self.steadily and self.last_bytes >= GROWS_BY * self.first_bytes
 
     @property
     def growth_bytes(self) -> float:
@@ -40,4 +49,5 @@ def find_written(timeline: Timeline, steps: Steps) -> Written | None:
     each = np.diff(np.interp(edges, time, count)) / [len(third) for third in thirds]
     # Between the middles of the two lie two thirds of the run.
     beyond = float(each[2] - each[0]) / 4
-    return Written(first_bytes=max(float(each[0]) - beyond, 0.0), last_bytes=float(each[2]) + beyond)
+    steadily = bool(np.diff(each).min() >= SHARE_OF_EACH_THIRD * (each[2] - each[0]) > 0)
+    return Written(first_bytes=max(float(each[0]) - beyond, 0.0), last_bytes=float(each[2]) + beyond, steadily=steadily)

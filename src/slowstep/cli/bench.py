@@ -13,6 +13,7 @@ from slowstep.cli.prove_progress import tell_on
 from slowstep.cli.terminated import cleaning_up
 from slowstep.cli.thrown_away import Json, Out, SandboxKind, Seed, Words, Writes, check_can_measure
 from slowstep.cli.user_command import UserCommand, check_json_target
+from slowstep.errors import INTERRUPTED_CODE
 from slowstep.report.bench_terminal import show
 from slowstep.report.json import dumps, show_and_write
 from slowstep.workflow.bench import bench as bench_training
@@ -73,13 +74,22 @@ def _bench(asked: Asked, json: str | None) -> None:
     check_json_target(json)
     with cleaning_up(), tell_on(sys.stderr) as tell:
         measured = bench_training(asked, os.environ, say=tell.say, phase=tell.phase)
-    _say_failure(measured)
+    try:
+        _say_failure(measured)
+        _report(measured, asked, json)
+    except KeyboardInterrupt:
+        # The recording has no steps as they are: only this report tells what was measured.
+        print("slowstep: the report was interrupted, and what was measured is lost: measure again.", file=sys.stderr)
+        raise typer.Exit(INTERRUPTED_CODE) from None
+    raise typer.Exit(measured.code)
+
+
+def _report(measured: Measured, asked: Asked, json: str | None) -> None:
     report = make_report(measured, asked)
     if json == "-":
         sys.stdout.write(dumps(report))
     else:
         show_and_write(lambda: show(report, sys.stdout), report, json)
-    raise typer.Exit(measured.code)
 
 
 def _say_failure(measured: Measured) -> None:

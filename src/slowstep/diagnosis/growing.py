@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from slowstep.analyses.growth import Growth
+from slowstep.analyses.growth import WRITING, Growth, is_writer
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps import Floats
 from slowstep.diagnosis.gain import Case, Counterfactual
@@ -17,8 +17,6 @@ GROWN_BY = 0.10
 # Text is encoded at 25 to 45 MB/s (repr, csv, json with and without an indent; two shared cores), objects by pickle at 670. What takes so
 # much longer than these for the bytes that are written grows for another reason.
 SLOWEST_BYTES_PER_S = 10e6
-# Of the stacks of a function, so many must stand in code that encodes or writes files, for it to be called a file that grows.
-WRITING = 0.3
 
 
 def growing(m: Measurements) -> Growth | None:
@@ -32,7 +30,7 @@ def growing(m: Measurements) -> Growth | None:
 
 def is_file(m: Measurements, growth: Growth) -> bool:
     """Whether what grows is the writing of a file."""
-    return growth.part[0] in ("output", "store") and ((growth.writes_share or 0.0) >= WRITING or _writes_more(m, growth))
+    return is_writer(growth.part, growth.writes_share) or (growth.part[0] in ("output", "store") and _writes_more(m, growth))
 
 
 def _writes_more(m: Measurements, growth: Growth) -> bool:

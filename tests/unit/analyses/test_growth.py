@@ -14,6 +14,7 @@ from slowstep.analyses.ledger import Ledger
 from slowstep.analyses.steps import Floats
 
 STEPS = 240
+TRIES = 100
 WRITING = ("output", "rewrite (train.py:3)")
 FORWARD = ("compute", "forward and the rest")
 BACKWARD = ("compute", "backward")
@@ -30,7 +31,7 @@ def growth_of(writing: Floats, forward: Floats, pace: Floats) -> Growth | None:
     edges = np.arange(STEPS + 1) * 1_000_000
     steps: Any = SimpleNamespace(edges_ns=edges, count=STEPS)
     trainer: Any = SimpleNamespace(update_end_ns=edges[1:], way_to_update=())
-    return find_growth(ledger, steps, no_stacks, trainer, [])
+    return find_growth(ledger, steps, no_stacks, trainer, [], None)
 
 
 def slower_from(begin: float, end: float, times: float) -> Floats:
@@ -49,6 +50,30 @@ def test_growth_is_seen_whatever_the_pace_of_the_machine(pace):
     assert found is not None
     assert found.part == WRITING
     assert found.trend.growth_low > 5e6
+
+
+def paces(rng: np.random.Generator) -> Floats:
+    """Two paces of a machine, 1.4 apart, each for a while."""
+    slow = np.zeros(STEPS)
+    at, now = 0, rng.random() < 0.5
+    while at < STEPS:
+        until = at + max(int(rng.exponential(0.2 * STEPS)), 1)
+        slow[at:until], now, at = now, not now, until
+    return 1.4**slow
+
+
+@pytest.mark.parametrize("power", [0.5, 1.0, 1.5, 2.0])
+def test_a_pace_that_changes_one_part_more_than_the_training_hides_no_growth_and_is_none(power):
+    rng = np.random.default_rng(5)
+    seen = alarms = 0
+    for _ in range(TRIES):
+        pace = paces(rng)
+        grows, stays = (growth_of(part * pace ** (power - 1), STEADY, pace) for part in (GROWING, STEADY))
+        seen += grows is not None and grows.part == WRITING
+        alarms += stays is not None and stays.part == WRITING and stays.trend.growth_low > 2e6
+
+    assert seen >= 0.95 * TRIES
+    assert alarms <= 0.02 * TRIES
 
 
 @pytest.mark.parametrize("pace", [np.ones(STEPS), slower_from(0.3, 0.6, 1.5), slower_from(0.5, 1.0, 1.5), np.linspace(1.0, 1.04, STEPS)])

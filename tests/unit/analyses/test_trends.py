@@ -29,6 +29,17 @@ HEALTHY = {
 }
 
 
+def test_less_is_asked_of_what_is_known_to_grow():
+    rng = np.random.default_rng(5)
+    found = 0
+    for _ in range(TRIES):
+        trend = find_trend(20 * np.exp(0.3 * _resembling(rng.standard_normal(126), 0.8)) * np.linspace(1, 3, 126))
+        assert trend is not None and trend.growth_low <= trend.growth_likely <= max(trend.growth, trend.growth_low)
+        found += trend.growth_likely > 0.1 * trend.first >= trend.growth_low
+
+    assert found > 0.1 * TRIES
+
+
 @pytest.mark.parametrize("noise", HEALTHY)
 @pytest.mark.parametrize("n", [200, 1000])
 def test_steps_that_do_not_grow_are_said_to_in_no_more_than_the_promised_share(noise, n):

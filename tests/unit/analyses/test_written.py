@@ -35,3 +35,14 @@ def test_growth_is_that_of_the_last_step_over_the_first():
 @pytest.mark.parametrize("stretches", [1, 2])
 def test_of_one_or_two_long_steps_nothing_is_said(stretches):
     assert _written(stretches, lambda s: 100 * s) is None
+
+
+@pytest.mark.parametrize(
+    ("bytes_at", "grows"),
+    [(lambda s: 50 * s * s, True), (lambda s: 1000 * s, False), (lambda s: 1000 * s + 3000 * max(s - 60, 0), False), (lambda s: 0, False)],
+)
+def test_only_what_rises_from_third_to_third_grows(bytes_at, grows):
+    found = _written(9, bytes_at)
+
+    assert found is not None
+    assert found.grows == grows

@@ -2,10 +2,11 @@
 
 What it sees:
     A function after the update takes longer and longer (a line through its time per step rises with 99.9 % certainty, in both halves of the
-    run; or it takes more than twice as long in the last third as in the first, and the middle lies between), and its stacks stand in code
-    that encodes or writes files: json, csv, a plot; or the bytes that each step writes, by the kernel's count, grow with it, as fast as
-    encoders are (10 MB/s and more: pickle is written in C, and stands in no stack). Or files of checkpoints of which nearly each is larger
-    than its like in the checkpoint before, the last at least half as large again as the first.
+    run; or it takes more than twice as long in the last third as in the first, and the middle lies between; 95 % are enough where the bytes
+    that each step writes grow steadily, too), and its stacks stand in code that encodes or writes files: json, csv, a plot; or the bytes
+    that each step writes, by the kernel's count, grow with it, as fast as encoders are (10 MB/s and more: pickle is written in C, and
+    stands in no stack). Or files of checkpoints of which nearly each is larger than its like in the checkpoint before, the last at least
+    half as large again as the first.
 Why it costs:
     Writing all that was ever measured at every step costs the square of the number of steps: it is nothing in a short try and most of the
     time in a long run.
