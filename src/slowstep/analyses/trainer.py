@@ -46,6 +46,7 @@ class Trainer:
     elsewhere: Elsewhere | None = None  # the trainings of this thread before and after this one, each with an optimizer of its own
     samples_from: str = LEADING  # whence the number of samples of each of `waits` is known
     takes_turns: bool = True  # every optimizer updates once in each step, in the same order
+    steps_per_batch: float = 1.0  # from one batch to the next of the loader that is read most seldom of those that feed the training
     is_fed: bool = field(init=False)  # every step has its own batches of a loader; else the loop makes its input itself, or a part of it
 
     def __post_init__(self) -> None:
@@ -160,6 +161,7 @@ def find_trainer(timeline: Timeline, process: int | None = None) -> Trainer:
         other_cells=other_cells,
         elsewhere=elsewhere(phases, phase),
         takes_turns=takes_turns,
+        steps_per_batch=passes.steps_per_batch(waits.filter(feeds), anchor["end_ns"].to_numpy()),
     )
 
 

@@ -47,6 +47,18 @@ class TrainingPasses:
         loader = iterators.replace_strict(self.loader_of, default=-1, return_dtype=pl.Int64)
         return loader.is_in(list(self.loaders)) & ~iterators.is_in(list(self.aside))
 
+    def steps_per_batch(self, waits: pl.DataFrame, update_end_ns: Ints) -> float:
+        """Updates from one batch to the next of the loader that is read most seldom, by the training's requests: above 1 where loaders take
+        turns, and where batches serve for several updates.
+        """
+        loader = waits["iterator"].replace_strict(self.loader_of, default=-1, return_dtype=pl.Int64)
+        got = waits.with_columns(loader=loader).filter(~pl.col("exhausted"), ~pl.col("failed")).sort("start_ns")
+        each = got.group_by("loader").agg(
+            pl.len().alias("n"), pl.col("end_ns").first().alias("first"), pl.col("end_ns").last().alias("last")
+        )
+        steps = np.searchsorted(update_end_ns, each["last"]) - np.searchsorted(update_end_ns, each["first"])
+        return float(max(steps / np.maximum(each["n"].to_numpy() - 1, 1), default=1.0))
+
 
 def find_training_passes(waits: pl.DataFrame, spans: pl.DataFrame, loader_of: dict[int, int], updates: int) -> TrainingPasses:
     """Tell them by the requests and spans of the training thread, in order, and how often the anchor optimizer updated."""

@@ -56,12 +56,13 @@ def common_period(periods: Iterable[int]) -> int:
     return math.lcm(*periods)
 
 
-def block_steps(step_ms: float, period_steps: int = 1, *, most: int | None = None) -> int:
+def block_steps(step_ms: float, period_steps: int = 1, *, turn_steps: int = 1, most: int | None = None) -> int:
     """Counted steps of a block: a whole number of periods, so that what comes every so many steps is in every block equally often.
 
-    `most` is what the budget leaves. A period that is longer is given up: its events then fall on the arms by chance, see `doubts`.
+    In each `turn_steps` every loader that feeds the training is read: what a lever of input changes is seen once in so many steps. `most` is
+    what the budget leaves. A period that is longer is given up: its events then fall on the arms by chance, see `doubts`.
     """
-    steps = max(FEWEST_STEPS, math.ceil(SHORTEST_BLOCK_MS / step_ms))
+    steps = max(FEWEST_STEPS * turn_steps, math.ceil(SHORTEST_BLOCK_MS / step_ms))
     if most is None:
         return _whole(steps, period_steps)
     if period_steps > most:
@@ -84,7 +85,7 @@ def whole_turns(arms: Sequence[Arm], period_steps: int, step_ms: float, *, most:
     return period_steps * turns
 
 
-def make_plan(arms: Sequence[Arm], *, seed: int, step_ms: float, period_steps: int = 1, budget_s: float) -> Plan:
+def make_plan(arms: Sequence[Arm], *, seed: int, step_ms: float, period_steps: int = 1, turn_steps: int = 1, budget_s: float) -> Plan:
     """The plan for these arms with levers; as-is and the control come before them. It is longer than the budget: whoever runs it stops.
 
     Raises ValueError for an arm without levers, and for a step or a budget of no length.
@@ -95,7 +96,7 @@ def make_plan(arms: Sequence[Arm], *, seed: int, step_ms: float, period_steps: i
         raise ValueError(f"a step of {step_ms} ms and a budget of {budget_s} s: both must be longer than nothing")
     count = len(arms) + 2
     most = _most_steps(count, step_ms, budget_s)
-    steps = block_steps(step_ms, whole_turns(arms, period_steps, step_ms, most=most), most=most)
+    steps = block_steps(step_ms, whole_turns(arms, period_steps, step_ms, most=most), turn_steps=turn_steps, most=most)
     wanted = math.ceil(SPARE_ROUNDS * budget_s / round_seconds(FEWEST_ARMS, steps, step_ms))
     rounds = min(max(wanted, MIN_ROUNDS), MOST_ROUNDS)
     controls = (Arm(name="as-is"), Arm(name="control"))

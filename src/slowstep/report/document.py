@@ -117,6 +117,8 @@ class Run(TypedDict):
     """The smallest and the largest usual batch size, where it changes among the steps looked at; `batch_size` is that of most batches."""
     batches_per_step: NotRequired[float | None]
     """Batches between two updates, in the usual step: more than one where gradients are accumulated."""
+    steps_per_batch: NotRequired[float]
+    """Of loaders that take turns, the steps from one batch to the next of the one that is read least; absent where each step has one."""
     notes: NotRequired[list[str]]
     """Sentences that the reader must see beside the numbers, e.g. that the machine was busy."""
     rank: NotRequired[int | None]

@@ -45,6 +45,8 @@ SMALLEST_SHARE = 1e-6
 ENOUGH_STEPS = 200
 # Of stacks, too, there are 200 by then.
 ENOUGH_NS = 10e9
+# Of such a loader every other step at most has a batch.
+_IN_TURNS = 1.5
 # `slowstep bench` posts plans, and writes no file of an experiment.
 _BENCHED = (
     "slowstep bench held this training, read its loader and fed it cached batches: only the steps before that are looked at here; "
@@ -160,6 +162,8 @@ def _run(folder: Path, timeline: Timeline, m: Measurements) -> Run:
     }
     if notes:
         row["notes"] = notes
+    if m.trainer.steps_per_batch >= _IN_TURNS:
+        row["steps_per_batch"] = m.trainer.steps_per_batch
     if steps.batch_sizes is not None:
         row["batch_sizes"] = list(steps.batch_sizes)
     return cast(Run, row)

@@ -53,6 +53,11 @@ def test_a_block_is_a_whole_number_of_periods(period, steps):
     assert block_steps(20.0, period) == steps
 
 
+def test_a_block_has_several_batches_of_the_loader_that_is_read_most_seldom():
+    assert block_steps(20.0, 4, turn_steps=4) == 20
+    assert block_steps(20.0, 4, turn_steps=4, most=14) == 12
+
+
 def test_a_block_is_cut_to_the_budget_by_whole_periods():
     assert block_steps(1.0, 20, most=45) == 40
     assert block_steps(1.0, 20, most=200) == 60

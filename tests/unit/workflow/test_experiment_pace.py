@@ -9,9 +9,9 @@ import pytest
 from slowstep.workflow.pace import find_pace
 
 
-def report_of(*periodic: tuple[str, float | None, float], steps_per_s: float = 10.0) -> dict[str, Any]:
+def report_of(*periodic: tuple[str, float | None, float], steps_per_s: float = 10.0, gain: float | None = None) -> dict[str, Any]:
     rows = [{"name": name, "every_steps": every, "share": share} for name, every, share in periodic]
-    return {"throughput": {"steps_per_s": steps_per_s}, "run": {"periodic": rows}}
+    return {"throughput": {"steps_per_s": steps_per_s}, "run": {"periodic": rows}, "findings": [{"gain": {"predicted": gain}}]}
 
 
 def test_without_anything_periodic_every_step_is_whole() -> None:
@@ -35,3 +35,21 @@ def test_a_change_of_epoch_comes_before_what_takes_more_where_levers_change_it(e
     report = report_of(("blocked, cause unseen", 2.0, 0.4), ("epoch change", 19.0, 0.1))
 
     assert find_pace(report, epochs_first=epochs_first).period_steps == period
+
+
+@pytest.mark.parametrize(("gain", "period"), [(None, 1), (1.2, 1), (4.0, 20)])
+def test_a_change_of_epoch_is_judged_by_what_it_takes_of_the_fastest_arm(gain: float | None, period: int) -> None:
+    report = report_of(("epoch change", 20.0, 0.03), ("checkpoint", 7.0, 0.03), gain=gain)
+
+    assert find_pace(report, epochs_first=True).period_steps == period
+    assert find_pace(report).period_steps == 1
+
+
+@pytest.mark.parametrize(("steps_per_batch", "turn", "period"), [(4.02, 4, 4), (2.6, 3, 1), (4.0, 4, 4)])
+def test_loaders_in_turns_are_seen_whole(steps_per_batch: float, turn: int, period: int) -> None:
+    report = report_of()
+    report["run"]["steps_per_batch"] = steps_per_batch
+
+    pace = find_pace(report)
+
+    assert (pace.turn_steps, pace.period_steps) == (turn, period)
