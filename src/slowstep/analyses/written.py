@@ -28,7 +28,7 @@ class Written:
 
     @property
     def grows(self) -> bool:
-        """Whether what a step writes surely grows with the run: a few more files late in it do not make half as much again, and steadily."""
+        """Whether what a step writes grows with the run, steadily and by half at least: a few more files late in it do not do that."""
         return self.steadily and self.last_bytes >= GROWS_BY * self.first_bytes
 
     @property

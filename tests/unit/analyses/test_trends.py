@@ -34,7 +34,8 @@ def test_less_is_asked_of_what_is_known_to_grow():
     found = 0
     for _ in range(TRIES):
         trend = find_trend(20 * np.exp(0.3 * _resembling(rng.standard_normal(126), 0.8)) * np.linspace(1, 3, 126))
-        assert trend is not None and trend.growth_low <= trend.growth_likely <= max(trend.growth, trend.growth_low)
+        assert trend is not None
+        assert trend.growth_low <= trend.growth_likely <= max(trend.growth, trend.growth_low)
         found += trend.growth_likely > 0.1 * trend.first >= trend.growth_low
 
     assert found > 0.1 * TRIES
