@@ -59,8 +59,8 @@ def common_period(periods: Iterable[int]) -> int:
 def block_steps(step_ms: float, period_steps: int = 1, *, turn_steps: int = 1, most: int | None = None) -> int:
     """Counted steps of a block: a whole number of periods, so that what comes every so many steps is in every block equally often.
 
-    In each `turn_steps` every loader that feeds the training is read: what a lever of input changes is seen once in so many steps. `most` is
-    what the budget leaves. A period that is longer is given up: its events then fall on the arms by chance, see `doubts`.
+    In each `turn_steps` every loader that feeds the training is read: what a lever of input changes is seen once in so many steps.
+    `most` is what the budget leaves. A period that is longer is given up: its events then fall on the arms by chance, see `doubts`.
     """
     steps = max(FEWEST_STEPS * turn_steps, math.ceil(SHORTEST_BLOCK_MS / step_ms))
     if most is None:
