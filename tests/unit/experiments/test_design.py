@@ -14,6 +14,7 @@ from slowstep.experiments.design import (
     make_plan,
     round_seconds,
     schedule,
+    whole_bunches,
 )
 from slowstep.experiments.plan import Arm
 from slowstep.record.lever import Spec
@@ -53,9 +54,15 @@ def test_a_block_is_a_whole_number_of_periods(period, steps):
     assert block_steps(20.0, period) == steps
 
 
-def test_a_block_has_several_batches_of_the_loader_that_is_read_most_seldom():
-    assert block_steps(20.0, 4, turn_steps=4) == 20
-    assert block_steps(20.0, 4, turn_steps=4, most=14) == 12
+@pytest.mark.parametrize(("turn", "most", "steps"), [(1, 100, 1), (4, 100, 32), (4, 31, 16), (4, 5, 4), (4, 3, 1)])
+def test_of_loaders_in_turns_a_block_has_whole_bunches(turn, most, steps):
+    assert whole_bunches(1, turn, most=most) == steps
+
+
+def test_bunches_and_periods_are_whole_together_where_there_is_time():
+    assert whole_bunches(6, 4, most=100) == 96
+    assert whole_bunches(6, 4, most=30) == 24
+    assert whole_bunches(6, 4, most=11) == 6
 
 
 def test_a_block_is_cut_to_the_budget_by_whole_periods():
