@@ -18,7 +18,7 @@ class Opened(Exception):
 
 
 def report(*rows: dict[str, Any], startup_s: float | None = 2.0, steps_per_s: float = 10.0) -> dict[str, Any]:
-    return {"run": {"startup_s": startup_s}, "throughput": {"steps_per_s": steps_per_s}, "experiments": list(rows)}
+    return {"run": {"startup_s": startup_s}, "throughput": {"steps_per_s": steps_per_s}, "findings": [], "experiments": list(rows)}
 
 
 def row(lever: str = "autocast=bf16", changes: tuple[str, ...] = ("numerics",), **more: Any) -> dict[str, Any]:

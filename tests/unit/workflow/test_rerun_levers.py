@@ -27,6 +27,7 @@ def report(*rows: dict[str, Any], startup_s: float | None = 2.0, steps_per_s: fl
     return {
         "run": {"startup_s": startup_s, "periodic": periodic},
         "throughput": {"steps_per_s": steps_per_s},
+        "findings": [],
         "experiments": list(rows or (row(),)),
     }
 
