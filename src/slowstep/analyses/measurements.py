@@ -72,7 +72,7 @@ class Measurements:
     saves: Saves
     fixed_cost: FixedCost
     load: Load
-    stopped: tuple[int, float]  # how often the process stood still in the window, and for how many seconds
+    stopped: tuple[int, float]  # how often the process stood still since the first update, and for how many seconds
     trainer_cpu_ns: float | None  # CPU time of the training thread per step
     delay_ns: Floats  # run-queue delay of the training thread per step
     cores: float | None  # that this training may use: affinity and quota, divided among the trainings that run at the same time
@@ -143,7 +143,7 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
         saves=find_saves(trainer, steps, ledger),
         fixed_cost=find_fixed_cost(trainer, steps, ledger, busy=load.busy),
         load=load,
-        stopped=stops.within(*steps.bounds_ns),
+        stopped=stops.within(int(trainer.update_end_ns[0]), int(trainer.update_end_ns[-1])),
         trainer_cpu_ns=trainer_cpu_ns,
         delay_ns=sum((ledger.of(stage, CORE) for stage in STAGES), np.zeros(steps.count)),
         cores=cores_of_one(timeline, trainer, _cores(trainer), trainings_beside(timeline, trainer.process, *steps.bounds_ns)),

@@ -13,7 +13,7 @@ from slowstep.errors import BadUsage, NothingRecorded, UnreadableInput
 from slowstep.record.format import EXPERIMENT_FILE
 from slowstep.sources._source import PLAIN
 from slowstep.sources.recording import SOURCE as RECORDING
-from slowstep.timeline.timeline import Timeline
+from slowstep.timeline.timeline import RunFacts, Timeline
 from slowstep.workflow.document import fill
 from slowstep.workflow.find import EXPECTED
 from slowstep.workflow.rank_rows import add_ranks
@@ -88,8 +88,15 @@ def _measure_all(timeline: Timeline, roll: Roll, warmup: int | None) -> tuple[di
         except NothingRecorded as error:
             unmeasured[training.number] = str(error)
     if not measured:
-        raise NothingRecorded(next(iter(unmeasured.values()))) if unmeasured else _nothing(timeline)
+        raise NothingRecorded(_with_failure(timeline.run, next(iter(unmeasured.values())))) if unmeasured else _nothing(timeline)
     return measured, unmeasured
+
+
+def _with_failure(run: RunFacts, text: str) -> str:
+    """What is said of too few updates, where it was the command that ended too early."""
+    if not run.exit_code or run.stop_signals or run.was_thrown_away:
+        return text
+    return f"{text} The command failed before that (exit code {run.exit_code}): its own error message (above, where it ran) says why."
 
 
 def _nothing(timeline: Timeline) -> NothingRecorded:

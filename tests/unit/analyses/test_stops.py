@@ -14,14 +14,14 @@ from slowstep.workflow.diagnose import diagnose_recording
 STOPPED_MS = 600_000.0
 
 
-def _report(folder: Path, *, silent: bool, cpu_share: float) -> dict[str, Any]:
+def _report(folder: Path, *, silent: bool, cpu_share: float, stopped_at: int = 60) -> dict[str, Any]:
     """A hundred steps of 10 ms with a callback's 2 ms, of which one lasts ten minutes longer; a worker makes a batch meanwhile."""
     events = Events(folder)
     events.loader(workers=1)
     stack = events.trainer.stack([("/home/user/project/train.py", "main", 10, 30)])
     now = cpu = 0.0
     for batch in range(100):
-        held = STOPPED_MS if batch == 60 else 0.0
+        held = STOPPED_MS if batch == stopped_at else 0.0
         events.fetch(now, now + 3 + held, batch, worker=0, cpu=2)
         events.wait(now + 4, now + 5, batch)
         events.mark(now + 5, cpu + 1, 0)
@@ -35,8 +35,9 @@ def _report(folder: Path, *, silent: bool, cpu_share: float) -> dict[str, Any]:
     return dict(diagnose_recording(events.close()))
 
 
-def test_a_stop_is_left_out_of_the_ledger_and_said(tmp_path):
-    report = _report(tmp_path, silent=True, cpu_share=0.0)
+@pytest.mark.parametrize("stopped_at", [60, 3], ids=["in the window", "in the warm-up"])
+def test_a_stop_is_left_out_of_the_ledger_and_said(tmp_path, stopped_at):
+    report = _report(tmp_path, silent=True, cpu_share=0.0, stopped_at=stopped_at)
 
     assert report["throughput"]["step_ms"]["median"] == pytest.approx(12, rel=0.01)
     assert report["throughput"]["steps_per_s"] == pytest.approx(1000 / 12, rel=0.01)

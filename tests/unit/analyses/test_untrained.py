@@ -4,8 +4,10 @@ import pytest
 
 from made_events import Events, at
 from slowstep.analyses.untrained import describe_untrained
+from slowstep.errors import NothingRecorded
 from slowstep.record import format as fmt
 from slowstep.sources.recording import SOURCE
+from slowstep.workflow.diagnose import diagnose_all
 
 
 def describe(events: Events, **ending: object) -> str:
@@ -38,6 +40,20 @@ def test_a_command_that_failed_says_so_before_any_other_advice(events):
 
     assert "failed before any update (exit code 3)" in text
     assert text.index("exit code 3") < text.index("Updates by hand")
+
+
+@pytest.mark.parametrize(
+    ("code", "signals", "failed"), [(1, [], True), (0, [], False), (130, [2], False)], ids=["failed", "ended", "stopped"]
+)
+def test_of_too_few_updates_it_is_said_whether_the_command_failed(events, code, signals, failed):
+    events.update(30, 31)
+    events.launcher.lines[-1] |= {"started_ns": at(0)}
+    events.launcher.lines.append({"kind": "exit", "ended_ns": at(40_000), "by": "script", "signals": signals, "code": code})
+
+    with pytest.raises(NothingRecorded, match="only 1 update recorded") as told:
+        diagnose_all(events.close())
+
+    assert ("The command failed before that (exit code 1)" in str(told.value)) == failed
 
 
 def test_what_has_not_begun_to_train_is_to_run_longer(tmp_path, events):
