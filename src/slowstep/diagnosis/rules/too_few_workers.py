@@ -9,9 +9,10 @@ Why it costs:
 How the gain is predicted:
     r is the part of the waits in which the batch was still being made. B is the producers' time divided by the workers proposed, not
     below the CPU time of all processes of the training divided by 0.85 of the cores that they may use, 0.7 of them at worse: cores never
-    compute all of the time, and slow each other when they do (see ATTAINED). Where the number of batches that are made at once changes
-    (ends of epochs, workers with nothing to do), what making one is blocked grows with the workers as it does there; where all share one
-    limit (a lock, a disk, a line), the rule does not judge. Else workers share what they wait for by a tenth at worse.
+    compute all of the time, and slow each other when they do (see ATTAINED). At better only what makes batches needs them, and the
+    training's threads outside of its waits, in which they may have spun for nothing. Where the number of batches that are made at once
+    changes (ends of epochs, workers with nothing to do), what making one is blocked grows with the workers as it does there; where all share
+    one limit (a lock, a disk, a line), the rule does not judge. Else workers share what they wait for by a tenth at worse.
 When it is wrong:
     If what the workers wait for is itself at its limit (a saturated disk or network), and always as many batches are made at once, more
     workers wait longer than is predicted. Each worker needs memory.
@@ -39,6 +40,7 @@ from slowstep.diagnosis.input_side import (
     core_bound_ns,
     find_side,
     keeps_up,
+    known_bound_ns,
     needed_every_ns,
     removable_waits,
     wait_stage,
@@ -153,15 +155,15 @@ def _counterfactual(m: Measurements, side: Side, workers: int) -> Counterfactual
     def beside(times: float) -> float:
         return beside_ns(side, workers, spared_wall_ns=(1 - times) * max(side.wall_ns - side.cpu_ns, 0.0))
 
-    def case(at_once_ns: float, attained: float) -> Case:
-        return Case(removed_ns=side.removable_ns, beside_ns=max(at_once_ns, core_bound_ns(m, side, attained)))
+    def case(at_once_ns: float, cores_ns: float) -> Case:
+        return Case(removed_ns=side.removable_ns, beside_ns=max(at_once_ns, cores_ns))
 
     how = "do not slow each other" if longer.expected == 1 else f"are blocked {longer.expected:.2f} times as long as now, for they share it"
     return Counterfactual(
         assumes=f"{workers} workers share the work evenly and {how}",
-        expected=case(beside(longer.expected), ATTAINED),
-        worse=case(max(beside(longer.worse), side.rest_ns) * WORSE_SHARING, ATTAINED_AT_WORSE),
-        better=case(beside(longer.better), 1.0),
+        expected=case(beside(longer.expected), core_bound_ns(m, side, ATTAINED)),
+        worse=case(max(beside(longer.worse), side.rest_ns) * WORSE_SHARING, core_bound_ns(m, side, ATTAINED_AT_WORSE)),
+        better=case(beside(longer.better), min(core_bound_ns(m, side, 1.0), known_bound_ns(m, side))),
     )
 
 
