@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,10 +59,18 @@ def find_startup(timeline: Timeline, trainer: Trainer, usual_step_ns: float) -> 
     marks = [(began, importing, BEFORE), (importing or began, activated, IMPORT)]
     parts = [StartupPart(name=name, ns=end - start) for start, end, name in marks if end is not None and end > start]
     parts += _of_script(timeline, trainer, activated or importing or began, first_event)
-    parts += _of_training(trainer, first_event, first_update)
+    parts = _merged([*parts, *_of_training(trainer, first_event, first_update)])
     first_step = next((part.ns for part in parts if part.name == FIRST_STEP), None)
     excess = None if first_step is None else max(first_step - round(usual_step_ns), 0)
     return Startup(parts=tuple(parts), excess_ns=excess)
+
+
+def _merged(parts: Iterable[StartupPart]) -> list[StartupPart]:
+    """One part for each name: the script's first use of torch imports more of it."""
+    ns: dict[str, int] = {}
+    for part in parts:
+        ns[part.name] = ns.get(part.name, 0) + part.ns
+    return [StartupPart(name=name, ns=each) for name, each in ns.items()]
 
 
 def _of_script(timeline: Timeline, trainer: Trainer, begin: int, end: int) -> list[StartupPart]:
