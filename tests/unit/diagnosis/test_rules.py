@@ -63,8 +63,8 @@ FIRING: dict[str, tuple[dict[str, Any], dict[str, Any], Callable[[Report], dict[
         lambda report: {"after_ms": 0},
     ),
     "slow-collate": (
-        {"collate_ms": 26, "collate": "pad_slowly"},
-        {"stage": "preprocess", "collate function": "pad_slowly", "also": ["too-few-workers"]},
+        {"collate_ms": 26, "collate": "__main__.pad_slowly"},
+        {"stage": "preprocess", "collate function": "pad_slowly", "title": "pad_slowly (data.py:70) takes", "also": ["too-few-workers"]},
         lambda report: {"collate_ms": 4},
     ),
     "slow-collate serial": (
@@ -178,6 +178,7 @@ def test_a_training_with_the_problem_gets_its_rule_stage_and_named_cause(tmp_pat
     assert finding["also"] == expected.get("also", finding["also"])
     assert finding["evidence"]
     assert finding["claims"]
+    assert expected.get("title", "") in finding["title"]
     for name in ("function", "collate function", "made in the loop"):
         if name in expected:
             assert _evidence(report, name) == expected[name]

@@ -63,7 +63,8 @@ def judge(m: Measurements) -> Answer:
     if share < WAIT_SHARE or held < DOMINATES or (m.loader.collate_is_default and m.demand.collate_ns < RECEIVE_NS):
         return None
     counterfactual = _counterfactual(m, side)
-    name = m.loader.collate or "collate_fn"
+    name = (m.loader.collate or "collate_fn").removeprefix("__main__.")
+    where = f" ({m.loader.collate_where})" if m.loader.collate_where else ""
     evidence = (
         Evidence(name="collate function", value=name, unit="", where=m.loader.collate_where),
         Evidence(name="collating", value=held, unit="share of making a batch", threshold=DOMINATES),
@@ -74,7 +75,7 @@ def judge(m: Measurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="preprocess",
-        title=f"{name} takes {held:.0%} of the time in which a batch is made",
+        title=f"{name}{where} takes {held:.0%} of the time in which a batch is made",
         share=share,
         share_low=low,
         share_high=high,
