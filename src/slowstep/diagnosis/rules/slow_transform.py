@@ -2,11 +2,12 @@
 
 What it sees:
     The training waits for input at least 5 % of the window, one function of the user's (of a library's data set that calls none: of the
-    same library) holds at least half of the producers' time outside collate (its calls are timed in about one batch of a hundred), and
-    workers alone could not hide the waits: the cores are used up, or the training's own threads leave a first worker none, or receiving
-    batches from a first worker takes half of what it would take off the training thread, or more. The data set's own method, which is the
-    making itself, only where at least half of it is lines of Python that run again and again in each of its calls (counted in one batch);
-    so any function where it is only the receiving that leaves a worker no profit.
+    same library) holds at least half of the producers' time outside collate (its calls are timed in about one batch of a hundred; of
+    several loaders without workers, times what each takes in all), and workers alone could not hide the waits: the cores are used up, or
+    the training's own threads leave a first worker none, or receiving batches from a first worker takes half of what it would take off the
+    training thread, or more. The data set's own method, which is the making itself, only where at least half of it is lines of Python that
+    run again and again in each of its calls (counted in one batch); so any function where it is only the receiving that leaves a worker no
+    profit.
     Or a loop without a loader makes its input for at least 5 % of the window, at least half of that in one function, and at least half of
     that one is lines of Python that run again and again.
 Why it costs:
