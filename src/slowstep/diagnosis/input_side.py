@@ -59,9 +59,10 @@ class Warmed:
     at_most: float
 
 
-# It finds its caches cold after making a batch, and the threads of its operations asleep. Measured on two cores of a virtual machine: after
-# a loop in Python of 2, 12 and 40 ms forward to update of five models (0.5 to 37 ms alone) took longer by 0 to 16 % of that loop, by 5 % in
-# the median and by more than 10 % in one of six; for models of 3 ms and more that was 0.8 of what they take alone at most.
+# It finds its caches cold after making a batch, and the threads of its operations asleep. Measured on two cores of a virtual machine, where
+# others computed now and then: after a loop in Python of 2, 12 and 40 ms forward to update took longer by 0 to 16 % of that loop, by 6 % in
+# the median, by more than 10 % in four of 21 (each of five blocks; five models of 0.5 to 37 ms with two threads, two of them with one). Of
+# models of 3 ms and more that was up to 0.8 of their own time. One of 65 ms, with one thread, differed no more than by chance.
 WARMED_EXPECTED = Warmed(share=0.05, at_most=0.25)
 WARMED_AT_BETTER = Warmed(share=0.10, at_most=0.45)
 NOT_WARMED = Warmed(share=0.0, at_most=0.0)
