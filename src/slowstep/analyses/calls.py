@@ -93,6 +93,12 @@ def dominant_within(tree: CallTree, root: Key, share: float) -> Function | None:
     return _deepest(tree, root, max(tree.total_ns[root], 1.0), share)
 
 
+def dominant_from(tree: CallTree, root: Key, whole: float, share: float) -> Function | None:
+    """The deepest function of the user's, from `root` itself on, that holds at least `share` of `whole` ns; None where none does."""
+    path = [(root, tree.total_ns[root]), *_descent(tree, root, share * whole)]
+    return _last([(key, ns) for key, ns in path if _is_users(key) and ns >= share * whole], tree, whole, _is_users)
+
+
 def _deepest(tree: CallTree, root: Key, whole: float, share: float) -> Function | None:
     """The last function of the user's on the way down from `root` that holds at least `share` of `whole` ns."""
     return _last([(k, held) for k, held in _descent(tree, root, share * whole) if _is_users(k)], tree, whole, _is_users)

@@ -18,7 +18,7 @@ from slowstep.analyses.gap_sides import Between
 from slowstep.analyses.gaps import BACKGROUND, BY_HAND, ROLL_OUT, Part, name_gaps, part_of
 from slowstep.analyses.loop import lines_named
 from slowstep.analyses.steps import Floats
-from slowstep.analyses.timed_gaps import SMALLEST_SHARE, GapFunction, TimedGaps
+from slowstep.analyses.timed_gaps import SMALLEST_SHARE, DirectCall, GapFunction, TimedGaps
 from slowstep.analyses.timed_lines import TimedLines
 from slowstep.analyses.trainer import Trainer
 from slowstep.stages import UNATTRIBUTED
@@ -29,6 +29,9 @@ SMALLEST_SIDE = 0.05
 # A gap may hold what no timed one did (a validation), or a function's work may grow: a function takes at most so many times what it took
 # in the timed ones, and the rest of such a step is divided by all of its stacks.
 LONGEST = 2.0
+# Timing slows Python's instructions, and not what operators on arrays do in C: by how much it did, gaps that were not timed tell. The usual
+# one of them is that than which this share is shorter: what runs in some of them only is not in it.
+SHORTER = 0.25
 # Lines do not tell where models are called in gaps, as in roll-outs; where this is in fewer steps than that, those gaps are longer than the
 # timed ones, and the rest of them is divided by stacks.
 FEW_APART = 0.10
@@ -98,7 +101,7 @@ def _by_direct_calls(by_stacks: GapParts, gaps: TimedGaps, length: Floats) -> Ga
     if any(lines_named(name) for _, name in by_stacks.stacks):
         return by_stacks
     large = (call for call in gaps.direct if call.share >= SMALLEST_SHARE)
-    timed = {("store" if c.logs else "output", c.label): np.minimum(length * c.share, LONGEST * c.ns_per_gap) for c in large}
+    timed = {("store" if c.logs else "output", c.label): _held_by(c, length) for c in large}
     return _joined(timed, gaps.gaps, by_stacks, length) if timed else by_stacks
 
 
@@ -109,9 +112,21 @@ def _kind_by_stacks(part: Part, by_stacks: GapParts) -> Part:
     return max(kinds, key=lambda kind: by_stacks.stacks.get(kind, 0))
 
 
+def _held_by(timed: GapFunction | DirectCall, length: Floats) -> Floats:
+    """Ns per step of what was timed: its share of each gap, as far as that is not longer than it can be."""
+    return np.minimum(length * timed.share, _longest(timed, length))
+
+
+def _longest(timed: GapFunction | DirectCall, length: Floats) -> float:
+    """Ns that it takes at most in a gap: it was slowed by what its share of the usual gap tells, by the recorder's measure at most."""
+    gaps = length[length > 0]
+    usual = timed.share * float(np.quantile(gaps, SHORTER)) if gaps.size else 0.0
+    return LONGEST * max(min(usual, timed.timed_ns_per_gap), timed.ns_per_gap)
+
+
 def _exceeds(gaps: TimedGaps, length: Floats) -> NDArray[np.bool_]:
     """In which steps the gap is longer than the timed ones tell of."""
-    return np.asarray(np.any([length * f.share > LONGEST * f.ns_per_gap for f in gaps.functions], axis=0))
+    return np.asarray(np.any([length * f.share > _longest(f, length) for f in gaps.functions], axis=0))
 
 
 def _by_stacks(
@@ -155,7 +170,7 @@ def _timed(gaps: TimedGaps, trainer: Trainer, length: Floats) -> dict[Part, Floa
     """Ns per step by part: what a function spends in logging is `store`, in an update by hand `compute`, the rest of it `output`."""
     parts: dict[Part, Floats] = {}
     for function in gaps.functions:
-        mine = np.minimum(length * function.share, LONGEST * function.ns_per_gap)
+        mine = _held_by(function, length)
         label = label_of(function, trainer.facts.script)
         logging = _rounded(function.logging)
         updates = 1.0 if function.averages_weights else _rounded(function.gradients)

@@ -13,11 +13,12 @@ from slowstep.analyses.asked_samples import with_asked_samples
 from slowstep.analyses.before_update import BeforeUpdate, find_before_update
 from slowstep.analyses.between_forwards import between_forwards_share
 from slowstep.analyses.blocked import Blocked, find_blocked
-from slowstep.analyses.calls import DOMINANT_SHARE, Function, dominant_of_fetch, read_calls
+from slowstep.analyses.calls import Function
 from slowstep.analyses.captures import Capture, find_capture
 from slowstep.analyses.charging import build_ledger
 from slowstep.analyses.delivery import with_held_deliveries
 from slowstep.analyses.drawing import Drawing, divide_drawing
+from slowstep.analyses.fetch_function import find_fetch_function
 from slowstep.analyses.fixed_cost import FixedCost, find_fixed_cost
 from slowstep.analyses.forward_counts import at_usual_counts
 from slowstep.analyses.functions import Stacks, files_of, read_stacks
@@ -37,7 +38,6 @@ from slowstep.analyses.own_cost import OwnCost, find_own_cost
 from slowstep.analyses.pace import find_pace_spread
 from slowstep.analyses.prefetch_threads import PrefetchThreads, find_prefetch_threads
 from slowstep.analyses.producers import ACCOUNT, Demand, Fetches, WaitParts, divide_waits, find_demand, find_fetches
-from slowstep.analyses.python_share import with_python_share
 from slowstep.analyses.saves import Saves, find_saves
 from slowstep.analyses.sharing import STAGE as SHARING
 from slowstep.analyses.sharing import Sharing, cores_of_one, find_sharing, load_beside_launchers, trainings_beside
@@ -118,7 +118,9 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
     gaps, device = work.gaps or work.gap_lines, _device(trainer)
     ledger = build_ledger(timeline, trainer, steps, waits, stacks, gaps, device=device, beside_cores=threads_beside.cores)
     even = at_usual_counts(ledger, trainer, steps)
-    fetch_function, timed_fetches = _fetch_function(timeline, fetches)
+    made_by_loader = find_made_by_loader(timeline, trainer, waits, steps)
+    producers = np.unique(fetches.process).tolist()
+    fetch_function, timed_fetches = find_fetch_function(timeline, producers, trainer.process, made_by_loader)
     asked, asked_ns = _asked(waits, steps)
     filling = _filling(waits, steps)
     trainer_cpu_ns = _cpu_per_step(timeline, trainer, steps, stops)
@@ -135,7 +137,7 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
         wait_ns=asked_ns,
         unmatched_share=float(asked_ns[~waits.matched[asked]].sum() / steps.length_ns),
         filling_ns=filling,
-        made_by_loader=find_made_by_loader(timeline, trainer, waits, steps),
+        made_by_loader=made_by_loader,
         fetch_function=fetch_function,
         timed_fetches=timed_fetches,
         held_delivery_share=waits.held_ns / max(float(waits.parts.sum()), 1.0),
@@ -168,13 +170,6 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
         prefetch_threads=find_prefetch_threads(timeline, trainer, steps, threads_beside),
         pace_spread=find_pace_spread(even, find_step_bytes(trainer, steps, fetches, waits)),
     )
-
-
-def _fetch_function(timeline: Timeline, fetches: Fetches) -> tuple[Function | None, int]:
-    """The function that holds most of making batches, and of how many of them that is known."""
-    producers = np.unique(fetches.process).tolist()
-    calls = read_calls(timeline.table("calls"), timeline.table("call_edges"), "fetch", producers)
-    return with_python_share(timeline, producers, calls, dominant_of_fetch(calls, DOMINANT_SHARE)), calls.stretches
 
 
 def _waits(timeline: Timeline, trainer: Trainer, fetches: Fetches, stacks: Stacks) -> tuple[WaitParts, Drawing | None]:

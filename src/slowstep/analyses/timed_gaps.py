@@ -55,6 +55,7 @@ class GapFunction:
     metrics: float
     gradients: float  # in functions that name them
     ns_per_gap: float
+    timed_ns_per_gap: float  # while its calls were timed
     told_per_gap: float  # calls of what tells or judges
     within: Within | None  # what holds most of it
     averages_weights: bool  # or changes them otherwise, in place
@@ -69,6 +70,7 @@ class DirectCall:
     logs: bool
     share: float
     ns_per_gap: float
+    timed_ns_per_gap: float  # while its calls were timed
 
     @property
     def label(self) -> str:
@@ -200,6 +202,7 @@ def _function(tree: GapCalls, number: int, ns: float, whole: float, gaps: int, u
         file=node.file,
         line=node.line,
         ns_per_gap=mine / gaps,
+        timed_ns_per_gap=ns / gaps,
         share=min(mine / max(whole, 1.0), 1.0),
         logging=min(tree.held(number, Node.is_logging) / own, 1.0),
         metrics=min(tree.held(number, judges) / own, 1.0),
@@ -267,6 +270,7 @@ def _direct(tree: GapCalls, everything: GapCalls, roots: dict[int, float], whole
             logs=nodes[0].is_logging(),
             share=min(mine / max(whole, 1.0), 1.0),
             ns_per_gap=mine / gaps,
+            timed_ns_per_gap=sum(roots[number] for number in numbers) / gaps,
         )
 
 

@@ -21,9 +21,21 @@ from slowstep.sources.recording import SOURCE
 CALLBACK = "save_mask_images (train.py:80)"
 
 
-def _ledger(folder: Path, timed_ms: float, *, by_hand: bool = False, gradients: float = 0.0, logging: float = 0.0) -> Ledger:
-    """Of a training with a callback of 20 ms after every update, which took `timed_ms` in the few gaps that were timed."""
-    timeline = SOURCE.read(make_recording(folder, Training(after_ms=20, by_hand=by_hand)))
+def _ledger(
+    folder: Path,
+    timed_ms: float,
+    *,
+    slowed: float = 1.0,
+    unseen: bool = False,
+    by_hand: bool = False,
+    gradients: float = 0.0,
+    logging: float = 0.0,
+) -> Ledger:
+    """Of a training with a callback of 20 ms after every update, `unseen` by any stack.
+
+    In the few gaps that were timed it took `timed_ms`, and `slowed` times that before what timing cost was taken out.
+    """
+    timeline = SOURCE.read(make_recording(folder, Training(after_ms=20, after_unseen=unseen, by_hand=by_hand)))
     trainer = find_trainer(timeline)
     waits = divide_waits(timeline, trainer, find_fetches(timeline, trainer, NO_STOPS))
     function = GapFunction(
@@ -35,6 +47,7 @@ def _ledger(folder: Path, timed_ms: float, *, by_hand: bool = False, gradients: 
         metrics=0.0,
         gradients=gradients,
         ns_per_gap=timed_ms * MS,
+        timed_ns_per_gap=slowed * timed_ms * MS,
         told_per_gap=0.0,
         within=None,
         averages_weights=False,
@@ -51,6 +64,20 @@ def test_a_timed_function_is_named_though_its_work_has_grown_since(tmp_path, tim
 
     assert float(ledger.of("output", CALLBACK).mean()) == pytest.approx(20 * MS, rel=0.05)
     assert ledger.share("unattributed") < 0.01
+
+
+def test_a_function_that_timing_slowed_less_than_measured_is_named_where_no_stack_tells_of_it(tmp_path):
+    ledger = _ledger(tmp_path, 4.0, slowed=6.0, unseen=True)
+
+    assert float(ledger.of("output", CALLBACK).mean()) == pytest.approx(20 * MS, rel=0.05)
+    assert ledger.share("unattributed") < 0.01
+
+
+def test_what_is_longer_than_a_function_can_have_been_is_not_said_to_be_its(tmp_path):
+    ledger = _ledger(tmp_path, 1.0, slowed=4.0, unseen=True)
+
+    assert float(ledger.of("output", CALLBACK).mean()) == pytest.approx(2 * 4 * MS, rel=0.05)
+    assert float(ledger.of("unattributed").mean()) == pytest.approx(12 * MS, rel=0.05)
 
 
 def test_what_a_timed_function_spends_in_an_update_by_hand_is_the_training_s_own(tmp_path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from slowstep.diagnosis.input_side import Side, relieved_ns
+from slowstep.diagnosis.input_side import NOT_WARMED, WARMED_AT_BETTER, WARMED_EXPECTED, Side, relieved_ns, warmed_ns
 
 QUEUED = np.array([4.0, 6.0])
 
@@ -44,3 +44,12 @@ def test_what_is_left_was_slowed_too():
 
 def test_producers_that_compute_nothing_spare_nothing():
     assert relieved_ns(side(cpu_ns=0.0), 0.0, slowed=0.0, queued=1.0) == pytest.approx([0.0, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("warmed", "spared", "shorter"),
+    [(WARMED_EXPECTED, 100.0, 5.0), (WARMED_EXPECTED, 1000.0, 0.25 * 50), (WARMED_AT_BETTER, 100.0, 10.0), (NOT_WARMED, 100.0, 0.0)],
+    ids=["as expected", "no more than a quarter of it", "at better", "at worse"],
+)
+def test_work_after_a_batch_that_takes_less_is_shorter_too(warmed, spared, shorter):
+    assert warmed_ns(side(), np.array([0.0, spared]), warmed) == pytest.approx([0.0, shorter])

@@ -7,6 +7,7 @@ import pytest
 from judged_recordings import named, report_of
 from made_recordings import DATA, Training, make_recording
 from slowstep.analyses.measurements import measure
+from slowstep.diagnosis.input_side import WARMED_EXPECTED
 from slowstep.diagnosis.rule import Judged
 from slowstep.diagnosis.rules import slow_transform
 from slowstep.sources.recording import SOURCE
@@ -131,8 +132,9 @@ def test_at_worse_a_sample_still_takes_what_a_few_operations_take(tmp_path):
     assert isinstance(judged, Judged)
     assert judged.counterfactual is not None
     expected, worse = (float(case.removed_ns.mean()) for case in (judged.counterfactual.expected, judged.counterfactual.worse))
-    # Of 0.68 ms a twentieth is left, and 15 us for each of the 16 samples.
-    assert (expected, worse) == (pytest.approx(0.95 * 0.68e6, rel=0.02), pytest.approx(0.68e6 - 16 * 15e3, rel=0.02))
+    # Of 0.68 ms a twentieth is left, and 15 us for each of the 16 samples; what is spared lets the training's own work be shorter, too.
+    assert expected == pytest.approx((1 + WARMED_EXPECTED.share) * 0.95 * 0.68e6, rel=0.02)
+    assert worse == pytest.approx(0.68e6 - 16 * 15e3, rel=0.02)
 
 
 def test_a_small_operation_that_workers_hide_at_no_profit_is_not_blamed(tmp_path):

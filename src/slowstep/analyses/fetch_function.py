@@ -1,0 +1,55 @@
+"""The function that holds most of making batches, where several loaders make them, too.
+
+Few batches are timed, mostly those of the loaders that are fast, as timing costs time in proportion. How long each loader's batches take
+is known of all of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from slowstep.analyses.calls import DOMINANT_SHARE, CallTree, Function, Key, dominant_from, dominant_of_fetch, read_calls
+from slowstep.analyses.made_by_loader import MadeByLoader
+from slowstep.analyses.python_share import with_python_share
+from slowstep.timeline.timeline import Timeline
+
+ITEMS = ("__getitem__", "__getitems__")
+
+
+def find_fetch_function(
+    timeline: Timeline, producers: list[int], trainer: int, loaders: Sequence[MadeByLoader]
+) -> tuple[Function | None, int]:
+    """The function that holds most of making batches in the processes that do, and of how many of them that is known.
+
+    `trainer`: the training's own process. Where another makes batches, what the training waits for tells not how long these take.
+    """
+    tree = read_calls(timeline.table("calls"), timeline.table("call_edges"), "fetch", producers)
+    found = dominant_of_loaders(tree, loaders) if producers == [trainer] else dominant_of_fetch(tree, DOMINANT_SHARE)
+    return with_python_share(timeline, producers, tree, found), tree.stretches
+
+
+def dominant_of_loaders(tree: CallTree, loaders: Sequence[MadeByLoader]) -> Function | None:
+    """The deepest function of the user's that holds most of making samples, by the time that each loader takes for its batches.
+
+    By timed batches alone where there is one loader, or that one's data set which takes most of it is not told from the others'.
+    """
+    slowest = max(loaders, key=_whole, default=None)
+    item = None if slowest is None or len(loaders) < 2 else _item_of(tree, slowest, loaders)
+    if slowest is None or item is None:
+        return dominant_of_fetch(tree, DOMINANT_SHARE)
+    part = _whole(slowest) / max(sum(map(_whole, loaders)), 1.0)
+    return dominant_from(tree, item, tree.total_ns[item] / max(part, 1e-9), DOMINANT_SHARE)
+
+
+def _whole(loader: MadeByLoader) -> float:
+    return float(loader.ns.sum())
+
+
+def _item_of(tree: CallTree, loader: MadeByLoader, loaders: Sequence[MadeByLoader]) -> Key | None:
+    """The method by which a loader's data set makes samples, where it was timed and is no other's; else None."""
+    if loader.dataset is None or [each.dataset for each in loaders].count(loader.dataset) > 1:
+        return None
+    own = re.compile(rf"(^|\.){re.escape(loader.dataset)}\.({'|'.join(ITEMS)})$")
+    found = [key for key, ns in tree.total_ns.items() if own.search(key[1]) and ns > 0]
+    return found[0] if len(found) == 1 else None
