@@ -302,7 +302,7 @@ def test_what_workers_take_longer_for_the_same_work_is_no_transport():
     busy = {"wall_ns": 1000 * MS, "cpu_ns": 1000 * MS, "collate_cpu_ns": 980 * MS, "process_ns": 1100 * MS, "trainer_cpu_ns": 8 * MS}
     point = make_point(1, [a_drain(slices=busy)])
 
-    # Nor is what other threads of the workers compute. What is left is receiving, 0.1 ms, and half a millisecond a batch that nobody can tell.
+    # Nor is what other threads of the workers compute. Left are 0.1 ms for receiving, and half a millisecond a batch that nobody can tell.
     assert 0.1 < stages(the_parts(rows=[row] * 6, calls={}), point)[-1].ms < 0.1 + 0.5 / 8 + 0.01
 
 
@@ -327,6 +327,13 @@ def test_computing_workers_are_cpu_bound():
 
 def test_workers_on_all_cores_have_none_left():
     assert "more workers find no core" in judge(make_point(2, [a_drain(2)]), cores=2).sentence
+
+
+@pytest.mark.parametrize(("batch_ms", "said"), [(8.0, "yet more workers were faster (see the curve)"), (10.0, "more workers find no core")])
+def test_busy_cores_are_not_all_where_the_curve_still_rises(batch_ms: float, said: str) -> None:
+    points = curve([a_drain(2), a_drain(1, batch_ms=13), a_drain(4, batch_ms=batch_ms)])
+
+    assert judge(make_point(2, [a_drain(2)]), cores=2, points=points).sentence.endswith(f"2.0 of 2 cores are busy: {said}")
 
 
 def test_a_queue_behind_others_is_no_work_of_the_loader():
