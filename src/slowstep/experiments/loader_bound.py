@@ -68,7 +68,7 @@ def judge(
     calls: Calls | None = None,
     points: Sequence[Point] = (),
 ) -> Bound:
-    """The verdict about a loader with its workers. `first` is its first reading, `calls` what its built-in calls take, `points` its curve."""
+    """The verdict about a loader with its workers. `first`: its first reading; `calls`: what built-in calls take; `points`: its curve."""
     shares = _shares(point, cores)
     ready = _ready(point)
     rows = _rows(point, shares, ready, cores, first)

@@ -165,7 +165,7 @@ def _transport_row(point: Point, rows: NDArray[np.float64]) -> Stage | None:
 
 
 def _most_shared_ns(point: Point) -> float:
-    """Ns that collating a batch into shared memory takes more at most; 0 where its bytes are not known: then nothing tells it from other excess."""
+    """Ns that collating a batch into shared memory takes more at most; 0 where its bytes are not known, and nothing tells it."""
     if point.bytes_per_s is None or point.batches_per_s is None:
         return 0.0
     return SHARED_NS + SHARED_NS_PER_BYTE * point.bytes_per_s.value / point.batches_per_s.value
