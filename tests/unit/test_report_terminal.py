@@ -84,6 +84,19 @@ def test_of_several_loaders_a_row_says_which_its_lever_changed(sample_report, fa
     assert said in text if said else "that is waited for most" not in text
 
 
+@pytest.mark.parametrize("width", [60, 140])
+@pytest.mark.parametrize("predicted", [None, {"value": 2.0, "low": 1.5, "high": 2.5}])
+def test_a_lever_without_figures_was_not_measured(sample_report, width, predicted):
+    report = sample_report("proved")
+    row = next(row for row in report["experiments"] if row["verdict"] == "proved")
+    row |= {"state": "unmeasured", "verdict": None, "gain": None, "predicted": predicted}
+
+    text = render(report, width=width, color=False)
+
+    assert "not measured" in text
+    assert "unmeasured" not in text
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_colour_adds_nothing_but_colour(sample_report, name):
     plain = render(sample_report(name), width=80, color=False)

@@ -15,7 +15,8 @@ _BY_HAND = (
     "profile a few steps with torch.profiler, prof.step() after each, and give the file to slowstep analyze."
 )
 
-
+# A command that fails sooner has hardly imported what it needs, let alone trained.
+AT_ONCE_NS: Final = 10_000_000_000
 # What is missing of a recording may be all of the training.
 LOSSES: Final = ("data_loss", "error")
 
@@ -28,6 +29,9 @@ def describe_untrained(timeline: Timeline) -> str:
     if lost := [row.remedy.rstrip(".") for row in timeline.health if row.severity in LOSSES]:
         # What was not called cannot be told from what was not kept.
         return " ".join(filter(None, (f"no update was kept{_duration(run)}: {lost[0]}.", ending)))
+    if not seen and _failed_at_once(run):
+        # It did not come to any training, seen or not.
+        return f"no training was seen{_duration(run)}. {ending}"
     if not seen:
         called = "no process that PyTorch was imported in called a loader, backward or an optimizer."
         return " ".join(filter(None, (f"no training was seen{_duration(run)}: {called}", ending, _AUTO)))
@@ -36,6 +40,12 @@ def describe_untrained(timeline: Timeline) -> str:
     used = f"{seen} process(es) used PyTorch ({batches} batches asked for, {backwards} backward passes)"
     what = f"no update was seen{_duration(run)}: {used}, but no torch.optim optimizer's step() was called."
     return " ".join(filter(None, (what, ending, "" if backwards else _LONGER, _BY_HAND)))
+
+
+def _failed_at_once(run: RunFacts) -> bool:
+    if not run.exit_code or run.stop_signals or run.started_ns is None or run.ended_ns is None:
+        return False
+    return run.ended_ns - run.started_ns < AT_ONCE_NS
 
 
 def _duration(run: RunFacts) -> str:

@@ -12,8 +12,11 @@ from slowstep.analyses.made_by_loader import MadeByLoader
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.gain import Case, Counterfactual
 from slowstep.diagnosis.input_side import RECEIVE_HIGH_NS, RECEIVE_LOW_NS, SIDE_BY_SIDE, Side, beside_ns
+from slowstep.diagnosis.lever_specs import of_its_loader
+from slowstep.diagnosis.lever_specs import workers as workers_lever
 from slowstep.diagnosis.spread import EXACT, Spread
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE
+from slowstep.findings import Fix
 from slowstep.units import format_count
 
 
@@ -66,6 +69,23 @@ def leave_most(m: Measurements, side: Side) -> bool:
     handed = handed_over(m, side)
     taken = float(handed.side.removable_ns.mean()) - handed.receipts * RECEIVE_NS
     return taken < (1 - DOMINANT_SHARE) * float(side.removable_ns.mean())
+
+
+def fix_by_workers(m: Measurements, handed: HandedOver, workers: int) -> Fix:
+    """Workers for a loader that has none, with the lever that tries them."""
+    text = f"DataLoader(..., num_workers={workers}, persistent_workers=True){_for(m, handed)}"
+    return Fix(text=text, lever=of_its_loader(m, workers_lever(workers)))
+
+
+def _for(m: Measurements, handed: HandedOver) -> str:
+    """Which of several loaders, where the others are faster without workers."""
+    if handed.loaders is None:
+        return ""
+    count = len(m.made_by_loader)
+    of = f"the loader{'s' if len(handed.datasets) > 1 else ''} of {' and '.join(handed.datasets)}"
+    which = of if handed.datasets else f"{handed.loaders} of the {count} loaders"
+    other = "other's" if count - handed.loaders == 1 else "others'"
+    return f" for {which}: the {other} batches take longer to receive than to make"
 
 
 def made_by_workers(side: Side, workers: int, spread: Spread = EXACT, receipts: float = 1.0) -> Counterfactual:

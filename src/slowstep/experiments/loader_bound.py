@@ -7,11 +7,12 @@ evidence is called mixed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from slowstep.experiments.figures import FEWEST_BLOCKS, Figure, ratio
-from slowstep.experiments.loader_speed import Point, page_cache
+from slowstep.experiments.loader_speed import Point, bend, page_cache
 from slowstep.experiments.loader_stages import READING, Calls
 from slowstep.units import format_count
 
@@ -59,8 +60,15 @@ class _Shares:
     is_foreign: bool  # they queue behind others: the queueing is left out of the making
 
 
-def judge(point: Point, *, cores: float | None, first: dict[str, Any] | None = None, calls: Calls | None = None) -> Bound:
-    """The verdict about a loader with its workers. `first` is its first reading, `calls` what its built-in calls take."""
+def judge(
+    point: Point,
+    *,
+    cores: float | None,
+    first: dict[str, Any] | None = None,
+    calls: Calls | None = None,
+    points: Sequence[Point] = (),
+) -> Bound:
+    """The verdict about a loader with its workers. `first`: its first reading; `calls`: what built-in calls take; `points`: its curve."""
     shares = _shares(point, cores)
     ready = _ready(point)
     rows = _rows(point, shares, ready, cores, first)
@@ -75,7 +83,7 @@ def judge(point: Point, *, cores: float | None, first: dict[str, Any] | None = N
     if point.workers and shares.making.high < HALF:
         return Bound(kind="undetermined", sentence=_uneven(shares.making), rows=rows)
     if shares.computing.low > HALF:
-        return Bound(kind="cpu", sentence=_computing(point, shares, cores), rows=rows)
+        return Bound(kind="cpu", sentence=_computing(point, shares, cores, points), rows=rows)
     if shares.blocked.low > HALF:
         kind, cause = _cause(point, calls, shares.blocked.value)
         return Bound(kind=kind, sentence=cause, rows=rows)
@@ -147,7 +155,7 @@ def _uneven(making: Figure) -> str:
     )
 
 
-def _computing(point: Point, shares: _Shares, cores: float | None) -> str:
+def _computing(point: Point, shares: _Shares, cores: float | None, points: Sequence[Point]) -> str:
     share = 0.0 if shares.computing is None else shares.computing.value
     who = "the training thread makes its batches itself and" if not point.workers else "making batches, a worker"
     text = f"{who} computes {share:.0%} of the time"
@@ -155,10 +163,17 @@ def _computing(point: Point, shares: _Shares, cores: float | None) -> str:
         return text
     text += f", {shares.cores:.1f} of {cores:g} cores are busy"
     if shares.cores >= BUSY * cores:
-        return f"{text}: more workers find no core"
+        # What the curve measured goes before what busy cores let one expect.
+        gained = "yet more workers were faster (see the curve)" if _more_were_faster(point, points) else "more workers find no core"
+        return f"{text}: {gained}"
     if shares.is_foreign:
         return f"{text}, and it queues for a core all the same: behind others on this machine, or behind itself in bursts"
     return f"{text}: more workers can use the others"
+
+
+def _more_were_faster(point: Point, points: Sequence[Point]) -> bool:
+    best = bend(points)
+    return best is not None and best > point.workers
 
 
 def _cause(point: Point, calls: Calls | None, blocked: float) -> tuple[Kind, str]:

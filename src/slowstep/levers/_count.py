@@ -5,9 +5,9 @@ from __future__ import annotations
 from slowstep.record.lever import Spec
 
 
-def count_of(spec: Spec, *, least: int) -> int:
-    """The whole number of a specification. Raises ValueError, with what was expected, for anything else."""
+def count_of(spec: Spec, *, least: int, hint: str = "") -> int:
+    """The whole number of a specification. Raises ValueError, with what was expected and a hint, for anything else."""
     if spec.value is None or not spec.value.isdecimal() or int(spec.value) < least:
         given = "nothing" if spec.value is None else repr(spec.value)
-        raise ValueError(f"{spec.name}=N takes a whole number of at least {least}, not {given}")
+        raise ValueError(f"it takes a whole number of at least {least}, not {given}{hint}")
     return int(spec.value)

@@ -43,10 +43,10 @@ def named(spec: Spec) -> tuple[str, str | None]:
     module_and_function(first)
     if spec.name == "stub":
         if equals:
-            raise ValueError(f"stub takes one MODULE:FUNCTION, not {spec.value!r}")
+            raise ValueError(f"it takes one MODULE:FUNCTION, not {spec.value!r}")
         return first, None
     if not second:
-        raise ValueError("swap=MODULE:F=MODULE:G: the second function is missing")
+        raise ValueError("the second function is missing: it takes MODULE:F=MODULE:G")
     module_and_function(second)
     if first == second:
         raise ValueError(f"{spec.value!r} names one function twice")

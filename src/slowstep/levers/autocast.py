@@ -109,7 +109,7 @@ class Autocast(Change):
 def _read(spec: Spec) -> str:
     value = spec.value or "bf16"
     if value not in _DTYPES:
-        raise ValueError(f"autocast={value}: it is autocast=bf16, or autocast=fp16 on an accelerator")
+        raise ValueError("it is autocast=bf16, or autocast=fp16 on an accelerator")
     return value
 
 

@@ -42,6 +42,7 @@ from slowstep.record.training import Training
 MOST_MEMORY: Final = 0.9
 # Steps of the training as it is over which its peak of memory is taken.
 PEAK_STEPS: Final = 8
+_HINT: Final = "; for twice your own give that size, such as batch-size=32 for 16"
 
 
 class OtherSize(Rebuilt):
@@ -148,7 +149,7 @@ class OtherSize(Rebuilt):
 
 
 def _read(spec: Spec) -> int:
-    return count_of(spec, least=1)
+    return count_of(spec, least=1, hint=_HINT)
 
 
 def arguments(loader: Any, spec: Spec) -> dict[str, Any]:

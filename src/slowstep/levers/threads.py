@@ -57,7 +57,7 @@ class Threads(Change):
 def _read(spec: Spec) -> int:
     value = spec.value or ""
     if not value.isdecimal() or not 1 <= int(value) <= _MOST:
-        raise ValueError(f"threads={value}: give a number of threads, such as threads=4")
+        raise ValueError("give a number of threads, such as threads=4")
     return int(value)
 
 

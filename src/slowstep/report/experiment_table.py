@@ -81,9 +81,14 @@ def _cell(canvas: Canvas, text: str, cells: int) -> str:
     return text + " " * (cells - cell_len(text))
 
 
+def _in_words(state: str) -> str:
+    """A state as the documentation calls it."""
+    return UNKNOWN if state == "unmeasured" else state
+
+
 def _draw_as_text(canvas: Canvas, row: ExperimentRow) -> None:
     """A row for a narrow page."""
-    verdict = row["verdict"] if row["state"] == "measured" else row["state"]
+    verdict = row["verdict"] if row["state"] == "measured" else _in_words(row["state"])
     gains = [f"{name} {_interval(row[key])}" for name, key in (("measured", "gain"), ("predicted", "predicted")) if row[key] is not None]  # type: ignore[literal-required]
     canvas.prose(", ".join([*filter(None, [verdict]), *gains, *_said(row)]), label=f"{row['lever'] or _CONTROL}:", hang=_INDENT)
 
@@ -91,7 +96,7 @@ def _draw_as_text(canvas: Canvas, row: ExperimentRow) -> None:
 def _draw_row(canvas: Canvas, row: ExperimentRow) -> None:
     name, said = row["lever"] or _CONTROL, _said(row)
     if row["state"] != "measured" and row["predicted"] is None:
-        canvas.edges([(name, "")], [(row["state"], "yellow")])
+        canvas.edges([(name, "")], [(_in_words(row["state"]), "yellow")])
         _draw_said(canvas, said)
         return
     if cell_len(name) >= _name_cells(canvas):
@@ -100,7 +105,7 @@ def _draw_row(canvas: Canvas, row: ExperimentRow) -> None:
         is_beside = row["role"] in _ROLE and row["rule"] and _INDENT + cell_len(said[0]) < _name_cells(canvas)
         name = " " * _INDENT + (said.pop(0) if is_beside else "")
     is_measured = row["state"] == "measured"
-    verdict = (row["verdict"] or "") if is_measured else row["state"]
+    verdict = (row["verdict"] or "") if is_measured else _in_words(row["state"])
     styles = ("", "bold", _VERDICT_STYLE.get(verdict, "") if is_measured else "yellow")
     _draw_cells(canvas, name, _interval(row["predicted"]), _interval(row["gain"]), verdict, styles=styles)
     _draw_said(canvas, said)

@@ -98,7 +98,7 @@ class _Found:
         if self.point is None:
             return None
         calls = read_calls(self._parts) if self._parts is not None and self._parts["rows"] else None
-        return judge(self.point, cores=self.cores, first=self.drains[0], calls=calls)
+        return judge(self.point, cores=self.cores, first=self.drains[0], calls=calls, points=self.points)
 
     def whole(self) -> Whole | None:
         """Both halves together; None where one is missing."""

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from made_events import Events, at
@@ -83,17 +85,31 @@ def test_a_command_that_stop_ended_is_no_failure(events):
     assert "exit code" not in text
 
 
-def test_a_command_that_failed_before_pytorch_was_imported_says_so_too(tmp_path):
-    events = Events(tmp_path)
+def without_pytorch(folder: Path, *, ended_ms: float, code: int) -> str:
+    """What is said of a command that used no PyTorch."""
+    events = Events(folder)
     events.trainer.lines.clear()
-    events.launcher.lines.append({"kind": "exit", "code": 1, "ended_ns": at(1)})
+    events.launcher.lines[-1] |= {"started_ns": at(0)}
+    events.launcher.lines.append({"kind": "exit", "code": code, "ended_ns": at(ended_ms), "by": "script", "signals": []})
     events.close()
-    for file in tmp_path.glob("100-1.*"):
+    for file in folder.glob("100-1.*"):
         file.unlink()
+    return describe_untrained(SOURCE.read(folder))
 
-    text = describe_untrained(SOURCE.read(tmp_path))
-    assert "no training was seen" in text
+
+def test_a_command_that_failed_before_pytorch_was_imported_says_so_too(tmp_path):
+    text = without_pytorch(tmp_path, ended_ms=40_000, code=1)
+
+    assert "no training was seen in 40 s" in text
     assert text.index("exit code 1") < text.index("import slowstep.auto")
+
+
+def test_of_a_command_that_failed_at_once_the_failure_is_all_there_is_to_say(tmp_path):
+    failed, ended = (without_pytorch(tmp_path / str(code), ended_ms=400, code=code) for code in (2, 0))
+
+    assert failed.startswith("no training was seen in 0 s. The command failed before any update (exit code 2)")
+    assert "import" not in failed
+    assert "import slowstep.auto" in ended
 
 
 def test_of_what_was_lost_it_is_not_said_that_it_was_not_called(events):

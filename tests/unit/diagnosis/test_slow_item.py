@@ -55,6 +55,22 @@ def test_what_is_not_known_to_be_a_loop_is_not_blamed(tmp_path, notes):
     assert (found["verdict"]["state"], found["verdict"]["rule"]) == ("undetermined", None)
 
 
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"workers": 0, "cores": 2, "getitem_ms": 70, "helping_cores": 0.0}, "workers would hide only a part of it"),
+        ({"workers": 0}, "the cores are used up"),
+        ({"workers": 2, "cores": 2, "getitem_ms": 70, "helping_cores": 0.0}, "the cores are used up"),
+    ],
+    ids=["an idle core", "full by the training's threads", "full by workers"],
+)
+def test_the_cores_are_used_up_only_where_none_is_idle(tmp_path, changes, why):
+    finding = report(tmp_path, LOOP, **changes)["findings"][0]
+
+    assert (finding["rule"], finding["title"].rpartition(", and ")[2]) == ("slow-transform", why)
+    assert any("num_workers" in fix["text"] for fix in finding["fixes"]) == (why == "workers would hide only a part of it")
+
+
 def test_a_loop_that_workers_hide_is_left_to_these(tmp_path):
     assert named(report(tmp_path, LOOP, helping_cores=0.1, cores=16))[:1] == ["serial-loader"]
 

@@ -296,6 +296,26 @@ def test_transport_is_what_workers_use_beside_making_batches_and_the_trainer_for
     assert row.ms == pytest.approx(0.5)
 
 
+def test_what_workers_take_longer_for_the_same_work_is_no_transport():
+    # Nearly all of the making is collate: alone 98 of 100 ms for 10 samples, on a busy machine a quarter more.
+    row = [10, 100 * MS, 100 * MS, 0, 10 * MS, 0, 0, 98 * MS, 0, 0]
+    busy = {"wall_ns": 1000 * MS, "cpu_ns": 1000 * MS, "collate_cpu_ns": 980 * MS, "process_ns": 1100 * MS, "trainer_cpu_ns": 8 * MS}
+    point = make_point(1, [a_drain(slices=busy)])
+
+    # Nor is what other threads of the workers compute. Left are 0.1 ms for receiving, and half a millisecond a batch that nobody can tell.
+    assert 0.1 < stages(the_parts(rows=[row] * 6, calls={}), point)[-1].ms < 0.1 + 0.5 / 8 + 0.01
+
+
+@pytest.mark.parametrize(("size_bytes", "ms"), [(50_000_000, 4.6), (1_000_000, 0.4125), (-1, 0.1)])
+def test_collating_into_shared_memory_takes_no_more_than_the_bytes_of_a_batch_can(size_bytes: int, ms: float) -> None:
+    # In place of 4 ms alone it takes 40 for a batch of 8 samples: as much as moving 50 MB may, and 1 MB may not.
+    row = [10, 50 * MS, 50 * MS, 0, 0, 0, 0, 5 * MS, 0, 0]
+    slices = {"wall_ns": 760 * MS, "cpu_ns": 760 * MS, "collate_cpu_ns": 400 * MS, "process_ns": 760 * MS, "trainer_cpu_ns": 8 * MS}
+    rows = [[10 * MS, 1, 8, size_bytes] for _ in range(40)]
+
+    assert stages(the_parts(rows=[row] * 6, calls={}), make_point(1, [a_drain(rows=rows, slices=slices)]))[-1].ms == pytest.approx(ms)
+
+
 def test_computing_workers_are_cpu_bound():
     bound = judge(make_point(1, [a_drain()]), cores=2)
 
@@ -307,6 +327,13 @@ def test_computing_workers_are_cpu_bound():
 
 def test_workers_on_all_cores_have_none_left():
     assert "more workers find no core" in judge(make_point(2, [a_drain(2)]), cores=2).sentence
+
+
+@pytest.mark.parametrize(("batch_ms", "said"), [(8.0, "yet more workers were faster (see the curve)"), (10.0, "more workers find no core")])
+def test_busy_cores_are_not_all_where_the_curve_still_rises(batch_ms: float, said: str) -> None:
+    points = curve([a_drain(2), a_drain(1, batch_ms=13), a_drain(4, batch_ms=batch_ms)])
+
+    assert judge(make_point(2, [a_drain(2)]), cores=2, points=points).sentence.endswith(f"2.0 of 2 cores are busy: {said}")
 
 
 def test_a_queue_behind_others_is_no_work_of_the_loader():

@@ -29,7 +29,7 @@ from slowstep.analyses.gaps import BACKGROUND
 from slowstep.analyses.loop_input import LoopInput
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.producers import UNSEEN
-from slowstep.diagnosis.by_workers import HandedOver, handed_over, made_by_workers
+from slowstep.diagnosis.by_workers import fix_by_workers, handed_over, made_by_workers
 from slowstep.diagnosis.gain import predict, share_interval, unknown_gain
 from slowstep.diagnosis.input_side import (
     WAIT_SHARE,
@@ -40,8 +40,6 @@ from slowstep.diagnosis.input_side import (
     wait_stage,
     workers_needed,
 )
-from slowstep.diagnosis.lever_specs import of_its_loader
-from slowstep.diagnosis.lever_specs import workers as workers_lever
 from slowstep.diagnosis.loop_side import known_by, made_in_loop, spread_of_loop_input, workers_unknown
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
@@ -83,25 +81,9 @@ def judge(m: Measurements) -> Answer:
         claims=claims(m),
         evidence=evidence,
         gain=predict(m, counterfactual) if taken is None else unknown_gain(taken),
-        fixes=(
-            Fix(
-                text=f"DataLoader(..., num_workers={workers}, persistent_workers=True){_for(m, handed)}",
-                lever=of_its_loader(m, workers_lever(workers)),
-            ),
-        ),
+        fixes=(fix_by_workers(m, handed, workers),),
     )
     return Judged(finding=finding, counterfactual=counterfactual if taken is None else None)
-
-
-def _for(m: Measurements, handed: HandedOver) -> str:
-    """Which of several loaders, where the others are faster without workers."""
-    if handed.loaders is None:
-        return ""
-    count = len(m.made_by_loader)
-    of = f"the loader{'s' if len(handed.datasets) > 1 else ''} of {' and '.join(handed.datasets)}"
-    which = of if handed.datasets else f"{handed.loaders} of the {count} loaders"
-    other = "other's" if count - handed.loaders == 1 else "others'"
-    return f" for {which}: the {other} batches take longer to receive than to make"
 
 
 def _most_of_it(m: Measurements) -> tuple[Evidence, ...]:

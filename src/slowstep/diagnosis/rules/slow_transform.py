@@ -3,11 +3,11 @@
 What it sees:
     The training waits for input at least 5 % of the window, one function of the user's (of a library's data set that calls none: of the
     same library) holds at least half of the producers' time outside collate (its calls are timed in about one batch of a hundred; of
-    several loaders without workers, times what each takes in all), and workers alone could not hide the waits: the cores are used up, or
-    the training's own threads leave a first worker none, or receiving batches from a first worker takes half of what it would take off the
-    training thread, or more. The data set's own method, which is the making itself, only where at least half of it is lines of Python that
-    run again and again in each of its calls (counted in one batch); so any function where it is only the receiving that leaves a worker no
-    profit.
+    several loaders without workers, times what each takes in all), and workers alone could not hide the waits: all of the making and the
+    training need more than the cores there are, or the training's own threads leave a first worker none, or receiving batches from a
+    first worker takes half of what it would take off the training thread, or more. The data set's own method, which is the making itself,
+    only where at least half of it is lines of Python that run again and again in each of its calls (counted in one batch); so any function
+    where it is only the receiving that leaves a worker no profit.
     Or a loop without a loader makes its input for at least 5 % of the window, at least half of that in one function, and at least half of
     that one is lines of Python that run again and again.
 Why it costs:
@@ -27,9 +27,9 @@ When it is wrong:
     Where the function opens many files or receives from a network, or its workers' threads are in each other's way for most of the wait,
     the findings on those lead.
 What to try:
-    Vectorise it, do it once and store the result, do it on whole batches or on the accelerator. A worker that computes in Python also hands
-    its batches over late; where that is much of the waits, another way of sharing memory may help (1.2 times as fast in the median
-    of eight pairs on two cores, 1.03 to 1.5).
+    Vectorise it, do it once and store the result, do it on whole batches or on the accelerator. Where the training thread makes its own
+    batches and workers find a core, they hide a part of it. A worker that computes in Python also hands its batches over late; where that
+    is much of the waits, another way of sharing memory may help (1.2 times as fast in the median of eight pairs on two cores, 1.03 to 1.5).
 """
 
 from __future__ import annotations
@@ -43,9 +43,16 @@ from slowstep.analyses.loop_input import LoopInput
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.producers import UNSEEN
 from slowstep.diagnosis.after_update import name_of, where_of
-from slowstep.diagnosis.by_workers import leave_most
+from slowstep.diagnosis.by_workers import fix_by_workers, handed_over, leave_most
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
-from slowstep.diagnosis.input_causes import CAUSE_SHARE, hidden_by_workers, loads_archives, nearer_cause, workers_take_most
+from slowstep.diagnosis.input_causes import (
+    CAUSE_SHARE,
+    hidden_by_workers,
+    loads_archives,
+    more_workers_help,
+    nearer_cause,
+    workers_take_most,
+)
 from slowstep.diagnosis.input_side import (
     NOT_WARMED,
     QUEUED_AT_WORSE,
@@ -63,6 +70,7 @@ from slowstep.diagnosis.input_side import (
     relieved_ns,
     side_of_loop,
     warmed_ns,
+    workers_needed,
 )
 from slowstep.diagnosis.lever_specs import MOCK_LOADER, stub
 from slowstep.diagnosis.loop_side import known_by, made_in_loop, spread_of_loop_input
@@ -81,6 +89,7 @@ LEFT_AT_WORSE = 0.20
 # What it takes a sample at worse: four operations on a tensor of 128 values took 14 us (two shared cores, torch 2.13).
 SAMPLE_AT_WORSE_NS = 15_000.0
 BY_CORES, BY_RECEIPT = "the cores are used up", "batches take about as long to receive from workers"
+BY_PART = "workers would hide only a part of it"
 NO_WORKERS = ", and workers would take little of that off it"
 
 
@@ -112,7 +121,8 @@ def judge(m: Measurements) -> Answer:
     where = f"{shown(function.file, m.trainer.facts.script)}:{function.line}"
     if received and not function.is_python:
         return _not_python(function, where)
-    counterfactual, why = _counterfactual(m, side, function), BY_RECEIPT if received else BY_CORES
+    counterfactual, workers = _counterfactual(m, side, function), () if received else _workers(m, side)
+    why = BY_RECEIPT if received else BY_PART if workers else BY_CORES
     bound = stub(m, function.name, function.file) or MOCK_LOADER
     finding = Finding(
         rule=NAME,
@@ -128,12 +138,21 @@ def judge(m: Measurements) -> Answer:
             Fix(text=_faster(function), bounded_by=bound),
             *((LOAD_ONCE,) if loads_archives(m) else ()),
             Fix(text=f"do {function.name} once before training and store its result", bounded_by=bound),
+            *workers,
             *((HAND_OVER,) if m.held_delivery_share >= CAUSE_SHARE else ()),
         ),
         # Where it is known why the function takes its time, that is the cause, and this finding a part of it.
         names_cause=not nearer_cause(m) and not take_most(m),
     )
     return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _workers(m: Measurements, side: Side) -> tuple[Fix, ...]:
+    """Workers for a loader without them, where they find cores and would save a part of the step that counts."""
+    if m.loader is None or m.loader.num_workers > 0 or crowded(m, side) is not None or not more_workers_help(m, side):
+        return ()
+    handed = handed_over(m, side)
+    return (fix_by_workers(m, handed, workers_needed(handed.side, 0)),)
 
 
 def _not_python(function: Function, where: str) -> NotJudged | None:
