@@ -81,6 +81,7 @@ class Training:
     input_ms: float = 0.0
     input_file: str = "functional.py"  # of torch, in which it makes them
     input_blocked_ms: float = 0.0  # of them in which it neither computes nor waits for a core
+    dataset: str = "MaskFolder"
     dataset_length: int | None = None
     queue_ms: float = 0.0  # of each fetch in which its thread waits for a core
     reads: tuple[int, int] = (1000, 1)  # bytes and calls of each fetch
@@ -526,7 +527,7 @@ def _frame(frame: tuple[str, str, int, int]) -> dict[str, Any]:
 
 
 def _iterator(number: int, t: Training) -> dict[str, Any]:
-    loader = {"loader": 0, "num_workers": t.workers, "prefetch_factor": t.prefetch, "batch_size": t.batch_size, "dataset": "MaskFolder"}
+    loader = {"loader": 0, "num_workers": t.workers, "prefetch_factor": t.prefetch, "batch_size": t.batch_size, "dataset": t.dataset}
     loader |= {"dataset_length": t.dataset_length, "persistent": t.persistent, "batches": t.epoch_steps if t.is_counted else None}
     # Of which nothing has to be copied in the training's own memory.
     loader |= {"context": "fork" if t.forks else "forkserver"}

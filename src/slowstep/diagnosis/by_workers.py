@@ -10,13 +10,14 @@ from slowstep.analyses.calls import DOMINANT_SHARE
 from slowstep.analyses.delivery import RECEIVE_NS
 from slowstep.analyses.made_by_loader import MadeByLoader
 from slowstep.analyses.measurements import Measurements
-from slowstep.diagnosis.gain import Case, Counterfactual
+from slowstep.diagnosis.gain import Case, Counterfactual, predict, unknown_gain
 from slowstep.diagnosis.input_side import RECEIVE_HIGH_NS, RECEIVE_LOW_NS, SIDE_BY_SIDE, Side, beside_ns
 from slowstep.diagnosis.lever_specs import of_its_loader
 from slowstep.diagnosis.lever_specs import workers as workers_lever
+from slowstep.diagnosis.rule import CLAIM
 from slowstep.diagnosis.spread import EXACT, Spread
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE
-from slowstep.findings import Fix
+from slowstep.findings import Fix, Gain
 from slowstep.units import format_count
 
 
@@ -100,3 +101,14 @@ def made_by_workers(side: Side, workers: int, spread: Spread = EXACT, receipts: 
     words = f"batches are made by {format_count(workers, 'worker')} beside the training; receiving one takes 1 ms"
     worse, better = case(RECEIVE_HIGH_NS, SIDE_BY_SIDE, spread.low, WORSE_BESIDE), case(RECEIVE_LOW_NS, part=spread.high)
     return Counterfactual(assumes=words, expected=case(RECEIVE_NS), worse=worse, better=better)
+
+
+def gain_by_workers(m: Measurements, counterfactual: Counterfactual, taken: str | None) -> Gain | None:
+    """The gain of workers, unknown where they find no cores: `taken` says what would have to be assumed (None: they find enough).
+
+    None where they find no cores, and would gain less than is worth a claim even on cores of their own: only more could be unknown.
+    """
+    gain = predict(m, counterfactual)
+    if taken is None:
+        return gain
+    return unknown_gain(taken) if gain.predicted is not None and gain.predicted * (1 - CLAIM) >= 1.0 else None

@@ -12,6 +12,7 @@ from slowstep.analyses.ledger import CORE, Part
 from slowstep.analyses.load import others_use
 from slowstep.analyses.loop import lines_named
 from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.producers import COLLATE, SAMPLES
 from slowstep.diagnosis.gain import Case, Counterfactual, predict
 from slowstep.diagnosis.law import (
     BOTTLENECK_PREDICTED,
@@ -34,6 +35,8 @@ HEALTHY_SHARING = UNJUDGED_STAGE
 
 INPUT = ("read", "preprocess")
 MOST_OF_INPUT = f"slowstep prove --levers {MOCK_LOADER} tells the most that faster input can gain"
+# Measured of 128 samples of 64 numbers, on one core: 0.80 ms one by one and stacked, 0.16 ms at once.
+WHOLE_BATCHES = "whole batches of a TensorDataset (DataLoader(..., sampler=BatchSampler(...), batch_size=None)) may gain some of it"
 # No faster input shortens what the model itself plays or writes.
 PLAY_LESS = (
     f"have the model play or write more at a time, or less (keys and values cached); where it is an environment's, {NAME_ENVIRONMENT}"
@@ -190,8 +193,14 @@ def _of_unjudged(m: Measurements, answers: Answers) -> Doubt | None:
         what = f"{m.ledger.share(stage, name):.0%} of the time is {name} ({stage}), and no rule found a fix that gains"
         if name.startswith(ROLL_OUT):
             return by_hand(what, PLAY_LESS)
-        return by_hand(what, NAME_IT) if m.loader is None else Doubt(f"{what}; {MOST_OF_INPUT}", MOCK_LOADER)
+        return by_hand(what, NAME_IT) if m.loader is None else Doubt(f"{what}; {_faster_input(m, name)}", MOCK_LOADER)
     return _of_queue(m, queued) if queued else None
+
+
+def _faster_input(m: Measurements, name: str) -> str:
+    """What tells more where no rule says what makes the part `name` of the input faster."""
+    one_by_one = m.loader is not None and m.loader.dataset == "TensorDataset" and m.loader.batch_size is not None
+    return f"{MOST_OF_INPUT}, and {WHOLE_BATCHES}" if one_by_one and name in (SAMPLES, COLLATE) else MOST_OF_INPUT
 
 
 def _beside_others(m: Measurements) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
 from slowstep.analyses.closures import OPTIMIZER, has_closures
@@ -12,24 +15,40 @@ from slowstep.diagnosis.trainer_side import WORSE_BESIDE, delay_share, producers
 from slowstep.findings import Fix
 
 # Of an optimizer's time what is left with fused=True. Measured on one and two shared cores (torch 2.13), of parameters of 0.1 to 30 million
-# elements in 1 to 60 tensors: 0.17 to 0.40 of Adam's and AdamW's, 0.21 to 0.56 of Adagrad's (median of all 0.28). Of SGD's it was 0.5 to
-# 0.8 with momentum, and nothing gained without: that is not advised.
+# elements in 1 to 60 tensors: 0.17 to 0.40 of Adam's and AdamW's, 0.21 to 0.56 of Adagrad's (median of all 0.28); in 20 to 1000 tensors of
+# 256 to 10,000 elements 0.17 to 0.29 and 0.22 to 0.45. Of SGD's it was 0.5 to 0.8 with momentum, and nothing gained without: not advised.
 FUSED_LEFT, FUSED_LEFT_AT_WORSE, FUSED_LEFT_AT_BETTER = 0.28, 0.56, 0.17
+# Of the fixed cost: from half of it on the optimizer is the largest part, and making it faster comes before anything else.
+LARGEST = 0.5
 GAINS_BY_FUSING = ("Adam", "AdamW", "Adagrad")
 
 
 def unfused(m: Measurements) -> str | None:
-    """The type of the training's optimizer where a fused one would do on this processor; None where not, or where that is not known."""
+    """The type of the training's optimizer where a fused one would do on this processor; None where not, or where that is not known.
+
+    Of several optimizers, whose time is one part of the ledger, all have to be such.
+    """
     if m.device != "cpu" or has_closures(m.trainer):
         return None
-    notes = (note for note in m.trainer.facts.notes["optimizers"] if note.get("id") == m.trainer.optimizer)
-    kind = next((note.get("type") for note in notes if note.get("fused") is False), None)
+    notes = {note.get("id"): note for note in m.trainer.facts.notes["optimizers"]}
+    own, *others = (_gains_by_fusing(notes.get(ident)) for ident in (m.trainer.optimizer, *m.trainer.outer_updates["optimizer"].unique()))
+    return own if all(others) else None
+
+
+def _gains_by_fusing(note: Mapping[str, Any] | None) -> str | None:
+    kind = note.get("type") if note is not None and note.get("fused") is False else None
     return kind if kind in GAINS_BY_FUSING else None
 
 
 def optimizer_ns(m: Measurements) -> float:
     """What the optimizer takes of the usual step, ns."""
     return float(np.median(m.ledger.of(*OPTIMIZER)))
+
+
+def takes_most_of_fixed(m: Measurements) -> bool:
+    """Whether the optimizer is the largest part of what a step takes however few samples it holds; bounds are taken at what is usual."""
+    cost = m.fixed_cost
+    return optimizer_ns(m) >= LARGEST * max(cost.likely_ns or 0.0, cost.value_ns or 0.0, cost.low_ns)
 
 
 def fuse(kind: str, share: float) -> Fix:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from judged_recordings import report_of
+from judged_recordings import named, report_of
 from made_recordings import DATA, Training, make_recording
 from slowstep.analyses.made_at_once import MadeAtOnce
 from slowstep.analyses.measurements import measure
@@ -274,6 +275,36 @@ def test_what_a_worker_gains_is_not_known_where_the_trainings_threads_leave_it_n
     finding = next(finding for finding in report["findings"] if finding["rule"] == "serial-loader")
     assert (finding["gain"]["predicted"] is not None) == known
     assert (report["verdict"]["state"], report["verdict"]["rule"]) == (("bottleneck", "serial-loader") if known else ("undetermined", None))
+
+
+SHORT: dict[str, Any] = {
+    "workers": 0, "batch_size": 4, "per_sample_ms": 0.5, "fixed_ms": 0.5, "optimizer_ms": 0.2, "cores": 2, "helping_cores": 0.9,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("input_ms", "found"),
+    [
+        ({"getitem_ms": 0.7, "collate_ms": 0.2}, False),
+        ({"getitem_ms": 1.8, "collate_ms": 0.2}, True),
+        ({"loader": False, "input_ms": 1.0}, False),
+        ({"loader": False, "input_ms": 2.0}, True),
+    ],
+    ids=["receiving takes as long", "less than making", "a loop's takes as long", "less than a loop's making"],
+)
+def test_no_worker_is_advised_that_finds_no_core_and_would_gain_nothing_on_one(tmp_path, input_ms, found):
+    report = report_of(tmp_path, SHORT | input_ms)
+
+    assert ("serial-loader" in named(report)) == found
+    assert ("num_workers=1" in json.dumps(report)) == found
+
+
+@pytest.mark.parametrize(("dataset", "said"), [("TensorDataset", True), ("MaskFolder", False)])
+def test_samples_of_tensors_that_no_worker_makes_sooner_may_be_taken_in_whole_batches(tmp_path, dataset, said):
+    report = report_of(tmp_path, SHORT | {"getitem_ms": 0.7, "collate_ms": 0.2, "dataset": dataset})
+
+    assert "prove --levers mock-loader" in report["verdict"]["summary"]
+    assert ("whole batches of a TensorDataset" in report["verdict"]["summary"]) == said
 
 
 @pytest.mark.parametrize(("now", "cpu_ms", "workers"), [(0, 10, 6), (0, 30, 2), (0, 45, 2), (1, 30, 4), (1, 30.3, 4), (1, 45, 2)])

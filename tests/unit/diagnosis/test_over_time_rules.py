@@ -242,8 +242,9 @@ def test_of_a_forward_that_grows_no_denormal_numbers_are_named(tmp_path):
 def test_of_a_small_batch_whose_optimizer_grows_both_are_said(tmp_path):
     report = report_of(tmp_path, SMALL)
 
-    texts = [fix["text"] for fix in report["findings"][0]["fixes"]]
-    assert report["findings"][0]["rule"] == "small-batch"
+    finding = report["findings"][0]
+    texts = [fix["text"] for fix in finding["fixes"]]
+    assert (finding["rule"], sorted(finding["also"])) == ("unfused-optimizer", ["growing-step-time", "small-batch"])
     assert "fused=True" in texts[0]
     assert "set_flush_denormal(True)" in texts[1]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from judged_recordings import report_of
+from judged_recordings import named, report_of
 from made_recordings import Training, make_recording
 from slowstep.diagnosis.input_side import RELIEF_EXPECTED
 from slowstep.report.terminal import render
@@ -23,6 +23,13 @@ IN_MEMORY: dict[str, Any] = {
     "getitem_ms": 0.1, "collate_ms": 0.3, "receive_ms": 1.2, "per_sample_ms": 0.05, "fixed_ms": 0.1, "optimizer_ms": 0.1, "nodes": 4,
     "steps": 2000, "epoch_steps": 1000, "persistent": True, "workers": 2,
 }  # fmt: skip
+
+# An optimizer of 12 ms in steps of 20, and what is left of it.
+UNFUSED: dict[str, Any] = {
+    **ONE_SIZE, "batch_size": 8, "getitem_ms": 0.6, "collate_ms": 0.1, "per_sample_ms": 0.5,
+    "optimizer": {"type": "Adam", "device": "cpu", "fused": False},
+}  # fmt: skip
+FUSED: dict[str, Any] = {"optimizer_ms": 0.28 * UNFUSED["optimizer_ms"]}
 
 FIRING: dict[str, tuple[dict[str, Any], dict[str, Any], Callable[[Report], dict[str, Any]]]] = {
     "serial-loader": (
@@ -129,6 +136,13 @@ FIRING: dict[str, tuple[dict[str, Any], dict[str, Any], Callable[[Report], dict[
         lambda report: {"after_ms": 0},
     ),
     "blocking-checkpoint": ({"saves": (5, 40)}, {"stage": "store"}, lambda report: {"saves": None}),
+    "unfused-optimizer": (UNFUSED, {"stage": "compute"}, lambda report: FUSED),
+    # All steps have one size, and operations may cost all of the rest: how much of a step is fixed is not known.
+    "unfused-optimizer beside work that may be fixed or not": (
+        {**UNFUSED, "fixed_ms": 8.0, "per_sample_ms": 0.5, "nodes": 500},
+        {"stage": "compute"},
+        lambda report: FUSED,
+    ),
 }
 
 # The same trainings with one fact changed: just under the threshold, or with the cause elsewhere.
@@ -153,6 +167,7 @@ CLOSE: dict[str, dict[str, Any]] = {
     "needless-workers collated by a function of the script": {**IN_MEMORY, "collate_ms": 1.3, "collate": "pad_slowly"},
     "needless-workers beside work that would be longer": {**IN_MEMORY, "per_sample_ms": 0.5},
     "needless-workers on a busy machine": {**IN_MEMORY, "foreign_cores": 2.0},
+    "unfused-optimizer that takes little": {**UNFUSED, "optimizer_ms": 0.7},
     "slow-callback": {"after_ms": 0.5},
     "blocking-checkpoint": {"saves": (25, 12)},
 }  # fmt: skip
@@ -220,20 +235,20 @@ def test_needless_workers_beside_others_are_not_judged_and_not_called_needed(tmp
     assert report["verdict"]["state"] == "undetermined"
 
 
-UNFUSED: dict[str, Any] = {**ONE_SIZE, "batch_size": 2, "getitem_ms": 0.6, "collate_ms": 0.1, "per_sample_ms": 0.5}
+SMALL: dict[str, Any] = {**UNFUSED, "batch_size": 2}
 
 
 @pytest.mark.parametrize("kind", ["Adam", "AdamW", "Adagrad"])
 def test_of_a_small_batch_an_optimizer_that_takes_most_is_fused_first_and_the_gain_is_of_that(tmp_path, kind):
-    before = report_of(tmp_path / "before", {**UNFUSED, "optimizer": {"type": kind, "device": "cpu", "fused": False}})
+    before = report_of(tmp_path / "before", {**SMALL, "optimizer": {"type": kind, "device": "cpu", "fused": False}})
 
-    after = report_of(tmp_path / "after", {**UNFUSED, "optimizer_ms": 0.28 * UNFUSED["optimizer_ms"]})
+    after = report_of(tmp_path / "after", {**SMALL, **FUSED})
 
     finding = before["findings"][0]
     truth = after["throughput"]["samples_per_s"] / before["throughput"]["samples_per_s"]
-    assert (finding["rule"], before["verdict"]["state"]) == ("small-batch", "bottleneck")
+    assert (finding["rule"], finding["also"], before["verdict"]["state"]) == ("unfused-optimizer", ["small-batch"], "bottleneck")
     assert f"torch.optim.{kind}(..., fused=True)" in finding["fixes"][0]["text"]
-    assert finding["fixes"][1]["lever"] == "batch-size=16"
+    assert finding["folded"][0]["fixes"][0]["lever"] == "batch-size=16"
     assert finding["gain"]["predicted"] == pytest.approx(truth, rel=0.05)
     assert finding["gain"]["low"] <= truth <= finding["gain"]["high"]
 
@@ -245,15 +260,22 @@ def test_of_a_small_batch_an_optimizer_that_takes_most_is_fused_first_and_the_ga
         ({"type": "Adam"}, {}),
         ({"type": "SGD", "fused": False}, {}),
         ({"type": "Adam", "fused": False, "device": "cuda"}, {}),
-        ({"type": "Adam", "fused": False}, {"optimizer_ms": 4.0, "fixed_ms": 10.0, "last_batch": 1, "epoch_steps": 20}),
+        ({"type": "Adam", "fused": False}, {"critics": 1}),
     ],
-    ids=["fused already", "that does not say", "that gains nothing", "on an accelerator", "that takes little of it"],
+    ids=["fused already", "that does not say", "that gains nothing", "on an accelerator", "beside one that does not say"],
 )
-def test_of_a_small_batch_no_optimizer_is_fused_first(tmp_path, optimizer, changes):
-    report = report_of(tmp_path, {**UNFUSED, **changes, "optimizer": {"device": "cpu", **optimizer}})
+def test_no_optimizer_is_to_be_fused(tmp_path, optimizer, changes):
+    report = report_of(tmp_path, {**SMALL, **changes, "optimizer": {"device": "cpu", **optimizer}})
 
-    assert report["findings"][0]["rule"] == "small-batch"
-    assert report["findings"][0]["fixes"][0]["lever"].startswith("batch-size=")
+    assert "unfused-optimizer" not in named(report)
+
+
+def test_of_a_small_batch_an_optimizer_that_takes_little_of_it_is_fused_later(tmp_path):
+    report = report_of(tmp_path, {**SMALL, "optimizer_ms": 4.0, "fixed_ms": 10.0, "last_batch": 1, "epoch_steps": 20})
+
+    finding = report["findings"][0]
+    assert (finding["rule"], finding["also"]) == ("small-batch", ["unfused-optimizer"])
+    assert finding["fixes"][0]["lever"].startswith("batch-size=")
 
 
 def test_workers_that_may_be_needless_are_not_judged_and_the_lever_that_tells_is_named(tmp_path):

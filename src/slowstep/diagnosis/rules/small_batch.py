@@ -13,8 +13,7 @@ How the gain is predicted:
     a fifth of the step, at most 8. Where the fixed cost is known between bounds only, it is taken for all that is neither forward nor
     backward and 14 us for each of their autograd nodes; the interval has the bounds. B is what the loader's workers need for as many
     samples. From a trace: steps with twice the samples are replayed, in which launches and the gaps between them do not grow.
-    Where Adam, AdamW or Adagrad is not fused, on a processor, and takes half of the fixed cost or more, fusing it comes first, and the gain
-    is that of this fix: 28 % of the optimizer's time is left (56 % at worse, 17 % at better). Of other optimizers no gain is claimed.
+    Where an optimizer that is not fused takes half of the fixed cost or more, unfused-optimizer leads.
 When it is wrong:
     The cost per sample is assumed to fall by a tenth (5 % more to 60 % less in the interval): small operations do not fill the vector
     units, large ones not the caches. A last batch of one sample makes the fixed cost look too small: products and convolutions of one
@@ -38,7 +37,7 @@ from slowstep.analyses.trace.parts import LAUNCH
 from slowstep.analyses.trace.scenarios import LARGER_BATCH
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.lever_specs import batch_size
-from slowstep.diagnosis.optimizer_side import flush_denormals, fuse, fused_counterfactual, optimizer_ns, unfused
+from slowstep.diagnosis.optimizer_side import LARGEST, flush_denormals, optimizer_ns
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import no_device, no_launches, per_step, steps_seen
@@ -51,8 +50,6 @@ DOMINATES = 0.5
 # The step is no longer dominated when the fixed cost is this share; beyond 8 times the size the line is trusted no further.
 ENOUGH = 0.20
 LARGEST_FACTOR = 8
-# Of the fixed cost: from half of it on the optimizer is the largest part, and making it faster comes before anything else.
-LARGEST = 0.5
 # An operator that takes less is as good as all fixed cost: dispatching one takes 7 to 28 us with its backward (benchmarks/dispatch.py).
 SHORT_OPERATOR_NS = 10_000
 # A tenth of a step is worth looking at; a profiler makes such operators up to twice as long (in six traces of trainings whose steps are
@@ -125,17 +122,14 @@ def _judged(m: Measurements, cost: FixedCost, fixed: float, step: float) -> Judg
     factor = _factor(fixed, step)
     size = round((cost.samples or 0.0) * factor)
     share, low, high = share_interval(m, 0.0 * m.step_ns + fixed)
-    update = optimizer_ns(m)
-    kind = unfused(m) if update >= LARGEST * fixed else None
-    counterfactual = _counterfactual(m, cost, fixed, factor, size) if kind is None else fused_counterfactual(m, kind)
-    removed = fixed * (1 - 1 / factor) if kind is None else float(counterfactual.expected.removed_ns.mean())
+    counterfactual = _counterfactual(m, cost, fixed, factor, size)
     evidence = (
         Evidence(name="fixed cost of a step", value=fixed / 1e6, unit="ms", threshold=DOMINATES * step / 1e6, where=cost.source),
         Evidence(name="its share of the step", value=fixed / step, unit="share of step", threshold=DOMINATES),
         Evidence(name="batch size", value=round(cost.samples or 0.0), unit="samples"),
         Evidence(name="batch size assumed", value=size, unit="samples"),
-        Evidence(name="optimizer", value=update / 1e6, unit="ms", threshold=LARGEST * fixed / 1e6),
-        Evidence(name="removed per step", value=removed / 1e6, unit="ms"),
+        Evidence(name="optimizer", value=optimizer_ns(m) / 1e6, unit="ms", threshold=LARGEST * fixed / 1e6),
+        Evidence(name="removed per step", value=fixed * (1 - 1 / factor) / 1e6, unit="ms"),
     )
     finding = Finding(
         rule=NAME,
@@ -147,18 +141,15 @@ def _judged(m: Measurements, cost: FixedCost, fixed: float, step: float) -> Judg
         claims=tuple(name for stage, name in m.ledger.parts if stage == "compute"),
         evidence=evidence,
         gain=predict(m, counterfactual),
-        fixes=_fixes(m, cost, factor, None if kind is None else fuse(kind, update / step)),
+        fixes=_fixes(m, cost, factor),
     )
     return Judged(finding=finding, counterfactual=counterfactual)
 
 
-def _fixes(m: Measurements, cost: FixedCost, factor: int, fused: Fix | None) -> tuple[Fix, ...]:
-    """What the gain is of comes first; what makes an optimizer longer and longer is mended before its batch is made larger."""
-    flushed, larger = flush_denormals(m), _larger(m, cost, factor)
-    other = "a fused or foreach optimizer, torch.compile: both lower" if fused is None else "torch.compile: it lowers"
-    last = Fix(text=f"{other} the fixed cost itself")
-    fixes = (larger, flushed, last) if fused is None else (fused, flushed, larger, last)
-    return tuple(fix for fix in fixes if fix is not None)
+def _fixes(m: Measurements, cost: FixedCost, factor: int) -> tuple[Fix, ...]:
+    """What the gain is of comes first."""
+    last = Fix(text="a fused or foreach optimizer, torch.compile: both lower the fixed cost itself")
+    return tuple(fix for fix in (_larger(m, cost, factor), flush_denormals(m), last) if fix is not None)
 
 
 def _larger(m: Measurements, cost: FixedCost, factor: int) -> Fix:

@@ -1,0 +1,65 @@
+"""The optimizer goes over the parameters of a model on a processor again and again, where one pass would do.
+
+What it sees:
+    Adam, AdamW or Adagrad that is not fused (recorded at its first call), on a processor, takes at least 10 % of the usual step. It calls
+    no closure: inside of one the script's own code may run.
+Why it costs:
+    Each operation of the update (averages, their square roots, the step itself) goes over a parameter once more, and is dispatched once
+    more: for models of many small parameters that takes longer than their backward.
+How the gain is predicted:
+    r is 72 % of the optimizer's time, with its share of what the step waits for a core: 28 % of it is left where one operation does all
+    (56 % at worse, 17 % at better). B is what the loader's workers need for a batch.
+When it is wrong:
+    How much is left goes with the sizes of the parameters and with the optimizer: it was measured of 0.1 to 30 million elements in 1 to
+    1000 tensors. Of SGD it is 0.5 to 0.8 with momentum, and all without: of other optimizers nothing is claimed. An optimizer that takes
+    long because its averages became nearly zero (denormal, see growing-step-time) may gain less.
+What to try:
+    fused=True; a larger batch where most of a step is its fixed cost, so that the optimizer runs more seldom.
+"""
+
+from __future__ import annotations
+
+from slowstep.analyses.closures import OPTIMIZER
+from slowstep.analyses.measurements import Measurements
+from slowstep.diagnosis.gain import predict, share_interval
+from slowstep.diagnosis.optimizer_side import flush_denormals, fuse, fused_counterfactual, optimizer_ns, takes_most_of_fixed, unfused
+from slowstep.diagnosis.rule import Answer, Judged, Rule
+from slowstep.diagnosis.trainer_side import with_core_delay
+from slowstep.findings import Evidence, Finding
+
+NAME = "unfused-optimizer"
+# Of the usual step: from here on fusing gains some 8 %, and less where it is the least that was measured.
+WORTH = 0.10
+
+
+def judge(m: Measurements) -> Answer:
+    """Whether an optimizer that could be fused takes its part of the step."""
+    kind = unfused(m)
+    if kind is None:
+        return None
+    share, low, high = share_interval(m, with_core_delay(m, OPTIMIZER))
+    if share < WORTH:
+        return None
+    counterfactual = fused_counterfactual(m, kind)
+    flushed = flush_denormals(m)
+    finding = Finding(
+        rule=NAME,
+        stage="compute",
+        title=f"{kind} takes {share:.0%} of the time, in several passes over its parameters: it is not fused",
+        share=share,
+        share_low=low,
+        share_high=high,
+        claims=(OPTIMIZER[1],),
+        evidence=(
+            Evidence(name="optimizer", value=share, unit="share of window", threshold=WORTH, where=kind),
+            Evidence(name="it takes", value=optimizer_ns(m) / 1e6, unit="ms per step"),
+            Evidence(name="removed per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
+        ),
+        gain=predict(m, counterfactual),
+        fixes=(fuse(kind, share), *(() if flushed is None else (flushed,))),
+        names_cause=takes_most_of_fixed(m),
+    )
+    return Judged(finding=finding, counterfactual=counterfactual)
+
+
+RULE = Rule(name=NAME, stages=("compute",), judge=judge)
