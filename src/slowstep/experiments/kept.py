@@ -58,9 +58,9 @@ class WithKept:
     log_ratio: Between
     rounds: int
 
-    def would_be_seen(self, worth: float) -> bool:
-        """Whether a gain of `worth` would be seen, were nothing left there."""
-        return self.log_ratio.most.low(TAIL) > worth
+    def hides(self, worth: float) -> bool:
+        """Whether more than `worth` would be seen, were nothing left there, and is not as measured: more rounds would not tell."""
+        return self.log_ratio.least.factor <= worth < self.log_ratio.most.low(TAIL)
 
 
 def kept_share(facts: Mapping[str, Any], steps: Steps, arm: int) -> float:

@@ -310,7 +310,7 @@ def _held_back(
             if is_own
             else replace(result, held_back="long steps", withheld=withheld)
         )
-    if isinstance(measured, WithKept) and measured.would_be_seen(WORTH) and KEPT_EACH in result.facts:
+    if isinstance(measured, WithKept) and measured.hides(WORTH) and KEPT_EACH in result.facts:
         gain, each = measured.log_ratio.least.factor, format_duration(result.facts[KEPT_EACH])
         return replace(result, held_back="kept", withheld=KEPT_FIRST.format(gain=gain, each=each))
     return result

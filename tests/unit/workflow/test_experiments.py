@@ -489,6 +489,16 @@ def test_without_what_a_lever_has_left_its_gain_is_an_upper_bound(tmp_path):
     assert row["gain"]["value"] == pytest.approx(20 / 9, rel=0.02)
 
 
+def test_a_gain_that_is_only_too_unsure_as_measured_needs_more_rounds_whatever_was_left(tmp_path):
+    facts = {"kept_ns": round(5e6 * 60), "kept_each_ns": 100_000_000}
+    note = {"arm": 2, "name": "validation-off", "state": "effect", "effect": 12, "facts": facts}
+    report = reported(tmp_path / "r", (choice("validation-off"),), {2: 1.1}, notes=(note,), spread=0.6, asked={"ended_by": "budget"})
+
+    row = row_of(report, "validation-off")
+    assert (row["verdict"], row["held_back"]) == ("cannot distinguish", None)
+    assert "--budget" in report["run"]["next_command"]
+
+
 def test_where_all_but_nothing_was_taken_away_that_tells_nothing_and_the_function_is_to_be_left_out(tmp_path):
     report, row = with_first_batches(tmp_path, "validation-off", "other", 1.0, 8.0)
 
