@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, Protocol
 
 from slowstep.experiments.design import AS_IS, CONTROL, MIN_ROUNDS
-from slowstep.experiments.intervals import Interval, LogRatio
+from slowstep.experiments.intervals import Interval
 from slowstep.experiments.stats import Estimate
 
 Verdict = Literal["proved", "refuted", "cannot distinguish"]
@@ -25,11 +25,31 @@ WORTH: Final = 1.03
 CONTROL_LEVEL: Final = 0.99
 
 
+class Ratio(Protocol):
+    """What a verdict needs to know of the logarithm of a ratio (`intervals.LogRatio`)."""
+
+    @property
+    def factor(self) -> float:
+        """The ratio itself."""
+
+    def low(self, tail: float) -> float:
+        """The factor that the true one is under with a chance of no more than `tail`."""
+
+    def high(self, tail: float) -> float:
+        """The factor that the true one is over with a chance of no more than `tail`."""
+
+    def chance_over(self, factor: float) -> float:
+        """The chance to measure so much, or more, if `factor` were true."""
+
+    def chance_under(self, factor: float) -> float:
+        """The chance to measure so little, or less, if `factor` were true."""
+
+
 class Measured(Protocol):
     """What a verdict needs to know of an arm."""
 
     @property
-    def log_ratio(self) -> LogRatio:
+    def log_ratio(self) -> Ratio:
         """Of its throughput by that as it is."""
 
     @property

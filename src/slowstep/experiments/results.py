@@ -10,7 +10,9 @@ from slowstep.experiments.choose import Choice
 from slowstep.experiments.design import CONTROL
 from slowstep.experiments.effects import seldom_changed
 from slowstep.experiments.experiment import Experiment
+from slowstep.experiments.intervals import Interval
 from slowstep.experiments.judging import WORTH, Judgement, Measured, Verdict, is_trustworthy, judge_all, refuted_under
+from slowstep.experiments.kept import KEPT, KEPT_EACH, WithKept, kept_share, with_kept
 from slowstep.experiments.lever_faults import SPOILT
 from slowstep.experiments.long_steps import LongSteps
 from slowstep.experiments.plan import Plan
@@ -18,11 +20,12 @@ from slowstep.experiments.readings import Steps
 from slowstep.experiments.repeated import FEWEST_PAIRS, Repeated
 from slowstep.experiments.stats import Estimate, estimate
 from slowstep.record.lever import DEMAND, Lever, OnLongSteps
+from slowstep.units import format_duration
 
 State = Literal["measured", "not applicable", "failed", "unmeasured"]
-# Why a gain that is seen to be small refutes nothing: others have the cores that the lever asks for, what it changes came too seldom, or it
-# may shorten long steps that were counted as if it did not.
-HeldBack = Literal["load", "seldom", "long steps"]
+# Why a gain that is seen to be small refutes nothing: others have the cores that the lever asks for, what it changes came too seldom, it
+# may shorten long steps that were counted as if it did not, or what it leaves in the arm is as large as the gain in question.
+HeldBack = Literal["load", "seldom", "long steps", "kept"]
 Note = Mapping[str, Any]
 
 # The plan has two arms without levers before the first choice.
@@ -51,6 +54,10 @@ LOADED: Final = (
 )
 LONG_STEPS: Final = (
     "not refuted, for steps of up to {most_s:.1f} s more than the others came too seldom to tell whether it shortens these, too"
+)
+KEPT_FIRST: Final = (
+    "as measured it gains {gain:.2f}x, but the first batch of each validation is read all the same ({each}), and without it more may be "
+    "gained: use stub=MODULE:FUNCTION on the function that validates"
 )
 UNCORRECTED: Final = "others took {share:.0%} of the machine, and how long the training waited for a core is not known"
 
@@ -110,7 +117,7 @@ class Results:
     @property
     def reached(self) -> float | None:
         """Half the width of the widest interval of a lever, as a share; None where none was measured."""
-        known = [r.estimate.gain for r in self.results if r.estimate is not None]
+        known = [gain for r in self.results if (gain := _known_gain(r)) is not None]
         in_runs = [r.repeated.log_ratio.interval() for r in self.results if r.repeated is not None]
         return max((gain.precision for gain in known + in_runs), default=None)
 
@@ -147,7 +154,11 @@ def find_results(
     }
     # A lever that met nothing to change was not tried, whatever there was to be seen meanwhile.
     tried = {arm: found for arm, found in estimates.items() if seldom.get(arm) != 0}
-    measured: dict[int, Measured] = {**tried, **{arm: found for arm, found in repeated.items() if found.rounds >= 2}}
+    kept = {arm: kept_share(_facts(noted.get(arm, ())), steps, arm) for arm in tried}
+    measured: dict[int, Measured] = {
+        **{arm: with_kept(found, found.log_ratio, kept[arm]) for arm, found in tried.items()},
+        **{arm: found for arm, found in repeated.items() if found.rounds >= 2},
+    }
     judgements = judge_all(measured, lows, dict.fromkeys(repeated, FEWEST_PAIRS))
     results = [
         _result(choice, changes[at], estimates.get(arm), judgements.get(arm), noted.get(arm, ()), foreign_share)
@@ -156,7 +167,8 @@ def find_results(
     results = [_repeated(each, repeated[arm]) if arm in repeated else each for arm, each in enumerate(results, FIRST)]
     loaded = needing_cores(experiment.choices, levers, foreign_share)
     results = [
-        _held_back(each, seldom.get(arm), foreign_share if arm in loaded else None, levers) for arm, each in enumerate(results, FIRST)
+        _held_back(each, seldom.get(arm), foreign_share if arm in loaded else None, levers, measured.get(arm))
+        for arm, each in enumerate(results, FIRST)
     ]
     return Results(
         control=estimates.get(CONTROL),
@@ -279,9 +291,11 @@ def _result(
     )
 
 
-def _held_back(result: Result, blocks: int | None, foreign_share: float | None, levers: Mapping[str, Lever]) -> Result:
+def _held_back(
+    result: Result, blocks: int | None, foreign_share: float | None, levers: Mapping[str, Lever], measured: Measured | None
+) -> Result:
     """The same, with why it is not refuted: `blocks` in which its lever changed something, where they are too few; what others took of
-    the cores that it asks for; long steps that it may shorten.
+    the cores that it asks for; long steps that it may shorten; what it leaves, without which a gain would be seen.
     """
     if foreign_share is not None:
         return replace(result, held_back="load", withheld=LOADED.format(share=foreign_share))
@@ -296,7 +310,17 @@ def _held_back(result: Result, blocks: int | None, foreign_share: float | None, 
             if is_own
             else replace(result, held_back="long steps", withheld=withheld)
         )
+    if isinstance(measured, WithKept) and measured.hides(WORTH) and KEPT_EACH in result.facts:
+        gain, each = measured.log_ratio.least.factor, format_duration(result.facts[KEPT_EACH])
+        return replace(result, held_back="kept", withheld=KEPT_FIRST.format(gain=gain, each=each))
     return result
+
+
+def _known_gain(result: Result) -> Interval | None:
+    """The gain of an arm as it is known: with what its lever leaves there it is less well known than it was measured."""
+    if result.judgement is not None and result.facts.get(KEPT):
+        return result.judgement.interval
+    return None if result.estimate is None else result.estimate.gain
 
 
 def _perhaps_shortened(result: Result, levers: Mapping[str, Lever]) -> LongSteps | None:

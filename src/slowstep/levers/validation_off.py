@@ -5,26 +5,32 @@ What it changes:
     is read several batches at a time between two updates ends after its first batch, for scripts divide by the number of batches. With
     `:every=k` one validation in k is whole.
 What it answers:
-    What the training would gain without validation, or with validation every k times as many steps. In a loop of the script's own it is a
-    little less: the first batch of each validation, and the start of its loader's workers, are still paid for (facts.batches_kept).
+    What the training would gain without validation, or with validation every k times as many steps. In a loop of the script's own the
+    start of the loader's workers and the first batch of each validation are still paid for (facts.batches_kept): of n batches some 1/n.
+    How long they take is measured (facts.kept_ns), and the gain lies between that with them and that without them. What a validation does
+    after its last batch is paid for too, and not measured.
 When it has no meaning:
     Where no such loader was read before the experiment began: a validation that reads arrays, or the training's own loader, or comes once
-    an epoch of minutes. Use stub=MODULE:FUNCTION on the function that validates.
+    an epoch of minutes; and where a validation reads a single batch. Use stub=MODULE:FUNCTION on the function that validates.
 How it is undone:
     The functions of torch or of the framework are the same objects all the time, and get their own code back.
 """
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from slowstep.levers._calls_off import CallsOff
 from slowstep.levers._handing import Call, Function, Handler
 from slowstep.levers._targets import known_function
 from slowstep.levers._trainers import LIGHTNING, decision, huggingface_trainer, lightning_trainer
 from slowstep.record.lever import Change, Lever, NotApplicable, Spec
+from slowstep.record.recorder import now
 from slowstep.record.training import Training
+
+_USE_STUB: Final = "use stub=MODULE:FUNCTION on the function that validates"
 
 
 class FrameworkValidationOff(CallsOff):
@@ -52,26 +58,50 @@ class LoopValidationOff(CallsOff):
     def __init__(self, training: Training, every: int) -> None:
         super().__init__(training, every)
         if not training.validates:
-            raise NotApplicable(
-                "no loader but the training's was read several batches at a time between two updates; "
-                "use stub=MODULE:FUNCTION on the function that validates"
-            )
+            raise NotApplicable(f"no loader but the training's was read several batches at a time between two updates; {_USE_STUB}")
+        if training.longest_validation < 2:
+            raise NotApplicable(f"a validation reads a single batch, and the first of each is read all the same; {_USE_STUB}")
+        # When each iterator was asked for, and what was paid for all the same in counted steps.
+        self._begun_ns: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self._is_counting, self._kept, self._kept_ns = False, 0, 0
+
+    def on(self) -> None:
+        """End validations after their first batch."""
+        self._is_counting = False
+        super().on()
+
+    def begin_counting(self) -> None:
+        """What is paid for from here on counts."""
+        self._is_counting = True
+        super().begin_counting()
 
     def replaced(self) -> Iterable[tuple[Function, Handler]]:
-        """What gives the next batch of any loader."""
+        """What begins to read any loader, and what gives its next batch."""
         function = known_function("torch.utils.data.dataloader", "_BaseDataLoaderIter.__next__")
         if function is None:
             raise NotApplicable("this version of torch has no _BaseDataLoaderIter.__next__")
         yield function, self._next
+        if (start := known_function("torch.utils.data.dataloader", "DataLoader.__iter__")) is not None:
+            yield start, self._start
 
     def facts(self) -> Mapping[str, Any]:
-        """Batches that were read all the same."""
-        return {**super().facts(), "batches_kept": self.effect}
+        """Batches that were read all the same, and how long that took: in all counted steps, and one, from the iterator to its end."""
+        each_ns = {} if not self._kept else {"kept_each_ns": round(self._kept_ns / self._kept)}
+        return {**super().facts(), "batches_kept": self.effect, "kept_ns": self._kept_ns, **each_ns}
+
+    def _start(self, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        begun_ns = now()
+        iterator = call(*args, **kwargs)
+        self._begun_ns[iterator] = begun_ns
+        return iterator
 
     def _next(self, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         iterator = args[0]
         if iterator._num_yielded and self.training.is_validation(iterator) and self.leaves_out():
             self.count("validation")
+            begun_ns = self._begun_ns.pop(iterator, None)
+            if self._is_counting and begun_ns is not None:
+                self._kept, self._kept_ns = self._kept + 1, self._kept_ns + now() - begun_ns
             raise StopIteration
         return call(*args, **kwargs)
 

@@ -96,6 +96,7 @@ class Training:
         # A batch that another loader's data set asks for is waited for as a part of that one's.
         if loader is not None and is_own and self.recorder.local.me.making is None:
             self._feeding.received(loader, waited_ns)
+            self._reads.received(iterator, loader)
 
     def updated(self, optimizer: Any) -> bool:
         """An optimizer has updated, on this thread. Returns whether it is the anchor optimizer."""
@@ -237,6 +238,11 @@ class Training:
         """Whether a loader was read that way so far."""
         return bool(self._reads.validations)
 
+    @property
+    def longest_validation(self) -> int:
+        """How many batches the longest of these readings has had so far."""
+        return self._reads.longest
+
 
 class Reads:
     """Loaders beside the training's, by how they are read: several batches between two updates, or one after each."""
@@ -245,6 +251,7 @@ class Reads:
         self._read_at: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         self._within: set[int] = set()
         self._across: set[int] = set()
+        self.longest = 0
 
     def started(self, iterator: Any) -> None:
         """An iterator begins, perhaps anew."""
@@ -256,6 +263,11 @@ class Reads:
         self._read_at[iterator] = updates
         if before is not None:
             (self._within if before == updates else self._across).add(loader)
+
+    def received(self, iterator: Any, loader: int) -> None:
+        """It gave a batch, or has ended. A second request may be the one that learns that there is but one batch."""
+        if loader in self._within and loader not in self._across:
+            self.longest = max(self.longest, iterator._num_yielded)
 
     def forget(self, loader: int) -> None:
         """The key is another loader's from now on."""

@@ -279,11 +279,12 @@ class ExperimentRow(TypedDict):
     """A lever that was tried, the control, or a finding that no lever tries.
 
     `role` says what its gain is of (`experiments/choose.py`, and `control`, `none`); `gain` is `wall` or `corrected`, as `used` says and
-    for the reason `why`. `held_back` is why a gain that is seen to be small refutes nothing: others had the cores that the lever asks for
-    ("load"), what it changes came in too few blocks ("seldom"), or it may shorten steps that were counted as if it did not ("long steps");
-    `reason` says it in words. `below` is the share under which gains could
-    not be told from none. `changes` is what else the lever changes. `how` says whether it was measured in blocks of one training or by
-    whole runs; `rounds` are pairs of those then.
+    for the reason `why`; its high end is without what the lever has left of what it takes away (`experiments/kept.py`). `held_back` is why
+    a gain that is seen to be small refutes nothing: others had the cores that the lever asks for ("load"), what it changes came in too few
+    blocks ("seldom"), it may shorten steps that were counted as if it did not ("long steps"), or it leaves so much of what it is to take
+    away that the fix may gain more ("kept"); `reason` says it in words. `below` is the share under which gains could not be told from none.
+    `changes` is what else the lever changes. `how` says whether it was measured in blocks of one training or by whole runs; `rounds` are
+    pairs of those then.
     """
 
     lever: str | None
@@ -298,7 +299,7 @@ class ExperimentRow(TypedDict):
     used: Literal["wall", "corrected"] | None
     why: str | None
     verdict: Literal["proved", "refuted", "cannot distinguish", "upper bound", "loss not finite"] | None
-    held_back: Literal["load", "seldom", "long steps"] | None
+    held_back: Literal["load", "seldom", "long steps", "kept"] | None
     below: float | None
     rounds: int
     steps: int

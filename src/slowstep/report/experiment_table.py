@@ -156,6 +156,8 @@ def _said(row: ExperimentRow) -> list[str]:
         )
     if (which := _which_loader(row["facts"])) is not None:
         said.append(which)
+    if (with_kept := _with_kept(row)) is not None:
+        said.append(with_kept)
     if row["used"] == "corrected":
         said.append("without waiting for cores that others took")
     if row["state"] != "measured":
@@ -165,6 +167,17 @@ def _said(row: ExperimentRow) -> list[str]:
         changes.append(_CHANGES["numerics"])
     numerics = row["numerics"] or {}
     return [*said, *changes, *([numerics["says"]] if numerics.get("says") else [])]
+
+
+def _with_kept(row: ExperimentRow) -> str | None:
+    """What a lever has left of what it takes away, and the gain with that; None where that does not show, or is said already."""
+    each_ns, gain, used = row["facts"].get("kept_each_ns"), row["gain"], row["used"]
+    if each_ns is None or gain is None or used is None or row["held_back"] == "kept":
+        return None
+    measured = row[used]
+    if measured is None or format_ratio(measured["value"]) == format_ratio(gain["value"]):
+        return None
+    return f"{format_ratio(measured['value'])} with the first batch of each validation, {format_duration(each_ns)}, which is still read"
 
 
 def _which_loader(facts: Mapping[str, Any]) -> str | None:

@@ -31,6 +31,7 @@ _HELD_BACK: Final = {
     "load": ("refuted",),
     "seldom": ("refuted", "cannot distinguish"),
     "long steps": ("refuted", "cannot distinguish"),
+    "kept": ("cannot distinguish",),
 }
 _NOTHING: ExperimentRow = {
     "lever": None,

@@ -85,8 +85,8 @@ def _longer(facts: Mapping[str, Any], kept: tuple[str, ...]) -> tuple[str, ...]:
 def _needs_more(report: Report) -> bool:
     """Whether more rounds would tell what is not known yet."""
     facts, rows = report["run"]["experiment"], _lever_rows(report)
-    # What others have of the machine, no more rounds take from them; nor do steps become more frequent.
-    rows = [row for row in rows if row["held_back"] not in ("load", "long steps")]
+    # What others have of the machine, no more rounds take from them; nor do steps become more frequent, nor does a lever leave less.
+    rows = [row for row in rows if row["held_back"] not in ("load", "long steps", "kept")]
     verdicts = {row["verdict"] for row in rows}
     is_short = verdicts <= {"cannot distinguish", None} and any(
         row["verdict"] or (row["state"] == "unmeasured" and facts["ended_by"] in ("budget", INTERRUPTED, LEVER_ENDED)) for row in rows

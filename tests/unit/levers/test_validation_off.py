@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -48,9 +49,44 @@ def test_a_validation_ends_after_its_first_batch(tmp_path: Path, how: dict[str, 
 
     assert set(lengths) == {1, 5}
     # Two blocks of nine counted steps and one dropped, every second of which validates.
-    assert walked.effect() == (10, {"left_out": {"validation": 10}, "batches_kept": 10})
+    effect, facts = walked.effect()
+    assert (effect, facts["left_out"], facts["batches_kept"]) == (10, {"validation": 10}, 10)
     assert lengths.count(1) == 10
     assert walked.health == {}
+
+
+def test_what_the_first_batches_took_is_measured_in_counted_steps(tmp_path: Path) -> None:
+    class Slow(Samples):
+        def __getitem__(self, index: int) -> torch.Tensor:
+            time.sleep(0.005)
+            return super().__getitem__(index)
+
+    walked, _ = validated(tmp_path, loader(Slow(20)))
+
+    # Four samples each. Of ten validations that were cut short, one may lie in the step that is dropped from each block.
+    facts = walked.effect()[1]
+    assert 20e6 <= facts["kept_each_ns"] < 60e6
+    assert facts["kept_ns"] / facts["kept_each_ns"] == pytest.approx(9, abs=1.01)
+
+
+def test_where_a_validation_reads_a_single_batch_it_has_no_meaning(tmp_path: Path) -> None:
+    walked, lengths = validated(tmp_path, loader(Samples(4)))
+
+    assert set(lengths) == {1}
+    assert walked.states() == ["not applicable"]
+    assert "a single batch" in walked.reason()
+
+
+def test_a_validation_that_is_left_after_two_batches_is_one_of_several(tmp_path: Path) -> None:
+    class Left:
+        def __iter__(self) -> Iterator[Any]:
+            return iter([values for values, _ in zip(held, range(2), strict=False)])
+
+    held = loader(Samples(20))
+    walked, lengths = validated(tmp_path, Left())
+
+    assert set(lengths) == {1, 2}
+    assert walked.effect()[0] == lengths.count(1)
 
 
 def test_one_validation_in_k_is_whole(tmp_path: Path) -> None:

@@ -460,6 +460,56 @@ def test_a_mocked_input_gains_less_by_what_receiving_a_batch_takes(tmp_path):
     assert row_of(with_floor, "mock-loader")["gain"]["value"] == pytest.approx(20 / 12, rel=0.02)
 
 
+def with_first_batches(tmp_path: Path, name: str, role: Role, gain: float, kept_ms: float) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Steps of 20 ms, and so many ms in each of those that are left in the arm of the lever: its report and row."""
+    steps = 12 * made_plan((choice(name),)).steps
+    facts = {"kept_ns": round(kept_ms * 1e6 * steps), "kept_each_ns": round(kept_ms * 20e6)}
+    note = {"arm": 2, "name": name, "state": "effect", "effect": 12, "facts": facts}
+    report = reported(tmp_path / "r", (choice(name, role, "slow-callback"),), {2: gain}, notes=(note,))
+    return report, row_of(report, name)
+
+
+def test_what_a_lever_has_left_is_in_the_low_end_of_its_gain_and_not_in_its_high_one(tmp_path):
+    report, row = with_first_batches(tmp_path, "validation-off:every=2", "fix", 20 / 17, 3.0)
+
+    assert row["verdict"] == "proved"
+    assert row["wall"]["value"] == pytest.approx(20 / 17, rel=0.02)
+    assert row["gain"]["value"] == pytest.approx(20 / 14, rel=0.02)
+    assert row["gain"]["low"] < row["wall"]["value"] < row["wall"]["high"] < row["gain"]["value"] < row["gain"]["high"]
+    assert report["findings"][0]["gain"]["measured"] == row["gain"]
+    assert f"{row['wall']['value']:.2f}x with the first batch of each validation, 60.0 ms, which is still read" in drawn(report)
+
+
+def test_without_what_a_lever_has_left_its_gain_is_an_upper_bound(tmp_path):
+    whole = reported(tmp_path / "whole", (choice("checkpoint-off", "bound", "slow-callback"),), {2: 20 / 14})
+    report, row = with_first_batches(tmp_path, "validation-off", "bound", 20 / 14, 5.0)
+
+    assert 20 / 14 < report["findings"][0]["gain"]["low"] < 20 / 9
+    assert (row_of(whole, "checkpoint-off")["verdict"], row["verdict"]) == ("refuted", "upper bound")
+    assert row["gain"]["value"] == pytest.approx(20 / 9, rel=0.02)
+
+
+def test_a_gain_that_is_only_too_unsure_as_measured_needs_more_rounds_whatever_was_left(tmp_path):
+    facts = {"kept_ns": round(5e6 * 60), "kept_each_ns": 100_000_000}
+    note = {"arm": 2, "name": "validation-off", "state": "effect", "effect": 12, "facts": facts}
+    report = reported(tmp_path / "r", (choice("validation-off"),), {2: 1.1}, notes=(note,), spread=0.6, asked={"ended_by": "budget"})
+
+    row = row_of(report, "validation-off")
+    assert (row["verdict"], row["held_back"]) == ("cannot distinguish", None)
+    assert "--budget" in report["run"]["next_command"]
+
+
+def test_where_all_but_nothing_was_taken_away_that_tells_nothing_and_the_function_is_to_be_left_out(tmp_path):
+    report, row = with_first_batches(tmp_path, "validation-off", "other", 1.0, 8.0)
+
+    assert (row["verdict"], row["held_back"], row["below"]) == ("cannot distinguish", "kept", None)
+    page = drawn(report)
+    assert "as measured it gains 1.00x, but the first batch of each validation is read all the same (160 ms)" in page
+    assert "use stub=MODULE:FUNCTION" in page
+    # Longer it would tell no more.
+    assert "--budget" not in report["run"]["next_command"]
+
+
 @pytest.mark.parametrize(("given", "expected"), [(72, 20 / 12), (60, 20 / 12), (270, 20 / 18), (None, 20 / 12)])
 def test_a_step_that_receives_several_batches_has_as_many_floors(tmp_path, given, expected):
     floor = {"arm": 2, "name": "mock-loader", "state": "effect", "effect": given, "facts": {"floor_ns": 2_000_000}}
