@@ -35,7 +35,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.diagnosis.after_update import Told, better_named, doing_of, name_of, shortened, timed_spread, told, where_of, within
 from slowstep.diagnosis.gain import predict, share_interval
-from slowstep.diagnosis.growing import growing
+from slowstep.diagnosis.growing import growing, is_blamed
 from slowstep.diagnosis.in_both import InBoth, in_both, of_both
 from slowstep.diagnosis.lever_specs import CALLBACKS_OFF, LOGGING_OFF, stub_of
 from slowstep.diagnosis.named_ranges import CALLBACKS, judge_ranges
@@ -82,7 +82,7 @@ def judge(m: Measurements) -> Answer:
     unsaid = [p for p in candidates if not better_named(m, p) and m.ledger.share(*p) >= CLAIM]
     part = max(unsaid or candidates, key=lambda p: m.ledger.total(*p))
     growth = growing(m)
-    if growth is not None and growth.part == part:
+    if growth is not None and growth.part == part and is_blamed(m, growth):
         # Its time grows with the run: growing-file and growing-step-time say more of it.
         return None
     return _judge_part(m, part, named)
