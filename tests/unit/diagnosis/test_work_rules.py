@@ -342,6 +342,31 @@ def test_what_timing_has_slowed_in_a_loop_is_taken_out_again(tmp_path):
     assert gain["high"] > plain["high"]
 
 
+@pytest.mark.parametrize(("line", "apart"), [(30, True), (34, False)], ids=["the update's", "another"])
+def test_a_line_that_makes_the_update_too_is_not_to_be_run_more_seldom(tmp_path, line, apart):
+    listed: Function = (SCRIPT, "main.<locals>.<listcomp>", line)
+    report = report_of(tmp_path, calls("gap", 30, (listed, 30, 30, [])), after_ms=10, after_unseen=True)
+
+    finding = report["findings"][0]
+    assert finding["fixes"][0]["text"].startswith("move what line 30 does besides the update" if apart else "run line 34 every k steps")
+    assert finding["gain"]["assumes"].startswith("what line 30 does besides the update takes" if apart else "line 34 takes")
+
+
+def test_of_a_model_that_is_called_the_class_is_named(tmp_path):
+    module, torch = "/usr/lib/python3.11/site-packages/torch/nn/modules/module.py", "/usr/lib/python3.11/site-packages/torch/nn/modules"
+    note = calls(
+        "gap", 30, (AFTER, 30, 1, [[1, 29]]), ((module, "Module._wrapped_call_impl", 1774), 29, 0, [[2, 29]]),
+        ((module, "Module._call_impl", 1782), 29, 0, [[3, 29], [4, 20]]),
+        ((f"{torch}/container.py", "Sequential.forward", 248), 29, 9, [[1, 20]]),
+        ((f"{torch}/linear.py", "Linear.forward", 130), 20, 20, []),
+    )  # fmt: skip
+
+    report = report_of(tmp_path, note, after_ms=10, after="after_step")
+
+    (row,) = [row for row in report["findings"][0]["evidence"] if row["name"] == "most of it in"]
+    assert row["value"] == "Sequential"
+
+
 @pytest.mark.parametrize(
     ("called", "rule"), [(LOGGING, "chatty-logging"), (PRINT, "chatty-logging"), (SKLEARN, "per-step-metrics")], ids=str
 )

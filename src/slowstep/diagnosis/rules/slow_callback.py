@@ -33,7 +33,19 @@ from slowstep.analyses.ledger import COLLECTING, CORE, FORWARD, SMALL, Part
 from slowstep.analyses.loop import lines_named
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.trace.measured import TraceMeasurements
-from slowstep.diagnosis.after_update import Told, better_named, doing_of, name_of, shortened, timed_spread, told, where_of, within
+from slowstep.diagnosis.after_update import (
+    Told,
+    apart_from_update,
+    better_named,
+    doing_of,
+    holds_update,
+    name_of,
+    shortened,
+    timed_spread,
+    told,
+    where_of,
+    within,
+)
 from slowstep.diagnosis.gain import predict, share_interval
 from slowstep.diagnosis.growing import growing, is_blamed
 from slowstep.diagnosis.in_both import InBoth, in_both, of_both
@@ -93,7 +105,8 @@ def _judge_part(m: Measurements, part: Part, named: dict[Part, int]) -> Judged |
     own, of_stacks = with_core_delay(m, part), sum(named.values())
     stacks, timed = named.get(part), m.ledger.timed.get(part)
     spread = timed_spread(m, part) if timed else stack_spread(stacks, of_stacks) if stacks else EXACT
-    assumes = f"{_name(part)} {_takes(part)} no time on the training thread"
+    what = f"what {_name(part)} does besides the update" if holds_update(m, part[1]) else _name(part)
+    assumes = f"{what} {_takes(part)} no time on the training thread"
     counterfactual = shortened(m, own, spread, queued=delay_share(m, part), assumes=assumes)
     held = in_both(m, part, own, spread)
     if held is not None:
@@ -172,7 +185,8 @@ def _fixes(m: Measurements, part: Part, entry: Told | None) -> tuple[Fix, ...]:
     often = f"more seldom than every {round(every)} steps" if every is not None and round(every) > 1 else "every k steps"
     if kind := lines_named(part[1]):
         first = (_as_operations(name, None),) if kind == "lines" else ()
-        return (*first, Fix(text=f"run {name} {often}, or {_aside(doing)}, {IF_NOT_NEEDED}"))
+        run = apart_from_update(name) if holds_update(m, part[1]) else f"run {name}"
+        return (*first, Fix(text=f"{run} {often}, or {_aside(doing)}, {IF_NOT_NEEDED}"))
     if _is_on_weights(m, part, entry):
         return _fixes_on_weights(part, often, lever)
     seldom = Fix(text=f"call {name} {often}, or {_aside(doing)}, {IF_NOT_NEEDED}", lever=lever)
