@@ -494,6 +494,17 @@ def test_where_lines_were_counted_they_tell_what_a_callback_without_calls_does(t
     assert not last or texts[1] == last
 
 
+def test_a_callback_that_calls_nothing_may_be_a_loop_in_python(tmp_path):
+    """Of a confusion matrix counted in a loop without calls it was said to do less, and that a thread may do it."""
+    note = calls("gap", 30, (AFTER, 30, 1, [[1, 29]]), (COUNTS, 29, 29, []))
+
+    report = report_of(tmp_path, note, after_ms=10, after="after_step")
+
+    seldom, less = [fix["text"] for fix in report["findings"][0]["fixes"]]
+    assert "background process (a thread would keep the interpreter's lock, where it is a loop in Python)" in seldom
+    assert less == "do less in confusion_counts: where it is a loop in Python, operations on whole tensors or arrays"
+
+
 def test_of_a_callback_the_function_that_holds_most_of_it_is_named(tmp_path):
     loop = calls("gap", 30, (AFTER, 30, 1, [[1, 29]]), (COUNTS, 29, 14, [[2, 15]]), (ARGMAX, 15, 15, []))
 

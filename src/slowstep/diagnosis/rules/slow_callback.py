@@ -19,8 +19,9 @@ When it is wrong:
     needed by the training at once (priorities of samples, features for a memory): no rule sees that.
 What to try:
     Call it every k steps or give the work to a background thread or process, where nothing needs it after every step; or do less in it.
-    What less is, its timed calls tell: of a loop in Python operations on whole tensors or arrays (a thread would keep the interpreter's
-    lock), of pictures fewer or smaller ones. One that mostly writes to a file: gather, and write every k steps.
+    What less is, its timed calls tell: of a loop in Python (which may be all that a function does that calls nothing) operations on whole
+    tensors or arrays (a thread would keep the interpreter's lock), of pictures fewer or smaller ones. One that mostly writes to a file:
+    gather, and write every k steps.
 """
 
 from __future__ import annotations
@@ -71,6 +72,7 @@ LOCKED = (Kind.LOOP, Kind.INTERPRETER)
 # Less of what a function is busy with.
 LESS = {
     Kind.INTERPRETER: ": less data, or operations on whole tensors or arrays",
+    Kind.OWN_LINES: ": where it is a loop in Python, operations on whole tensors or arrays",
     Kind.ARRAYS: ": fewer operations, on smaller tensors or arrays",
     Kind.PICTURES: ": fewer images, or smaller ones",
     Kind.COMPRESSING: ": less to compress, or a lower level",
@@ -198,6 +200,8 @@ def _fixes(m: Measurements, part: Part, entry: Told | None) -> tuple[Fix, ...]:
 def _aside(doing: Doing | None) -> str:
     if doing is not None and doing.kind in LOCKED:
         return "hand its work to a background process (a thread would keep the interpreter's lock)"
+    if doing is not None and doing.kind is Kind.OWN_LINES:
+        return "hand its work to a background process (a thread would keep the interpreter's lock, where it is a loop in Python)"
     return "hand its work to a background thread or process"
 
 
