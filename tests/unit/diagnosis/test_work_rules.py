@@ -494,6 +494,18 @@ def test_where_lines_were_counted_they_tell_what_a_callback_without_calls_does(t
     assert not last or texts[1] == last
 
 
+@pytest.mark.parametrize(("other_ms", "named"), [(9, True), (0.9, False)], ids=["large", "small"])
+def test_the_next_function_after_the_update_is_named_beside_the_largest(tmp_path, other_ms, named):
+    note = calls("gap", 30, (AFTER, 30 - other_ms, 30 - other_ms, []), (COUNTS, other_ms, other_ms, []))
+
+    finding = report_of(tmp_path, note, after_ms=10, after="after_step")["findings"][0]
+
+    rows = [row for row in finding["evidence"] if row["name"] == "next after it: confusion_counts"]
+    assert finding["title"].startswith("after_step (train.py:80) runs on the training thread")
+    assert ("; confusion_counts (train.py:90) takes" in finding["title"]) is bool(rows) is named
+    assert "confusion_counts" not in finding["gain"]["assumes"]
+
+
 def test_a_callback_that_calls_nothing_may_be_a_loop_in_python(tmp_path):
     """Of a confusion matrix counted in a loop without calls it was said to do less, and that a thread may do it."""
     note = calls("gap", 30, (AFTER, 30, 1, [[1, 29]]), (COUNTS, 29, 29, []))

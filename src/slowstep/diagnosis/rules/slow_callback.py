@@ -16,7 +16,8 @@ How the gain is predicted:
 When it is wrong:
     The gap's length is exact, what ran in it is sampled: a share of few stacks is uncertain, and the interval says so. If the function
     only waits for something that would be waited for anyway, removing it moves the wait. What it makes may be
-    needed by the training at once (priorities of samples, features for a memory): no rule sees that.
+    needed by the training at once (priorities of samples, features for a memory): no rule sees that. Of several functions the largest is
+    judged; the next one is named beside it, and what both would gain together is not predicted.
 What to try:
     Call it every k steps or give the work to a background thread or process, where nothing needs it after every step; or do less in it.
     What less is, its timed calls tell: of a loop in Python (which may be all that a function does that calls nothing) operations on whole
@@ -53,7 +54,7 @@ from slowstep.diagnosis.in_both import InBoth, in_both, of_both
 from slowstep.diagnosis.lever_specs import CALLBACKS_OFF, LOGGING_OFF, stub_of
 from slowstep.diagnosis.named_ranges import CALLBACKS, judge_ranges
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.diagnosis.spread import EXACT, stack_spread
+from slowstep.diagnosis.spread import EXACT, Spread, stack_spread
 from slowstep.diagnosis.trainer_side import delay_share, with_core_delay
 from slowstep.diagnosis.unnamed import how_to_name
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
@@ -99,14 +100,19 @@ def judge(m: Measurements) -> Answer:
     if growth is not None and growth.part == part and is_blamed(m, growth):
         # Its time grows with the run: growing-file and growing-step-time say more of it.
         return None
-    return _judge_part(m, part, named)
+    told_of = part[1] if growth is None else growth.part[1]
+    more = [p for p in unsaid if p[1] not in (part[1], told_of) and _share(m, p) * _spread(m, p, named).low >= CLAIM]
+    return _judge_part(m, part, named, max(more, key=lambda p: m.ledger.total(*p), default=None))
 
 
-def _judge_part(m: Measurements, part: Part, named: dict[Part, int]) -> Judged | None:
-    """What one part takes, and what its function takes inside the steps, where it was seen there too; `named` are all that stacks named."""
+def _judge_part(m: Measurements, part: Part, named: dict[Part, int], following: Part | None) -> Judged | None:
+    """What one part takes, and what its function takes inside the steps, where it was seen there too; `named` are all that stacks named.
+
+    The one that takes most after it is said, and is not in the gain.
+    """
     own, of_stacks = with_core_delay(m, part), sum(named.values())
     stacks, timed = named.get(part), m.ledger.timed.get(part)
-    spread = timed_spread(m, part) if timed else stack_spread(stacks, of_stacks) if stacks else EXACT
+    spread = _spread(m, part, named)
     what = f"what {_name(part)} does besides the update" if holds_update(m, part[1]) else _name(part)
     assumes = f"{what} {_takes(part)} no time on the training thread"
     counterfactual = shortened(m, own, spread, queued=delay_share(m, part), assumes=assumes)
@@ -125,12 +131,13 @@ def _judge_part(m: Measurements, part: Part, named: dict[Part, int]) -> Judged |
         Evidence(name=where if where == AFTER else "its time" if where else ran, value=share, unit="share of window", threshold=CLAIM),
         *_most_of_it(m, part, entry),
         *_known_by(timed, stacks, of_stacks),
+        *_next(m, following),
         Evidence(name="removed per step", value=float(removed.mean()) / 1e6, unit="ms"),
     )
     finding = Finding(
         rule=NAME,
         stage=part[0],
-        title=f"{_shown(part)} {_does(part)} {ran} and {_takes(part)} {share:.0%} of the time",
+        title=f"{_shown(part)} {_does(part)} {ran} and {_takes(part)} {share:.0%} of the time{_more(m, following)}",
         share=share,
         share_low=low * spread.low if held is None else share_interval(m, held.low)[1],
         share_high=min(high * spread.high if held is None else share_interval(m, held.high)[2], 1.0),
@@ -141,6 +148,28 @@ def _judge_part(m: Measurements, part: Part, named: dict[Part, int]) -> Judged |
         names_cause=not better_named(m, part),
     )
     return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _next(m: Measurements, part: Part | None) -> tuple[Evidence, ...]:
+    """What takes most of the time after the one that is judged."""
+    if part is None:
+        return ()
+    share, where = _share(m, part), where_of(part[1])
+    return (Evidence(name=f"next after it: {_name(part)}", value=share, unit="share of window", threshold=CLAIM, where=where),)
+
+
+def _more(m: Measurements, part: Part | None) -> str:
+    """The same at the end of the title."""
+    return "" if part is None else f"; {_shown(part)} {_takes(part)} {_share(m, part):.0%} more"
+
+
+def _share(m: Measurements, part: Part) -> float:
+    return share_interval(m, with_core_delay(m, part))[0]
+
+
+def _spread(m: Measurements, part: Part, named: dict[Part, int]) -> Spread:
+    stacks = named.get(part)
+    return timed_spread(m, part) if m.ledger.timed.get(part) else stack_spread(stacks, sum(named.values())) if stacks else EXACT
 
 
 def _where(m: Measurements, held: InBoth | None) -> str:
