@@ -31,6 +31,8 @@ INTERPRETER = re.compile(
     r"^built-in method builtins\.(sorted|sum|min|max|any|all|len|abs|round|divmod|pow|repr|format|hash|ord|chr|isinstance)$"
     r"|of '(list|dict|set|frozenset|tuple|str|bytes|bytearray|int|float|collections\.\w+)' objects$"
 )
+# Of a function that calls next to nothing.
+CALLS_NOTHING = 0.05
 
 
 class Kind(Enum):
@@ -38,6 +40,7 @@ class Kind(Enum):
 
     LOOP = "a loop in Python"
     INTERPRETER = "Python's own functions"
+    OWN_LINES = "lines that call nothing"
     ARRAYS = "operations on tensors or arrays"
     PICTURES = "pictures"
     COMPRESSING = "compressing"
@@ -64,7 +67,7 @@ def find_doings(timeline: Timeline, process: int) -> dict[Place, Doing]:
     places = {number: _place(node) for number, node in tree.nodes.items() if is_users(node)}
     lines = _lines_within(timeline, process)
     # Where lines were counted: of a function that makes no calls nothing else tells a loop from an operation.
-    loops = {number: share_of_lines(timeline, "gap", [process], {place}, OFTEN) or 0.0 for number, place in places.items()}
+    loops = {number: share_of_lines(timeline, "gap", [process], {place}, OFTEN) for number, place in places.items()}
     found = {place: _doing(tree, number, loops) for number, place in places.items()}
     # The line only where neither a library's function nor one of the user's says it better, nor the line is a loop's.
     is_plain = {place: doing.kind is None and doing.within is None and doing.inner is None for place, doing in found.items()}
@@ -89,7 +92,7 @@ def _place(node: Node) -> Place:
     return node.file, node.name, node.line
 
 
-def _doing(tree: GapCalls, number: int, loops: dict[int, float]) -> Doing:
+def _doing(tree: GapCalls, number: int, loops: dict[int, float | None]) -> Doing:
     own = max(tree.nodes[number].total * tree.left(number), 1.0)
     shares = dict.fromkeys(Kind, 0.0)
     for of, ns in (*_calls(tree, number), *_own_lines(tree, number, loops)):
@@ -99,11 +102,14 @@ def _doing(tree: GapCalls, number: int, loops: dict[int, float]) -> Doing:
 
 
 def _most(shares: dict[Kind, float]) -> Kind | None:
-    """What a function is busy with for half of its time; that of Python's own functions may be a loop's in part."""
+    """What a function does for half of its time; that of Python's own functions, and of lines that call nothing, may be loops'."""
     most = max(shares, key=lambda kind: shares[kind])
     if shares[most] >= MOSTLY:
         return most
-    return Kind.INTERPRETER if shares[Kind.LOOP] + shares[Kind.INTERPRETER] >= MOSTLY else None
+    kept = shares[Kind.LOOP] + shares[Kind.INTERPRETER]
+    if kept >= MOSTLY:
+        return Kind.INTERPRETER
+    return Kind.OWN_LINES if kept + shares[Kind.OWN_LINES] >= MOSTLY else None
 
 
 def _calls(tree: GapCalls, number: int) -> Iterator[tuple[Kind, float]]:
@@ -116,15 +122,22 @@ def _calls(tree: GapCalls, number: int) -> Iterator[tuple[Kind, float]]:
             yield kind, ns
 
 
-def _own_lines(tree: GapCalls, number: int, loops: dict[int, float]) -> Iterator[tuple[Kind, float]]:
+def _own_lines(tree: GapCalls, number: int, loops: dict[int, float | None]) -> Iterator[tuple[Kind, float]]:
     """The time in the user's own lines that is a loop's: where many calls are made and little time lies between two of them, all of it,
-    else what lines hold that run often (`loops`, its share). An operator (`a @ b`) is no call: what the rest does is not known.
+    else what lines hold that run often (`loops`, its share; None where they were not counted). An operator (`a @ b`) is no call: what the
+    rest does is not known, but who calls next to nothing mostly loops.
     """
     for user, share in tree.in_users(number).items():
         node = tree.nodes[user]
         calls = node.calls + sum(_calls_of(tree.nodes[callee], ns) for callee, ns in node.edges.items())
-        ns = max(node.total * tree.left(user) - sum(each * tree.left(callee) for callee, each in node.edges.items()), 0.0)
-        yield Kind.LOOP, ns * share * (1.0 if _is_loop(tree, number, ns * share, calls * share) else loops.get(user, 0.0))
+        ns = max(node.total * tree.left(user) - sum(each * tree.left(callee) for callee, each in node.edges.items()), 0.0) * share
+        counted = loops.get(user)
+        if _is_loop(tree, number, ns, calls * share):
+            yield Kind.LOOP, ns
+        elif counted is not None:
+            yield Kind.LOOP, ns * counted
+        elif sum(node.edges.values()) <= CALLS_NOTHING * node.total:
+            yield Kind.OWN_LINES, ns
 
 
 def _calls_of(node: Node, ns: float) -> float:

@@ -39,6 +39,8 @@ MODULE_FILE = "torch/nn/modules/module.py"
 MODULE_CALL = re.compile(r"(^|\.)(__call__|_call_impl|_wrapped_call_impl)$")
 # Up to Python 3.11 one is a function of its own, and a part of the one around it to everybody.
 COMPREHENSION = re.compile(r"((^|\.)(<locals>\.)?<(listcomp|setcomp|dictcomp|genexpr)>)+$")
+# What torch's optimizers and schedulers wrap around every update.
+UPDATE_WRAPPER = re.compile(r"\.<locals>\.wrapper$")
 # Modules whose work is writing logs and event files: the `store` stage.
 WRITERS = re.compile(r"[/\\]logging[/\\]__init__\.py$|[/\\](torch[/\\]utils[/\\])?tensorboard(X)?[/\\]|[/\\]csv\.py$")
 
@@ -126,6 +128,12 @@ def in_module(path: Path) -> bool:
 def calls_module(path: Path) -> bool:
     """The same of the call alone: asking a model for its weights is none."""
     return any(in_module((frame,)) and MODULE_CALL.search(frame.function) for frame in path)
+
+
+def wraps_update(path: Path) -> bool:
+    """Whether a stack stands in what torch wraps around an optimizer's update, which calls nothing of the user's there."""
+    outermost = next((i for i, frame in enumerate(path) if OPTIMIZERS.search(frame.file) and UPDATE_WRAPPER.search(frame.function)), None)
+    return outermost is not None and all(TORCH.search(frame.file) for frame in path[outermost:])
 
 
 def reports(path: Path) -> bool:

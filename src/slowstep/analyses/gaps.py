@@ -25,6 +25,7 @@ from slowstep.analyses.functions import (
     is_forward,
     is_waiting,
     reports,
+    wraps_update,
     writes,
 )
 from slowstep.analyses.gap_sides import Between, Side, between_updates, nearest_optimizer, side_of
@@ -39,6 +40,9 @@ Part = tuple[str, str]
 OWN_STACKS = 2
 # Fewer stacks than this in all gaps name nothing: the share of one among 5 has a 90 % interval of 1 % to 66 % (Clopper-Pearson).
 FEWEST_STACKS = 5
+# What torch does at the end of an update, beyond the hooks that time it, takes some tens of microseconds: in a gap that is longer it is not
+# what takes the time.
+LONGEST_WRAPPER_NS = 200_000
 # What runs in a model just before a backward, with no receipt of input before it (several updates on one batch), is that step's forward.
 FORWARD: Part = ("compute", "forward, by stacks")
 # In a script without an optimizer: functions that name gradients, and the loop's own lines, which may hold the update and more.
@@ -56,7 +60,7 @@ def name_gaps(
 ) -> tuple[dict[Part, Floats], dict[Part, int]]:
     """Divide the gaps per step among named parts. Returns ns per step for each part, and the stacks behind each."""
     length = np.bincount(step, weights=(end_ns - start_ns).astype(np.float64), minlength=count).astype(np.float64)
-    taken = inside(stacks, start_ns, end_ns)
+    taken = _beside_wrappers(stacks, inside(stacks, start_ns, end_ns), start_ns, end_ns)
     if len(taken) < FEWEST_STACKS:
         return {(UNATTRIBUTED, UNATTRIBUTED): length}, {}
     gap = np.searchsorted(start_ns, stacks.time_ns[taken], side="right") - 1
@@ -91,6 +95,16 @@ def name_gaps(
     for part in parts:
         counts[part] += 1
     return dict(named), dict(counts)
+
+
+def _beside_wrappers(stacks: Stacks, taken: Ints, start_ns: Ints, end_ns: Ints) -> Ints:
+    """The stacks without those that long gaps have in the last of an update, beyond its span: there the interpreter's lock changes hands
+    before Python code that keeps it. They stand for that code, whichever it is.
+    """
+    wrapping = [number for number, path in stacks.frames.items() if wraps_update(path)]
+    gap = np.searchsorted(start_ns, stacks.time_ns[taken], side="right") - 1
+    is_long = (end_ns - start_ns)[gap] > LONGEST_WRAPPER_NS
+    return np.asarray(taken[~(is_long & np.isin(stacks.stack[taken], wrapping))])
 
 
 def _as_played(parts: list[Part]) -> list[Part]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from slowstep.analyses.functions import TORCH
+from slowstep.analyses.functions import MODULE_CALL, MODULE_FILE, TORCH
 from slowstep.analyses.gap_calls import CHANGES, COPIES, JUDGING, LOGGING, WALKS, GapCalls, Node, Wanted, read_nodes
 from slowstep.timeline.timeline import Place, Timeline
 
@@ -239,8 +239,23 @@ def within_libraries(tree: GapCalls, number: int, own: float) -> Within | None:
     most = max(held, key=lambda callee: held[callee], default=None)
     if most is None or held[most] < MOSTLY * own:
         return None
-    node = tree.nodes[most]
-    return Within(name=node.shown, share=min(held[most] / own, 1.0))
+    return Within(name=_module_called(tree, most) or tree.nodes[most].shown, share=min(held[most] / own, 1.0))
+
+
+def _module_called(tree: GapCalls, number: int) -> str | None:
+    """The class of the module whose forward holds most of a call of one; None where the function is no such call."""
+    seen: set[int] = set()
+    while number not in seen and _calls_a_module(tree.nodes[number]):
+        seen.add(number)
+        edges = tree.nodes[number].edges
+        # By timed ns: modules call each other, and what timing added to calls that nest cannot be told apart.
+        number = max(edges, key=lambda callee: edges[callee], default=number)
+    owner, _, method = tree.nodes[number].name.rpartition(".")
+    return owner.rpartition("<locals>.")[2] if seen and method == "forward" and owner else None
+
+
+def _calls_a_module(node: Node) -> bool:
+    return node.file.replace("\\", "/").endswith(MODULE_FILE) and bool(MODULE_CALL.search(node.name))
 
 
 def _walks(tree: GapCalls, number: int) -> bool:

@@ -49,6 +49,7 @@ class Told:
     metrics: float
     calls: float | None
     within: Within | None
+    beside_update: bool = False  # it is a line that makes the update, too
     on_weights: bool = False  # what it does, it does with the model's weights
     lever: str | None = None
 
@@ -59,6 +60,8 @@ class Told:
     @property
     def call(self) -> str:
         """The beginning of an advice: "call f", "run line 20"."""
+        if self.beside_update:
+            return apart_from_update(self.name)
         return f"{'call' if self.kind == 'function' else 'run'} {self.name}"
 
     @property
@@ -107,6 +110,7 @@ def _of_function(m: Measurements, function: GapFunction, label: str, parts: tupl
         calls=function.told_per_gap,
         within=function.within,
         on_weights=function.averages_weights or function.copies_weights,
+        beside_update=holds_update(m, label),
         lever=stub(m, function.name, function.file),
     )
 
@@ -162,6 +166,7 @@ def _of_lines(m: Measurements) -> Told | None:
         metrics=certain(sum(call.ns_per_gap for call in direct if not call.logs)),
         calls=None,
         within=Within(name=most.name, share=certain(most.ns_per_gap)),
+        beside_update=holds_update(m, label),
         lever=LOGGING_OFF if most.logs else None,
     )
 
@@ -180,6 +185,17 @@ def name_of(label: str) -> str:
 def where_of(label: str) -> str | None:
     """A part's place; None where it has none."""
     return label.partition(" (")[2].rstrip(")") or None
+
+
+def apart_from_update(name: str) -> str:
+    """The beginning of an advice for a line that makes the update, too, which is to be made in every step."""
+    return f"move what {name} does besides the update to a line of its own, and run that"
+
+
+def holds_update(m: Measurements, label: str) -> bool:
+    """Whether a line of the loop, by what the ledger calls it, makes the update, or calls what does: `opt.step(); log()`."""
+    script = m.trainer.facts.script
+    return any(f"line {frame.line} ({shown(frame.file, script)})" == label for frame in m.trainer.way_to_update)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from slowstep.analyses.gaps import FEWEST_STACKS
 from slowstep.analyses.growth import WRITING, Growth, is_writer
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps import Floats
@@ -37,6 +38,19 @@ def _writes_more(m: Measurements, growth: Growth) -> bool:
     """Whether steps write so many more bytes that these explain the time: encoders written in C (pickle) are in no stack."""
     written = m.over_time.written
     return written is not None and written.growth_bytes >= SLOWEST_BYTES_PER_S * growth.trend.growth / 1e9
+
+
+def stacks_too_few(m: Measurements, growth: Growth) -> int | None:
+    """By how many stacks alone the part is named that grows, where these are too few to blame it; else None."""
+    stacks = m.ledger.gap_stacks.get(growth.part)
+    if growth.part[0] == UNATTRIBUTED or growth.part in m.ledger.timed or stacks is None or stacks >= FEWEST_STACKS:
+        return None
+    return stacks
+
+
+def is_blamed(m: Measurements, growth: Growth) -> bool:
+    """Whether growing-file or growing-step-time say of the part that it grows."""
+    return is_file(m, growth) or stacks_too_few(m, growth) is None
 
 
 def grown(m: Measurements, growth: Growth) -> str:

@@ -7,6 +7,7 @@ import sys
 from types import FrameType
 from typing import Any, Final
 
+from slowstep.record.frame_lines import line_of
 from slowstep.record.tracebacks import PACKAGE
 
 _FRAMEWORKS: Final = tuple(
@@ -23,7 +24,7 @@ def training_frame(frame: FrameType | None) -> dict[str, Any] | None:
     while frame is not None:
         code = frame.f_code
         if not _is_framework(code.co_filename):
-            return {"file": code.co_filename, "function": code.co_qualname, "line": frame.f_lineno, "first_line": code.co_firstlineno}
+            return {"file": code.co_filename, "function": code.co_qualname, "line": line_of(frame), "first_line": code.co_firstlineno}
         frame = frame.f_back
     return None
 
@@ -36,7 +37,7 @@ def call_path(frame: FrameType | None) -> list[list[Any]]:
     while frame is not None and len(path) < _DEEPEST:
         code = frame.f_code
         if not code.co_filename.startswith(PACKAGE):
-            path.append([code.co_filename, code.co_qualname, code.co_firstlineno, frame.f_lineno or 0])
+            path.append([code.co_filename, code.co_qualname, code.co_firstlineno, line_of(frame)])
         frame = frame.f_back
     path.reverse()
     return path

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any, Final
 
+from slowstep.record.frame_lines import line_of
 from slowstep.record.tracebacks import PACKAGE
 
 # Every loop goes on by a jump back; so does waiting for a coroutine, which is none.
@@ -87,7 +88,7 @@ def _of_callers(frame: FrameType | None, find: Callable[[CodeType, int], list[li
     while frame is not None:
         code = frame.f_code
         if not code.co_filename.startswith((PACKAGE, "<frozen ")) and "-packages" not in code.co_filename:
-            loops = find(code, frame.f_lineno or 0)
+            loops = find(code, line_of(frame))
             if loops:
                 found.append([code.co_filename, code.co_qualname, code.co_firstlineno, loops])
         frame = frame.f_back

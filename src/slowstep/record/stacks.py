@@ -13,6 +13,7 @@ from typing import Any, Final
 from slowstep.record.by_hand import names_gradients
 from slowstep.record.fastpath import Event
 from slowstep.record.format import BLOCKED, STACK
+from slowstep.record.frame_lines import line_of
 from slowstep.record.other_threads import CoreUse, look_at
 from slowstep.record.threads_beside import hands_over
 from slowstep.record.tracebacks import PACKAGE
@@ -82,7 +83,7 @@ class StackTable:
         while frame is not None and len(places) < LARGEST_DEPTH:
             code, at = frame.f_code, frame.f_lasti
             # By instruction, not by line: a line's number is slow to ask for.
-            places.append((code, at, 0 if (id(code), at) in known else frame.f_lineno or 0))
+            places.append((code, at, 0 if (id(code), at) in known else line_of(frame)))
             frame = frame.f_back
         return places
 

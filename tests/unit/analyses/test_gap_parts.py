@@ -107,3 +107,20 @@ def test_what_mostly_runs_in_roll_outs_is_one_wherever_it_runs():
     assert _as_played([played, played, alone, other]) == [played, played, played, other]
     # A function that is called in a roll-out, too, makes input all the same.
     assert _as_played([played, alone, alone]) == [played, alone, alone]
+
+
+WRAPPER = ("/usr/lib/python3.11/site-packages/torch/optim/optimizer.py", "Optimizer.profile_hook_step.<locals>.wrapper")
+
+
+@pytest.mark.parametrize(("gap_ms", "stage"), [(0.1, "compute"), (5, "unattributed")], ids=["short", "long"])
+def test_only_a_short_gap_is_the_last_of_the_update(tmp_path, gap_ms, stage):
+    training = Training(after_ms=gap_ms, after="", after_library=WRAPPER, stack_period_ms=0.05)
+    timeline = SOURCE.read(make_recording(tmp_path, training))
+    trainer = find_trainer(timeline)
+    waits = divide_waits(timeline, trainer, find_fetches(timeline, trainer, NO_STOPS))
+    steps = find_steps(trainer, timeline.table("totals"), NO_STOPS)
+
+    ledger = build_ledger(timeline, trainer, steps, waits, read_stacks(timeline, trainer.process, trainer.thread))
+
+    part = "line 34 (train.py)" if stage == "compute" else stage
+    assert float(ledger.of(stage, part).mean()) == pytest.approx(gap_ms * MS, rel=0.1)

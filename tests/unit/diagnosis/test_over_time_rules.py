@@ -12,8 +12,9 @@ from judged_recordings import named, report_of
 from made_recordings import SCRIPT, Training, make_recording
 from slowstep.analyses.measurements import measure
 from slowstep.diagnosis.rule import Judged
-from slowstep.diagnosis.rules import growing_file
+from slowstep.diagnosis.rules import growing_file, growing_step_time, slow_callback
 from slowstep.diagnosis.rules.iterator_recreated import MOST_BY_LISTS
+from slowstep.findings import NotJudged
 from slowstep.report.terminal import render
 from slowstep.sources.recording import SOURCE
 from slowstep.workflow.diagnose import diagnose_recording
@@ -314,6 +315,31 @@ def test_what_grows_and_has_no_name_is_told_by_where_it_runs(tmp_path, changes, 
         assert said in sentence
         assert "unattributed" not in sentence
     assert "slowstep.span()" in finding["fixes"][0]["text"]
+
+
+WRAPPER = ("/usr/lib/python3.11/site-packages/torch/optim/optimizer.py", "Optimizer.profile_hook_step.<locals>.wrapper")
+
+
+def test_growth_is_not_blamed_on_the_last_of_the_update_where_the_interpreters_lock_changes_hands(tmp_path):
+    report = report_of(tmp_path, {"after_ms": 1, "after_growth_ms": 20, "after": "", "after_library": WRAPPER, "getitem_ms": 2})
+
+    finding = report["findings"][0]
+    assert (finding["rule"], finding["stage"]) == ("growing-step-time", "unattributed")
+    assert "what runs between the update in train.py:30 and the request for the next input" in finding["title"]
+
+
+@pytest.mark.parametrize(("stacks", "blamed"), [(4, False), (5, True)])
+def test_growth_does_not_stand_on_a_few_stacks(tmp_path, stacks, blamed):
+    make_recording(tmp_path, Training(**FIRING["growing-step-time by a function"][0]))
+    m = measure(SOURCE.read(tmp_path))
+    few = replace(m, ledger=replace(m.ledger, gap_stacks={("output", "save_mask_images (train.py:80)"): stacks}))
+
+    answers = growing_step_time.judge(few), slow_callback.judge(few)
+
+    assert [isinstance(answer, Judged) for answer in answers] == [blamed, not blamed]
+    if not blamed:
+        assert isinstance(answers[0], NotJudged)
+        assert "only 4 stacks tell" in answers[0].reason
 
 
 def test_the_page_calls_unattributed_time_no_stage(tmp_path):

@@ -342,6 +342,31 @@ def test_what_timing_has_slowed_in_a_loop_is_taken_out_again(tmp_path):
     assert gain["high"] > plain["high"]
 
 
+@pytest.mark.parametrize(("line", "apart"), [(30, True), (34, False)], ids=["the update's", "another"])
+def test_a_line_that_makes_the_update_too_is_not_to_be_run_more_seldom(tmp_path, line, apart):
+    listed: Function = (SCRIPT, "main.<locals>.<listcomp>", line)
+    report = report_of(tmp_path, calls("gap", 30, (listed, 30, 30, [])), after_ms=10, after_unseen=True)
+
+    finding = report["findings"][0]
+    assert finding["fixes"][0]["text"].startswith("move what line 30 does besides the update" if apart else "run line 34 every k steps")
+    assert finding["gain"]["assumes"].startswith("what line 30 does besides the update takes" if apart else "line 34 takes")
+
+
+def test_of_a_model_that_is_called_the_class_is_named(tmp_path):
+    module, torch = "/usr/lib/python3.11/site-packages/torch/nn/modules/module.py", "/usr/lib/python3.11/site-packages/torch/nn/modules"
+    note = calls(
+        "gap", 30, (AFTER, 30, 1, [[1, 29]]), ((module, "Module._wrapped_call_impl", 1774), 29, 0, [[2, 29]]),
+        ((module, "Module._call_impl", 1782), 29, 0, [[3, 29], [4, 20]]),
+        ((f"{torch}/container.py", "Sequential.forward", 248), 29, 9, [[1, 20]]),
+        ((f"{torch}/linear.py", "Linear.forward", 130), 20, 20, []),
+    )  # fmt: skip
+
+    report = report_of(tmp_path, note, after_ms=10, after="after_step")
+
+    (row,) = [row for row in report["findings"][0]["evidence"] if row["name"] == "most of it in"]
+    assert row["value"] == "Sequential"
+
+
 @pytest.mark.parametrize(
     ("called", "rule"), [(LOGGING, "chatty-logging"), (PRINT, "chatty-logging"), (SKLEARN, "per-step-metrics")], ids=str
 )
@@ -467,6 +492,29 @@ def test_where_lines_were_counted_they_tell_what_a_callback_without_calls_does(t
     texts = [fix["text"] for fix in report["findings"][0]["fixes"]]
     assert texts[0].startswith(first)
     assert not last or texts[1] == last
+
+
+@pytest.mark.parametrize(("other_ms", "named"), [(9, True), (0.9, False)], ids=["large", "small"])
+def test_the_next_function_after_the_update_is_named_beside_the_largest(tmp_path, other_ms, named):
+    note = calls("gap", 30, (AFTER, 30 - other_ms, 30 - other_ms, []), (COUNTS, other_ms, other_ms, []))
+
+    finding = report_of(tmp_path, note, after_ms=10, after="after_step")["findings"][0]
+
+    rows = [row for row in finding["evidence"] if row["name"] == "next after it: confusion_counts"]
+    assert finding["title"].startswith("after_step (train.py:80) runs on the training thread")
+    assert ("; confusion_counts (train.py:90) takes" in finding["title"]) is bool(rows) is named
+    assert "confusion_counts" not in finding["gain"]["assumes"]
+
+
+def test_a_callback_that_calls_nothing_may_be_a_loop_in_python(tmp_path):
+    """Of a confusion matrix counted in a loop without calls it was said to do less, and that a thread may do it."""
+    note = calls("gap", 30, (AFTER, 30, 1, [[1, 29]]), (COUNTS, 29, 29, []))
+
+    report = report_of(tmp_path, note, after_ms=10, after="after_step")
+
+    seldom, less = [fix["text"] for fix in report["findings"][0]["fixes"]]
+    assert "background process (a thread would keep the interpreter's lock, where it is a loop in Python)" in seldom
+    assert less == "do less in confusion_counts: where it is a loop in Python, operations on whole tensors or arrays"
 
 
 def test_of_a_callback_the_function_that_holds_most_of_it_is_named(tmp_path):

@@ -18,8 +18,8 @@ When it is wrong:
     (gradual unfreezing, layers that are added), where they grow with these, not while these stay the same. A step that makes ever more
     operations (longer unrolling) is not told from a history that is walked: this is not judged, unless operations of earlier steps are
     found among them, which is a graph that is kept. What the loop itself runs between its update and the request for the next input may
-    hold the interpreter's lock all the time: then no stack names its line, and only where it runs is said. That an optimizer which alone
-    grows on a processor meets denormal numbers is a guess: they are not counted.
+    hold the interpreter's lock all the time: then no stack names its line, and only where it runs is said. What fewer than five stacks name
+    is not blamed. That an optimizer which alone grows on a processor meets denormal numbers is a guess: they are not counted.
 What to try:
     torch.set_flush_denormal(True) where it is the optimizer. Keep running sums instead of all values, detach() what is kept, append to
     files instead of writing them anew.
@@ -28,14 +28,15 @@ What to try:
 from __future__ import annotations
 
 from slowstep.analyses.growth import Growth
+from slowstep.analyses.loop import lines_named
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.over_time import WORK
 from slowstep.diagnosis.gain import predict, share_interval
-from slowstep.diagnosis.growing import growing, grown, growth_counterfactual, growth_evidence, is_file
+from slowstep.diagnosis.growing import growing, grown, growth_counterfactual, growth_evidence, is_file, stacks_too_few
 from slowstep.diagnosis.growing_model import does_more, keeps_graph
 from slowstep.diagnosis.optimizer_side import flush_denormals
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.findings import Evidence, Finding, Fix
+from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.stages import STAGES, UNATTRIBUTED
 from slowstep.units import format_duration
 
@@ -49,10 +50,14 @@ def judge(m: Measurements) -> Answer:
         return None
     if (doubt := does_more(m, growth, NAME)) is not None:
         return doubt
+    if (stacks := stacks_too_few(m, growth)) is not None:
+        reason = f"steps grow by {grown(m, growth)} as only {stacks} stacks tell, too few to blame it; slowstep.span() around it tells"
+        return NotJudged(rule=NAME, reason=reason)
     share, low, high = share_interval(m, growth.above_ns)
     if share < CLAIM:
         return None
-    counterfactual = growth_counterfactual(m, growth, f"{grown(m, growth)} takes no longer than at first")
+    takes = "take" if lines_named(growth.part[1]) == "lines" else "takes"
+    counterfactual = growth_counterfactual(m, growth, f"{grown(m, growth)} {takes} no longer than at first")
     first, last = m.over_time.trend.first if m.over_time.trend else 0.0, m.over_time.trend.last if m.over_time.trend else 0.0
     finding = Finding(
         rule=NAME,
@@ -100,7 +105,8 @@ def _fix(m: Measurements, growth: Growth) -> Fix:
             text=f"see {name} for what is searched, walked or copied in each step, and gets longer: use a set or a dict for a list, or "
             "keep sums; slowstep.span() around what may be it tells what it takes"
         )
-    return Fix(text=f"look for what {name} walks, copies or writes anew in each step: keep sums instead of all values, append to files")
+    verbs = "walk, copy or write" if lines_named(growth.part[1]) == "lines" else "walks, copies or writes"
+    return Fix(text=f"look for what {name} {verbs} anew in each step: keep sums instead of all values, append to files")
 
 
 RULE = Rule(name=NAME, stages=STAGES, judge=judge)

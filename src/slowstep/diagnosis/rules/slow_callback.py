@@ -16,11 +16,13 @@ How the gain is predicted:
 When it is wrong:
     The gap's length is exact, what ran in it is sampled: a share of few stacks is uncertain, and the interval says so. If the function
     only waits for something that would be waited for anyway, removing it moves the wait. What it makes may be
-    needed by the training at once (priorities of samples, features for a memory): no rule sees that.
+    needed by the training at once (priorities of samples, features for a memory): no rule sees that. Of several functions the largest is
+    judged; the next one is named beside it, and what both would gain together is not predicted.
 What to try:
     Call it every k steps or give the work to a background thread or process, where nothing needs it after every step; or do less in it.
-    What less is, its timed calls tell: of a loop in Python operations on whole tensors or arrays (a thread would keep the interpreter's
-    lock), of pictures fewer or smaller ones. One that mostly writes to a file: gather, and write every k steps.
+    What less is, its timed calls tell: of a loop in Python (which may be all that a function does that calls nothing) operations on whole
+    tensors or arrays (a thread would keep the interpreter's lock), of pictures fewer or smaller ones. One that mostly writes to a file:
+    gather, and write every k steps.
 """
 
 from __future__ import annotations
@@ -33,14 +35,26 @@ from slowstep.analyses.ledger import COLLECTING, CORE, FORWARD, SMALL, Part
 from slowstep.analyses.loop import lines_named
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.trace.measured import TraceMeasurements
-from slowstep.diagnosis.after_update import Told, better_named, doing_of, name_of, shortened, timed_spread, told, where_of, within
+from slowstep.diagnosis.after_update import (
+    Told,
+    apart_from_update,
+    better_named,
+    doing_of,
+    holds_update,
+    name_of,
+    shortened,
+    timed_spread,
+    told,
+    where_of,
+    within,
+)
 from slowstep.diagnosis.gain import predict, share_interval
-from slowstep.diagnosis.growing import growing
+from slowstep.diagnosis.growing import growing, is_blamed
 from slowstep.diagnosis.in_both import InBoth, in_both, of_both
 from slowstep.diagnosis.lever_specs import CALLBACKS_OFF, LOGGING_OFF, stub_of
 from slowstep.diagnosis.named_ranges import CALLBACKS, judge_ranges
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.diagnosis.spread import EXACT, stack_spread
+from slowstep.diagnosis.spread import EXACT, Spread, stack_spread
 from slowstep.diagnosis.trainer_side import delay_share, with_core_delay
 from slowstep.diagnosis.unnamed import how_to_name
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
@@ -59,6 +73,7 @@ LOCKED = (Kind.LOOP, Kind.INTERPRETER)
 # Less of what a function is busy with.
 LESS = {
     Kind.INTERPRETER: ": less data, or operations on whole tensors or arrays",
+    Kind.OWN_LINES: ": where it is a loop in Python, operations on whole tensors or arrays",
     Kind.ARRAYS: ": fewer operations, on smaller tensors or arrays",
     Kind.PICTURES: ": fewer images, or smaller ones",
     Kind.COMPRESSING: ": less to compress, or a lower level",
@@ -82,18 +97,24 @@ def judge(m: Measurements) -> Answer:
     unsaid = [p for p in candidates if not better_named(m, p) and m.ledger.share(*p) >= CLAIM]
     part = max(unsaid or candidates, key=lambda p: m.ledger.total(*p))
     growth = growing(m)
-    if growth is not None and growth.part == part:
+    if growth is not None and growth.part == part and is_blamed(m, growth):
         # Its time grows with the run: growing-file and growing-step-time say more of it.
         return None
-    return _judge_part(m, part, named)
+    told_of = part[1] if growth is None else growth.part[1]
+    more = [p for p in unsaid if p[1] not in (part[1], told_of) and _share(m, p) * _spread(m, p, named).low >= CLAIM]
+    return _judge_part(m, part, named, max(more, key=lambda p: m.ledger.total(*p), default=None))
 
 
-def _judge_part(m: Measurements, part: Part, named: dict[Part, int]) -> Judged | None:
-    """What one part takes, and what its function takes inside the steps, where it was seen there too; `named` are all that stacks named."""
+def _judge_part(m: Measurements, part: Part, named: dict[Part, int], following: Part | None) -> Judged | None:
+    """What one part takes, and what its function takes inside the steps, where it was seen there too; `named` are all that stacks named.
+
+    The one that takes most after it is said, and is not in the gain.
+    """
     own, of_stacks = with_core_delay(m, part), sum(named.values())
     stacks, timed = named.get(part), m.ledger.timed.get(part)
-    spread = timed_spread(m, part) if timed else stack_spread(stacks, of_stacks) if stacks else EXACT
-    assumes = f"{_name(part)} {_takes(part)} no time on the training thread"
+    spread = _spread(m, part, named)
+    what = f"what {_name(part)} does besides the update" if holds_update(m, part[1]) else _name(part)
+    assumes = f"{what} {_takes(part)} no time on the training thread"
     counterfactual = shortened(m, own, spread, queued=delay_share(m, part), assumes=assumes)
     held = in_both(m, part, own, spread)
     if held is not None:
@@ -110,12 +131,13 @@ def _judge_part(m: Measurements, part: Part, named: dict[Part, int]) -> Judged |
         Evidence(name=where if where == AFTER else "its time" if where else ran, value=share, unit="share of window", threshold=CLAIM),
         *_most_of_it(m, part, entry),
         *_known_by(timed, stacks, of_stacks),
+        *_next(m, following),
         Evidence(name="removed per step", value=float(removed.mean()) / 1e6, unit="ms"),
     )
     finding = Finding(
         rule=NAME,
         stage=part[0],
-        title=f"{_shown(part)} {_does(part)} {ran} and {_takes(part)} {share:.0%} of the time",
+        title=f"{_shown(part)} {_does(part)} {ran} and {_takes(part)} {share:.0%} of the time{_more(m, following)}",
         share=share,
         share_low=low * spread.low if held is None else share_interval(m, held.low)[1],
         share_high=min(high * spread.high if held is None else share_interval(m, held.high)[2], 1.0),
@@ -126,6 +148,28 @@ def _judge_part(m: Measurements, part: Part, named: dict[Part, int]) -> Judged |
         names_cause=not better_named(m, part),
     )
     return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _next(m: Measurements, part: Part | None) -> tuple[Evidence, ...]:
+    """What takes most of the time after the one that is judged."""
+    if part is None:
+        return ()
+    share, where = _share(m, part), where_of(part[1])
+    return (Evidence(name=f"next after it: {_name(part)}", value=share, unit="share of window", threshold=CLAIM, where=where),)
+
+
+def _more(m: Measurements, part: Part | None) -> str:
+    """The same at the end of the title."""
+    return "" if part is None else f"; {_shown(part)} {_takes(part)} {_share(m, part):.0%} more"
+
+
+def _share(m: Measurements, part: Part) -> float:
+    return share_interval(m, with_core_delay(m, part))[0]
+
+
+def _spread(m: Measurements, part: Part, named: dict[Part, int]) -> Spread:
+    stacks = named.get(part)
+    return timed_spread(m, part) if m.ledger.timed.get(part) else stack_spread(stacks, sum(named.values())) if stacks else EXACT
 
 
 def _where(m: Measurements, held: InBoth | None) -> str:
@@ -172,7 +216,8 @@ def _fixes(m: Measurements, part: Part, entry: Told | None) -> tuple[Fix, ...]:
     often = f"more seldom than every {round(every)} steps" if every is not None and round(every) > 1 else "every k steps"
     if kind := lines_named(part[1]):
         first = (_as_operations(name, None),) if kind == "lines" else ()
-        return (*first, Fix(text=f"run {name} {often}, or {_aside(doing)}, {IF_NOT_NEEDED}"))
+        run = apart_from_update(name) if holds_update(m, part[1]) else f"run {name}"
+        return (*first, Fix(text=f"{run} {often}, or {_aside(doing)}, {IF_NOT_NEEDED}"))
     if _is_on_weights(m, part, entry):
         return _fixes_on_weights(part, often, lever)
     seldom = Fix(text=f"call {name} {often}, or {_aside(doing)}, {IF_NOT_NEEDED}", lever=lever)
@@ -184,6 +229,8 @@ def _fixes(m: Measurements, part: Part, entry: Told | None) -> tuple[Fix, ...]:
 def _aside(doing: Doing | None) -> str:
     if doing is not None and doing.kind in LOCKED:
         return "hand its work to a background process (a thread would keep the interpreter's lock)"
+    if doing is not None and doing.kind is Kind.OWN_LINES:
+        return "hand its work to a background process (a thread would keep the interpreter's lock, where it is a loop in Python)"
     return "hand its work to a background thread or process"
 
 
