@@ -77,8 +77,15 @@ class Feed:
             self._undo()
             self._undo = None
             if (own := self._own_now()) is not None:
-                Stream(own, self.receive).release()
+                self._hand_back(own)
             _feeds.pop(self.training, None)
+
+    def _hand_back(self, own: Any) -> None:
+        stream, left = Stream(own, self.receive), self._epochs.left(own)
+        if left is not None and left <= 0 and self._epochs.is_mixed(own) and not (self._epochs.is_over(own) or stream.is_over):
+            # The epoch's last step is still going on: nobody ends it in time any more.
+            stream.allow(0)
+        stream.release()
 
     def receive(self, iterator: Any) -> Any:
         """Torch's own `_next_data`."""
@@ -128,6 +135,9 @@ class Feed:
         own = self._own_now()
         stream = None if own is None or self._epochs.is_over(own) else Stream(own, self.receive)
         if stream is None or not stream.ready or not stream.is_idle() or self._epochs.spare(own) == 0:
+            return None
+        if stream.is_next_short:
+            # Not beside a full batch of another loader.
             return None
         began_ns = now()
         try:
@@ -235,8 +245,7 @@ class Feed:
 
     def _given_batch(self, own: Any, original: Callable[[Any], Any], giver: InputChange) -> Any:
         if giver.error is not None:
-            self._end_in_time(own)
-            return original(own)
+            return self._own_instead(own, original)
         left = self._epochs.left(own)
         self._epochs.replace(own)
         try:
@@ -250,11 +259,18 @@ class Feed:
         except Exception as error:
             # The script must not meet what it would not have met without us: the arm is given up at the next boundary.
             giver.fail(error)
-            self._end_in_time(own)
-            return original(own)
+            return self._own_instead(own, original)
         self._taken += 1
         giver.gave()
         return batch
+
+    def _own_instead(self, own: Any, original: Callable[[Any], Any]) -> Any:
+        """One of its own, at the place where the script is in its epoch."""
+        self._end_in_time(own)
+        stream, left = Stream(own, self.receive), self._epochs.left(own)
+        if left is not None and not stream.is_over:
+            stream.allow(left)
+        return original(own)
 
     def start(self, loader: Any, original: Callable[[Any], Any]) -> Any:
         """An iterator for the loader. While a change keeps the loader's own one at rest, that one goes on, and the change begins anew."""

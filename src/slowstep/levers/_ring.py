@@ -53,7 +53,8 @@ class Ring(InputChange):
             return
         self._is_changed |= any((lent := reference()) is not None and changes(lent) != before for reference, before in self._lent)
         self._lent = [(weakref.ref(tensor), changes(tensor)) for tensor in tensors(batch)]
-        if is_last and self._kept:
+        if is_last and (self._kept or own._num_yielded):
+            # It may be short, beside full ones of another loader. Of an epoch of one batch there is no other.
             return
         self._is_pinned = bool(own.__dict__.get("_pin_memory"))
         self._refusal = self._too_large(max(bytes_in(batch), 0))

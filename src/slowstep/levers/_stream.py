@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
 import statistics
 import sys
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Final
 
 from slowstep.levers._epochs import has_indices
+from slowstep.levers._supply import Supply
 from slowstep.record.format import READY_UNKNOWN
 from slowstep.record.recorder import now
 from slowstep.record.waits import ready_batches
@@ -30,32 +30,6 @@ QUIET_NS: Final = 100_000_000
 
 # Of iterators over streams: how many batches lay ready, and since when it is so many.
 _quiet: weakref.WeakKeyDictionary[Any, tuple[int, int]] = weakref.WeakKeyDictionary()
-
-
-class Supply:
-    """The indices for an iterator, as many as are wanted: its sampler is begun anew when it has no more. `left` None: without end."""
-
-    def __init__(self, indices: Iterator[Any], sampler: Any) -> None:
-        self._indices, self._sampler = indices, sampler
-        self.left: int | None = None
-
-    def __iter__(self) -> Iterator[Any]:
-        return self
-
-    def __next__(self) -> Any:
-        if self.left is not None:
-            if self.left <= 0:
-                raise StopIteration
-            self.left -= 1
-        try:
-            return next(self._indices)
-        except StopIteration:
-            self._indices = iter(self._sampler)
-            return next(self._indices)
-
-    def remaining(self) -> Iterator[Any]:
-        """What is left, without this object."""
-        return self._indices if self.left is None else itertools.islice(self._indices, max(self.left, 0))
 
 
 class Usual:
@@ -196,11 +170,37 @@ class Stream:
         """Have it give so many more batches, those included that are being made, or any number (None); its workers get work again.
 
         What is being made beyond them is received and thrown away, for 2 s: an epoch that ends as ever leaves nothing to be made, and the
-        next one begins at once. Nothing happens where it is a stream, whose end nobody can move.
+        next one begins at once. So is, however long it takes, a short batch elsewhere than at the epoch's end, and a full one there: a
+        script that reads another loader beside it could not train on them. Nothing happens where it is a stream, whose end nobody can move.
         """
-        self._supply(None if left is None else left - self.outstanding)
+        misplaced = 0 if left is None else self._misplaced(left)
+        self._supply(None if left is None else left - self.outstanding + misplaced)
+        for _ in range(misplaced):
+            self.take()
         if left is not None and has_indices(self.iterator):
             self._throw_beyond(left)
+
+    def _misplaced(self, left: int) -> int:
+        if left <= 0 or self.is_over or not has_indices(self.iterator):
+            return 0
+        return self._indices().misplaced(self._numbers, left)
+
+    @property
+    def is_next_short(self) -> bool:
+        """Whether the next of the batches that its workers were told to make holds fewer samples than most; False where nobody knows."""
+        numbers = self._numbers
+        return bool(numbers) and has_indices(self.iterator) and self._indices().is_short(numbers[0])
+
+    @property
+    def _numbers(self) -> list[int]:
+        """Of the batches that its workers were told to make, which of the epoch's they are as it counts."""
+        return sorted(self.iterator.__dict__.get("_task_info", ()))
+
+    def _indices(self) -> Supply:
+        """What it gets its indices of, or would, where it still has its own sampler."""
+        state = self.iterator.__dict__
+        supply = state["_sampler_iter"]
+        return supply if isinstance(supply, Supply) else Supply(supply, state["_index_sampler"], state.get("_send_idx", 0))
 
     @property
     def _being_made(self) -> int:
@@ -210,10 +210,7 @@ class Stream:
         """Let it have so many more indices, or any number, and its workers as many of them as ever."""
         if not has_indices(self.iterator):
             return
-        supply = self.iterator.__dict__["_sampler_iter"]
-        if not isinstance(supply, Supply):
-            supply = Supply(supply, self.iterator.__dict__["_index_sampler"])
-            self.iterator._sampler_iter = supply
+        supply = self.iterator._sampler_iter = self._indices()
         supply.left = None if indices is None else max(indices, 0)
         self._top_up()
 
@@ -240,7 +237,7 @@ class Stream:
                 return
 
     def release(self) -> None:
-        """Give it back its own sampler."""
+        """Give it back its own sampler, where its epoch ends as it must with that."""
         supply = self.iterator.__dict__.get("_sampler_iter")
         if isinstance(supply, Supply):
             self.iterator._sampler_iter = supply.remaining()

@@ -17,11 +17,11 @@ How it is undone:
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from typing import Any, Final
 
 from slowstep.levers._cache import OtherCache
 from slowstep.levers._rebuilt import loader_of
+from slowstep.levers._supply import Repeated
 from slowstep.record.lever import ORDER, Change, Lever, NotApplicable, Spec
 from slowstep.record.training import Training
 
@@ -32,19 +32,6 @@ BATCHES: Final = 16
 LEAST_BYTES: Final = 4096
 # And less from storage than this share of what is read is no reading from storage.
 LEAST_SHARE: Final = 0.01
-
-
-class Repeated:
-    """A sampler that gives the same indices again and again."""
-
-    def __init__(self, indices: list[Any]) -> None:
-        self._indices = indices
-
-    def __iter__(self) -> Iterator[Any]:
-        return itertools.cycle(self._indices)
-
-    def __len__(self) -> int:
-        return len(self._indices)
 
 
 class Warm(OtherCache):
@@ -76,8 +63,9 @@ def prepare(training: Training, spec: Spec) -> Change:
         raise NotApplicable("its data set is a stream, which cannot be asked for the same samples again")
     sampler = "sampler" if loader.batch_sampler is None else "batch_sampler"
     count = max(BATCHES, 2 * loader.num_workers * (loader.prefetch_factor or 0))
-    indices = list(itertools.islice(iter(getattr(loader, sampler)), count))
-    return Warm(training, len(indices), **{sampler: Repeated(indices)})
+    own = getattr(loader, sampler)
+    repeated = Repeated(list(itertools.islice(iter(own), count)), own)
+    return Warm(training, len(repeated), **{sampler: repeated})
 
 
 LEVER = Lever(name="warm-cache", changes=frozenset({ORDER}), long_steps="its own", prepare=prepare)
