@@ -67,7 +67,7 @@ def test_workers_that_hide_a_part_of_a_slow_transform_are_tried_beside_its_stub(
     # Of two cores one is idle while the training thread makes its own batches.
     fixes = findings(tmp_path / "r", workers=0, getitem_ms=70, cores=2, transform=("darken", 0.9))["slow-transform"]
 
-    assert levers_of(fixes) == [(None, "stub=data:darken"), (None, "stub=data:darken"), ("workers=2", None)]
+    assert levers_of(fixes) == [(None, "stub=data:darken"), ("workers=2", None), (None, "stub=data:darken")]
 
 
 def test_a_slow_collate_is_bounded_by_its_stub(tmp_path):

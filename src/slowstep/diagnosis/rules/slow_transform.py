@@ -137,8 +137,8 @@ def judge(m: Measurements) -> Answer:
         fixes=(
             Fix(text=_faster(function), bounded_by=bound),
             *((LOAD_ONCE,) if loads_archives(m) else ()),
-            Fix(text=f"do {function.name} once before training and store its result", bounded_by=bound),
             *workers,
+            Fix(text=f"do {function.name} once before training and store its result", bounded_by=bound),
             *((HAND_OVER,) if m.held_delivery_share >= CAUSE_SHARE else ()),
         ),
         # Where it is known why the function takes its time, that is the cause, and this finding a part of it.
