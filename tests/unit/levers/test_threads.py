@@ -43,5 +43,5 @@ def test_what_is_no_number_of_threads_is_said(server: Server, tmp_path: Path, te
     ran = run_always(server, tmp_path, COUNTS, text)
 
     (note,) = said(ran, "failed")
-    assert note["reason"].startswith("ValueError: threads=")
+    assert note["reason"].startswith("ValueError: give a number of threads")
     assert {line.split()[0] for line in ran.out.splitlines()} == {"1"}
