@@ -46,6 +46,14 @@ class Root:
         return self._place + path.rstrip("/")
 
     def _mount(self, mount: Mount, *, is_shown: bool) -> None:
+        try:
+            self._mount_all_at(mount, is_shown=is_shown)
+        except FileNotFoundError:
+            # A mount goes with what it lies on: what was removed meanwhile (another's socket in /tmp) is not there to be changed.
+            if os.path.lexists(mount.path):
+                raise
+
+    def _mount_all_at(self, mount: Mount, *, is_shown: bool) -> None:
         path, is_shown = mount.path, is_shown and mount.is_bound
         if mount.is_bound:
             self._show(path)
