@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from slowstep.analyses.load import BUSY_FROM, others_use
 from slowstep.analyses.measurements import Measurements
-from slowstep.diagnosis.healthy import Doubt, not_healthy
+from slowstep.diagnosis.healthy import Doubt, more_blocked, not_healthy
 from slowstep.diagnosis.law import Diagnosis, Next, is_bottleneck, larger_unknown, rules, sort_answers, what_is_left
 from slowstep.diagnosis.rule import Judged
 from slowstep.diagnosis.unnamed import how_to_name, name_by_hand
@@ -55,8 +55,10 @@ def _doubt(m: Measurements, first: Finding | None) -> Doubt | None:
         enough = STEPS_AT_LEAST + 10
         were = f"{format_count(m.steps.count, 'step')} {'was' if m.steps.count == 1 else 'were'}"
         return Doubt(f"only {were} recorded after warm-up; let it run for at least {enough} steps")
-    larger = None if first is None else larger_unknown(m.ledger.share(UNATTRIBUTED), first, m.ledger.share(first.stage))
-    return Doubt(f"{larger}; {how_to_name(m)}", change=name_by_hand(m)) if larger is not None else None
+    if first is None:
+        return None
+    larger = larger_unknown(m.ledger.share(UNATTRIBUTED), first, m.ledger.share(first.stage))
+    return more_blocked(m, first) if larger is None else Doubt(f"{larger}; {how_to_name(m)}", change=name_by_hand(m))
 
 
 def _largest_stage(m: Measurements) -> str:

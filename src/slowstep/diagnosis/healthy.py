@@ -62,7 +62,14 @@ def by_hand(what: str, change: str) -> Doubt:
 
 def not_healthy(m: Measurements, answers: Answers) -> Doubt | None:
     """Why the training cannot be called healthy though no single finding is a bottleneck; None where it can."""
-    return _unseen(m) or _of_findings(m, answers) or _of_blocking(m) or _of_unjudged(m, answers)
+    more = more_blocked(m, answers.leading[0].finding) if answers.leading else None
+    return _unseen(m) or more or _of_findings(m, answers) or _of_blocking(m) or _of_unjudged(m, answers)
+
+
+def more_blocked(m: Measurements, first: Finding) -> Doubt | None:
+    """Why a finding about computing is not what holds the training up: for more of the time nobody computes. Else None."""
+    blocked = blocked_inside(m)
+    return _of_blocking(m) if first.stage == "compute" and blocked is not None and blocked.share > first.share else None
 
 
 def _unseen(m: Measurements) -> Doubt | None:

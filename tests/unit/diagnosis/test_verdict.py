@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ from slowstep.analyses.measurements import Measurements, measure
 from slowstep.diagnosis import engine
 from slowstep.diagnosis import healthy as verdicts
 from slowstep.diagnosis.gain import Case, Counterfactual, predict
-from slowstep.diagnosis.healthy import combined_gain
+from slowstep.diagnosis.healthy import combined_gain, more_blocked
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.diagnosis.rules import slow_callback
 from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
@@ -396,3 +398,15 @@ def test_what_is_left_fits_into_the_step_that_is_left(healthy, kept):
     held, rest = (float(word) for word in found.predicted.split(", ")[1].removesuffix(" ms per step").split(" of "))
     assert held <= rest
     assert rest == pytest.approx(healthy.step_ns.mean() * kept / 1e6, abs=0.1)
+
+
+@pytest.mark.parametrize(("stage", "share", "blocked", "doubted"), [
+    ("compute", 0.2, 0.4, True), ("compute", 0.5, 0.4, False), ("output", 0.2, 0.4, False), ("compute", 0.02, 0.05, False),
+])  # fmt: skip
+def test_a_finding_about_computing_gives_way_where_nobody_computes_for_more_of_the_time(stage, share, blocked, doubted):
+    m: Any = SimpleNamespace(device="cpu", sharing=SimpleNamespace(ranks=1), blocked=SimpleNamespace(share=blocked, line="train.py:22"))
+    first: Any = SimpleNamespace(stage=stage, share=share)
+
+    doubt = more_blocked(m, first)
+
+    assert (doubt is not None and "blocked inside its steps, most of it in train.py:22" in doubt.why) == doubted
