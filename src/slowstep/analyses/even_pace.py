@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from slowstep.analyses.steps import Floats
-from slowstep.analyses.trends import BLOCKS, STEPS_PER_BLOCK, Trend, block_levels, block_medians, find_trend
+from slowstep.analyses.trends import BLOCKS, STEPS_PER_BLOCK, block_levels, block_medians, find_trend
 
 # 0.8 to 1.8 of a list written as JSON (six runs on two shared cores, each in two paces 1.4 apart). Before anything is seen the power is 1,
 # give or take this.
@@ -21,14 +21,10 @@ FITTED = 3
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How long the training's own work takes, per step."""
+    """How long the training's own work takes, per step, and whether it surely takes ever longer itself."""
 
     work_ns: Floats
-
-    @property
-    def trend(self) -> Trend | None:
-        """Whether that work takes ever longer itself."""
-        return find_trend(block_medians(self.work_ns))
+    slows: bool
 
     def evened(self, part_ns: Floats) -> Floats:
         """A part's time per step at the usual pace."""
@@ -52,7 +48,10 @@ def pace_of(work_ns: Floats | None) -> Pace | None:
     if work_ns is None or len(work_ns) < BLOCKS * STEPS_PER_BLOCK:
         return None
     halves = (work_ns[::2], work_ns[1::2])
-    return Pace(work_ns) if all(block_levels(half).min() > 0 for half in halves) else None
+    if any(block_levels(half).min() <= 0 for half in halves):
+        return None
+    trend = find_trend(block_medians(work_ns))
+    return Pace(work_ns, slows=trend is not None and trend.growth_low > 0)
 
 
 def _around_a_line(levels: Floats) -> Floats:

@@ -87,9 +87,10 @@ def _trend(ns: Floats, pace: Pace | None) -> Trend | None:
         return plain
     # Where that work shrinks, the part's time in terms of it grows by nothing of its own.
     beside = replace(beside, growth_low=min(beside.growth_low, plain.growth), growth_likely=min(beside.growth_likely, plain.growth))
-    if pace.trend is not None and pace.trend.growth_low > 0:
+    if pace.slows:
         return replace(plain, growth_low=beside.growth_low, growth_likely=beside.growth_likely)
-    return max(plain, beside, key=lambda trend: trend.growth_likely)
+    surer = max(plain, beside, key=lambda trend: (trend.growth_low, trend.growth_likely))
+    return replace(surer, growth_likely=max(plain.growth_likely, beside.growth_likely))
 
 
 def _at_the_very_first(trend: Trend, steps: Steps, trainer: Trainer) -> float:

@@ -76,9 +76,12 @@ def find_trend(per_step: Floats) -> Trend | None:
 def _beyond_a_jump(per_step: Floats) -> float:
     """Growth from the first third of the run to the last that the largest jump does not explain; 0 where the middle is not between."""
     first, middle, last = (float(np.median(third)) for third in np.array_split(per_step, 3))
-    if min(middle - first, last - middle) < SHARE_OF_EACH_THIRD * (last - first):
-        return 0.0
-    return max(last / LARGEST_JUMP - first, 0.0)
+    return max(last / LARGEST_JUMP - first, 0.0) if is_steady(first, middle, last) else 0.0
+
+
+def is_steady(first: float, middle: float, last: float) -> bool:
+    """Whether what changes from the first third of the run to the last does so steadily, and not by a jump."""
+    return min(middle - first, last - middle) >= SHARE_OF_EACH_THIRD * (last - first)
 
 
 def block_medians(per_step: Floats) -> Floats:

@@ -42,6 +42,12 @@ def describe_untrained(timeline: Timeline) -> str:
     return " ".join(filter(None, (what, ending, "" if backwards else _LONGER, _BY_HAND)))
 
 
+def with_failure(run: RunFacts, text: str) -> str:
+    """What is said of too few updates, and how the command ended, where that is why there are no more."""
+    failure = "" if run.was_thrown_away or run.stop_signals else _failure(run, "after that")
+    return " ".join(filter(None, (text, failure)))
+
+
 def _failed_at_once(run: RunFacts) -> bool:
     if not run.exit_code or run.stop_signals or run.started_ns is None or run.ended_ns is None:
         return False
@@ -60,8 +66,12 @@ def _ending(run: RunFacts) -> str:
         return "The experiment ended before it trained, and its command was killed."
     if run.stop_signals:
         return "The command was ended by --stop, after the time given with --for."
+    return _failure(run, "before any update")
+
+
+def _failure(run: RunFacts, when: str) -> str:
     if not run.exit_code:
         return ""
     if run.killer is not None:
-        return f"The command was ended by {run.killer} (exit code {run.exit_code}) before any update."
-    return f"The command failed before any update (exit code {run.exit_code}): its own error message (above, where it ran) says why."
+        return f"The command was ended by {run.killer} (exit code {run.exit_code}) {when}."
+    return f"The command failed {when} (exit code {run.exit_code}): its own error message (above, where it ran) says why."

@@ -8,13 +8,12 @@ import numpy as np
 import polars as pl
 
 from slowstep.analyses.steps import Steps
+from slowstep.analyses.trends import is_steady
 from slowstep.timeline.timeline import Timeline
 
 # Readings inside the window, at least; they are taken once a second, and between them lies a line.
 FEWEST_READINGS = 4
 PARTS = 3
-# Of steady growth each of two steps is a half; of a jump one is nothing.
-SHARE_OF_EACH_THIRD = 0.2
 GROWS_BY = 1.5
 
 
@@ -24,12 +23,12 @@ class Written:
 
     first_bytes: float
     last_bytes: float
-    steadily: bool  # a third in the middle lies well between the two
+    steadily: bool  # what the middle third writes lies well between the two
 
     @property
     def grows(self) -> bool:
         """Whether what a step writes grows with the run, steadily and by half at least: a few more files late in it do not do that."""
-        return self.steadily and self.last_bytes >= GROWS_BY * self.first_bytes
+        return self.steadily and self.growth_bytes > 0 and self.last_bytes >= GROWS_BY * self.first_bytes
 
     @property
     def growth_bytes(self) -> float:
@@ -49,5 +48,5 @@ def find_written(timeline: Timeline, steps: Steps) -> Written | None:
     each = np.diff(np.interp(edges, time, count)) / [len(third) for third in thirds]
     # Between the middles of the two lie two thirds of the run.
     beyond = float(each[2] - each[0]) / 4
-    steadily = bool(np.diff(each).min() >= SHARE_OF_EACH_THIRD * (each[2] - each[0]) > 0)
+    steadily = is_steady(*map(float, each))
     return Written(first_bytes=max(float(each[0]) - beyond, 0.0), last_bytes=float(each[2]) + beyond, steadily=steadily)

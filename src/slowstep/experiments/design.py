@@ -23,8 +23,8 @@ MIN_ROUNDS: Final = 8
 FEWEST_STEPS: Final = 5
 SHORTEST_BLOCK_MS: Final = 50.0
 # Between two batches of a loader that is read every few steps only, all its workers may have made one: they deliver in bunches. A block has
-# so few of its batches that part of a bunch matters: one with two bunches and a half of two workers' always had three waits (4.7 (4.6-5.0)
-# was said of four workers, 4.06 is true). Of 1, 2, 4 and 8 workers so many batches are whole bunches.
+# so few of its batches that part of a bunch matters: five batches of two workers always had three waits, and not two and a half (of four
+# workers 4.7 (4.6-5.0) was said, and 4.06 is true). Of 1, 2, 4 and 8 workers so many batches are whole bunches.
 WHOLE_BUNCHES: Final = 8
 # A block that holds several periods whole may last so long: with longer ones there are too few of them.
 LONGEST_BLOCK_MS: Final = 1000.0
@@ -89,12 +89,18 @@ def whole_turns(arms: Sequence[Arm], period_steps: int, step_ms: float, *, most:
 
 
 def whole_bunches(period_steps: int, turn_steps: int, *, most: int) -> int:
-    """Steps in which what recurs is whole and, where loaders take turns, so many batches of each that its workers' bunches are whole."""
-    batches = WHOLE_BUNCHES if turn_steps > 1 else 1
-    while batches > 1 and math.lcm(period_steps, turn_steps * batches) > most:
+    """Steps in which what recurs is whole and, where loaders take turns, so many batches of each that its workers' bunches are whole.
+
+    A period that is longer than `most` is given up, and the bunches are whole at least.
+    """
+    if turn_steps == 1:
+        return period_steps
+    period = period_steps if period_steps <= most else 1
+    batches = WHOLE_BUNCHES
+    while batches > 1 and math.lcm(period, turn_steps * batches) > most:
         batches //= 2
-    together = math.lcm(period_steps, turn_steps * batches)
-    return together if together <= most else period_steps
+    together = math.lcm(period, turn_steps * batches)
+    return together if together <= most else period
 
 
 def make_plan(arms: Sequence[Arm], *, seed: int, step_ms: float, period_steps: int = 1, turn_steps: int = 1, budget_s: float) -> Plan:

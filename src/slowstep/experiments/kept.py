@@ -18,8 +18,6 @@ from slowstep.experiments.readings import Steps
 # What a lever notes of it: ns in the counted steps of its arm, and of one validation.
 KEPT: Final = "kept_ns"
 KEPT_EACH: Final = "kept_each_ns"
-# Of a two-sided interval of 95 %.
-TAIL: Final = 0.025
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,7 +58,7 @@ class WithKept:
 
     def hides(self, worth: float) -> bool:
         """Whether more than `worth` would be seen, were nothing left there, and is not as measured: more rounds would not tell."""
-        return self.log_ratio.least.factor <= worth < self.log_ratio.most.low(TAIL)
+        return self.log_ratio.least.factor <= worth < self.log_ratio.most.interval().low
 
 
 def kept_share(facts: Mapping[str, Any], steps: Steps, arm: int) -> float:

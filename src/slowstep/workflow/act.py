@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from slowstep.errors import INTERRUPTED_CODE, NothingRecorded, SlowstepError
@@ -288,14 +288,7 @@ class Act:
     def _try_out(self, report: Report, chosen: Chosen) -> None:
         builds_loaders = any(self._levers[choice.spec.name].build is not None for choice in chosen.choices)
         pace, wanted = find_pace(report, epochs_first=builds_loaders), self._wanted
-        plan = make_plan(
-            chosen.arms,
-            seed=wanted.seed,
-            step_ms=pace.step_ms,
-            period_steps=pace.period_steps,
-            turn_steps=pace.turn_steps,
-            budget_s=self._left_s,
-        )
+        plan = make_plan(chosen.arms, seed=wanted.seed, budget_s=self._left_s, **asdict(pace))
         # Of several ranks the steps of the one that the report is of are compared.
         plan = replace(plan, process=report["run"].get("pid"))
         self._plan, self._step_ms = plan, pace.step_ms

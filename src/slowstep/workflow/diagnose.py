@@ -8,12 +8,13 @@ from typing import Any
 
 from slowstep.analyses.measurements import Measurements, measure
 from slowstep.analyses.ranks import Roll, call_roll, compare, first_shown
+from slowstep.analyses.untrained import with_failure
 from slowstep.diagnosis.engine import diagnose
 from slowstep.errors import BadUsage, NothingRecorded, UnreadableInput
 from slowstep.record.format import EXPERIMENT_FILE
 from slowstep.sources._source import PLAIN
 from slowstep.sources.recording import SOURCE as RECORDING
-from slowstep.timeline.timeline import RunFacts, Timeline
+from slowstep.timeline.timeline import Timeline
 from slowstep.workflow.document import fill
 from slowstep.workflow.find import EXPECTED
 from slowstep.workflow.rank_rows import add_ranks
@@ -88,15 +89,8 @@ def _measure_all(timeline: Timeline, roll: Roll, warmup: int | None) -> tuple[di
         except NothingRecorded as error:
             unmeasured[training.number] = str(error)
     if not measured:
-        raise NothingRecorded(_with_failure(timeline.run, next(iter(unmeasured.values())))) if unmeasured else _nothing(timeline)
+        raise NothingRecorded(with_failure(timeline.run, next(iter(unmeasured.values())))) if unmeasured else _nothing(timeline)
     return measured, unmeasured
-
-
-def _with_failure(run: RunFacts, text: str) -> str:
-    """What is said of too few updates, where it was the command that ended too early."""
-    if not run.exit_code or run.stop_signals or run.was_thrown_away:
-        return text
-    return f"{text} The command failed before that (exit code {run.exit_code}): its own error message (above, where it ran) says why."
 
 
 def _nothing(timeline: Timeline) -> NothingRecorded:

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from slowstep.analyses.even_pace import Pace
 from slowstep.analyses.functions import Stacks
-from slowstep.analyses.growth import Growth, find_growth
+from slowstep.analyses.growth import Growth, _trend, find_growth
 from slowstep.analyses.ledger import Ledger
 from slowstep.analyses.steps import Floats
+from slowstep.analyses.trends import find_trend
 
 STEPS = 240
 TRIES = 100
@@ -74,6 +76,19 @@ def test_a_pace_that_changes_one_part_more_than_the_training_hides_no_growth_and
 
     assert seen >= 0.95 * TRIES
     assert alarms <= 0.02 * TRIES
+
+
+def test_an_even_pace_makes_nothing_less_certain():
+    """Growth far beyond a machine's jumps is certain in the time itself, whatever the work beside it does."""
+    rng = np.random.default_rng(5)
+    for _ in range(TRIES):
+        work = Pace(paces(rng) * rng.normal(1, 0.2, STEPS).clip(0.3), slows=False)
+        ns = GROWING * rng.normal(1, 0.2, STEPS).clip(0.3)
+        plain, found = find_trend(ns), _trend(ns, work)
+        assert plain is not None
+        assert found is not None
+        assert found.growth_low >= plain.growth_low
+        assert found.growth_likely >= plain.growth_likely
 
 
 @pytest.mark.parametrize("pace", [np.ones(STEPS), slower_from(0.3, 0.6, 1.5), slower_from(0.5, 1.0, 1.5), np.linspace(1.0, 1.04, STEPS)])

@@ -55,7 +55,7 @@ def test_of_too_few_updates_it_is_said_whether_the_command_failed(events, code, 
     with pytest.raises(NothingRecorded, match="only 1 update recorded") as told:
         diagnose_all(events.close())
 
-    assert ("The command failed before that (exit code 1)" in str(told.value)) == failed
+    assert ("The command failed after that (exit code 1)" in str(told.value)) == failed
 
 
 def test_what_has_not_begun_to_train_is_to_run_longer(tmp_path, events):

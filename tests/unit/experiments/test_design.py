@@ -63,6 +63,7 @@ def test_bunches_and_periods_are_whole_together_where_there_is_time():
     assert whole_bunches(6, 4, most=100) == 96
     assert whole_bunches(6, 4, most=30) == 24
     assert whole_bunches(6, 4, most=11) == 6
+    assert whole_bunches(600, 4, most=40) == 32
 
 
 def test_a_block_is_cut_to_the_budget_by_whole_periods():
