@@ -67,6 +67,7 @@ class Training:
     helping_cores: float = 0.0  # that the training's other threads use
     nodes: int | None = 20
     foreign_cores: float = 0.0
+    stolen_cores: float = 0.0
     stack_period_ms: float = 50.0
     drop_training_frame: bool = False
     collate: str = "default_collate"
@@ -270,7 +271,8 @@ class _Simulation:
 
     def _cpu_reading(self) -> tuple[float, float, float]:
         tree = self.cpu + self.worker_cpu + self.t.helping_cores * (self.now - START_NS)
-        return tree, tree + self.t.foreign_cores * (self.now - START_NS), 0
+        passed = self.now - START_NS
+        return tree, tree + self.t.foreign_cores * passed, self.t.stolen_cores * passed
 
     def _epoch(self, iterator: int, length: int, done: int) -> None:
         t, start = self.t, self.now

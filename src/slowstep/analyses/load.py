@@ -33,6 +33,11 @@ class Load:
         return self.foreign_cores / self.cores
 
     @property
+    def stolen_share(self) -> float | None:
+        """What the hypervisor took of that: cores that were wanted and not given / allowed cores."""
+        return None if self.stolen_cores is None or not self.cores else max(self.stolen_cores, 0.0) / self.cores
+
+    @property
     def busy(self) -> bool:
         """Whether others take so much of the machine that wall times are doubtful."""
         return self.foreign_share is not None and self.foreign_share >= BUSY_FROM

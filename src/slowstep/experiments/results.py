@@ -52,6 +52,10 @@ LOADED: Final = (
     "not refuted, for it asks for cores of which others used {share:.0%} meanwhile: what it gains alone is to be measured on a machine "
     "that they leave alone"
 )
+STOLEN: Final = (
+    "not refuted, for it asks for cores of which the hypervisor may have kept up to {share:.0%} just then: what it gains alone is to be "
+    "measured on a machine that gives all of them"
+)
 LONG_STEPS: Final = (
     "not refuted, for steps of up to {most_s:.1f} s more than the others came too seldom to tell whether it shortens these, too"
 )
@@ -131,8 +135,11 @@ def find_results(
     levers: Mapping[str, Lever],
     predicted_lows: Mapping[str, float],
     foreign_share: float | None,
+    stolen_share: float | None = None,
 ) -> Results:
-    """Estimate and judge every arm. `predicted_lows` are the low ends of the findings' predicted gains, by rule."""
+    """Estimate and judge every arm. `predicted_lows` are the low ends of the findings' predicted gains, by rule; of the cores others took
+    `foreign_share`, and of that the hypervisor `stolen_share`.
+    """
     notes = tuple(notes)
     steps = unspoilt(steps, notes)
     changes, noted = [_changes(choice, levers) for choice in experiment.choices], _by_arm(notes)
@@ -165,11 +172,8 @@ def find_results(
         for at, (arm, choice) in enumerate(enumerate(experiment.choices, FIRST))
     ]
     results = [_repeated(each, repeated[arm]) if arm in repeated else each for arm, each in enumerate(results, FIRST)]
-    loaded = needing_cores(experiment.choices, levers, foreign_share)
-    results = [
-        _held_back(each, seldom.get(arm), foreign_share if arm in loaded else None, levers, measured.get(arm))
-        for arm, each in enumerate(results, FIRST)
-    ]
+    loaded = needing_cores(experiment.choices, levers, steps, foreign_share, stolen_share or 0.0)
+    results = [_held_back(each, seldom.get(arm), loaded.get(arm), levers, measured.get(arm)) for arm, each in enumerate(results, FIRST)]
     return Results(
         control=estimates.get(CONTROL),
         results=tuple(results),
@@ -217,11 +221,22 @@ def arms_with_own_long_steps(choices: Sequence[Choice], levers: Mapping[str, Lev
     return frozenset(arm for arm, choice in enumerate(choices, FIRST) if _long_steps(choice, levers) == "its own")
 
 
-def needing_cores(choices: Sequence[Choice], levers: Mapping[str, Lever], foreign_share: float | None) -> frozenset[int]:
-    """The arms that ask for more of a machine of which others take a part: that they gain little here says nothing of them alone."""
-    if foreign_share is None or foreign_share < BUSY_FROM:
-        return frozenset()
-    return frozenset(arm for arm, choice in enumerate(choices, FIRST) if DEMAND in _changes(choice, levers))
+def needing_cores(
+    choices: Sequence[Choice], levers: Mapping[str, Lever], steps: Steps, foreign_share: float | None, stolen_share: float
+) -> dict[int, str]:
+    """The arms that ask for more of a machine of which others take a part, and that in words: that they gain little here says nothing of
+    them alone.
+
+    A hypervisor steals where cores are wanted: all of it may have fallen to the arm that wants the most of them.
+    """
+    demanding = [arm for arm, choice in enumerate(choices, FIRST) if DEMAND in _changes(choice, levers)]
+    if foreign_share is None or not len(steps.ns):
+        return {}
+    if foreign_share >= BUSY_FROM:
+        return dict.fromkeys(demanding, LOADED.format(share=foreign_share))
+    of_time = {arm: float(steps.ns[steps.arm == arm].sum() / steps.ns.sum()) for arm in demanding}
+    stolen = {arm: min(stolen_share / share, 1.0) for arm, share in of_time.items() if share}
+    return {arm: STOLEN.format(share=share) for arm, share in stolen.items() if share >= BUSY_FROM}
 
 
 def verdict_on_bound(judgement: Judgement, predicted_low: float | None) -> Verdict | Literal["upper bound"]:
@@ -291,14 +306,12 @@ def _result(
     )
 
 
-def _held_back(
-    result: Result, blocks: int | None, foreign_share: float | None, levers: Mapping[str, Lever], measured: Measured | None
-) -> Result:
+def _held_back(result: Result, blocks: int | None, loaded: str | None, levers: Mapping[str, Lever], measured: Measured | None) -> Result:
     """The same, with why it is not refuted: `blocks` in which its lever changed something, where they are too few; what others took of
     the cores that it asks for; long steps that it may shorten; what it leaves, without which a gain would be seen.
     """
-    if foreign_share is not None:
-        return replace(result, held_back="load", withheld=LOADED.format(share=foreign_share))
+    if loaded is not None:
+        return replace(result, held_back="load", withheld=loaded)
     if blocks is not None and result.estimate is not None:
         return replace(result, held_back="seldom", withheld=SELDOM.format(blocks=blocks, rounds=result.estimate.rounds))
     if (long_steps := _perhaps_shortened(result, levers)) is not None:

@@ -56,6 +56,7 @@ def estimate(
     floors: Mapping[int, float] | None = None,
     corrected: Collection[int] = (),
     own_long: Collection[int] = (),
+    rough: bool = False,
     level: float = 0.95,
 ) -> dict[int, Estimate]:
     """Estimates by arm; an arm of which fewer than FEWEST_ROUNDS rounds are whole has none.
@@ -63,6 +64,7 @@ def estimate(
     `floors` are ns per step by arm, see `sum_rounds`. `corrected` are the arms whose gain is the corrected one: where others use the
     machine, and the arm's levers do not change how much of it the training asks for; else the delay is the very effect that is asked for.
     `own_long` are the arms whose levers may be what takes seldom long steps away: those that they met count for them, if enough came.
+    `rough` intervals are less work, and too narrow rather than too wide (`log_ratio`).
     """
     rounds = sum_rounds(steps, plan, floors)
     others = [arm for arm in range(len(plan.arms)) if arm not in own_long]
@@ -71,15 +73,17 @@ def estimate(
     for arm in range(1, len(plan.arms)):
         both = rounds.both(AS_IS, arm)
         if len(both) >= FEWEST_ROUNDS:
-            found[arm] = _estimate(rounds.with_own(arm, others, evened) if arm in own_long else evened, arm, both, arm in corrected, level)
+            own = rounds.with_own(arm, others, evened) if arm in own_long else evened
+            found[arm] = _estimate(own, arm, both, arm in corrected, level=level, rough=rough)
     return found
 
 
-def _estimate(rounds: Rounds, arm: int, both: Ints, wants_corrected: bool, level: float) -> Estimate:
+def _estimate(rounds: Rounds, arm: int, both: Ints, wants_corrected: bool, *, level: float, rough: bool) -> Estimate:
     columns, per = _columns(rounds, rounds.ns, arm, both), "step" if rounds.samples is None else "sample"
-    wall = log_ratio(columns)
+    wall = log_ratio(columns, rough=rough)
     known = bool(rounds.delay_known[both][:, [AS_IS, arm]].all())
-    corrected = log_ratio(_columns(rounds, np.maximum(rounds.ns - rounds.delay_ns, 1.0), arm, both)) if known else None
+    less_delay = _columns(rounds, np.maximum(rounds.ns - rounds.delay_ns, 1.0), arm, both)
+    corrected = log_ratio(less_delay, rough=rough) if known else None
     return Estimate(
         arm=arm,
         rounds=len(both),

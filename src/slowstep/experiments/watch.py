@@ -27,7 +27,9 @@ _GONE: Final = ("not applicable", "failed")
 
 
 class Watch:
-    """One running experiment. Gains are estimated when a round is done and not at every look: it takes time from the training."""
+    """One running experiment. Whoever looks takes time from the training, and most from levers that want more cores: gains are estimated
+    when a round is done, roughly at first, and with all the work only where that is precise enough to end.
+    """
 
     def __init__(
         self,
@@ -46,6 +48,7 @@ class Watch:
         self._steps = self._rounds = 0
         self._longest_s = 0.0
         self._estimates: dict[int, Estimate] = {}
+        self._is_rough = False
         self._gone: frozenset[int] = frozenset()
 
     def look(self, precision: float, budget_s: float, min_rounds: int) -> EndedBy | None:
@@ -80,9 +83,16 @@ class Watch:
 
     def _is_precise(self, precision: float, min_rounds: int) -> bool:
         """Whether nothing more is to be waited for. Before what a lever changes has come, intervals are narrow because it has not."""
-        if not self._measured() <= self._estimates.keys() or not is_precise(self._estimates, precision, min_rounds=min_rounds):
+        if not self._are_narrow(precision, min_rounds):
             return False
+        if self._is_rough:
+            self._estimate(self._executor.steps())
+            if not self._are_narrow(precision, min_rounds):
+                return False
         return not self._estimates.keys() & seldom_changed(self._executor.lever_notes()).keys()
+
+    def _are_narrow(self, precision: float, min_rounds: int) -> bool:
+        return self._measured() <= self._estimates.keys() and is_precise(self._estimates, precision, min_rounds=min_rounds)
 
     def _outside(self, progress: Progress) -> EndedBy | None:
         """Why the training gives no more steps."""
@@ -116,11 +126,11 @@ class Watch:
         self._gone = self._given_up()
         if done > self._rounds:
             self._rounds = done
-            self._estimate(steps)
+            self._estimate(steps, rough=True)
 
-    def _estimate(self, steps: Steps) -> None:
-        self._gone = self._given_up()
-        found = estimate(steps, self._plan, floors=self._floors, corrected=self._corrected(), own_long=self._own_long)
+    def _estimate(self, steps: Steps, *, rough: bool = False) -> None:
+        self._gone, self._is_rough = self._given_up(), rough
+        found = estimate(steps, self._plan, floors=self._floors, corrected=self._corrected(), own_long=self._own_long, rough=rough)
         # Which of its steps a lever that failed was still on in is not known.
         self._estimates = {arm: of for arm, of in found.items() if arm not in self._gone}
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
-from slowstep.analyses.load import find_load
+from slowstep.analyses.load import Load, find_load
 from slowstep.errors import UnreadableInput
 from slowstep.experiments.plan import Plan
 from slowstep.experiments.readings import StepReader, Steps
@@ -24,12 +24,22 @@ _NEVER_NS: Final = 1 << 62
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Recorded:
-    """The plan that was taken up, its steps, what the levers noted, and the share of the cores that others used (None unknown)."""
+    """The plan that was taken up, its steps, what the levers noted, and what others used of the cores (None where it was not read)."""
 
     plan: Plan
     steps: Steps
     notes: tuple[dict[str, Any], ...]
-    foreign_share: float | None
+    load: Load | None
+
+    @property
+    def foreign_share(self) -> float | None:
+        """The share of the cores that others used."""
+        return None if self.load is None else self.load.foreign_share
+
+    @property
+    def stolen_share(self) -> float | None:
+        """What the hypervisor took of that."""
+        return None if self.load is None else self.load.stolen_share
 
     @property
     def took_s(self) -> float:
@@ -46,8 +56,8 @@ def read_experiment(folder: Path, *, from_ns: int, cores: float | None) -> Recor
             notes = read_notes(path).of("lever")
             if notes:
                 steps = StepReader(path.with_suffix(".rec")).read()
-                share = foreign_share(folder, from_ns, cores)
-                return Recorded(plan=plan or _plan(folder), steps=steps, notes=tuple(notes), foreign_share=share)
+                load = _load_since(folder, from_ns, cores)
+                return Recorded(plan=plan or _plan(folder), steps=steps, notes=tuple(notes), load=load)
     except (OSError, msgspec.MsgspecError) as error:
         raise UnreadableInput(f"the experiment in {folder} cannot be read: {error}.") from error
     return None
@@ -59,9 +69,15 @@ def _plan(folder: Path) -> Plan:
 
 def foreign_share(folder: Path, from_ns: int, cores: float | None) -> float | None:
     """Cores that others used since a time (CLOCK_MONOTONIC, ns), by the cores allowed; None where that was not read."""
+    load = _load_since(folder, from_ns, cores)
+    return None if load is None else load.foreign_share
+
+
+def _load_since(folder: Path, from_ns: int, cores: float | None) -> Load | None:
+    """What others used of the allowed cores since a time (CLOCK_MONOTONIC, ns); None where that was not read."""
     launcher = folder / "launcher.jsonl"
     if not launcher.exists():
         return None
     written = read_records(launcher.with_suffix(".rec"))
     readings = machine_tables(read_notes(launcher), written.records)["readings"]
-    return find_load(readings, np.array([from_ns, _NEVER_NS]), cores).foreign_share
+    return find_load(readings, np.array([from_ns, _NEVER_NS]), cores)

@@ -94,6 +94,7 @@ def _results(experiment: Experiment, recorded: Recorded | None, findings: Mappin
         levers=known_levers(),
         predicted_lows={rule: row["gain"]["low"] for rule, row in findings.items() if row["gain"]["low"] is not None},
         foreign_share=recorded.foreign_share,
+        stolen_share=recorded.stolen_share,
     )
 
 

@@ -100,6 +100,13 @@ def test_intervals_are_never_narrower_than_students():
     assert ratio.interval().low <= math.exp(ratio.value - t * ratio.error) * 1.0001
 
 
+def test_rough_intervals_lie_within_the_whole_ones():
+    rough, whole = log_ratio(_noisy(9), rough=True), log_ratio(_noisy(9))
+
+    assert rough.value == whole.value
+    assert whole.interval().low <= rough.interval().low < rough.interval().high <= whole.interval().high
+
+
 def test_what_is_rare_in_one_arm_makes_the_interval_reach_to_its_side():
     rng = np.random.default_rng(4)
     rare = 100 * rng.lognormal(0, 0.02, 12)

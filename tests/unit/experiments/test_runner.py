@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from fake_executor import FakeExecutor, FakeTraining
+from slowstep.experiments import intervals
 from slowstep.experiments.design import make_plan, schedule
 from slowstep.experiments.outcome import Interim, Outcome
 from slowstep.experiments.plan import Arm, Plan
@@ -44,6 +45,26 @@ def test_it_goes_on_until_every_interval_is_narrow_and_no_further():
     assert outcome.precision is not None
     assert 0.04 < outcome.precision <= 0.05
     assert outcome.estimates[2].rounds > 12
+
+
+def test_beside_the_training_little_is_computed_before_the_end_is_near(monkeypatch: pytest.MonkeyPatch):
+    whole: list[int] = []
+    found = intervals.bootstrap_pivots
+    monkeypatch.setattr(intervals, "bootstrap_pivots", lambda relative: whole.append(len(relative)) or found(relative))
+    outcome, _ = _run(FakeTraining(gains={2: 1.5}, spread=0.15, alike=0.5))
+
+    rounds = outcome.estimates[2].rounds
+    assert rounds > 12
+    assert min(whole) > rounds / 2
+    # What it ends by, and what it says, is the whole of it.
+    assert max(whole) == rounds
+
+
+def test_it_does_not_end_where_only_the_rough_interval_is_narrow(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(intervals, "bootstrap_pivots", lambda relative: 100 * intervals.student_pivots(len(relative) - 1))
+    outcome, _ = _run(FakeTraining(gains={2: 1.5}, spread=0.05), budget_s=20.0)
+
+    assert outcome.ended_by == "budget"
 
 
 def test_a_wish_for_more_precision_takes_more_rounds():

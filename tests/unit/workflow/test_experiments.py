@@ -376,6 +376,18 @@ def test_a_lever_that_needs_cores_is_not_refuted_where_others_have_them_and_says
     assert "First end what else runs on this machine" in page
 
 
+@pytest.mark.parametrize(("stolen_cores", "held_back"), [(0.1, None), (0.5, "load")])
+def test_a_lever_that_needs_cores_is_not_refuted_where_the_hypervisor_may_have_kept_them_in_its_blocks(tmp_path, stolen_cores, held_back):
+    training = replace(SLOW_CALLBACK, stolen_cores=stolen_cores)
+    report = reported(tmp_path / "r", (choice("workers=4"), STUB), {2: 0.9, 3: 0.9}, training=training, delay_ms=5.0)
+
+    # An eighth of the cores in all, and an arm that has a quarter of the time.
+    assert row_of(report, "workers=4")["held_back"] == held_back
+    assert ("the hypervisor may have kept up to" in drawn(report)) == (held_back is not None)
+    # One that asks for no more cores than the training as it is has as many as that.
+    assert row_of(report, STUB.name)["verdict"] == "refuted"
+
+
 @pytest.mark.parametrize(
     ("lever", "verdict", "held_back"),
     [
