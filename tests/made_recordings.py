@@ -71,6 +71,7 @@ class Training:
     stack_period_ms: float = 50.0
     drop_training_frame: bool = False
     collate: str = "default_collate"
+    collate_inner: float = 0.0  # share of collating that the script's collate function spends in another of its functions, mask_tokens
     persistent: bool = False  # workers outlive the epoch: only the first start takes long
     missing_workers: tuple[int, ...] = ()  # workers that wrote no files
     other_ms: float = 0.0  # of each fetch in which other threads of the producer's process work, and it waits for them
@@ -391,13 +392,15 @@ class _Simulation:
         name, share = self.t.transform or ("resize", 0.3)
         whole, file = 3 * self.t.getitem_ms * MS, self.t.data_file
         called = [(each, part * whole) for each, part in self.t.transform_calls]
+        collates = [[5 + len(called), 3 * self.t.collate_ms * MS]] if self.t.collate_inner else []
         functions = [
             (FETCH_FRAME[:3], whole + 3 * self.t.collate_ms * MS, [[1, whole], [4, 3 * self.t.collate_ms * MS]]),
             ((file, "__getitem__", 20), whole, [[2, share * whole], [3, (1 - share) * whole / 2]]),
             ((file, name, 40), share * whole, [[5 + number, ns] for number, (_, ns) in enumerate(called)]),
             ((file, "load", 60), (1 - share) * whole / 2, []),
-            (("/opt/slowstep/record/fetches.py", "collate_fn", 90), 3 * self.t.collate_ms * MS, []),
+            (("/opt/slowstep/record/fetches.py", "collate_fn", 90), 3 * self.t.collate_ms * MS, collates),
             *(((file, each, 80), ns, []) for each, ns in called),
+            *self._timed_collate(5 + len(called)),
         ]
         writer.lines.append(
             {"kind": "calls", "of": "fetch", "stretches": 3, "whole_ns": int(whole), "functions": [
@@ -406,6 +409,14 @@ class _Simulation:
                 for (file, function, line), total, callees in functions
             ]}
         )  # fmt: skip
+
+    def _timed_collate(self, number: int) -> list[tuple[tuple[str, str, int], float, list[list[float]]]]:
+        """The script's collate function, the function of that number, and the one that it calls."""
+        if not self.t.collate_inner:
+            return []
+        whole, name = 3 * self.t.collate_ms * MS, self.t.collate.rpartition(".")[2]
+        held = self.t.collate_inner * whole
+        return [((DATA, name, 70), whole, [[number + 1, held]]), ((DATA, "mask_tokens", 90), held, [])]
 
     def _mark(self) -> None:
         if self.now >= self.next_reading:

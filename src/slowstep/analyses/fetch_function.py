@@ -1,4 +1,4 @@
-"""The function that holds most of making batches, where several loaders make them, too.
+"""The function that holds most of making batches, where several loaders make them, too, and the one that holds most of collating them.
 
 Few batches are timed, mostly those of the loaders that are fast, as timing costs time in proportion. How long each loader's batches take
 is known of all of them.
@@ -9,7 +9,17 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from slowstep.analyses.calls import DOMINANT_SHARE, CallTree, Function, Key, dominant_from, dominant_of_fetch, read_calls
+from slowstep.analyses.calls import (
+    DOMINANT_SHARE,
+    CallTree,
+    Function,
+    Key,
+    dominant_from,
+    dominant_of_fetch,
+    dominant_within,
+    read_calls,
+)
+from slowstep.analyses.loader import Loader
 from slowstep.analyses.made_by_loader import MadeByLoader
 from slowstep.analyses.python_share import with_python_share
 from slowstep.timeline.timeline import Timeline
@@ -27,6 +37,21 @@ def find_fetch_function(
     tree = read_calls(timeline.table("calls"), timeline.table("call_edges"), "fetch", producers)
     found = dominant_of_loaders(tree, loaders) if producers == [trainer] else dominant_of_fetch(tree, DOMINANT_SHARE)
     return with_python_share(timeline, producers, tree, found), tree.stretches
+
+
+def find_collate_function(timeline: Timeline, producers: list[int], loader: Loader | None) -> Function | None:
+    """The function of the user's that the loader's collate function spends most of its time in; None where none is known."""
+    tree = read_calls(timeline.table("calls"), timeline.table("call_edges"), "fetch", producers)
+    return with_python_share(timeline, producers, tree, dominant_of_collate(tree, loader))
+
+
+def dominant_of_collate(tree: CallTree, loader: Loader | None) -> Function | None:
+    """The deepest function of the user's below the loader's collate function that holds most of that one's time."""
+    if loader is None or loader.collate is None:
+        return None
+    # It is recorded as `module.function`, and either may have more dots.
+    found = [key for key in tree.total_ns if key[0] == loader.collate_file and f".{loader.collate}".endswith(f".{key[1]}")]
+    return dominant_within(tree, found[0], DOMINANT_SHARE) if len(found) == 1 else None
 
 
 def dominant_of_loaders(tree: CallTree, loaders: Sequence[MadeByLoader]) -> Function | None:

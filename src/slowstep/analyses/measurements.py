@@ -18,7 +18,7 @@ from slowstep.analyses.captures import Capture, find_capture
 from slowstep.analyses.charging import build_ledger
 from slowstep.analyses.delivery import with_held_deliveries
 from slowstep.analyses.drawing import Drawing, divide_drawing
-from slowstep.analyses.fetch_function import find_fetch_function
+from slowstep.analyses.fetch_function import find_collate_function, find_fetch_function
 from slowstep.analyses.fixed_cost import FixedCost, find_fixed_cost
 from slowstep.analyses.forward_counts import at_usual_counts
 from slowstep.analyses.functions import Stacks, files_of, read_stacks
@@ -66,6 +66,7 @@ class Measurements:
     filling_ns: Floats  # waits per step for the making of an iterator's first batch: no number of workers makes it ahead
     made_by_loader: tuple[MadeByLoader, ...]  # what making batches takes, apart for each loader
     fetch_function: Function | None  # that holds most of the producers' time outside collate
+    collate_function: Function | None  # of the user's, that holds most of the collate function which calls it
     timed_fetches: int  # batches in whose making calls were timed, which is how that function is known
     held_delivery_share: float  # of all waits for input, in which a batch was made, and its worker computed instead of handing it over
     drawing: Drawing | None  # what the loader's sampler does on the training thread
@@ -120,6 +121,7 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
     even = at_usual_counts(ledger, trainer, steps)
     made_by_loader = find_made_by_loader(timeline, trainer, waits, steps)
     producers = np.unique(fetches.process).tolist()
+    loader = find_loader(timeline, trainer)
     fetch_function, timed_fetches = find_fetch_function(timeline, producers, trainer.process, made_by_loader)
     asked, asked_ns = _asked(waits, steps)
     filling = _filling(waits, steps)
@@ -130,7 +132,7 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
     return Measurements(
         steps=steps,
         ledger=ledger,
-        loader=find_loader(timeline, trainer),
+        loader=loader,
         loader_changes=find_loader_changes(timeline, trainer, steps),
         demand=demand,
         ready=waits.ready[asked],
@@ -139,6 +141,7 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
         filling_ns=filling,
         made_by_loader=made_by_loader,
         fetch_function=fetch_function,
+        collate_function=find_collate_function(timeline, producers, loader),
         timed_fetches=timed_fetches,
         held_delivery_share=waits.held_ns / max(float(waits.parts.sum()), 1.0),
         drawing=drawing,

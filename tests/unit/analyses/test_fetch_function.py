@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from slowstep.analyses.calls import CallTree
-from slowstep.analyses.fetch_function import dominant_of_loaders
+from slowstep.analyses.fetch_function import dominant_of_collate, dominant_of_loaders
+from slowstep.analyses.loader import Loader
 from slowstep.analyses.made_by_loader import MadeByLoader
 
 FETCH = ("/x/site-packages/torch/utils/data/_utils/fetch.py", "_MapDatasetFetcher.fetch", 40)
@@ -23,6 +24,42 @@ def _tree(callees=TIMED):
 
 def _loader(dataset: str | None, ns: float) -> MadeByLoader:
     return MadeByLoader(batches=100, ns=np.array([ns / 2, ns / 2]), each_ns=ns / 100, dataset=dataset)
+
+
+COLLATE = ("/opt/slowstep/record/fetches.py", "Fetches._timed_collate.<locals>.collate_fn", 190)
+MASKING, MASK = ("/home/u/train.py", "Masking.__call__", 40), ("/home/u/train.py", "Masking.mask_tokens", 30)
+TENSOR = ("<built-in>", "built-in method torch.tensor", 0)
+
+
+def _with_collate(mask_ns: float) -> CallTree:
+    return _tree({FETCH: {SLOW: 50.0, COLLATE: 100.0}, COLLATE: {MASKING: 100.0}, MASKING: {MASK: mask_ns, TENSOR: 95.0 - mask_ns}})
+
+
+def _collated_by(collate: str | None, file: str | None = "/home/u/train.py") -> Loader:
+    facts = {"collate_where": "train.py:40", "collate_is_default": False, "read_together": 1, "waited_share": 1.0}
+    return Loader(num_workers=0, prefetch_factor=None, batch_size=32, dataset="Tokens", collate=collate, collate_file=file, **facts)
+
+
+def test_of_a_collate_function_the_function_that_holds_most_of_it_is_known():
+    found = dominant_of_collate(_with_collate(80.0), _collated_by("__main__.Masking.__call__"))
+
+    assert found is not None
+    assert (found.name, found.line, found.share) == ("Masking.mask_tokens", 30, pytest.approx(0.8))
+
+
+@pytest.mark.parametrize(
+    ("mask_ns", "loader"),
+    [
+        (80.0, None),
+        (80.0, _collated_by(None, None)),
+        (80.0, _collated_by("__main__.Padding.__call__")),
+        (80.0, _collated_by("other.Masking.__call__", "/home/u/other.py")),
+        (40.0, _collated_by("__main__.Masking.__call__")),
+    ],
+    ids=["no loader", "an unknown one", "another loader's was timed", "another file's", "most of it is its own"],
+)
+def test_a_collate_function_without_one_that_holds_most_of_it_has_none(mask_ns, loader):
+    assert dominant_of_collate(_with_collate(mask_ns), loader) is None
 
 
 def test_a_function_of_the_slow_loader_holds_its_share_of_what_all_batches_take():

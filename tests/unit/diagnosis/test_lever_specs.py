@@ -76,6 +76,22 @@ def test_a_slow_collate_is_bounded_by_its_stub(tmp_path):
     assert levers_of([fix]) == [(None, "stub=data:pad_slowly")]
 
 
+@pytest.mark.parametrize(
+    ("share", "fixes"),
+    [
+        (0.8, {"vectorise mask_tokens": "stub=data:mask_tokens", "do mask_tokens once before": "stub=data:mask_tokens"}),
+        (0.4, {"let data.pad_slowly only stack tensors": "stub=data:pad_slowly"}),
+    ],
+    ids=["most of it", "less"],
+)
+def test_of_a_slow_collate_that_calls_what_takes_most_of_it_that_function_is_to_be_made_faster(tmp_path, share, fixes):
+    """Masking is what such a collate function is for: to only stack tensors was no advice."""
+    found = findings(tmp_path / "r", collate_ms=26, collate="data.pad_slowly", collate_inner=share)["slow-collate"]
+
+    assert levers_of(found) == [(None, bound) for bound in fixes.values()]
+    assert all(fix["text"].startswith(text) for fix, text in zip(found, fixes, strict=True))
+
+
 def test_torchs_own_collate_function_is_neither_stubbed_nor_advised_against_itself(tmp_path):
     (fix,) = findings(tmp_path / "r", collate_ms=26)["slow-collate"]
 

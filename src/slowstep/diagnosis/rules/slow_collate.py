@@ -16,12 +16,15 @@ When it is wrong:
     torch's own collate function is not blamed for less than 1 ms a batch, what receiving one takes anyway. A collate function that does
     work which other code would have to do instead (tokenizing whole batches, for instance).
 What to try:
-    torch.stack, the default collate function, padding to the longest by one tensor operation; move per-sample work into the dataset.
+    torch.stack, the default collate function, padding to the longest by one tensor operation; move per-sample work into the dataset. Where
+    a function of the user's holds at least half of collating, it is that one: vectorise it, or do it once, where all epochs need the same.
 """
 
 from __future__ import annotations
 
+from slowstep.analyses.calls import Function
 from slowstep.analyses.delivery import RECEIVE_NS
+from slowstep.analyses.functions import shown
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.input_side import (
@@ -41,9 +44,10 @@ from slowstep.diagnosis.input_side import (
     removable_waits,
     warmed_ns,
 )
-from slowstep.diagnosis.lever_specs import MOCK_LOADER, stub_of_collate
+from slowstep.diagnosis.lever_specs import MOCK_LOADER, stub, stub_of_collate
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.units import format_share
 
 NAME = "slow-collate"
 DOMINATES = 0.5
@@ -71,8 +75,11 @@ def judge(m: Measurements) -> Answer:
     counterfactual = _counterfactual(m, side)
     name = (m.loader.collate or "collate_fn").removeprefix("__main__.")
     where = f" ({m.loader.collate_where})" if m.loader.collate_where else ""
+    inner = m.collate_function
+    most = "" if inner is None else f", most of it in {inner.name} ({_where(m, inner)})"
     evidence = (
         Evidence(name="collate function", value=name, unit="", where=m.loader.collate_where),
+        *(() if inner is None else (_most_of_it(m, inner),)),
         Evidence(name="collating", value=held, unit="share of making a batch", threshold=DOMINATES),
         Evidence(name="collate time per step", value=m.demand.collate_ns / 1e6, unit="ms"),
         Evidence(name="waiting for batches", value=share, unit="share of window", threshold=WAIT_SHARE),
@@ -81,24 +88,43 @@ def judge(m: Measurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="preprocess",
-        title=f"{name}{where} takes {held:.0%} of the time in which a batch is made",
+        title=f"{name}{where} takes {held:.0%} of the time in which a batch is made{most}",
         share=share,
         share_low=low,
         share_high=high,
         claims=claims(m),
         evidence=evidence,
         gain=predict(m, counterfactual),
-        fixes=(
-            Fix(
-                text=FEWER_PARTS
-                if m.loader.collate_is_default
-                else f"let {name} only stack tensors (torch.stack, or the default collate function)",
-                bounded_by=stub_of_collate(m) or MOCK_LOADER,
-            ),
-        ),
+        fixes=_fixes(m, name, inner),
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _most_of_it(m: Measurements, inner: Function) -> Evidence:
+    return Evidence(name="most of it in", value=inner.name, unit="", where=f"{format_share(inner.share)}, {_where(m, inner)}")
+
+
+def _where(m: Measurements, function: Function) -> str:
+    return f"{shown(function.file, m.trainer.facts.script)}:{function.line}"
+
+
+def _fixes(m: Measurements, name: str, inner: Function | None) -> tuple[Fix, ...]:
+    """Of a function that the collate function calls it is that one's work that is to be made faster, and not the whole to be left."""
+    bound = stub_of_collate(m) or MOCK_LOADER
+    if inner is not None:
+        bound = stub(m, inner.name, inner.file) or bound
+        once = f"do {inner.name} once before training and store its result, where all epochs need the same"
+        return Fix(text=_faster(inner), bounded_by=bound), Fix(text=once, bounded_by=bound)
+    if m.loader is not None and m.loader.collate_is_default:
+        return (Fix(text=FEWER_PARTS, bounded_by=bound),)
+    return (Fix(text=f"let {name} only stack tensors (torch.stack, or the default collate function)", bounded_by=bound),)
+
+
+def _faster(inner: Function) -> str:
+    if inner.python_share is None or inner.is_python:
+        return f"vectorise {inner.name}"
+    return f"do less in {inner.name}, or use faster libraries there"
 
 
 def _counterfactual(m: Measurements, side: Side) -> Counterfactual:
