@@ -172,9 +172,15 @@ def _of_lines(m: Measurements) -> Told | None:
 
 
 def doing_of(m: Measurements, label: str) -> Doing | None:
-    """What a function of the user's does, by what the ledger calls it; None where its calls were not timed."""
-    script = m.trainer.facts.script
-    return next((doing for (file, name, line), doing in m.work.doings.items() if f"{name} ({shown(file, script)}:{line})" == label), None)
+    """What a function of the user's does, by what the ledger calls it (a logger by its class); None where its calls were not timed."""
+    named, where, script = name_of(label), where_of(label), m.trainer.facts.script
+    at_place = {name: doing for (file, name, line), doing in m.work.doings.items() if f"{shown(file, script)}:{line}" == where}
+    return next((doing for name, doing in at_place.items() if named in (name, _class_of(name))), None)
+
+
+def _class_of(method: str) -> str:
+    """The class of a method, by the method's qualified name, without what the class itself is defined in."""
+    return method.rpartition(".")[0].rpartition(".")[2]
 
 
 def name_of(label: str) -> str:

@@ -595,6 +595,37 @@ def test_a_line_is_not_blamed_for_what_another_line_may_call(tmp_path, shares, l
     assert (entry.name, entry.is_logger) == ("line 34", logs)
 
 
+@pytest.mark.parametrize(
+    ("printing_ms", "fixes"),
+    [
+        (14.4, ["print or log less in lines 34-36 (48 % of their time), or run them every k steps"]),
+        (3, ["write the loop in lines 34-36 as operations", "run lines 34-36 every k steps, or hand their work to a background"]),
+    ],
+    ids=["prints", "computes"],
+)
+def test_a_loop_of_prints_is_not_to_be_written_as_operations_on_tensors(tmp_path, printing_ms, fixes):
+    """Nearly half of such a loop was `print`, and the rest made what it printed."""
+    note = calls("gap", 30, (PRINT, printing_ms, printing_ms, []))
+    m = measure(SOURCE.read(recording(tmp_path, note, after_ms=10, after="")))
+    line, loop = ("output", "line 34 (train.py)"), ("output", "lines 34-36 (train.py)")
+    parts = tuple(loop if part == line else part for part in m.ledger.parts)
+    ledger = Ledger(parts=parts, ns=m.ledger.ns, gap_stacks={loop: 20}, timed=m.ledger.timed)
+
+    judged = slow_callback.judge(replace(m, ledger=ledger))
+
+    assert isinstance(judged, Judged)
+    texts = [fix.text for fix in judged.finding.fixes]
+    assert all(text.startswith(begin) for text, begin in zip(texts, fixes, strict=True))
+
+
+def test_a_function_with_many_prints_is_to_print_less(tmp_path):
+    report = report_of(tmp_path, after_step(PRINT, 0.48), after_ms=10, after="after_step")
+
+    seldom, less = [fix["text"] for fix in report["findings"][0]["fixes"]]
+    assert seldom.startswith("call after_step every k steps")
+    assert less == "print or log less in after_step (48 % of its time)"
+
+
 def test_log_lines_of_every_tenth_step_are_not_said_to_be_of_every_step(tmp_path):
     tenth = {"after_ms": 100, "after": "", "after_on": tuple(range(5, 300, 10))}
 
@@ -670,13 +701,18 @@ def test_a_slow_callback_says_what_holds_it_and_an_average_of_weights_is_not_sen
     assert any("background thread" in fix["text"] for fix in finding["fixes"]) == aside
 
 
-def _with_a_callback(folder: Path, place: int | None, *rows: tuple[Function, float, float, list[list[float]]]) -> Measurements:
-    """Steps of 20 ms, after which a framework's callback takes 10; three of these gaps were timed."""
+def _with_a_callback(
+    folder: Path,
+    place: int | None,
+    *rows: tuple[Function, float, float, list[list[float]]],
+    name: str = "callback: Average.on_train_batch_end",
+) -> Measurements:
+    """Steps of 20 ms, after which a framework's callback, or what else it names so, takes 10; three of these gaps were timed."""
     events = Events(folder)
     events.loader()
     for k in range(100):
         end = events.step(k * 30.5, batch=k, length=20)
-        events.span(end + 0.1, end + 10.1, "callback: Average.on_train_batch_end", line=place)
+        events.span(end + 0.1, end + 10.1, name, line=place)
     events.trainer.lines.append(calls("gap", 30, *rows))
     return measure(events.timeline())
 
@@ -754,6 +790,39 @@ def test_a_frameworks_callback_that_averages_weights_is_not_sent_aside(tmp_path,
     texts = [fix.text for fix in judged.finding.fixes]
     assert says in texts[0]
     assert any("background thread" in text for text in texts) is (says == "background thread")
+
+
+JOIN: Function = ("<built-in>", "method 'join' of 'str' objects", 0)
+TABLE: Function = (SCRIPT, "build.<locals>.TableLogger.log_metrics", 69)
+FORMAT: Function = (SCRIPT, "build.<locals>.TableLogger.format_table", 66)
+
+
+@pytest.mark.parametrize(
+    ("rows", "aside", "less"),
+    [
+        (
+            [(TABLE, 30, 1, [[1, 29]]), (FORMAT, 29, 0, [[2, 29]]), (JOIN, 29, 29, [])],
+            KEPT_LOCK,
+            "do less in build.<locals>.TableLogger.format_table: less text (str.join holds",
+        ),
+        ([(TABLE, 30, 1, [[1, 29]]), (FSYNC, 29, 29, [])], EITHER, "let TableLogger gather what it writes"),
+        ([(TABLE, 30, 1, [[1, 29]]), (PRINT, 29, 29, [])], EITHER, "hand TableLogger fewer values (print holds 97 % of it)"),
+        ([(PILLOW, 30, 30, [])], EITHER, "hand TableLogger fewer values, and ask it to flush less often"),
+    ],
+    ids=["text", "files", "lines", "not timed"],
+)
+def test_a_logger_of_the_scripts_own_is_advised_by_what_its_method_does(tmp_path, rows, aside, less):
+    """The ledger knows a logger by its class, timed calls by the method."""
+    m = _with_a_callback(tmp_path, 69, *rows, name="logging: TableLogger")
+
+    judged = slow_callback.judge(m)
+
+    assert isinstance(judged, Judged)
+    seldom, other = [fix.text for fix in judged.finding.fixes]
+    assert seldom.endswith(aside)
+    assert other.startswith(less)
+    named = [row.value for row in judged.finding.evidence if row.name == "most of it in"]
+    assert named == ([FORMAT[1]] if FORMAT in [row[0] for row in rows] else [])
 
 
 def test_a_function_is_known_behind_its_decorator(tmp_path):

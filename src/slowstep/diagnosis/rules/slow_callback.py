@@ -22,7 +22,7 @@ What to try:
     Call it every k steps or give the work to a background thread or process, where nothing needs it after every step; or do less in it.
     What less is, its timed calls tell: of a loop in Python (which may be all that a function does that calls nothing) operations on whole
     tensors or arrays (a thread would keep the interpreter's lock), of pictures fewer or smaller ones. One that mostly writes to a file:
-    gather, and write every k steps.
+    gather, and write every k steps. One that prints or logs for a quarter of its time or more: print or log less.
 """
 
 from __future__ import annotations
@@ -66,8 +66,12 @@ UNNAMED = 0.10
 AFTER = "after the update"
 # Calls of a file, of Python's own and of the system's (posix.fsync): each waits for the kernel or the disk, however little is in it.
 WRITING = re.compile(r"(?:^|[.\s])(?:fsync|fdatasync|sync|flush|write|writelines|pwrite)$")
+# What makes text, which no operation on tensors does.
+TEXT = re.compile(r"^(str\.|(format|repr)$)")
 # A state that the script keeps (a memory bank, priorities, a count of results) is wrong without one step.
 IF_NOT_NEEDED = "where nothing needs it after every step"
+# From so much on that goes into printing and logging, the rest puts together what is printed: lines that format it count to neither.
+TELLS = 0.25
 # A thread gains nothing of what keeps the interpreter's lock.
 LOCKED = (Kind.LOOP, Kind.INTERPRETER)
 # Less of what a function is busy with.
@@ -208,30 +212,46 @@ def _fixes(m: Measurements, part: Part, entry: Told | None) -> tuple[Fix, ...]:
     """What is advised depends on what kind of callback it is, on how often it is called already, and on what it does."""
     name, lever, doing = _name(part), _lever(m, part), doing_of(m, _shown(part))
     if part[1].startswith(LOGGING):
-        return (
-            Fix(text=f"log every k steps (the trainer's logging interval, or an if around the call), or {_aside(doing)}", lever=lever),
-            Fix(text=f"hand {name} fewer values, and ask it to flush less often"),
-        )
+        interval = f"log every k steps (the trainer's logging interval, or an if around the call), or {_aside(doing)}"
+        return Fix(text=interval, lever=lever), Fix(text=_log_less(name, doing))
     every = next((event.every_steps for event in m.over_time.events if event.part == part), None)
     often = f"more seldom than every {round(every)} steps" if every is not None and round(every) > 1 else "every k steps"
-    if kind := lines_named(part[1]):
-        first = (_as_operations(name, None),) if kind == "lines" else ()
-        run = apart_from_update(name) if holds_update(m, part[1]) else f"run {name}"
-        return (*first, Fix(text=f"{run} {often}, or {_aside(doing)}, {IF_NOT_NEEDED}"))
+    if lines_named(part[1]):
+        return _fixes_of_lines(part, entry, often, holds_update=holds_update(m, part[1]))
     if _is_on_weights(m, part, entry):
         return _fixes_on_weights(part, often, lever)
     seldom = Fix(text=f"call {name} {often}, or {_aside(doing)}, {IF_NOT_NEEDED}", lever=lever)
+    if (printed := _print_less(name, entry, "its")) is not None:
+        return seldom, Fix(text=printed)
     if doing is not None and doing.kind is Kind.LOOP:
         return _as_operations(_inner_name(doing) or name, lever), seldom
     return seldom, Fix(text=_less(name, doing))
 
 
-def _aside(doing: Doing | None) -> str:
+def _fixes_of_lines(part: Part, entry: Told | None, often: str, *, holds_update: bool) -> tuple[Fix, ...]:
+    """Of the loop's own lines: what is printed in a loop is no work for operations on tensors."""
+    name, are_lines = _name(part), lines_named(part[1]) == "lines"
+    printed = _print_less(name, entry, "their" if are_lines else "its")
+    if printed is not None and not holds_update:
+        return (Fix(text=f"{printed}, or run {'them' if are_lines else 'it'} {often}"),)
+    first = (Fix(text=printed),) if printed is not None else (_as_operations(name, None),) if are_lines else ()
+    run = apart_from_update(name) if holds_update else f"run {name}"
+    return (*first, Fix(text=f"{run} {often}, or {_aside(None, 'their' if are_lines else 'its')}, {IF_NOT_NEEDED}"))
+
+
+def _print_less(name: str, entry: Told | None, whose: str) -> str | None:
+    """The advice for what prints or logs much; None where it does not, or that is not known."""
+    if entry is None or entry.logging < TELLS:
+        return None
+    return f"print or log less in {name} ({format_share(entry.logging)} of {whose} time)"
+
+
+def _aside(doing: Doing | None, whose: str = "its") -> str:
     if doing is not None and doing.kind in LOCKED:
-        return "hand its work to a background process (a thread would keep the interpreter's lock)"
+        return f"hand {whose} work to a background process (a thread would keep the interpreter's lock)"
     if doing is not None and doing.kind is Kind.OWN_LINES:
-        return "hand its work to a background process (a thread would keep the interpreter's lock, where it is a loop in Python)"
-    return "hand its work to a background thread or process"
+        return f"hand {whose} work to a background process (a thread would keep the interpreter's lock, where it is a loop in Python)"
+    return f"hand {whose} work to a background thread or process"
 
 
 def _as_operations(name: str, lever: str | None) -> Fix:
@@ -263,14 +283,39 @@ def _fixes_on_weights(part: Part, often: str, lever: str | None) -> tuple[Fix, .
     return (Fix(text=f"do less in {name}: {all_at_once}", lever=lever), Fix(text=f"call {name} {often}", lever=lever))
 
 
+def _log_less(name: str, doing: Doing | None) -> str:
+    """The advice for a logger, besides to be called more seldom: only one that is not known may flush."""
+    if doing is None:
+        return f"hand {name} fewer values, and ask it to flush less often"
+    if doing.kind is Kind.LOOP:
+        return _as_operations(_inner_name(doing) or name, None).text
+    if doing.kind is None and doing.inner is None and not _writes(doing):
+        return f"hand {name} fewer values{_held(doing)}"
+    return _less(name, doing)
+
+
+def _held(doing: Doing) -> str:
+    return "" if doing.within is None else f" ({doing.within.name} holds {format_share(doing.within.share)} of it)"
+
+
+def _writes(doing: Doing) -> bool:
+    return doing.within is not None and bool(WRITING.search(doing.within.name))
+
+
 def _less(name: str, doing: Doing | None) -> str:
     """The advice for what must be called after every update: by what most of it is done."""
     if doing is None:
         return f"do less in {name}"
-    held = "" if doing.within is None else f" ({doing.within.name} holds {format_share(doing.within.share)} of it)"
-    if doing.within is not None and WRITING.search(doing.within.name):
+    held = _held(doing)
+    if _writes(doing):
         return f"let {name} gather what it writes, and write it every k steps; no flush or fsync in between{held}"
-    return f"do less in {_inner_name(doing) or name}{LESS.get(doing.kind, '') if doing.kind else ''}{held}"
+    return f"do less in {_inner_name(doing) or name}{_of_what(doing)}{held}"
+
+
+def _of_what(doing: Doing) -> str:
+    if doing.kind is Kind.INTERPRETER and doing.within is not None and TEXT.search(doing.within.name):
+        return ": less text"
+    return "" if doing.kind is None else LESS.get(doing.kind, "")
 
 
 def _known_by(timed: int | None, stacks: int | None, of: int) -> tuple[Evidence, ...]:
