@@ -1,7 +1,6 @@
 """The function that holds most of making batches, where several loaders make them, too, and the one that holds most of collating them.
 
-Few batches are timed, mostly those of the loaders that are fast, as timing costs time in proportion. How long each loader's batches take
-is known of all of them.
+Few batches are timed, and by chance more of one loader's than of another's. How long each loader's batches take is known of all of them.
 """
 
 from __future__ import annotations

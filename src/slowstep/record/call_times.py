@@ -7,6 +7,7 @@ call, in about one in a hundred of such stretches. Built-in functions are timed 
 
 from __future__ import annotations
 
+import random
 import sys
 import time
 from collections.abc import Callable
@@ -27,6 +28,9 @@ _WRITTEN_FROM: Final = 1.25
 _REPEATS: Final = 5
 # Of so many timed stretches it is noted when they began.
 _MOST_BEGINNINGS: Final = 100
+# A turn mostly comes while a long stretch passes, and in loops that take short and long ones in turns (two loaders' batches) the next is
+# a short one, again and again: so many stretches, or fewer by chance, are let pass. Cycles of 2, 3, 4, 6 and 12 are hit evenly.
+PASSED: Final = 12
 BUILT_IN: Final = "<built-in>"
 
 
@@ -36,7 +40,8 @@ Describe = Callable[[list[Any], int], dict[str, Any]]
 class CallTimes:
     """Times the calls of one kind of stretch, on one thread at a time; times add up over the stretches.
 
-    `describe` makes a note of the profiler's entries and the samples made so far, where it is not to be the tree of calls.
+    `describe` makes a note of the profiler's entries and the samples made so far, where it is not to be the tree of calls. Of the first
+    `passed` stretches from which on one may be timed it is any; the early ones follow one another.
     """
 
     def __init__(
@@ -49,9 +54,12 @@ class CallTimes:
         early: int = EARLY,
         builtins: bool = False,
         describe: Describe | None = None,
+        passed: int = 1,
     ) -> None:
         self._kind, self._note, self._share, self._first, self._early = kind, note, share, first, early
-        self._builtins, self._describe = builtins, describe
+        self._builtins, self._describe, self._passed = builtins, describe, passed
+        # Of its own: the training's random numbers are not touched.
+        self._chance = random.Random(0)
         self._profiler: Any = None
         self.running = False
         self.forget()
@@ -64,6 +72,7 @@ class CallTimes:
         self._impossible = False
         self._slowdown: float | None = None
         self._seen = self._stretches = 0
+        self._to_pass: int | None = None
         self._begun_ns = self._first_ns = self._spent_ns = self._wall_ns = self._written = self._samples = 0
         self._beginnings: list[int] = []
         self.running = False
@@ -89,7 +98,17 @@ class CallTimes:
             self._first_ns = at_ns
         if self._impossible or self._seen < self._first or self.running:
             return False
-        return self._stretches < self._early or self._spent_ns <= self._share * (at_ns - self._first_ns)
+        return self._stretches < self._early or (self._spent_ns <= self._share * (at_ns - self._first_ns) and self._is_drawn())
+
+    def _is_drawn(self) -> bool:
+        """Whether this is the one of the stretches from when a turn has come that chance has chosen."""
+        if self._to_pass is None:
+            self._to_pass = self._chance.randrange(self._passed)
+        if self._to_pass:
+            self._to_pass -= 1
+            return False
+        self._to_pass = None
+        return True
 
     def begin(self, at_ns: int) -> bool:
         """Begin to time calls if it is this stretch's turn; whether it is."""

@@ -13,7 +13,7 @@ from slowstep.record.batches import bytes_in
 from slowstep.record.builtin_calls import EARLY as BUILTINS_EARLY
 from slowstep.record.builtin_calls import SHARE as BUILTINS_SHARE
 from slowstep.record.builtin_calls import builtin_rows
-from slowstep.record.call_times import CallTimes, others_profile
+from slowstep.record.call_times import PASSED, CallTimes, others_profile
 from slowstep.record.compiled import has_compiled
 from slowstep.record.fastpath import TINY_NS
 from slowstep.record.format import COLLATE, FAILED, FETCH, FETCH_DELAY, FETCH_IO, PROFILED
@@ -77,8 +77,10 @@ class Fetches:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder, self._event = recorder, recorder.event
         self._io = _Io()
-        self._calls = CallTimes("fetch", recorder.note)
-        self._builtins = CallTimes("fetch", recorder.note, builtins=True, share=BUILTINS_SHARE, early=BUILTINS_EARLY, describe=builtin_rows)
+        self._calls = CallTimes("fetch", recorder.note, passed=PASSED)
+        self._builtins = CallTimes(
+            "fetch", recorder.note, builtins=True, share=BUILTINS_SHARE, early=BUILTINS_EARLY, describe=builtin_rows, passed=PASSED
+        )
         self._lines = LineCounts(recorder.note, lambda: False, of="fetch", is_call=True)
         recorder.forgetters += [self._calls.forget, self._builtins.forget, self._lines.forget, self._forget]
         self._forget()
