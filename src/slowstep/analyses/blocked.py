@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from slowstep.analyses.demand import Demand
 from slowstep.analyses.functions import Stacks, inside, own_frames, shown
 from slowstep.analyses.ledger import CORE, Ledger
 from slowstep.analyses.load import Load
 from slowstep.analyses.machine import Machine
-from slowstep.analyses.producers import Demand
 from slowstep.analyses.steps import Steps
 from slowstep.analyses.trainer import Trainer
 from slowstep.timeline.intervals import Ints

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from slowstep.analyses.loader_identity import find_read, identities
 from slowstep.analyses.producers import PART_STAGE, REMOVABLE, WaitParts
 from slowstep.analyses.steps import Floats, Steps
 from slowstep.analyses.trainer import Trainer
@@ -25,9 +26,10 @@ class MadeByLoader:
 
 def find_made_by_loader(timeline: Timeline, trainer: Trainer, waits: WaitParts, steps: Steps) -> tuple[MadeByLoader, ...]:
     """One entry for each loader that the training reads; what is made anew for each epoch is one of them."""
-    makes = _makes(timeline, trainer)
+    read = find_read(timeline, trainer)
+    makes = dict(zip(read["iterator"].to_list(), identities(read), strict=True))
     numbers = {make: number for number, make in enumerate(dict.fromkeys(makes.values()))}
-    datasets = {number: make[0] for make, number in numbers.items()}
+    datasets = {number: None if make[0] is None else str(make[0]) for make, number in numbers.items()}
     asked = trainer.waits.filter(~pl.col("exhausted"), ~pl.col("failed"))["iterator"]
     kind = np.array([numbers[makes[iterator]] if iterator in makes else -1 for iterator in asked.to_list()], dtype=np.int64)
     step = np.searchsorted(steps.edges_ns, waits.start_ns, side="right") - 1
@@ -42,10 +44,3 @@ def find_made_by_loader(timeline: Timeline, trainer: Trainer, waits: WaitParts, 
         each_ns = float(made[later].mean())
         found.append(MadeByLoader(batches=int(own.sum()), ns=ns[~steps.excluded], each_ns=each_ns, dataset=datasets.get(number)))
     return tuple(found)
-
-
-def _makes(timeline: Timeline, trainer: Trainer) -> dict[int, tuple[str | None, ...]]:
-    """Of each iterator what its loader is made of, the data set first: loaders of the same make are one."""
-    rows = timeline.table("iterators").filter(pl.col("process") == trainer.process)
-    makes = rows.select("dataset", "batch_size", "collate", "num_workers").rows()
-    return dict(zip(rows["iterator"].to_list(), makes, strict=True))

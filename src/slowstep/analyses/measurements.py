@@ -17,6 +17,7 @@ from slowstep.analyses.calls import Function
 from slowstep.analyses.captures import Capture, find_capture
 from slowstep.analyses.charging import build_ledger
 from slowstep.analyses.delivery import with_held_deliveries
+from slowstep.analyses.demand import Demand, find_demand, producers_of
 from slowstep.analyses.drawing import Drawing, divide_drawing
 from slowstep.analyses.fetch_function import find_collate_function, find_fetch_function
 from slowstep.analyses.fixed_cost import FixedCost, find_fixed_cost
@@ -37,7 +38,7 @@ from slowstep.analyses.over_time import OverTime, find_over_time
 from slowstep.analyses.own_cost import OwnCost, find_own_cost
 from slowstep.analyses.pace import find_pace_spread
 from slowstep.analyses.prefetch_threads import PrefetchThreads, find_prefetch_threads
-from slowstep.analyses.producers import ACCOUNT, Demand, Fetches, WaitParts, divide_waits, find_demand, find_fetches
+from slowstep.analyses.producers import ACCOUNT, Fetches, WaitParts, divide_waits, find_fetches
 from slowstep.analyses.saves import Saves, find_saves
 from slowstep.analyses.sharing import STAGE as SHARING
 from slowstep.analyses.sharing import Sharing, cores_of_one, find_sharing, load_beside_launchers, trainings_beside
@@ -120,15 +121,15 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
     ledger = build_ledger(timeline, trainer, steps, waits, stacks, gaps, device=device, beside_cores=threads_beside.cores)
     even = at_usual_counts(ledger, trainer, steps)
     made_by_loader = find_made_by_loader(timeline, trainer, waits, steps)
-    producers = np.unique(fetches.process).tolist()
     loader = find_loader(timeline, trainer)
+    producers = producers_of(timeline, trainer, fetches, loader)
     fetch_function, timed_fetches = find_fetch_function(timeline, producers, trainer.process, made_by_loader)
     asked, asked_ns = _asked(waits, steps)
     filling = _filling(waits, steps)
     trainer_cpu_ns = _cpu_per_step(timeline, trainer, steps, stops)
     load = _load(timeline, steps, _cores(trainer), trainer_cpu_ns)
     machine = find_machine(timeline, trainer, steps, stops, device)
-    demand = find_demand(timeline, trainer, fetches, steps)
+    demand = find_demand(timeline, trainer, fetches, steps, loader)
     return Measurements(
         steps=steps,
         ledger=ledger,

@@ -1,4 +1,4 @@
-"""Producers: what making one batch took, whose fetch each wait waited for, and what producers ask for per step."""
+"""Producers: what making one batch took, and whose fetch each wait waited for."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from slowstep.analyses.garbage import collected_ns
 from slowstep.analyses.ledger import SHUTDOWN
-from slowstep.analyses.steps import Floats, Steps
+from slowstep.analyses.steps import Floats
 from slowstep.analyses.stops import Stops
 from slowstep.analyses.trainer import Trainer
-from slowstep.timeline.intervals import Ints, covered_ns, overlap_ns
+from slowstep.timeline.intervals import Ints, covered_ns
 from slowstep.timeline.timeline import Timeline
 
 # Parts of a wait, with the stage each is charged to (design: "read or preprocess").
@@ -90,20 +90,6 @@ class WaitParts:
     fetch: Ints  # the fetch that it waited for, -1 where none is known
     is_own: NDArray[np.bool_]  # the waiting thread itself made the batch
     held_ns: float = 0.0  # of all of them, charged to making because the worker that was to hand the batch over computed (delivery.py)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Demand:
-    """What producers need per step. None is unknown."""
-
-    workers: int
-    wall_ns: float | None  # a producer's busy time per step, all producers added
-    cpu_ns: float | None  # their CPU time per step
-    collate_ns: float | None
-    batch_bytes: float | None
-    idle_share: float | None  # share of the workers' time with nothing to make
-    blocked_share: float | None  # share of the fetches' wall time that is neither CPU nor queueing
-    collecting_ns: float | None = None  # of `wall_ns`, in which the loader's workers collected garbage
 
 
 def find_fetches(timeline: Timeline, trainer: Trainer, stops: Stops) -> Fetches:
@@ -276,47 +262,3 @@ def _mix(fetches: Fetches) -> Floats:
 
 def _first_of_iterator(waits: pl.DataFrame) -> NDArray[np.bool_]:
     return waits.select((pl.col("batch") == 0) | ~pl.col("iterator").is_duplicated())["batch"].to_numpy()
-
-
-def find_demand(timeline: Timeline, trainer: Trainer, fetches: Fetches, steps: Steps) -> Demand:
-    """Producers' needs per step, from the fetches inside the window."""
-    low, high = int(steps.edges_ns[0]), int(steps.edges_ns[-1])
-    inside = (fetches.start_ns >= low) & (fetches.end_ns <= high)
-    inside = inside & ~fetches.profiled if (inside & ~fetches.profiled).any() else inside
-    iterators = timeline.table("iterators").filter(
-        pl.col("process") == trainer.process, pl.col("iterator").is_in(trainer.waits["iterator"].unique().to_list())
-    )
-    workers = int(iterators["num_workers"].max() or 0) if iterators.height else 0  # type: ignore[arg-type]
-    if not inside.any():
-        return Demand(workers=workers, wall_ns=None, cpu_ns=None, collate_ns=None, batch_bytes=None, idle_share=None, blocked_share=None)
-    batches = _batches_per_step(trainer, low, high, steps.count)
-    wall, cpu = (
-        float(fetches.wall_ns[inside].mean()),
-        float((fetches.cpu_ns + np.minimum(fetches.other_cpu_ns, fetches.wall_ns))[inside].mean()),
-    )
-    account = fetches.account[inside].sum(axis=0)
-    known = fetches.batch_bytes[inside]
-    return Demand(
-        workers=workers,
-        wall_ns=wall * batches,
-        cpu_ns=cpu * batches,
-        collate_ns=float(fetches.collate_ns[inside].mean()) * batches,
-        batch_bytes=float(np.nanmean(known)) if np.isfinite(known).any() else None,
-        idle_share=_idle_share(timeline, fetches, low, high, workers),
-        blocked_share=float(account[ACCOUNT.index(STORAGE) :].sum() / max(account.sum(), 1.0)),
-        collecting_ns=float(account[ACCOUNT.index(COLLECTING)] / inside.sum()) * batches,
-    )
-
-
-def _batches_per_step(trainer: Trainer, low: int, high: int, steps: int) -> float:
-    got = trainer.waits.filter(~pl.col("exhausted"), ~pl.col("failed"), pl.col("start_ns") >= low, pl.col("start_ns") < high)
-    return got.height / steps
-
-
-def _idle_share(timeline: Timeline, fetches: Fetches, low: int, high: int, workers: int) -> float | None:
-    """Share of the workers' time in the window that they waited to be told what to make; None without workers."""
-    if workers == 0:
-        return None
-    idles = timeline.table("idles").filter(pl.col("process").is_in(np.unique(fetches.process).tolist()))
-    idle = overlap_ns(idles["start_ns"].to_numpy(), idles["end_ns"].to_numpy(), np.int64(low), np.int64(high)).sum()  # type: ignore[arg-type]
-    return min(float(idle) / ((high - low) * workers), 1.0)

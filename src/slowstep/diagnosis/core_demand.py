@@ -44,7 +44,7 @@ def core_demand(m: Measurements, side: Side) -> CoreDemand:
     Where the workers leave half of the cores or more free, none of it is.
     """
     step_ns = float(m.step_ns.mean())
-    workers = side.cpu_ns / step_ns if m.demand.workers else 0.0
+    workers = (side.cpu_ns + m.demand.others_cpu_ns) / step_ns if m.demand.workers else 0.0
     own = workers / max(workers + (m.load.foreign_cores or 0.0), 1e-9)
     delay = m.ledger.of("compute", CORE)
     return CoreDemand(

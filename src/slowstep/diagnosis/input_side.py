@@ -80,8 +80,9 @@ class Side:
     others_cpu_ns: float  # CPU time of other processes on the same cores
     wall_ns: float  # producers' time
     cpu_ns: float  # their CPU time
-    trainer_cpu_ns: float
+    trainer_cpu_ns: float  # with that of other loaders' workers
     cores: float
+    others_ns: float = 0.0  # how long the workers of other loaders take for what a step reads
 
 
 def find_side(m: Measurements) -> Side | str:
@@ -106,9 +107,10 @@ def find_side(m: Measurements) -> Side | str:
         queued_ns=_queued(m),
         others_cpu_ns=_others_cpu(m),
         wall_ns=m.demand.wall_ns,
-        cpu_ns=m.demand.cpu_ns,
-        trainer_cpu_ns=max(trainer_cpu - own, 0.0),
+        cpu_ns=m.demand.cpu_ns - m.demand.others_cpu_ns,
+        trainer_cpu_ns=max(trainer_cpu - own, 0.0) + m.demand.others_cpu_ns,
         cores=m.cores,
+        others_ns=m.demand.others_ns,
     )
 
 
@@ -209,11 +211,13 @@ def workers_needed(side: Side, now: int) -> int:
 
 
 def beside_ns(side: Side, workers: int, *, spared_wall_ns: float = 0.0, spared_cpu_ns: float = 0.0) -> float:
-    """B: producers' time / workers, after each epoch's start in which nothing runs beside them; not below what all need of the cores."""
+    """B: producers' time / workers, after each epoch's start in which nothing runs beside them; not below what all need of the cores, nor
+    below what other loaders' workers take for theirs.
+    """
     left = 1 - spared_wall_ns / max(side.wall_ns, 1.0)
     wall = side.wall_ns * left / max(workers, 1) + float(side.filling_ns.mean()) * left + side.startup_ns
     cores = (side.trainer_cpu_ns + side.cpu_ns - spared_cpu_ns) / side.cores
-    return max(wall, cores)
+    return max(wall, cores, side.others_ns)
 
 
 def core_bound_ns(m: Measurements, side: Side, attained: float) -> float:

@@ -69,4 +69,4 @@ def producers_beside_ns(m: Measurements, *, spared_cpu_ns: float = 0.0) -> float
     cores = (trainer + m.demand.cpu_ns) / m.cores if m.cores else 0.0
     starting = float((m.filling_ns + m.ledger.of("preprocess", STARTUP)).mean())
     # They kept up with the step as it is: doing less on the training thread cannot make it longer.
-    return min(max(m.demand.wall_ns / m.loader.num_workers + starting, cores), float(m.step_ns.mean()))
+    return min(max(m.demand.wall_ns / m.loader.num_workers + starting, m.demand.others_ns, cores), float(m.step_ns.mean()))

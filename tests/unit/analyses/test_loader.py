@@ -57,6 +57,22 @@ def test_loaders_that_are_made_anew_for_each_epoch_are_not_read_together(tmp_pat
     assert (loader.num_workers, loader.read_together, loader.waited_share) == (3, 1, 1.0)
 
 
+def test_loaders_are_read_together_where_the_last_epoch_has_just_begun(tmp_path):
+    events = Events(tmp_path)
+    for iterator in range(4):
+        events.loader(iterator=iterator, loader=iterator % 2, workers=1)
+        events.trainer.lines[-1]["dataset"] = "Clips"
+    for k in range(10):
+        iterator = 2 * (k >= 8) + k % 2
+        events.step(20 * k, batch=k // 2 % 4, iterator=iterator, wait=10 if k % 2 else 1, length=15)
+
+    loader = _found(events)
+
+    assert loader is not None
+    assert (loader.read_together, loader.iterators, loader.is_named) == (2, (1, 3), False)
+    assert [other.iterators for other in loader.beside] == [(0, 2)]
+
+
 def test_without_a_loader_there_is_none(tmp_path):
     events = Events(tmp_path)
     for k in range(5):

@@ -40,3 +40,10 @@ def test_a_loader_that_is_made_anew_for_each_epoch_is_one(tmp_path):
     (found,) = rows(tmp_path, (16,), (1.0,), epochs=6)
 
     assert found.each_ns / 1e6 == pytest.approx(1.1)
+
+
+@pytest.mark.parametrize("epochs", [1, 3])
+def test_loaders_of_the_same_make_that_are_read_in_turns_are_two(tmp_path, epochs):
+    found = rows(tmp_path, (16, 16), (0.1, 3.0), epochs)
+
+    assert [row.each_ns / 1e6 for row in found] == pytest.approx([0.2, 3.1])

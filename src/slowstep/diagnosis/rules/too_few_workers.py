@@ -82,6 +82,7 @@ def judge(m: Measurements) -> Answer:
         return None
     if keeps_up(side, now):
         return _uneven(m, side)
+    each = 1e6 * max(m.demand.batches, 1e-9)
     evidence = (
         Evidence(name="num_workers", value=now, unit="workers", threshold=workers, where=m.loader.dataset),
         Evidence(name="waiting for workers", value=share, unit="share of window", threshold=WAIT_SHARE),
@@ -92,8 +93,8 @@ def judge(m: Measurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage=wait_stage(m),
-        title=f"{_whose(m.loader, now)} cannot keep up: {side.wall_ns / 1e6:.0f} ms to make a batch, "
-        f"one needed every {side.rest_ns / 1e6:.0f} ms",
+        title=f"{_whose(m.loader, now)} cannot keep up: {side.wall_ns / each:.0f} ms to make a batch, "
+        f"one needed every {side.rest_ns / each:.0f} ms",
         share=share,
         share_low=low,
         share_high=high,
@@ -113,8 +114,15 @@ def _whose(loader: Loader, workers: int) -> str:
 
 def _fix(m: Measurements, loader: Loader, workers: int) -> Fix:
     lever = of_its_loader(m, workers_lever(workers))
-    which = f" for {loader.dataset or 'the loader that is waited for most'}" if loader.read_together > 1 else ""
-    return Fix(text=f"DataLoader(..., num_workers={workers}){which}", lever=lever)
+    return Fix(text=f"DataLoader(..., num_workers={workers}){_for(loader)}", lever=lever)
+
+
+def _for(loader: Loader) -> str:
+    if loader.read_together == 1:
+        return ""
+    if loader.is_named:
+        return f" for {loader.dataset}"
+    return f" for the loader that is waited for most{'' if loader.dataset is None else f', one of {loader.dataset}'}"
 
 
 def _restarts(m: Measurements) -> NotJudged | None:
@@ -138,7 +146,8 @@ def _uneven(m: Measurements, side: Side) -> NotJudged | None:
     if m.loader is None or (slow is not None and slow.removed_ns.sum() >= DOMINANT_SHARE * removable_waits(m).sum()):
         return None
     workers, ahead = m.loader.num_workers, AHEAD * (m.loader.prefetch_factor or USUAL_PREFETCH)
-    makes = f"one batch in {side.wall_ns / workers / 1e6:.2g} ms, needed every {needed_every_ns(side) / 1e6:.2g} ms"
+    each = 1e6 * max(m.demand.batches, 1e-9)
+    makes = f"one batch in {side.wall_ns / workers / each:.2g} ms, needed every {needed_every_ns(side) / each:.2g} ms"
     keep = f"{_whose(m.loader, workers)} {'keeps' if workers == 1 else 'keep'} up on average ({makes})"
     why = f"what is waited for are batches that take longer than others; try prefetch_factor={ahead}"
     return NotJudged(rule=NAME, reason=f"{keep}: {why}", lever=of_its_loader(m, prefetch(ahead)))

@@ -1,0 +1,64 @@
+"""What a loader's workers need per step, where several loaders are read in turns."""
+
+from __future__ import annotations
+
+import pytest
+
+from made_events import Events, at
+from made_recordings import MS
+from slowstep.analyses.measurements import Measurements, measure
+from slowstep.diagnosis.rule import Judged
+from slowstep.diagnosis.rules import too_few_workers
+from slowstep.record import format as fmt
+
+STEPS, MAKING_MS, STEP_MS = 60, (1.0, 48.0), (12.0, 40.0)
+
+
+def _in_turns(tmp_path, *, datasets: tuple[str, str] = ("Clips", "Clips")) -> Measurements:
+    """A fast and a slow loader, each with a worker, in turns: the fast one's idles, and each of the slow one's batches is waited for."""
+    events = Events(tmp_path)
+    for number in (0, 1):
+        events.loader(iterator=number, loader=number, workers=1)
+        events.trainer.lines[-1] |= {"dataset": datasets[number], "batch_size": 16, "workers": [200 + number]}
+    now = 0.0
+    for step in range(STEPS):
+        number, batch = step % 2, step // 2
+        wait = 26.0 if number else 0.5
+        making = MAKING_MS[number]
+        if number:
+            events.fetch(now + wait - 1 - making, now + wait - 1, batch, worker=1, cpu=making)
+        else:
+            events.fetch(now - 3, now - 2, batch, worker=0, cpu=making)
+            events.workers[0].event(fmt.IDLE, at(now - 2), at(now + sum(STEP_MS) - 3), thread=200)
+        now = events.step(now, batch=batch, iterator=number, wait=wait, length=STEP_MS[number])
+    return measure(events.timeline(), warmup=0)
+
+
+def test_of_two_loaders_in_turns_the_demand_is_that_of_the_one_that_is_waited_for_most(tmp_path):
+    demand = _in_turns(tmp_path).demand
+
+    assert demand.batches == pytest.approx(0.5, abs=0.02)
+    assert demand.wall_ns == pytest.approx(24 * MS, rel=0.05)
+    assert (demand.workers, demand.idle_share) == (1, 0.0)
+
+
+def test_what_the_other_loaders_workers_need_is_known_beside_it(tmp_path):
+    demand = _in_turns(tmp_path).demand
+
+    assert demand.others_ns == demand.others_cpu_ns == pytest.approx(0.5 * MS, rel=0.05)
+    assert demand.cpu_ns == pytest.approx(24.5 * MS, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("datasets", "whose"),
+    [
+        (("Clips", "Clips"), "for the loader that is waited for most, one of Clips"),
+        (("Texts", "Clips"), "for Clips"),
+    ],
+)
+def test_its_workers_are_said_to_need_what_one_of_its_batches_takes(tmp_path, datasets, whose):
+    answer = too_few_workers.judge(_in_turns(tmp_path, datasets=datasets))
+
+    assert isinstance(answer, Judged)
+    assert answer.finding.title.endswith("of 2, cannot keep up: 48 ms to make a batch, one needed every 28 ms")
+    assert answer.finding.fixes[0].text.endswith(f"num_workers=2) {whose}")
