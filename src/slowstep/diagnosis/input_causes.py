@@ -12,6 +12,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.stragglers import Stragglers
 from slowstep.diagnosis.gain import Case, Counterfactual
 from slowstep.diagnosis.input_side import (
+    ATTAINED,
     COMFORTABLE,
     QUEUED_AT_WORSE,
     RELIEF_EXPECTED,
@@ -19,7 +20,9 @@ from slowstep.diagnosis.input_side import (
     SIDE_BY_SIDE,
     Side,
     beside_ns,
+    core_bound_ns,
     crowded,
+    keeps_up,
     relieved_ns,
     workers_needed,
 )
@@ -128,6 +131,17 @@ def few_slow_samples(m: Measurements) -> Stragglers | None:
 def hidden_by_workers(side: Side) -> bool:
     """Whether enough workers would hide the producers behind the training: then their number is the cause."""
     return beside_ns(side, 1_000_000) <= side.rest_ns / COMFORTABLE
+
+
+def cores_leave_most(m: Measurements, side: Side) -> bool:
+    """Whether workers that cannot keep up use so much of the cores already that any number of them would leave most of the waits.
+
+    Other processes' use of the cores does not count: it is nothing that the making does.
+    """
+    if not m.demand.workers or keeps_up(side, m.demand.workers):
+        return False
+    left = core_bound_ns(m, side, ATTAINED, by_others=False) - side.rest_ns
+    return left > (1 - DOMINANT_SHARE) * float(side.removable_ns.mean())
 
 
 def more_workers_help(m: Measurements, side: Side) -> bool:

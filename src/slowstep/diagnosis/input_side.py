@@ -220,9 +220,12 @@ def beside_ns(side: Side, workers: int, *, spared_wall_ns: float = 0.0, spared_c
     return max(wall, cores, side.others_ns)
 
 
-def core_bound_ns(m: Measurements, side: Side, attained: float) -> float:
-    """The shortest step for which the cores suffice, by all that the process tree used in one: passing batches on costs CPU time too."""
-    used, free = m.load.tree_cores, side.cores - (m.load.foreign_cores or 0.0)
+def core_bound_ns(m: Measurements, side: Side, attained: float, *, by_others: bool = True) -> float:
+    """The shortest step for which the cores suffice, by all that the process tree used in one: passing batches on costs CPU time too.
+
+    What other processes use of them is not free `by_others`.
+    """
+    used, free = m.load.tree_cores, side.cores - ((m.load.foreign_cores or 0.0) if by_others else 0.0)
     if not used or free <= 0:
         return 0.0
     return float(m.step_ns.mean()) * min(used / (attained * free), 1.0)

@@ -59,7 +59,7 @@ def test_what_is_not_known_to_be_a_loop_is_not_blamed(tmp_path, notes):
     ("changes", "why"),
     [
         ({"workers": 0, "cores": 2, "getitem_ms": 70, "helping_cores": 0.0}, "workers would hide only a part of it"),
-        ({"workers": 0}, "the cores are used up"),
+        ({"workers": 0}, "the training's own threads use the cores"),
         ({"workers": 2, "cores": 2, "getitem_ms": 70, "helping_cores": 0.0}, "the cores are used up"),
     ],
     ids=["an idle core", "full by the training's threads", "full by workers"],
@@ -69,6 +69,34 @@ def test_the_cores_are_used_up_only_where_none_is_idle(tmp_path, changes, why):
 
     assert (finding["rule"], finding["title"].rpartition(", and ")[2]) == ("slow-transform", why)
     assert any("num_workers" in fix["text"] for fix in finding["fixes"]) == (why == "workers would hide only a part of it")
+
+
+# A worker and the training on two cores, each of which the other's work keeps waiting.
+BESIDE = {"workers": 1, "cores": 2, "getitem_ms": 28, "queue_ms": 4, "delay_ms": 8, "transform": ("augment", 0.8)}
+
+
+def test_what_no_number_of_workers_hides_on_cores_that_are_shared_already_is_named(tmp_path):
+    found = report_of(tmp_path, {**BESIDE, "helping_cores": 0.3})
+
+    finding = found["findings"][0]
+    assert (finding["rule"], finding["evidence"][0]["value"]) == ("slow-transform", "augment")
+    assert "too-few-workers" not in named(found)
+    bound = next(row for row in finding["evidence"] if row["name"] == "shortest step on these cores")
+    assert bound["value"] > bound["threshold"]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"helping_cores": 0.3, "cores": 16},
+        {"foreign_cores": 0.6},
+        {"helping_cores": 0.3, "getitem_ms": 24, "queue_ms": 0, "jitter": 0.9},
+    ],
+    ids=["one core", "idle cores", "cores that others use", "a worker that keeps up"],
+)
+def test_a_function_is_left_to_workers_that_find_cores_and_to_those_that_keep_up(tmp_path, changes):
+    assert "slow-transform" not in named(report_of(tmp_path, {**BESIDE, **changes}))
 
 
 def test_a_loop_that_workers_hide_is_left_to_these(tmp_path):

@@ -4,8 +4,9 @@ What it sees:
     The training waits for input at least 5 % of the window, one function of the user's (of a library's data set that calls none: of the
     same library) holds at least half of the producers' time outside collate (its calls are timed in about one batch of a hundred; of
     several loaders without workers, times what each takes in all), and workers alone could not hide the waits: all of the making and the
-    training need more than the cores there are, or the training's own threads leave a first worker none, or receiving batches from a
-    first worker takes half of what it would take off the training thread, or more. The data set's own method, which is the making itself,
+    training need more than the cores there are, or the training's own threads leave a first worker none, or workers that cannot keep up
+    and the training use so much of the cores already that these alone would keep half of the waits, or receiving batches from a first
+    worker takes half of what it would take off the training thread, or more. The data set's own method, which is the making itself,
     only where at least half of it is lines of Python that run again and again in each of its calls (counted in one batch); so any function
     where it is only the receiving that leaves a worker no profit.
     Or a loop without a loader makes its input for at least 5 % of the window, at least half of that in one function, and at least half of
@@ -18,9 +19,10 @@ How the gain is predicted:
     than the 15 us a sample that a few operations on small tensors take; nothing at better), divided by the workers, not below the CPU time
     of training and producers divided by the cores. A worker that is always busy slows the training beside it; relieved, it lets the
     training run a sixteenth faster (not at all at worse, an eighth at better). What the training waited for a core goes with what computes
-    beside it: as much of it as the spared CPU time is of the producers' and of other processes' (half of that at worse). Without workers
-    the training thread makes batches itself, and nothing binds beside it; its own work is shorter by a twentieth of what it computes less
-    for them (not at all at worse, a tenth at better), by a quarter at most: its caches stay warm, and its operations' threads awake.
+    beside it: as much of it as the spared CPU time is of the producers' and of other processes' (half of that at worse). Where busy workers
+    hand over late, all that receiving takes beyond 1 ms a batch goes, too, at better. Without workers the training thread makes batches
+    itself, and nothing binds beside it; its own work is shorter by a twentieth of what it computes less for them (not at all at worse, a
+    tenth at better), by a quarter at most: its caches stay warm, and its operations' threads awake.
 When it is wrong:
     The function may do work that must be done, and be as fast as it can be. Timing calls makes many short ones look longer than they are.
     A data set's own loop is not seen where no sample ends while lines are counted, as in batches of one or two long ones.
@@ -41,12 +43,14 @@ from slowstep.analyses.delivery import RECEIVE_NS
 from slowstep.analyses.functions import shown
 from slowstep.analyses.loop_input import LoopInput
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.producers import UNSEEN
+from slowstep.analyses.producers import TRANSPORT, UNSEEN
+from slowstep.analyses.steps import Floats
 from slowstep.diagnosis.after_update import name_of, where_of
 from slowstep.diagnosis.by_workers import fix_by_workers, handed_over, leave_most
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.input_causes import (
     CAUSE_SHARE,
+    cores_leave_most,
     hidden_by_workers,
     loads_archives,
     more_workers_help,
@@ -54,6 +58,7 @@ from slowstep.diagnosis.input_causes import (
     workers_take_most,
 )
 from slowstep.diagnosis.input_side import (
+    ATTAINED,
     NOT_WARMED,
     QUEUED_AT_WORSE,
     RELIEF_EXPECTED,
@@ -65,6 +70,7 @@ from slowstep.diagnosis.input_side import (
     Warmed,
     beside_ns,
     claims,
+    core_bound_ns,
     crowded,
     find_side,
     relieved_ns,
@@ -89,6 +95,7 @@ LEFT_AT_WORSE = 0.20
 # What it takes a sample at worse: four operations on a tensor of 128 values took 14 us (two shared cores, torch 2.13).
 SAMPLE_AT_WORSE_NS = 15_000.0
 BY_CORES, BY_RECEIPT = "the cores are used up", "batches take about as long to receive from workers"
+BY_THREADS = "the training's own threads use the cores"
 BY_PART = "workers would hide only a part of it"
 NO_WORKERS = ", and workers would take little of that off it"
 
@@ -104,7 +111,7 @@ def judge(m: Measurements) -> Answer:
         return NotJudged(rule=NAME, reason=side)
     share, low, high = share_interval(m, side.removable_ns)
     # Workers that find no cores hide nothing. What others take of them is nothing that the function does.
-    hidden = hidden_by_workers(side) and crowded(m, side, by_others=False) is None
+    hidden = hidden_by_workers(side) and crowded(m, side, by_others=False) is None and not cores_leave_most(m, side)
     # Those of a first worker's batches that take about as long to receive as to make are not hidden at a profit.
     received = hidden and m.loader.num_workers == 0 and leave_most(m, side)
     if share < WAIT_SHARE or (hidden and not received):
@@ -122,7 +129,7 @@ def judge(m: Measurements) -> Answer:
     if received and not function.is_python:
         return _not_python(function, where)
     counterfactual, workers = _counterfactual(m, side, function), () if received else _workers(m, side)
-    why = BY_RECEIPT if received else BY_PART if workers else BY_CORES
+    why = BY_RECEIPT if received else BY_PART if workers else _by_cores(m, side)
     bound = stub(m, function.name, function.file) or MOCK_LOADER
     finding = Finding(
         rule=NAME,
@@ -132,7 +139,7 @@ def judge(m: Measurements) -> Answer:
         share_low=low,
         share_high=high,
         claims=claims(m),
-        evidence=_evidence(side, function, where, share, received=received),
+        evidence=_evidence(m, side, function, where, share, received=received),
         gain=predict(m, counterfactual),
         fixes=(
             Fix(text=_faster(function), bounded_by=bound),
@@ -232,7 +239,7 @@ def _loop_in_python(share: float) -> Evidence:
     return Evidence(name="a loop in Python", value=share, unit="share of it", threshold=DOMINANT_SHARE)
 
 
-def _evidence(side: Side, function: Function, where: str, share: float, *, received: bool) -> tuple[Evidence, ...]:
+def _evidence(m: Measurements, side: Side, function: Function, where: str, share: float, *, received: bool) -> tuple[Evidence, ...]:
     return (
         Evidence(name="function", value=function.name, unit="", where=where),
         Evidence(
@@ -245,17 +252,28 @@ def _evidence(side: Side, function: Function, where: str, share: float, *, recei
         *(Evidence(name="in it", value=name, unit="", where=f"{format_share(part)} of making samples") for name, part in function.parts),
         *(() if function.python_share is None else (_loop_in_python(function.python_share),)),
         Evidence(name="waiting for batches", value=share, unit="share of window", threshold=WAIT_SHARE),
-        _not_hidden(side, received=received),
+        _not_hidden(m, side, received=received),
         Evidence(name="removed per step", value=float(side.removable_ns.mean()) / 1e6, unit="ms"),
     )
 
 
-def _not_hidden(side: Side, *, received: bool) -> Evidence:
+def _by_cores(m: Measurements, side: Side) -> str:
+    """Whose work leaves workers no cores."""
+    alone = m.loader is not None and m.loader.num_workers == 0
+    return BY_THREADS if alone and crowded(m, side, by_others=False) is not None else BY_CORES
+
+
+def _not_hidden(m: Measurements, side: Side, *, received: bool) -> Evidence:
     """Why workers do not hide it."""
     if received:
         return Evidence(name="receiving a batch instead", value=RECEIVE_NS / 1e6, unit="ms")
-    needed = beside_ns(side, 1_000_000) / 1e6
-    return Evidence(name="CPU time needed", value=needed, unit="ms per step on all cores", threshold=side.rest_ns / 1e6)
+    rest_ms = side.rest_ns / 1e6
+    if not hidden_by_workers(side):
+        return Evidence(name="CPU time needed", value=beside_ns(side, 1_000_000) / 1e6, unit="ms per step on all cores", threshold=rest_ms)
+    if crowded(m, side, by_others=False) is not None:
+        return Evidence(name="cores used", value=m.machine.tree_cores, unit="cores", threshold=side.cores)
+    bound = core_bound_ns(m, side, ATTAINED, by_others=False)
+    return Evidence(name="shortest step on these cores", value=bound / 1e6, unit="ms", threshold=rest_ms)
 
 
 def _counterfactual(m: Measurements, side: Side, function: Function) -> Counterfactual:
@@ -264,13 +282,13 @@ def _counterfactual(m: Measurements, side: Side, function: Function) -> Counterf
     cpu = held * side.cpu_ns / max(side.wall_ns, 1.0)
     workers = m.loader.num_workers if m.loader is not None else 0
 
-    def case(left: float, warmed: Warmed, slowed: float = 0.0, queued: float = 1.0) -> Case:
+    def case(left: float, warmed: Warmed, slowed: float = 0.0, queued: float = 1.0, handed: float = 0.0) -> Case:
         spared_wall, spared_cpu = held * (1 - left), cpu * (1 - left)
         if workers == 0:
             made = side.removable_ns + side.filling_ns
             return Case(removed_ns=made * spared_wall / side.wall_ns + warmed_ns(side, made * spared_cpu / side.wall_ns, warmed))
         relieved = relieved_ns(side, spared_cpu, slowed=slowed, queued=queued)
-        removed = side.removable_ns + side.filling_ns * spared_wall / side.wall_ns + relieved
+        removed = side.removable_ns + side.filling_ns * spared_wall / side.wall_ns + relieved + handed * _late(m)
         return Case(removed_ns=removed, beside_ns=beside_ns(side, workers, spared_wall_ns=spared_wall, spared_cpu_ns=spared_cpu))
 
     words = f"{function.name} takes a twentieth of its time" + (", and relieves the training beside it" if workers else "")
@@ -281,8 +299,19 @@ def _counterfactual(m: Measurements, side: Side, function: Function) -> Counterf
         assumes=words,
         expected=case(LEFT, WARMED_EXPECTED, RELIEF_EXPECTED),
         worse=case(at_worse, NOT_WARMED, queued=QUEUED_AT_WORSE),
-        better=case(0.0, WARMED_AT_BETTER, SIDE_BY_SIDE),
+        better=case(0.0, WARMED_AT_BETTER, SIDE_BY_SIDE, handed=1.0),
     )
+
+
+def _late(m: Measurements) -> Floats:
+    """What receiving takes per step beyond the usual, where busy workers are known to hand over late: ns.
+
+    More of it than is known may be their doing: one that waits for a core may hold the interpreter's lock.
+    """
+    if m.held_delivery_share < CAUSE_SHARE:
+        return np.zeros(m.steps.count)
+    usual = RECEIVE_NS * (m.steps.batches_per_step or 1.0)
+    return np.maximum(m.ledger.of("preprocess", TRANSPORT) - usual, 0.0)
 
 
 RULE = Rule(name=NAME, stages=("preprocess",), judge=judge)
