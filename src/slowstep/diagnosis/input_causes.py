@@ -25,6 +25,7 @@ from slowstep.diagnosis.input_side import (
     keeps_up,
     relieved_ns,
     workers_needed,
+    workers_save,
 )
 
 # A cause must hold this share of making batches: below it the making's other work is what matters.
@@ -146,8 +147,10 @@ def cores_leave_most(m: Measurements, side: Side) -> bool:
 
 def more_workers_help(m: Measurements, side: Side) -> bool:
     """Whether more workers would save a part of the step that counts: then too-few-workers or serial-loader says so."""
-    after = max(side.rest_ns, beside_ns(side, workers_needed(side, m.demand.workers)))
-    return after <= (1 - SAVES_AT_LEAST) * float(m.step_ns.mean())
+    workers = workers_needed(side, m.demand.workers)
+    if m.demand.workers:
+        return workers_save(m, side, workers)
+    return max(side.rest_ns, beside_ns(side, workers)) <= (1 - SAVES_AT_LEAST) * float(m.step_ns.mean())
 
 
 def workers_take_most(m: Measurements, side: Side) -> bool:

@@ -73,6 +73,16 @@ DECODES_LITTLE = timed(("__getitem__", DATA, 1, 0.9), (DECODE, None, 1, 0.2))
 # What two workers and the training get of two cores: the queueing makes their times add up.
 OVERSUBSCRIBED: dict[str, Any] = {"workers": 4, "getitem_ms": 70, "other_ms": 150, "queue_ms": 250, "cores": 2}
 SLOW_BATCHES: dict[str, Any] = {"workers": 2, "getitem_ms": 70, "queue_ms": 19, "cores": 2, "transform": ("augment", 0.3)}
+# A worker and the training on two cores, each of which the other's work keeps waiting: one more worker would find none.
+SHARED_CORES: dict[str, Any] = {
+    "workers": 1,
+    "getitem_ms": 28,
+    "queue_ms": 4,
+    "delay_ms": 8,
+    "helping_cores": 0.3,
+    "cores": 2,
+    "transform": ("augment", 0.3),
+}
 ALONE: dict[str, Any] = {"workers": 0, "getitem_ms": 40}
 FILES: dict[str, Any] = {"getitem_ms": 40, "cores": 2}
 NET: dict[str, Any] = {"workers": 2, "getitem_ms": 10, "blocked_ms": 60, "cores": 4}
@@ -106,6 +116,7 @@ FIRING: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"stage": "read", "in title": "2 workers cannot keep up"},
     ),
     "preprocess-saturates-cpu": (SLOW_BATCHES, {"stage": "preprocess", "in title": "2 cores"}),
+    "preprocess-saturates-cpu with one worker where more find no core": (SHARED_CORES, {"stage": "preprocess", "in title": "2 cores"}),
     "preprocess-saturates-cpu on one core": (ALONE | {"cores": 1}, {"stage": "preprocess", "in title": "the only core is full"}),
     "repeated-preprocessing": (
         SLOW_BATCHES | {"producer_lines": (DECODES,), "epoch_steps": 25, "dataset_length": 400, "persistent": True},
@@ -154,6 +165,7 @@ CLOSE: dict[str, dict[str, Any]] = {
     "preprocess-saturates-cpu with cores to spare": SLOW_BATCHES | {"queue_ms": 0, "cores": 16},
     "preprocess-saturates-cpu where workers sleep": SLOW_BATCHES | {"getitem_ms": 10, "blocked_ms": 90},
     "preprocess-saturates-cpu of the training thread on two cores": ALONE | {"cores": 2},
+    "preprocess-saturates-cpu with one worker where more find cores": SHARED_CORES | {"helping_cores": 0.0},
     "preprocess-saturates-cpu with one worker on two cores": SLOW_BATCHES | {"workers": 1, "getitem_ms": 26},
     "repeated-preprocessing of random work": SLOW_BATCHES | {"producer_lines": (DECODES_LITTLE,), "epoch_steps": 25, "dataset_length": 400},
     "repeated-preprocessing in a first pass": SLOW_BATCHES | {"producer_lines": (DECODES,), "epoch_steps": None, "dataset_length": 4800},
