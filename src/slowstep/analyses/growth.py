@@ -52,7 +52,7 @@ def find_growth(
         ns = ledger.of(*part)
         if part in known or part[1] in (CORE, CORE_OF_PRODUCER) or ns.sum() < SMALLEST_SHARE * ledger.ns.sum():
             continue
-        trend = _trend(ns, None if part[0] == "compute" else pace)
+        trend = trend_beside(ledger, part, pace)
         if trend is None or (best is not None and trend.growth <= best.trend.growth):
             continue
         writes = _writes_share(part, steps, stacks, trainer)
@@ -73,6 +73,11 @@ def find_growth(
 def is_writer(part: Part, writes_share: float | None) -> bool:
     """Whether a part mostly encodes or writes files, by its stacks."""
     return part[0] in ("output", "store") and (writes_share or 0.0) >= WRITING
+
+
+def trend_beside(ledger: Ledger, part: Part, pace: Pace | None) -> Trend | None:
+    """The trend of a part beside the pace of the training's own work; None with too few steps."""
+    return _trend(ledger.of(*part), None if part[0] == "compute" else pace)
 
 
 def _trend(ns: Floats, pace: Pace | None) -> Trend | None:

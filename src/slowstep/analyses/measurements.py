@@ -27,13 +27,14 @@ from slowstep.analyses.gap_parts import timed_files
 from slowstep.analyses.garbage import Garbage, find_garbage
 from slowstep.analyses.in_backward import InBackward, find_in_backward
 from slowstep.analyses.input_facts import InputFacts, find_input_facts
-from slowstep.analyses.ledger import CORE, Ledger
+from slowstep.analyses.ledger import CORE, Ledger, Part
 from slowstep.analyses.load import Load, find_load, without_strangers
 from slowstep.analyses.loader import Loader, find_loader
 from slowstep.analyses.loader_changes import LoaderChange, find_loader_changes
 from slowstep.analyses.loop_input import LoopInput, find_loop_input
 from slowstep.analyses.machine import Machine, find_machine
 from slowstep.analyses.made_by_loader import MadeByLoader, find_made_by_loader
+from slowstep.analyses.outgrown import find_outgrown
 from slowstep.analyses.over_time import OverTime, find_over_time
 from slowstep.analyses.own_cost import OwnCost, find_own_cost
 from slowstep.analyses.pace import find_pace_spread
@@ -91,6 +92,7 @@ class Measurements:
     machine: Machine  # beside the training
     input: InputFacts
     work: Work
+    outgrown: frozenset[Part]  # parts that take far longer than when calls were timed in them
     files: Mapping[str, str]  # file of each function of the user's, by what the ledger calls it
     sharing: Sharing
     garbage: Garbage
@@ -167,6 +169,7 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
         machine=replace(machine, tree_cores=None) if load.tree_cores is None else machine,
         input=find_input_facts(timeline, trainer, steps),
         work=work,
+        outgrown=find_outgrown(ledger, steps, trainer, work.gaps),
         files=timed_files(work.gaps, trainer) | files_of(stacks, trainer.facts.script),
         sharing=find_sharing(timeline, trainer, steps, ledger.of(SHARING), device=device),
         garbage=find_garbage(timeline, trainer, steps, demand.collecting_ns or 0.0),

@@ -85,6 +85,7 @@ class TimedGaps:
     gaps: int
     functions: tuple[GapFunction, ...]
     direct: tuple[DirectCall, ...] = ()
+    began_ns: tuple[int, ...] = ()  # when each was, of the first hundred
     on_weights: frozenset[str] = frozenset()  # callbacks' methods whose work, of that one with most time, is on the model's weights
 
 
@@ -116,8 +117,14 @@ def find_timed_gaps(timeline: Timeline, process: int) -> TimedGaps | None:
         gaps=gaps,
         functions=tuple(kept),
         direct=tuple(_direct(tree, everything, often, whole, gaps)),
+        began_ns=_beginnings(timeline, process),
         on_weights=_methods_on_weights(tree),
     )
+
+
+def _beginnings(timeline: Timeline, process: int) -> tuple[int, ...]:
+    rows = timeline.table("timed_stretches").filter(pl.col("process") == process, pl.col("kind") == "gap")
+    return tuple(rows["start_ns"].to_list())
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,7 +108,7 @@ def _of_function(m: Measurements, function: GapFunction, label: str, parts: tupl
         logging=function.logging,
         metrics=function.metrics,
         calls=function.told_per_gap,
-        within=function.within,
+        within=function.within if m.outgrown.isdisjoint(parts) else None,
         on_weights=function.averages_weights or function.copies_weights,
         beside_update=holds_update(m, label),
         lever=stub(m, function.name, function.file),
@@ -171,8 +171,13 @@ def _of_lines(m: Measurements) -> Told | None:
     )
 
 
-def doing_of(m: Measurements, label: str) -> Doing | None:
-    """What a function of the user's does, by what the ledger calls it (a logger by its class); None where its calls were not timed."""
+def doing_of(m: Measurements, part: Part, label: str) -> Doing | None:
+    """What a function of the user's does, by what the ledger calls it (`label` without what kind of callback it is; a logger by its class).
+
+    None where its calls were not timed, or only while it took far less than it does.
+    """
+    if part in m.outgrown:
+        return None
     named, where, script = name_of(label), where_of(label), m.trainer.facts.script
     at_place = {name: doing for (file, name, line), doing in m.work.doings.items() if f"{shown(file, script)}:{line}" == where}
     return next((doing for name, doing in at_place.items() if named in (name, _class_of(name))), None)

@@ -14,8 +14,9 @@ from made_events import Events
 from made_recordings import MS, SCRIPT, START_NS, TRAINER_THREAD, Training, make_recording
 from slowstep.analyses.ledger import Ledger, Part
 from slowstep.analyses.measurements import Measurements, measure
+from slowstep.analyses.trainer import find_trainer
 from slowstep.analyses.work import ForwardLine
-from slowstep.diagnosis.after_update import told
+from slowstep.diagnosis.after_update import doing_of, told
 from slowstep.diagnosis.rule import Judged
 from slowstep.diagnosis.rules import beside_the_model, per_step_metrics, slow_callback
 from slowstep.diagnosis.rules.dominant_module import RULE as DOMINANT_MODULE
@@ -428,6 +429,27 @@ def test_what_mostly_writes_to_a_file_is_advised_to_write_less_often(tmp_path, c
     texts = [fix["text"] for fix in report["findings"][0]["fixes"]]
     assert advised in texts[1]
     assert "holds 70 % of it" in texts[1]
+
+
+OPEN: Function = ("<built-in>", "built-in method io.open", 0)
+
+
+@pytest.mark.parametrize(
+    ("growth_ms", "timed_at", "named"), [(0, 0, True), (20, 0, False), (20, 180, True)], ids=["steady", "early", "late"]
+)
+def test_what_holds_most_of_a_callback_that_grows_is_not_said_by_early_calls(tmp_path, growth_ms, timed_at, named):
+    """A JSON history begins empty: while it was, its opening was "98 % of it"."""
+    folder = recording(tmp_path, after_ms=10 - growth_ms / 4, after_growth_ms=growth_ms, after="after_step")
+    ends_ns = find_trainer(SOURCE.read(folder)).update_end_ns
+    note = {**after_step(OPEN, 0.9), "began_ns": [int(at) for at in ends_ns[timed_at : timed_at + 3]]}
+    with (folder / "100-1.jsonl").open("a") as notes:
+        notes.write(json.dumps(note) + "\n")
+    m = measure(SOURCE.read(folder))
+
+    (entry,) = told(m)
+    doing = doing_of(m, entry.parts[0], entry.parts[0][1])
+
+    assert (entry.within is not None, doing is not None) == (named, named)
 
 
 SORTED: Function = ("<built-in>", "built-in method builtins.sorted", 0)

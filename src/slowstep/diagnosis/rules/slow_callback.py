@@ -17,7 +17,8 @@ When it is wrong:
     The gap's length is exact, what ran in it is sampled: a share of few stacks is uncertain, and the interval says so. If the function
     only waits for something that would be waited for anyway, removing it moves the wait. What it makes may be
     needed by the training at once (priorities of samples, features for a memory): no rule sees that. Of several functions the largest is
-    judged; the next one is named beside it, and what both would gain together is not predicted.
+    judged; the next one is named beside it, and what both would gain together is not predicted. What holds most of it is not said of one
+    that grows and whose calls were timed while it took far less.
 What to try:
     Call it every k steps or give the work to a background thread or process, where nothing needs it after every step; or do less in it.
     What less is, its timed calls tell: of a loop in Python (which may be all that a function does that calls nothing) operations on whole
@@ -192,7 +193,7 @@ def _named_as(part: Part) -> Evidence:
 
 def _most_of_it(m: Measurements, part: Part, entry: Told | None) -> tuple[Evidence, ...]:
     """What holds most of it: the innermost function of the user's, else one of a library."""
-    doing = doing_of(m, _shown(part))
+    doing = doing_of(m, part, _shown(part))
     if doing is None or doing.inner is None:
         return within(entry) if entry is not None else ()
     file, name, line = doing.inner
@@ -210,7 +211,7 @@ def _takes(part: Part) -> str:
 
 def _fixes(m: Measurements, part: Part, entry: Told | None) -> tuple[Fix, ...]:
     """What is advised depends on what kind of callback it is, on how often it is called already, and on what it does."""
-    name, lever, doing = _name(part), _lever(m, part), doing_of(m, _shown(part))
+    name, lever, doing = _name(part), _lever(m, part), doing_of(m, part, _shown(part))
     if part[1].startswith(LOGGING):
         interval = f"log every k steps (the trainer's logging interval, or an if around the call), or {_aside(doing)}"
         return Fix(text=interval, lever=lever), Fix(text=_log_less(name, doing))
