@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+import numpy as np
+
 from slowstep.analyses.gaps import FEWEST_STACKS
 from slowstep.analyses.growth import WRITING, Growth, is_writer
 from slowstep.analyses.measurements import Measurements
@@ -58,8 +62,34 @@ def grown(m: Measurements, growth: Growth) -> str:
     return where_unnamed(m) if growth.part[0] == UNATTRIBUTED else growth.part[1]
 
 
-def growth_counterfactual(m: Measurements, growth: Growth, words: str) -> Counterfactual:
-    """The part stays as at the first step; at worse it only grows as much less as is sure."""
+@dataclass(frozen=True, slots=True)
+class Appending:
+    """What appending would write and take per step in place of writing all again, and what that spares of each step (ns)."""
+
+    added_bytes: float
+    takes_ns: float
+    spared_ns: Floats
+
+
+def find_appending(m: Measurements, growth: Growth) -> Appending | None:
+    """By a line through the part's time and the bytes that steps write, drawn to those that each step adds: what does not go with bytes, as
+    the opening of the file, stays. None where the bytes do not grow steadily.
+
+    Bytes that steps write elsewhere draw it too far, to nothing at most; it never spares less than staying as at first.
+    """
+    written = m.over_time.written
+    if written is None or not written.grows or growth.trend.growth <= 0:
+        return None
+    added = written.growth_bytes / m.steps.stretches
+    again = max(written.first_bytes - added, 0.0)
+    takes = max(growth.trend.first - growth.trend.growth * again / written.growth_bytes, 0.0)
+    own = m.ledger.of(*growth.part)
+    queued = with_core_delay(m, growth.part) / np.maximum(own, 1.0)
+    return Appending(added, takes, np.maximum(np.clip(own - takes, 0, None) * queued, growth.above_ns))
+
+
+def growth_counterfactual(m: Measurements, growth: Growth, words: str, spared_ns: Floats | None = None) -> Counterfactual:
+    """The part stays as at the first step, or is spared what is said; at worse it only grows as much less as is sure."""
     sure = min(max(growth.trend.growth_low / growth.trend.growth, 0.0), 1.0)
 
     def case(removed_ns: Floats, factor: float = 1.0) -> Case:
@@ -68,15 +98,15 @@ def growth_counterfactual(m: Measurements, growth: Growth, words: str) -> Counte
 
     return Counterfactual(
         assumes=words,
-        expected=case(growth.above_ns),
+        expected=case(growth.above_ns if spared_ns is None else spared_ns),
         worse=case(sure * growth.above_ns, WORSE_BESIDE),
         # What the part takes at first goes too.
         better=case(with_core_delay(m, growth.part)),
     )
 
 
-def growth_evidence(m: Measurements, growth: Growth, share: float) -> tuple[Evidence, ...]:
-    """What grew, from what to what, and how sure that is."""
+def growth_evidence(m: Measurements, growth: Growth, share: float, appending: Appending | None = None) -> tuple[Evidence, ...]:
+    """What grew, from what to what, and how sure that is; `share` is beyond what it takes at first, or what appending takes."""
     trend, written = m.over_time.trend, m.over_time.written
     assert trend is not None
     bytes_rows = (
@@ -96,6 +126,18 @@ def growth_evidence(m: Measurements, growth: Growth, share: float) -> tuple[Evid
         Evidence(name="it takes at the end", value=growth.trend.last / 1e6, unit="ms"),
         Evidence(name="in code that writes files", value=growth.writes_share, unit="share of its stacks", threshold=WRITING),
         *bytes_rows,
-        Evidence(name="beyond what it takes at first", value=share, unit="share of window", threshold=CLAIM),
-        Evidence(name="removed per step", value=float(growth.above_ns.mean()) / 1e6, unit="ms"),
+        *_beyond(growth, share, appending),
+    )
+
+
+def _beyond(growth: Growth, share: float, appending: Appending | None) -> tuple[Evidence, ...]:
+    spared_ns = growth.above_ns if appending is None else appending.spared_ns
+    removed = Evidence(name="removed per step", value=float(spared_ns.mean()) / 1e6, unit="ms")
+    if appending is None:
+        return Evidence(name="beyond what it takes at first", value=share, unit="share of window", threshold=CLAIM), removed
+    return (
+        Evidence(name="appending writes", value=appending.added_bytes, unit="bytes per step"),
+        Evidence(name="appending takes", value=appending.takes_ns / 1e6, unit="ms"),
+        Evidence(name="beyond what appending takes", value=share, unit="share of window", threshold=CLAIM),
+        removed,
     )

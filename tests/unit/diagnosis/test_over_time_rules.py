@@ -6,11 +6,13 @@ import json
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from judged_recordings import named, report_of
 from made_recordings import SCRIPT, Training, make_recording
 from slowstep.analyses.measurements import measure
+from slowstep.analyses.written import Written
 from slowstep.diagnosis.rule import Judged
 from slowstep.diagnosis.rules import growing_file, growing_step_time, slow_callback
 from slowstep.diagnosis.rules.iterator_recreated import MOST_BY_LISTS
@@ -363,6 +365,29 @@ def test_a_file_that_begins_with_nothing_never_takes_less_than_that(tmp_path):
     assert ": 0 ms at first" in answer.finding.title
 
 
+OPENING_MS, LONG_BYTES, GROWTH_BYTES = 2, 400_000, 2_000_000
+
+
+@pytest.mark.parametrize("is_known", [True, False], ids=["bytes known", "unknown"])
+def test_appending_spares_a_file_that_begins_long_all_but_its_opening(tmp_path, is_known):
+    """Writing takes 10 ns a byte: "takes no longer than at first" leaves the 4 ms of what is there already."""
+    make_recording(tmp_path, Training(**{**FIRING["growing-file"][0], "after_ms": OPENING_MS + 4, "after_growth_ms": 20, "steps": 300}))
+    m = measure(SOURCE.read(tmp_path))
+    growth = m.over_time.growth
+    assert growth is not None
+    before = int(np.searchsorted(m.trainer.update_end_ns, m.steps.edges_ns[0], side="right"))
+    first, last = (LONG_BYTES + GROWTH_BYTES * step / 300 for step in (before, before + m.steps.stretches))
+    written = Written(first_bytes=first, last_bytes=last, steadily=True) if is_known else None
+
+    answer = growing_file.judge(replace(m, over_time=replace(m.over_time, written=written)))
+
+    assert isinstance(answer, Judged)
+    left_ms = float((m.ledger.of(*growth.part) - answer.counterfactual.expected.removed_ns).mean()) / 1e6
+    assert left_ms == pytest.approx(OPENING_MS if is_known else OPENING_MS + 4, abs=0.8)
+    assert answer.counterfactual.worse.removed_ns.mean() <= growth.above_ns.mean()
+    assert answer.counterfactual.assumes.endswith("no longer than at first") is not is_known
+
+
 def test_lines_that_write_a_growing_file_are_said_in_the_plural(tmp_path):
     make_recording(tmp_path, Training(after_ms=1, after_growth_ms=20, after="", written_growth_bytes=2_000_000, getitem_ms=2))
     block = {"kind": "loops", "optimizer": 0, "functions": [[SCRIPT, "main", 10, [[33, 36]]]]}
@@ -373,7 +398,7 @@ def test_lines_that_write_a_growing_file_are_said_in_the_plural(tmp_path):
 
     assert finding["rule"] == "growing-file"
     assert finding["title"].startswith("lines 33-36 (train.py) write more at every step")
-    assert "lines 33-36 (train.py) only append, and take no longer" in finding["gain"]["assumes"]
+    assert "lines 33-36 (train.py) only append, and take 1." in finding["gain"]["assumes"]
     assert finding["fixes"][0]["text"].startswith("let lines 33-36 append what is new")
 
 

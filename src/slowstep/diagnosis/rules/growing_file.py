@@ -11,8 +11,10 @@ Why it costs:
     Writing all that was ever measured at every step costs the square of the number of steps: it is nothing in a short try and most of the
     time in a long run.
 How the gain is predicted:
-    r is what the writing takes more than at the first update, to which its line is drawn back: appending costs the same at every step. B is
-    what the loader's workers need per step. Over a longer run the gain is larger.
+    r is what the writing takes more than appending would: a line through its time and the bytes that steps write is drawn to the bytes that
+    each step adds, so that the opening of the file stays. Where these bytes are not known, it is what the writing takes more than at the
+    first update, to which its line over time is drawn back; at worse always. At better all of it goes. B is what the loader's workers need
+    per step. Over a longer run the gain is larger.
 When it is wrong:
     The same function may do other things that grow. Under 96 steps in the window nothing is said of functions.
 What to try:
@@ -24,11 +26,12 @@ from __future__ import annotations
 from slowstep.analyses.loop import lines_named
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
-from slowstep.diagnosis.growing import growing, growth_counterfactual, growth_evidence, is_file
+from slowstep.diagnosis.growing import find_appending, growing, growth_counterfactual, growth_evidence, is_file
 from slowstep.diagnosis.lever_specs import CHECKPOINT_OFF, stub_of
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE, producers_beside_ns
 from slowstep.findings import Evidence, Finding, Fix
+from slowstep.units import format_duration
 
 NAME = "growing-file"
 
@@ -38,13 +41,18 @@ def judge(m: Measurements) -> Answer:
     growth = growing(m)
     if growth is None or not is_file(m, growth):
         return _checkpoints(m)
-    share, low, high = share_interval(m, growth.above_ns)
+    appending = find_appending(m, growth)
+    spared_ns = growth.above_ns if appending is None else appending.spared_ns
+    share, low, high = share_interval(m, spared_ns)
     if share < CLAIM:
         return None
     name = growth.part[1]
     are_several = lines_named(name) == "lines"
     appends = "only append, and take" if are_several else "only appends, and takes"
-    counterfactual = growth_counterfactual(m, growth, f"{name} {appends} no longer than at first")
+    length = (
+        "no longer than at first" if appending is None else format_duration(appending.takes_ns) if appending.takes_ns else "next to no time"
+    )
+    counterfactual = growth_counterfactual(m, growth, f"{name} {appends} {length}", spared_ns)
     writes = f"{name} {'write' if are_several else 'writes'} more at every step"
     # A line through times that begin near nothing may begin below it.
     first, last = max(growth.trend.first, 0.0), growth.trend.last
@@ -56,7 +64,7 @@ def judge(m: Measurements) -> Answer:
         share_low=low,
         share_high=high,
         claims=(name,),
-        evidence=growth_evidence(m, growth, share),
+        evidence=growth_evidence(m, growth, share, appending),
         gain=predict(m, counterfactual),
         fixes=(
             Fix(
