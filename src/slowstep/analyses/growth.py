@@ -36,7 +36,8 @@ class Growth:
 
     part: Part
     trend: Trend
-    above_ns: Floats  # per step: what the part takes more than at the first update, by its line
+    first_ns: float  # at the first update, by its line
+    above_ns: Floats  # per step: what the part takes more than that
     writes_share: float | None  # of the part's stacks, those in code that writes or encodes files; None without stacks
     is_models: bool  # it is the forward or the backward
     both: bool  # and the other one surely grows too
@@ -62,8 +63,9 @@ def find_growth(
         if trend.growth_low <= 0:
             continue
         queued = float(with_core_delay(ledger, *part).sum() / ns.sum())
-        above_ns = np.clip(ns - _at_the_very_first(trend, steps, trainer), 0, None) * queued
-        best = Growth(part=part, trend=trend, above_ns=above_ns, writes_share=writes, is_models=part in MODELS, both=False)
+        first = _at_the_very_first(trend, steps, trainer)
+        above = np.clip(ns - first, 0, None) * queued
+        best = Growth(part=part, trend=trend, first_ns=first, above_ns=above, writes_share=writes, is_models=part in MODELS, both=False)
     if best is None or not best.is_models:
         return best
     trends = [_trend(ledger.of(*part), None) for part in MODELS]

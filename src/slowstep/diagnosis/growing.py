@@ -62,12 +62,12 @@ def grown(m: Measurements, growth: Growth) -> str:
     return where_unnamed(m) if growth.part[0] == UNATTRIBUTED else growth.part[1]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Appending:
-    """What appending would write and take per step in place of writing all again, and what that spares of each step (ns)."""
+    """What appending would write per step in place of writing all again, what is left of the part then, and what is spared (ns of each)."""
 
     added_bytes: float
-    takes_ns: float
+    left_ns: float
     spared_ns: Floats
 
 
@@ -82,10 +82,11 @@ def find_appending(m: Measurements, growth: Growth) -> Appending | None:
         return None
     added = written.growth_bytes / m.steps.stretches
     again = max(written.first_bytes - added, 0.0)
-    takes = max(growth.trend.first - growth.trend.growth * again / written.growth_bytes, 0.0)
+    left = max(growth.trend.first - growth.trend.growth * again / written.growth_bytes, 0.0)
+    left = min(left, growth.first_ns)
     own = m.ledger.of(*growth.part)
-    queued = with_core_delay(m, growth.part) / np.maximum(own, 1.0)
-    return Appending(added, takes, np.maximum(np.clip(own - takes, 0, None) * queued, growth.above_ns))
+    queued = float(with_core_delay(m, growth.part).sum() / own.sum())
+    return Appending(added_bytes=added, left_ns=left, spared_ns=np.clip(own - left, 0, None) * queued)
 
 
 def growth_counterfactual(m: Measurements, growth: Growth, words: str, spared_ns: Floats | None = None) -> Counterfactual:
@@ -106,7 +107,7 @@ def growth_counterfactual(m: Measurements, growth: Growth, words: str, spared_ns
 
 
 def growth_evidence(m: Measurements, growth: Growth, share: float, appending: Appending | None = None) -> tuple[Evidence, ...]:
-    """What grew, from what to what, and how sure that is; `share` is beyond what it takes at first, or what appending takes."""
+    """What grew, from what to what, and how sure that is; `share` is beyond what it takes at first, or what appending leaves."""
     trend, written = m.over_time.trend, m.over_time.written
     assert trend is not None
     bytes_rows = (
@@ -137,7 +138,7 @@ def _beyond(growth: Growth, share: float, appending: Appending | None) -> tuple[
         return Evidence(name="beyond what it takes at first", value=share, unit="share of window", threshold=CLAIM), removed
     return (
         Evidence(name="appending writes", value=appending.added_bytes, unit="bytes per step"),
-        Evidence(name="appending takes", value=appending.takes_ns / 1e6, unit="ms"),
-        Evidence(name="beyond what appending takes", value=share, unit="share of window", threshold=CLAIM),
+        Evidence(name="expected to be left of it", value=appending.left_ns / 1e6, unit="ms"),
+        Evidence(name="beyond what is left", value=share, unit="share of window", threshold=CLAIM),
         removed,
     )

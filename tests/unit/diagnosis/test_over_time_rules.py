@@ -398,7 +398,7 @@ def test_lines_that_write_a_growing_file_are_said_in_the_plural(tmp_path):
 
     assert finding["rule"] == "growing-file"
     assert finding["title"].startswith("lines 33-36 (train.py) write more at every step")
-    assert "lines 33-36 (train.py) only append, and take 1." in finding["gain"]["assumes"]
+    assert "lines 33-36 (train.py) only append 9.65 KiB in each step" in finding["gain"]["assumes"]
     assert finding["fixes"][0]["text"].startswith("let lines 33-36 append what is new")
 
 

@@ -31,7 +31,7 @@ from slowstep.diagnosis.lever_specs import CHECKPOINT_OFF, stub_of
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE, producers_beside_ns
 from slowstep.findings import Evidence, Finding, Fix
-from slowstep.units import format_duration
+from slowstep.units import format_bytes
 
 NAME = "growing-file"
 
@@ -48,11 +48,11 @@ def judge(m: Measurements) -> Answer:
         return None
     name = growth.part[1]
     are_several = lines_named(name) == "lines"
-    appends = "only append, and take" if are_several else "only appends, and takes"
-    length = (
-        "no longer than at first" if appending is None else format_duration(appending.takes_ns) if appending.takes_ns else "next to no time"
-    )
-    counterfactual = growth_counterfactual(m, growth, f"{name} {appends} {length}", spared_ns)
+    appends = "append" if are_several else "appends"
+    takes = "take" if are_several else "takes"
+    how = f"and {takes} no longer than at first" if appending is None else f"{format_bytes(appending.added_bytes)} in each step"
+    words = f"{name} only {appends}{',' if appending is None else ''} {how}"
+    counterfactual = growth_counterfactual(m, growth, words, spared_ns)
     writes = f"{name} {'write' if are_several else 'writes'} more at every step"
     # A line through times that begin near nothing may begin below it.
     first, last = max(growth.trend.first, 0.0), growth.trend.last
