@@ -120,6 +120,21 @@ def test_what_workers_beyond_the_bend_do_is_said_as_it_is(rates, said):
     assert said in text_of(report)
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "said"), [(None, 733.0, "(up to 733)"), (620.0, None, "(620 or more)"), (None, None, "(no interval)")]
+)
+def test_an_end_that_few_batches_do_not_tell_is_not_said(low: float | None, high: float | None, said: str) -> None:
+    report = load("bench-data")
+    figure = {"value": 686.0, "low": low, "high": high}
+    report["sweep"]["points"][-1]["samples_per_s"] = report["loader"]["samples_per_s"] = figure
+
+    text = text_of(report)
+
+    assert f"4 686 {said}" in text
+    assert "is not known, from few batches" in text
+    assert f"Loader alone 686 {said} samples/s, from few batches" in text
+
+
 def test_a_training_that_was_not_measured_has_a_reason_once():
     report = load("bench-compute")
     report["whole"] = None

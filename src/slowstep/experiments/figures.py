@@ -46,10 +46,10 @@ class Figure:
 
 
 def ratio(above: ArrayLike, below: ArrayLike, *, least: int = LEAST_BLOCKS) -> Figure | None:
-    """sum(above) / sum(below), both given by block; None for fewer than `least` blocks, or where what is below sums to nothing."""
-    a, b = np.asarray(above, dtype=np.float64), np.asarray(below, dtype=np.float64)
+    """sum(above) / sum(below), both given by block; None for fewer than `least` blocks with anything below."""
+    a, b = _each_over_something(np.asarray(above, dtype=np.float64), np.asarray(below, dtype=np.float64))
     count = len(a)
-    if count < least or b.sum() <= 0:
+    if count < max(least, 1):
         return None
     value, error = _with_error(a[None, :], b[None, :])
     if count < LEAST_BLOCKS:
@@ -63,9 +63,21 @@ def ratio(above: ArrayLike, below: ArrayLike, *, least: int = LEAST_BLOCKS) -> F
     return Figure(value=float(value[0]), draws=draws if a.min() < 0 else np.maximum(draws, 0.0))
 
 
+def _each_over_something(a: Floats, b: Floats) -> tuple[Floats, Floats]:
+    """Blocks with nothing below in one with the next that has some, those at the end with the last: what ends there took their time, too.
+
+    Drawn by themselves they have no ratio, and make the others' scatter as if they were as many more.
+    """
+    ends = np.flatnonzero(b > 0)
+    if not len(ends):
+        return a[:0], b[:0]
+    starts = np.concatenate(([0], ends[:-1] + 1))
+    return np.add.reduceat(a, starts), np.add.reduceat(b, starts)
+
+
 def _with_error(a: Floats, b: Floats) -> tuple[Floats, Floats]:
     """Ratios of the sums of rows, and their standard errors by the delta method."""
-    count, whole = a.shape[1], np.maximum(b.sum(axis=1), 1e-300)
+    count, whole = a.shape[1], b.sum(axis=1)
     value = a.sum(axis=1) / whole
     off = (a - value[:, None] * b) / whole[:, None]
     return value, np.sqrt(count / (count - 1) * (off**2).sum(axis=1))

@@ -10,11 +10,11 @@ SCHEMA: Final = "slowstep/bench/1"
 
 
 class FigureRow(TypedDict):
-    """A value and the ends of its interval."""
+    """A value and the ends of its interval; an end is null where too little was measured to tell it."""
 
     value: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
 
 
 class RunRow(TypedDict):
@@ -186,8 +186,9 @@ def _unbalanced(report: dict[str, Any] | BenchReport) -> list[str]:
     if report["stages"] and abs(shares - 1) > 1e-6:
         found.append(f"the shares of the stages sum to {shares:.6f}, not 1")
     for path, figure in _figures(report, "$"):
-        if not figure["low"] <= figure["value"] <= figure["high"]:
-            found.append(f"{path}: {figure['value']} lies outside of its interval")
+        value, low, high = figure["value"], figure["low"], figure["high"]
+        if (low is not None and low > value) or (high is not None and high < value):
+            found.append(f"{path}: {value} lies outside of its interval")
     return found
 
 

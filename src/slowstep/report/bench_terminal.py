@@ -134,6 +134,8 @@ def _draw_sweep(canvas: Canvas, report: BenchReport) -> None:
         bar = "" if rate is None else canvas.glyphs.bar * max(round(room * rate["value"] / largest), 1)
         canvas.line(f"{point['workers']}{mark}".ljust(_WORKER_CELLS), text.ljust(_RATE_CELLS), " ", (bar, "cyan"))
     canvas.prose(_bend(sweep["bend"], sweep["points"]), style="dim")
+    if any(map(_lacks_an_end, rates)):
+        canvas.prose("an end of an interval that is not said is not known, from few batches", style="dim", indent=2)
 
 
 def _rate(point: PointRow) -> FigureRow | None:
@@ -226,9 +228,20 @@ def _labelled(canvas: Canvas, label: str, text: str) -> None:
 
 def _samples(figure: FigureRow | None, reason: str | None) -> str:
     if figure is not None:
-        return f"{_interval(figure)} samples/s"
+        return f"{_interval(figure)} samples/s{', from few batches' if _lacks_an_end(figure) else ''}"
     return f"not measured ({reason})" if reason else "not measured"
 
 
 def _interval(figure: FigureRow) -> str:
-    return f"{format_number(figure['value'])} ({format_number(figure['low'])}-{format_number(figure['high'])})"
+    low, high = figure["low"], figure["high"]
+    if low is None and high is None:
+        ends = "no interval"
+    elif low is None:
+        ends = f"up to {format_number(high)}"
+    else:
+        ends = f"{format_number(low)} or more" if high is None else f"{format_number(low)}-{format_number(high)}"
+    return f"{format_number(figure['value'])} ({ends})"
+
+
+def _lacks_an_end(figure: FigureRow | None) -> bool:
+    return figure is not None and None in (figure["low"], figure["high"])

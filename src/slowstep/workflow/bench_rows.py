@@ -17,6 +17,9 @@ from slowstep.workflow.bench_act import Measured
 from slowstep.workflow.bench_sentences import whole_sentence
 
 _MB: Final = 1e6
+# From so few blocks that an interval reaches to nothing, or an inverse to everything, that end tells nothing: own choice, under what any
+# reading of a loader scatters by.
+_NO_END: Final = 1e-3
 
 
 def words_of(measured: Measured) -> list[str]:
@@ -25,12 +28,17 @@ def words_of(measured: Measured) -> list[str]:
 
 
 def figure(figure: Figure | None, scale: float = 1.0) -> FigureRow | None:
-    """A figure with its interval, times a scale."""
+    """A figure with its interval, times a scale; an end that too few blocks tell is None."""
     if figure is None:
         return None
     # Of few blocks the ends may lie on one side of the value itself.
     value = figure.value * scale
-    return {"value": value, "low": min(figure.low * scale, value), "high": max(figure.high * scale, value)}
+    low, high = min(figure.low * scale, value), max(figure.high * scale, value)
+    return {
+        "value": value,
+        "low": None if low <= _NO_END * value and value > 0 else low,
+        "high": None if value <= _NO_END * high and value > 0 else high,
+    }
 
 
 def run_row(measured: Measured, cores: float | None) -> RunRow:

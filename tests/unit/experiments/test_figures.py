@@ -20,6 +20,23 @@ def test_too_few_blocks_have_no_figure(above, below):
     assert ratio(above, below) is None
 
 
+def test_blocks_with_nothing_below_are_part_of_the_next_one_that_has_some():
+    figure = ratio([5e8, 1e8, 6e8, 2e8, 3e8, 1e8, 4e8, 2e8, 1e8], [1, 0, 2, 0, 1, 0, 1, 0, 0])
+
+    same = ratio([5e8, 7e8, 5e8, 8e8], [1, 2, 1, 1])
+    assert figure is not None
+    assert same is not None
+    assert figure.value == same.value == 5e8
+    assert (figure.low, figure.high) == (same.low, same.high)
+
+
+@pytest.mark.parametrize(
+    ("above", "below"), [([5e8, 1e8, 6e8, 2e8, 1e8], [1, 0, 2, 0, 0]), ([1e9] * 4, [0, 0, 0, 5]), ([1e9] * 4, [5, 0, 0, 0])]
+)
+def test_blocks_with_nothing_below_are_none_of_those_that_are_needed(above, below):
+    assert ratio(above, below) is None
+
+
 @pytest.mark.parametrize("count", [6, 12, 40])
 def test_intervals_hold_the_truth_about_as_often_as_they_say(count):
     rng = np.random.default_rng(3)

@@ -269,7 +269,7 @@ def test_how_well_the_compute_is_known_is_no_reason_against_a_faster_loader(real
 
     report = make_report(measured_of(real), Asked(what="data", words=("train.py",)))
 
-    assert report["compute"]["samples_per_s"]["low"] < 0.5 * report["compute"]["samples_per_s"]["value"]
+    assert report["compute"]["samples_per_s"]["low"] is None
     assert report["whole"]["binds"] == "both"
     assert report["next"]["command"].startswith("slowstep prove --levers workers=")
 
