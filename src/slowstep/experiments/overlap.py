@@ -51,27 +51,52 @@ class Whole:
         return overlap or self.log_error <= math.log1p(CLOSE)
 
 
+def received(steps: Steps) -> NDArray[np.int64]:
+    """The samples that came in each step, 0 where no batch was asked for in it: a batch trained on several times is its first step's."""
+    return np.where(_asks_for_none(steps), 0, steps.samples)
+
+
+def are_silent(steps: Steps) -> NDArray[np.bool_]:
+    """Steps that received a batch and do not tell its samples."""
+    return (steps.samples < 0) & ~_asks_for_none(steps)
+
+
 def known_steps(steps: Steps, counted: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """The counted steps of an arm in blocks that tell the samples of each; none where most blocks do not, or where no step has any.
 
-    Who asks for a batch ahead receives none in an epoch's last step, two in its first.
+    Of blocks with steps in which no batch was asked for, only those of whole batches: blocks may begin and end within one.
     """
-    silent = np.unique(steps.block[counted & (steps.samples < 0)])
-    known = counted & ~np.isin(steps.block, silent)
-    is_told = 2 * len(silent) <= len(np.unique(steps.block[counted])) and steps.samples[known].any()
+    silent = np.unique(steps.block[counted & are_silent(steps)])
+    known = _of_whole_batches(steps, counted & ~np.isin(steps.block, silent))
+    is_told = 2 * len(silent) <= len(np.unique(steps.block[counted])) and received(steps)[known].any()
     return known if is_told else np.zeros_like(counted)
+
+
+def _asks_for_none(steps: Steps) -> NDArray[np.bool_]:
+    return (steps.samples < 0) & (steps.input_ns == 0)
+
+
+def _of_whole_batches(steps: Steps, counted: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """The counted steps, but of blocks with any that asks for no batch only those from the first that received one until the last."""
+    found, asks_for_none = counted.copy(), counted & _asks_for_none(steps)
+    for block in np.unique(steps.block[asks_for_none]):
+        here = np.flatnonzero(counted & (steps.block == block))
+        gave = here[~asks_for_none[here]]
+        found[here] = (here >= gave[0]) & (here < gave[-1]) if len(gave) else False
+    return found
 
 
 def arm_rate(steps: Steps, plan: Plan, arms: tuple[int, ...]) -> Figure | None:
     """Samples/s of arms, from the whole blocks of them that tell it; None where samples are not known or there are too few blocks."""
     order = np.asarray(plan.blocks, dtype=np.int64)
-    of_arms = np.flatnonzero(np.isin(order, arms))
-    counted = known_steps(steps, ~steps.settling & np.isin(steps.block, of_arms))
+    of_arms = ~steps.settling & np.isin(steps.block, np.flatnonzero(np.isin(order, arms)))
+    whole = np.bincount(steps.block[of_arms], minlength=len(order)) == plan.steps
+    counted = known_steps(steps, of_arms)
     block = steps.block[counted]
     ns = np.bincount(block, weights=steps.ns[counted], minlength=len(order))
-    samples = np.bincount(block, weights=steps.samples[counted], minlength=len(order))
-    whole = np.bincount(block, minlength=len(order)) == plan.steps
-    return ratio(samples[whole], ns[whole] / 1e9)
+    samples = np.bincount(block, weights=received(steps)[counted], minlength=len(order))
+    is_told = whole & (ns > 0)
+    return ratio(samples[is_told], ns[is_told] / 1e9)
 
 
 def put_together(

@@ -12,7 +12,7 @@ from slowstep.experiments.figures import FEWEST_BLOCKS, Figure, combined, exactl
 from slowstep.experiments.loader_bound import Bound, is_crowded, judge
 from slowstep.experiments.loader_speed import Point, change_of_cache, curve, from_storage, own_point, share_from_storage
 from slowstep.experiments.loader_stages import Stage, read_calls, stages
-from slowstep.experiments.overlap import Whole, arm_rate, known_steps, put_together
+from slowstep.experiments.overlap import Whole, are_silent, arm_rate, known_steps, put_together, received
 from slowstep.report.bench_document import SCHEMA, BenchReport, ComputeRow, NextRow
 from slowstep.units import format_count
 from slowstep.workflow.bench_act import Asked, Measured
@@ -54,6 +54,10 @@ def _next(found: _Found, measured: Measured, asked: Asked, whole: Whole | None) 
     if found.lacks_others:
         why = "the training reads several loaders: this says how long it waits for them"
         return {"command": prove_command(asked, shlex.join(words_of(measured)), "mock-loader"), "why": why}
+    if found.lacks_samples and measured.ended_by == "done":
+        # The other half's command walks the same blocks.
+        why = "samples/s of its steps cannot be told: this says where a step's time goes"
+        return {"command": f"slowstep run {shlex.join(words_of(measured))}", "why": why}
     return next_command(
         asked,
         words_of(measured),
@@ -123,6 +127,11 @@ class _Found:
     def lacks_others(self) -> bool:
         """Whether both halves are known and say nothing about the whole: the training reads another loader, which is in neither."""
         return self.together > 1 and None not in (self.point, self.cached) and self.whole() is None
+
+    @property
+    def lacks_samples(self) -> bool:
+        """Whether the loader is known, and blocks on cached batches do not tell how many samples they trained on."""
+        return self.point is not None and self.cached is None and self._why_no_samples() is not None
 
     def notes(self) -> list[str]:
         """What the reader must know beside the numbers."""
@@ -212,16 +221,21 @@ class _Found:
 
     def _why_no_compute(self) -> str:
         said = next((n["reason"] for n in self._measured.lever_notes if n["state"] in ("failed", "not applicable")), None)
+        return str(said or self._why_no_samples() or self._measured.reason or "too few blocks of steps in the time")
+
+    def _why_no_samples(self) -> str | None:
         steps = self._measured.steps
         counted = ~steps.settling & (steps.arm == CACHED)
-        if said is None and counted.any() and not known_steps(steps, counted).any():
-            said = "the samples of a step are not known"
-        return str(said or self._measured.reason or "too few blocks of steps in the time")
+        if not counted.any() or known_steps(steps, counted).any():
+            return None
+        if (counted & are_silent(steps)).any() or not received(steps)[counted].any():
+            return "the samples of a step are not known"
+        return "each batch is trained on in several steps, and no block of steps holds a whole one"
 
     def _silent_blocks(self) -> int:
         """How many blocks on cached batches hold a step whose samples are not known."""
         steps = self._measured.steps
-        return len(np.unique(steps.block[~steps.settling & (steps.arm == CACHED) & (steps.samples < 0)]))
+        return len(np.unique(steps.block[~steps.settling & (steps.arm == CACHED) & are_silent(steps)]))
 
     def _compute_cpu_ms(self) -> Figure | None:
         """CPU ms per sample of the training's own process on cached batches: its workers rest then."""
@@ -230,7 +244,7 @@ class _Found:
         known = known_steps(steps, ~steps.settling & (steps.arm == CACHED))
         if not used or not known.any():
             return None
-        per_step = float(steps.samples[known].mean()) * self._factor
+        per_step = float(received(steps)[known].mean()) * self._factor
         per_ns = ratio([note["cpu_ns"] for note in used], [note["steps"] for note in used], least=FEWEST_BLOCKS)
         return None if per_ns is None else scaled(per_ns, 1 / (1e6 * per_step))
 

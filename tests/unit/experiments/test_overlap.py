@@ -90,7 +90,7 @@ def steps(arms: list[int], *, block_steps: int, ns: dict[int, int], samples: int
         samples=np.full(len(rows), samples),
         delay_ns=np.zeros(len(rows), dtype=np.int64),
         settling=np.array([first for _, _, first in rows]),
-        input_ns=np.zeros(len(rows), dtype=np.int64),
+        input_ns=np.ones(len(rows), dtype=np.int64),
     )
 
 
@@ -151,3 +151,24 @@ def test_blocks_with_a_step_of_unknown_samples_are_left_out_while_most_are_known
     assert as_is.value == pytest.approx(400)
     assert (cached is not None) is is_known
     assert cached is None or cached.value == pytest.approx(800)
+
+
+@pytest.mark.parametrize("begins", [0, 1])
+@pytest.mark.parametrize("block_steps", [4, 5])
+def test_a_batch_that_is_trained_on_twice_is_counted_once(begins: int, block_steps: int) -> None:
+    # The first of its steps waits for it, and takes 20 ms, the second 10.
+    arms = [0] * 8
+    plain = steps(arms, block_steps=block_steps, ns={0: 20_000_000}, settling=0)
+    asks = (np.arange(len(plain.ns)) % block_steps) % 2 == begins
+    made = replace(plain, samples=np.where(asks, 8, -1), ns=np.where(asks, 20_000_000, 10_000_000), input_ns=asks * 1_000_000)
+
+    assert arm_rate(made, plan(arms, block_steps), (0,)).value == pytest.approx(8 / 0.03)
+
+
+def test_blocks_without_a_whole_batch_have_no_speed() -> None:
+    arms = [0] * 8
+    plain = steps(arms, block_steps=4, ns={0: 20_000_000}, settling=0)
+    asks = np.arange(len(plain.ns)) % 4 == 1
+
+    assert arm_rate(replace(plain, samples=np.where(asks, 8, -1), input_ns=asks * 1), plan(arms, 4), (0,)) is None
+    assert arm_rate(replace(plain, samples=np.full(len(asks), -1), input_ns=asks * 0), plan(arms, 4), (0,)) is None

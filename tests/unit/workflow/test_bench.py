@@ -210,7 +210,7 @@ def measured_of(real: dict[str, Any], **changes: Any) -> Measured:
     made = {
         "notes": real["notes"],
         "plan": Plan(seed=plan["seed"], steps=plan["steps"], arms=arms, blocks=tuple(plan["blocks"])),
-        "steps": Steps(**{**steps, "settling": steps["settling"].astype(bool), "input_ns": steps["ns"] * 0}),
+        "steps": Steps(**{**steps, "settling": steps["settling"].astype(bool), "input_ns": steps.get("input_ns", steps["ns"] // 2)}),
         "lever_notes": real["lever_notes"],
         "block_notes": real["block_notes"],
         "loaders": real["loaders"],
@@ -324,6 +324,31 @@ def test_a_block_of_unknown_samples_is_left_out_and_said(real_bench: Callable[[s
     assert (report["compute"]["cpu_ms_per_sample"] is not None) is is_known
     assert report["compute"]["reason"] == (None if is_known else "the samples of a step are not known")
     assert any("left out of the compute: 1, in which" in note for note in report["notes"]) is is_known
+    assert (report["next"]["command"].startswith("slowstep run ")) is not is_known
+
+
+@pytest.mark.parametrize("what", ["data", "compute"])
+@pytest.mark.parametrize(("updates", "is_known"), [(2, True), (6, False)])
+def test_a_batch_that_is_trained_on_several_times_is_counted_once(
+    real_bench: Callable[[str], dict[str, Any]], what: Any, updates: int, is_known: bool
+):
+    real = real_bench("case_study_data")
+    steps = real["steps"]
+    plain = make_report(measured_of(real), Asked(what=what, words=("train.py",)))
+    asks = [at % updates == 0 for at in range(len(steps["ns"]))]
+    steps["samples"] = [samples if asked else -1 for samples, asked in zip(steps["samples"], asks, strict=True)]
+    steps["input_ns"] = [int(asked) for asked in asks]
+
+    report = make_report(measured_of(real), Asked(what=what, words=("train.py",)))
+
+    assert faults(report) == []
+    if is_known:
+        assert report["compute"]["samples_per_s"]["value"] == pytest.approx(plain["compute"]["samples_per_s"]["value"] / 2, rel=0.1)
+        assert report["compute"]["cpu_ms_per_sample"] == pytest.approx(plain["compute"]["cpu_ms_per_sample"] * 2, rel=0.1)
+        assert report["whole"] is not None
+    else:
+        assert report["compute"]["reason"] == "each batch is trained on in several steps, and no block of steps holds a whole one"
+        assert report["next"]["command"].startswith("slowstep run train.py")
 
 
 @pytest.mark.parametrize("kept", [0, 1, 2, 3, 5])

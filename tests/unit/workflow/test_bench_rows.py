@@ -29,10 +29,6 @@ def test_an_end_that_reaches_to_everything_is_not_known() -> None:
     found = figure(inverse(Figure(value=1.0, draws=REACHES_NOTHING / 700)))
 
     assert found == {"value": 1.0, "low": pytest.approx(0.972, abs=0.001), "high": None}
-        "value": 1.0,
-        "low": pytest.approx(0.972, abs=0.001),
-        "high": None,
-    }
 
 
 def test_what_is_nothing_for_sure_is_nothing() -> None:
