@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from slowstep.experiments.executor import LiveExecutor
+from slowstep.record.folder import remove_folder
 from slowstep.units import format_duration
 from slowstep.workflow.bench_act import Asked, Bench, Limits, Measured, Phase
 from slowstep.workflow.thrown_away import thrown_away
@@ -23,17 +24,22 @@ def bench(asked: Asked, environ: Mapping[str, str], *, say: Callable[[str], None
 
     Raises BadUsage before anything has started, NoSandbox where the user's files could not be kept from harm.
     """
-    limits = limits or Limits()
-    with thrown_away(asked.words, environ, out=asked.out, allow_writes=asked.allow_writes, kind=asked.sandbox) as place:
-        sandbox = place.sandbox
-        whole_s = limits.start_s + limits.slow_s + limits.overtime * asked.budget_s + _AFTER_S
-        say(place.announced)
-        say(how_long(asked, limits, whole_s))
-        for warning in sandbox.warnings:
-            say(warning)
-        measured = Measured(place.command, place={"kind": sandbox.kind, "claims": sandbox.claims, "warnings": list(sandbox.warnings)})
-        executor = LiveExecutor(place.command, place.folder, sandbox, environ, limit_s=whole_s)
-        return Bench(executor, asked, measured, phase, limits).run()
+    limits, measured = limits or Limits(), None
+    try:
+        with thrown_away(asked.words, environ, out=asked.out, allow_writes=asked.allow_writes, kind=asked.sandbox) as place:
+            sandbox = place.sandbox
+            whole_s = limits.start_s + limits.slow_s + limits.overtime * asked.budget_s + _AFTER_S
+            say(place.announced)
+            say(how_long(asked, limits, whole_s))
+            for warning in sandbox.warnings:
+                say(warning)
+            measured = Measured(place.command, place={"kind": sandbox.kind, "claims": sandbox.claims, "warnings": list(sandbox.warnings)})
+            executor = LiveExecutor(place.command, place.folder, sandbox, environ, limit_s=whole_s)
+            return Bench(executor, asked, measured, phase, limits).run()
+    finally:
+        if measured is not None and measured.left_nothing:
+            # It would be taken for one of a training that left nothing.
+            remove_folder(str(place.folder))
 
 
 def how_long(asked: Asked, limits: Limits, whole_s: float) -> str:

@@ -81,6 +81,11 @@ class Measured:
     place: dict[str, Any] = field(default_factory=dict)
 
     @property
+    def left_nothing(self) -> bool:
+        """Whether it was interrupted before the training did anything: its recording is worth nothing."""
+        return self.ended_by == "interrupted" and not self.updates and not self.notes
+
+    @property
     def code(self) -> int:
         """What `slowstep bench` ends with."""
         if self.ended_by == "interrupted":
@@ -131,6 +136,12 @@ class Bench:
             measured.ended_by, measured.reason = end.ended_by, str(end)
         except KeyboardInterrupt:
             measured.ended_by, measured.reason = "interrupted", "interrupted by Ctrl-C"
+        except Exception:
+            raise
+        except BaseException:
+            # By a signal: nobody reads a report then, but its recording may be worth nothing.
+            measured.ended_by = "interrupted"
+            raise
         finally:
             self._collect()
             measured.ending = surely_ended(self._executor)

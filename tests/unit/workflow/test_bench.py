@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +19,7 @@ from slowstep.record import format as contract
 from slowstep.record.command import Command
 from slowstep.report.bench_document import faults
 from slowstep.report.bench_terminal import render
-from slowstep.workflow.bench import how_long
+from slowstep.workflow.bench import bench, how_long
 from slowstep.workflow.bench_act import CACHED, Asked, Bench, Limits, Measured
 from slowstep.workflow.bench_report import make_report
 
@@ -92,7 +95,7 @@ def run(played: Any, what: Any = "data", **limits: Any) -> Measured:
     measured = Measured(COMMAND, place=PLACE)
     asked = Asked(what=what, words=COMMAND.words, budget_s=60, seed=1)
     phases: list[str] = []
-    bench = Bench(
+    acts = Bench(
         played,
         asked,
         measured,
@@ -101,7 +104,7 @@ def run(played: Any, what: Any = "data", **limits: Any) -> Measured:
         clock=lambda: played.at_s,
         sleep=played.sleep,
     )
-    assert bench.run() is measured
+    assert acts.run() is measured
     assert played.ended == 1
     assert phases
     return measured
@@ -187,6 +190,29 @@ def test_whatever_ends_it_is_told_and_the_training_is_ended(changes, ended_by, r
     measured = run(Played(**changes))
 
     assert (measured.ended_by, measured.reason) == (ended_by, reason)
+
+
+class Killed(BaseException):
+    """What a signal raises here."""
+
+
+@pytest.mark.parametrize(("first_s", "is_kept"), [(3.0, False), (-3.0, True)])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, Killed])
+def test_a_recording_is_kept_where_the_training_did_anything(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, error: type[BaseException], first_s: float, is_kept: bool
+) -> None:
+    def start() -> None:
+        raise error
+
+    played = Played(notes_of={}, first_s=first_s, start=start)
+    monkeypatch.setattr("slowstep.workflow.bench.LiveExecutor", lambda *_, **__: played)
+    asked = Asked(what="data", words=(sys.executable,), out=str(tmp_path / "runs"), allow_writes=True, sandbox="none")
+
+    with suppress(Killed):
+        bench(asked, os.environ, say=lambda _: None, phase=lambda *_: None)
+
+    assert played.ended == 1
+    assert len(list(tmp_path.glob("runs/*-*"))) == is_kept
 
 
 @pytest.mark.parametrize(
