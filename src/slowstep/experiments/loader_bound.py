@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from slowstep.experiments.figures import FEWEST_BLOCKS, Figure, ratio
-from slowstep.experiments.loader_speed import Point, bend, page_cache
+from slowstep.experiments.loader_curve import beside_others, gain_without_workers
+from slowstep.experiments.loader_speed import Point, page_cache
 from slowstep.experiments.loader_stages import READING, Calls
-from slowstep.units import format_count
+from slowstep.units import format_count, format_ratio
 
 Kind = Literal["cpu", "storage", "network", "blocked", "transport", "start", "undetermined"]
 
@@ -67,11 +68,15 @@ def judge(
     first: dict[str, Any] | None = None,
     calls: Calls | None = None,
     points: Sequence[Point] = (),
+    carrying: float | None = None,
 ) -> Bound:
-    """The verdict about a loader with its workers. `first`: its first reading; `calls`: what built-in calls take; `points`: its curve."""
+    """The verdict about a loader with its workers. `first`: its first reading; `calls`: what built-in calls take; `points`: its curve.
+
+    `carrying`: the share of a sample's time that is its way from a worker to the training; None where that is not known.
+    """
     shares = _shares(point, cores)
     ready = _ready(point)
-    rows = _rows(point, shares, ready, cores, first)
+    rows = _rows(point, shares, ready, cores, first, carrying)
     if point.starting is not None and point.starting > HALF:
         return Bound(kind="start", sentence=_starting(point), rows=rows)
     if shares.making is None or shares.computing is None or shares.blocked is None:
@@ -80,6 +85,9 @@ def judge(
     if ready is not None and _carrying(point, ready) > max(HALF, shares.making.value):
         sentence = f"a batch lies ready in {ready:.0%} of the time: receiving it is what takes so long, not making it"
         return Bound(kind="transport", sentence=sentence, rows=rows)
+    # Both are needed: a way that is long and that many workers share may still be worth it, and without workers caches may be warmer.
+    if carrying is not None and carrying > HALF and (gain := gain_without_workers(point, points)) is not None:
+        return Bound(kind="transport", sentence=_too_long_a_way(carrying, gain), rows=rows)
     if point.workers and shares.making.high < HALF:
         return Bound(kind="undetermined", sentence=_uneven(shares.making), rows=rows)
     if shares.computing.low > HALF:
@@ -162,18 +170,24 @@ def _computing(point: Point, shares: _Shares, cores: float | None, points: Seque
     if shares.cores is None or cores is None:
         return text
     text += f", {shares.cores:.1f} of {cores:g} cores are busy"
-    if shares.cores >= BUSY * cores:
-        # What the curve measured goes before what busy cores let one expect.
-        gained = "yet more workers were faster (see the curve)" if _more_were_faster(point, points) else "more workers find no core"
-        return f"{text}: {gained}"
+    is_full, measured = shares.cores >= BUSY * cores, beside_others(point, points)
+    # What the curve measured goes before what busy cores let one expect.
+    if measured is not None and measured.is_faster:
+        return f"{text}: {'yet ' if is_full else ''}{measured.said} (see the curve)"
+    if is_full:
+        return f"{text}: more workers find no core{'' if measured is None else f', and were {measured.said} (see the curve)'}"
     if shares.is_foreign:
         return f"{text}, and it queues for a core all the same: behind others on this machine, or behind itself in bursts"
-    return f"{text}: more workers can use the others"
+    return (
+        f"{text}: more workers can use the others" if measured is None else f"{text}: yet more workers were {measured.said} (see the curve)"
+    )
 
 
-def _more_were_faster(point: Point, points: Sequence[Point]) -> bool:
-    best = bend(points)
-    return best is not None and best > point.workers
+def _too_long_a_way(carrying: float, gain: float) -> str:
+    return (
+        f"the way from a worker to the training is {carrying:.0%} of what a sample takes, and without workers the loader alone is "
+        f"{format_ratio(gain)} as fast: what helps is no worker, or larger batches of fewer tensors"
+    )
 
 
 def _cause(point: Point, calls: Calls | None, blocked: float) -> tuple[Kind, str]:
@@ -192,7 +206,9 @@ def _cause(point: Point, calls: Calls | None, blocked: float) -> tuple[Kind, str
     return "blocked", f"{text}; neither storage nor a connection explains it (a sleep, a lock, a remote service)"
 
 
-def _rows(point: Point, shares: _Shares, ready: float | None, cores: float | None, first: dict[str, Any] | None) -> tuple[Row, ...]:
+def _rows(
+    point: Point, shares: _Shares, ready: float | None, cores: float | None, first: dict[str, Any] | None, carrying: float | None
+) -> tuple[Row, ...]:
     rows = [
         _share("making batches, of the producers' time", shares.making),
         _share("computing, of making a batch", shares.computing),
@@ -202,6 +218,8 @@ def _rows(point: Point, shares: _Shares, ready: float | None, cores: float | Non
     if point.workers:
         rows.append(Row(name="starting workers, of the time", value=point.starting, unit="share", threshold=HALF, source=HALF_FROM))
         rows.append(Row(name="receiving ready batches, of the time", value=ready, unit="share", threshold=HALF, source=HALF_FROM))
+    if carrying is not None:
+        rows.append(Row(name="the way to the training, of a sample", value=carrying, unit="share", threshold=HALF, source=HALF_FROM))
     busy = None if cores is None else BUSY * cores
     rows.append(Row(name="busy cores", value=shares.cores, unit="cores", threshold=busy, source=BUSY_FROM))
     if first is not None:

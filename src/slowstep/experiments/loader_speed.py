@@ -198,10 +198,10 @@ def bend(points: Sequence[Point]) -> int | None:
     known = [(point.workers, point.batches_per_s) for point in points if point.batches_per_s is not None]
     if len(known) < 2:
         return None
-    return next(workers for workers, rate in known if not any(_is_surely_faster(other, rate) for _, other in known))
+    return next(workers for workers, rate in known if not any(is_surely_faster(other, rate) for _, other in known))
 
 
-def _is_surely_faster(other: Figure, rate: Figure) -> bool:
+def is_surely_faster(other: Figure, rate: Figure) -> bool:
     """Whether a rate is higher than another by what makes a number of workers worth it, and by its interval higher at all.
 
     Of the last points of a curve one may be known to 50 % only: by values alone it rose where more workers found no core.

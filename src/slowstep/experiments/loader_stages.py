@@ -62,6 +62,12 @@ class Calls:
         return sum(self.of(part, kinds) for part in self.ms if part != COLLATE)
 
 
+def carried(rows: Sequence[Stage]) -> float | None:
+    """The share of a sample's time that is transport; None where no row says it."""
+    whole = sum(row.ms for row in rows)
+    return next((row.ms / whole for row in rows if row.kind == "transport" and whole > 0), None)
+
+
 def read_calls(parts: dict[str, Any]) -> Calls | None:
     """The built-in calls of the parts; None where they could not be timed."""
     samples = parts["calls_samples"]

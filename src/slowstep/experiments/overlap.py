@@ -73,7 +73,7 @@ def known_steps(steps: Steps, counted: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 
 def _asks_for_none(steps: Steps) -> NDArray[np.bool_]:
-    return (steps.samples < 0) & (steps.input_ns == 0)
+    return np.asarray((steps.samples < 0) & (steps.input_ns == 0), dtype=np.bool_)
 
 
 def _of_whole_batches(steps: Steps, counted: NDArray[np.bool_]) -> NDArray[np.bool_]:

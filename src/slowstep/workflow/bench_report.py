@@ -11,7 +11,7 @@ from slowstep.experiments.design import AS_IS, CONTROL
 from slowstep.experiments.figures import FEWEST_BLOCKS, Figure, combined, exactly, ratio, scaled
 from slowstep.experiments.loader_bound import Bound, is_crowded, judge
 from slowstep.experiments.loader_speed import Point, change_of_cache, curve, from_storage, own_point, share_from_storage
-from slowstep.experiments.loader_stages import Stage, read_calls, stages
+from slowstep.experiments.loader_stages import Stage, carried, read_calls, stages
 from slowstep.experiments.overlap import Whole, are_silent, arm_rate, known_steps, put_together, received
 from slowstep.report.bench_document import SCHEMA, BenchReport, ComputeRow, NextRow
 from slowstep.units import format_count
@@ -102,7 +102,7 @@ class _Found:
         if self.point is None:
             return None
         calls = read_calls(self._parts) if self._parts is not None and self._parts["rows"] else None
-        return judge(self.point, cores=self.cores, first=self.drains[0], calls=calls, points=self.points)
+        return judge(self.point, cores=self.cores, first=self.drains[0], calls=calls, points=self.points, carrying=carried(self.stages()))
 
     def whole(self) -> Whole | None:
         """Both halves together; None where one is missing."""

@@ -9,7 +9,7 @@ import pytest
 
 from slowstep.experiments.loader_bound import is_crowded, judge
 from slowstep.experiments.loader_speed import are_alike, bend, change_of_cache, curve, from_storage, make_point, own_point, page_cache
-from slowstep.experiments.loader_stages import read_calls, stages
+from slowstep.experiments.loader_stages import carried, read_calls, stages
 
 MS = 1_000_000
 
@@ -294,6 +294,9 @@ def test_transport_is_what_workers_use_beside_making_batches_and_the_trainer_for
     # Per slice 10 batches of 8 samples: 20 ms of the worker and 20 ms of the trainer.
     assert row.kind == "transport"
     assert row.ms == pytest.approx(0.5)
+    # Of 10.5 ms.
+    assert carried(stages(the_parts(), point)) == pytest.approx(0.5 / 10.5)
+    assert carried(stages(the_parts(), None)) is None
 
 
 def test_what_workers_take_longer_for_the_same_work_is_no_transport():
@@ -329,11 +332,55 @@ def test_workers_on_all_cores_have_none_left():
     assert "more workers find no core" in judge(make_point(2, [a_drain(2)]), cores=2).sentence
 
 
-@pytest.mark.parametrize(("batch_ms", "said"), [(8.0, "yet more workers were faster (see the curve)"), (10.0, "more workers find no core")])
+@pytest.mark.parametrize(
+    ("batch_ms", "said"),
+    [
+        (8.0, "yet 4 workers were faster (see the curve)"),
+        (10.0, "more workers find no core, and were not surely faster (see the curve)"),
+        (12.0, "more workers find no core, and were slower (see the curve)"),
+    ],
+)
 def test_busy_cores_are_not_all_where_the_curve_still_rises(batch_ms: float, said: str) -> None:
     points = curve([a_drain(2), a_drain(1, batch_ms=13), a_drain(4, batch_ms=batch_ms)])
 
     assert judge(make_point(2, [a_drain(2)]), cores=2, points=points).sentence.endswith(f"2.0 of 2 cores are busy: {said}")
+
+
+@pytest.mark.parametrize(
+    ("own", "batch_ms", "said"),
+    [
+        (0, {0: 5, 1: 8, 2: 7}, "yet more workers were slower (see the curve)"),
+        (0, {0: 5, 1: 5, 2: 4.9}, "yet more workers were not surely faster (see the curve)"),
+        (0, {0: 5, 1: 6, 2: 4, 4: 4.1}, "2 workers were faster (see the curve)"),
+        (1, {0: 5, 1: 8, 2: 7}, "without workers it was faster (see the curve)"),
+        (2, {0: 9, 1: 5, 2: 8}, "1 worker was faster (see the curve)"),
+        # None of more workers was measured.
+        (2, {0: 9, 1: 8, 2: 5}, "more workers can use the others"),
+        (1, {}, "more workers can use the others"),
+    ],
+)
+def test_what_the_curve_measured_goes_before_what_idle_cores_let_one_expect(own: int, batch_ms: dict[int, float], said: str) -> None:
+    drains = [a_drain(workers, batch_ms=ms) for workers, ms in batch_ms.items()]
+    points = curve([a_drain(own, batch_ms=batch_ms[own]), *drains]) if batch_ms else ()
+
+    sentence = judge(make_point(own, [a_drain(own)]), cores=8, points=points).sentence
+
+    assert sentence.endswith(f" of 8 cores are busy: {said}")
+
+
+@pytest.mark.parametrize(
+    ("carrying", "without_ms", "kind"), [(0.67, 5, "transport"), (0.67, 10, "cpu"), (0.4, 5, "cpu"), (None, 5, "cpu"), (0.67, None, "cpu")]
+)
+def test_a_long_way_binds_a_loader_that_is_faster_without_it(carrying: float | None, without_ms: float | None, kind: str) -> None:
+    without = [a_drain(0, batch_ms=without_ms)] if without_ms else []
+    points = curve([a_drain(1), a_drain(1), *without, a_drain(2, batch_ms=9)])
+
+    bound = judge(make_point(1, [a_drain(1)]), cores=2, points=points, carrying=carrying)
+
+    assert bound.kind == kind
+    if kind == "transport":
+        assert "is 67% of what a sample takes, and without workers the loader alone is 2.0x as fast" in bound.sentence
+        assert {row.name: row.value for row in bound.rows}["the way to the training, of a sample"] == 0.67
 
 
 def test_a_queue_behind_others_is_no_work_of_the_loader():
