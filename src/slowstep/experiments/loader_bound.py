@@ -186,7 +186,7 @@ def _computing(point: Point, shares: _Shares, cores: float | None, points: Seque
 def _too_long_a_way(carrying: float, gain: float) -> str:
     return (
         f"the way from a worker to the training is {carrying:.0%} of what a sample takes, and without workers the loader alone is "
-        f"{format_ratio(gain)} as fast: what helps is no worker, or larger batches of fewer tensors"
+        f"{format_ratio(gain)} as fast: what helps the loader is no worker, or larger batches of fewer tensors"
     )
 
 
