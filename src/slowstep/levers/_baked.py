@@ -19,15 +19,18 @@ _SHAPED: Final = frozenset(
         *("zeros", "ones", "rand", "randn", "randint", "empty", "full", "new_zeros", "new_ones"),
     }
 )
-# Methods of a data set, which make one sample: a batch's size is not in them.
-_OF_SAMPLES: Final = frozenset({"__getitem__", "__getitems__", "__iter__", "__len__"})
+# Methods that make a class one of data, whose shapes are those of samples: a batch's size is in them by chance.
+_OF_SAMPLES: Final = frozenset({"__getitem__", "__getitems__", "__iter__"})
+_OF_MODELS: Final = "forward"
+# Places of a shape in which batches are: the first, or the second where time comes first.
+_PLACES: Final = 2
 
 
 def find_baked(size: int) -> str | None:
     """Where a file of the script's makes a shape with this batch size in it, as `file:line`; None where none was found.
 
-    The number itself counts, and names that hold it: constants of the file, and attributes whose name speaks of a batch. Methods with which
-    a data set makes its samples are left out: there it is the same number by chance.
+    The number itself counts, and names that hold it: constants of the file, and attributes whose name speaks of a batch; in the first two
+    places of the shape. Classes of data are left out: in the shapes of samples it is the same number by chance.
     """
     for path in _own_files():
         line = _line_in(path, size)
@@ -65,23 +68,39 @@ def _line_in(path: str, size: int) -> int | None:
     }
     for call in _calls(tree):
         name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-        if name in _SHAPED and any(_holds(part, size, names) for argument in call.args for part in ast.walk(argument)):
+        if name in _SHAPED and any(_holds(part, size, names) for part in _of_batches(call)):
             return call.lineno
     return None
 
 
 def _calls(tree: ast.Module) -> Iterator[ast.Call]:
-    """All calls of a file, outermost first, but for those in methods that make samples."""
+    """All calls of a file, outermost first, but for those in classes of data."""
     left: deque[ast.AST] = deque([tree])
     while left:
         node = left.popleft()
         if isinstance(node, ast.Call):
             yield node
-        left += [child for child in ast.iter_child_nodes(node) if not (isinstance(node, ast.ClassDef) and _makes_samples(child))]
+        left += [child for child in ast.iter_child_nodes(node) if not _is_of_data(child)]
 
 
-def _makes_samples(node: ast.AST) -> bool:
-    return isinstance(node, ast.FunctionDef) and node.name in _OF_SAMPLES
+def _is_of_data(node: ast.AST) -> bool:
+    """Whether it is a data set's class: it makes samples itself, or its base does, and it is no model that can be indexed."""
+    if not isinstance(node, ast.ClassDef):
+        return False
+    methods = {part.name for part in node.body if isinstance(part, ast.FunctionDef)}
+    bases = (base.attr if isinstance(base, ast.Attribute) else getattr(base, "id", "") for base in node.bases)
+    return _OF_MODELS not in methods and (bool(methods & _OF_SAMPLES) or any(base.endswith("Dataset") for base in bases))
+
+
+def _of_batches(call: ast.Call) -> Iterator[ast.AST]:
+    """What a call has in the places of its shape in which batches are. A shape is the arguments themselves, or the first of them that is a
+    tuple or a list (`randint(0, 10, (16,))`), beside which the others are values. A literal that multiplies is a batch's in the first place
+    (time and batch in one); in the second it is a number of features (`view(-1, 16 * 5 * 5)`).
+    """
+    shape = next((part.elts for part in call.args if isinstance(part, ast.Tuple | ast.List)), call.args)
+    for number, place in enumerate(shape[:_PLACES]):
+        inside = ast.walk(place)
+        yield from (part for part in inside if number == 0 or part is place or not isinstance(part, ast.Constant))
 
 
 def _is(node: ast.expr, size: int) -> bool:

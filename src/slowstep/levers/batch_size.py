@@ -10,12 +10,12 @@ What it answers:
     next epoch where its data ends, as it would in a training with batches of that size.
 When it has no meaning:
     Where the loader has a batch sampler of the user's own or makes no batches, where code was compiled for its shapes, where a call in the
-    script, outside of a data set's own methods, makes a shape with as many in it as the batch size, and no batch of another size was ever
-    trained on, where the training reads several loaders, and where the loader cannot be built a second time (see workers). Where about as
-    much memory as there is would be needed the lever is not switched on: the estimate is then what is known of that size. Nor is it where,
-    by what the loader's own batches take, those of this size would take too long to make for the experiment's budget. What a script raises
-    because of a batch of another size ends the script: it is started once more without this size, and where memory was too small that is
-    what is said of it.
+    script, outside of a data set's class, makes a shape with as many in its first or second place as the batch size, and no batch of
+    another size was ever trained on, where the training reads several loaders, and where the loader cannot be built a second time (see
+    workers). Where about as much memory as there is would be needed the lever is not switched on: the estimate is then what is known of
+    that size. Nor is it where, by what the loader's own batches take, those of this size would take too long to make for the experiment's
+    budget. What a script raises because of a batch of another size ends the script: it is started once more without this size, and where
+    memory was too small that is what is said of it.
 How it is undone:
     As workers.
 """
@@ -181,7 +181,10 @@ def prepare(training: Training, spec: Spec) -> Change:
         raise NotApplicable("code was compiled for the shapes that it gets, and would be compiled anew")
     place = None if loader._dataset_kind == 0 and _has_met_other_sizes(training, own) else find_baked(own.batch_size)
     if place is not None:
-        raise NotApplicable(f"{place} makes a shape with {own.batch_size} in it, as many as the batch size")
+        raise NotApplicable(
+            f"{place} makes a shape with {own.batch_size} in it, as many as the batch size: take the number from the batch there"
+            " (`x.shape[0]`); where it is the same by chance, start from another batch size in the script"
+        )
     return OtherSize(training, size, own.batch_size, **changed)
 
 
