@@ -55,6 +55,26 @@ def test_what_was_proved_has_its_gain_however_long_its_lever_is(sample_report, w
     assert re.search(r"x \(\d\.\d+-\d\.\d+\) +by swap=", " ".join(lines[proof : proof + 3]))
 
 
+@pytest.mark.parametrize(
+    ("predicted", "measured", "head", "line"),
+    [
+        (None, None, "gain unknown", "not known; assumes"),
+        (1.8, None, "gain 1.8x", "1.8x (1.6-2.0) predicted, assuming"),
+        (None, {"value": 1.36, "low": 1.18, "high": 1.53}, "gain 1.36x measured", "1.36x (1.18-1.53) measured; none was predicted Fix"),
+        (1.8, {"value": 1.36, "low": 1.18, "high": 1.53}, "gain 1.36x measured", "measured; 1.8x (1.6-2.0) predicted, assuming"),
+    ],
+)
+def test_a_gain_that_was_measured_is_the_one_that_is_known(sample_report, predicted, measured, head, line):
+    report = sample_report("bottleneck")
+    low, high = (None, None) if predicted is None else (1.6, 2.0)
+    report["findings"][0]["gain"] |= {"predicted": predicted, "low": low, "high": high, "measured": measured}
+
+    lines = render(report, width=80, color=False).splitlines()
+
+    assert next(text for text in lines if text.startswith("1. ")).endswith(f" {head}")
+    assert line in " ".join(" ".join(lines).split())
+
+
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_what_a_lever_was_tried_for_is_never_cut(sample_report, width):
     report = sample_report("proved")

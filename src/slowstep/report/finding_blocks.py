@@ -50,10 +50,17 @@ def draw_findings(canvas: Canvas, findings: list[FindingRow], *, said: str) -> N
 
 
 def _draw_title(canvas: Canvas, number: int, finding: FindingRow) -> None:
-    style, predicted = STAGE_STYLE.get(finding["stage"], ""), finding["gain"]["predicted"]
-    gain = "gain unknown" if predicted is None else f"gain {format_ratio(predicted)}"
+    style, gain = STAGE_STYLE.get(finding["stage"], ""), _gain_in_short(finding["gain"])
     label = f"{number + 1}.".ljust(_INDENT)
     canvas.edges([(label, "bold"), (finding["rule"], f"bold {style}"), (f" in {in_words(finding['stage'])}", "")], [(gain, "bold")])
+
+
+def _gain_in_short(gain: GainRow) -> str:
+    """What is known best: what was measured, else what is predicted."""
+    measured, predicted = gain["measured"], gain["predicted"]
+    if measured is not None:
+        return f"gain {format_ratio(measured['value'])} measured"
+    return "gain unknown" if predicted is None else f"gain {format_ratio(predicted)}"
 
 
 def _draw_evidence(canvas: Canvas, rows: list[EvidenceRow], limit: int) -> None:
@@ -114,14 +121,14 @@ def _beside(canvas: Canvas, row: EvidenceRow, more: str, room: int) -> str:
 
 
 def _draw_gain(canvas: Canvas, gain: GainRow) -> None:
-    predicted, low, high = gain["predicted"], gain["low"], gain["high"]
-    if predicted is None or low is None or high is None:
-        text = f"not known; assumes {gain['assumes']}"
+    predicted, low, high, measured = gain["predicted"], gain["low"], gain["high"], gain["measured"]
+    known = "" if measured is None else f"{format_ratio_interval(measured['value'], measured['low'], measured['high'])} measured; "
+    if predicted is not None and low is not None and high is not None:
+        text = f"{known}{format_ratio_interval(predicted, low, high)} predicted, assuming {gain['assumes']}"
+    elif measured is not None:
+        text = f"{known}none was predicted"
     else:
-        text = f"{format_ratio_interval(predicted, low, high)} predicted, assuming {gain['assumes']}"
-    measured = gain["measured"]
-    if measured is not None:
-        text = f"{format_ratio_interval(measured['value'], measured['low'], measured['high'])} measured; {text}"
+        text = f"not known; assumes {gain['assumes']}"
     canvas.prose(text, label="Gain".ljust(_LABEL_CELLS), indent=_INDENT)
 
 

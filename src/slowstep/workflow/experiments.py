@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
+from slowstep.diagnosis.law import BOTTLENECK_PREDICTED
 from slowstep.experiments.choose import Choice, Untried
 from slowstep.experiments.experiment import SCRIPT_ENDED, Experiment, load
 from slowstep.experiments.intervals import Interval
@@ -81,6 +82,8 @@ def add_experiments(report: Report, folder: Path) -> None:
     report["health"] += _doubts(experiment, results)
     for row in rows:
         _fill_measured(row, findings)
+    if report["verdict"]["state"] == "healthy" and (proof := _largest_proof(rows)) is not None:
+        report["verdict"]["summary"] = proof
 
 
 def _results(experiment: Experiment, recorded: Recorded | None, findings: Mapping[str, Any]) -> Results | None:
@@ -227,6 +230,18 @@ def _fill_measured(row: ExperimentRow, findings: Mapping[str, Any]) -> None:
         return
     if gain is not None and gain["low"] is not None and gain["high"] is not None:
         findings[rule]["gain"]["measured"] = dict(gain)
+
+
+def _largest_proof(rows: list[ExperimentRow]) -> str | None:
+    """What is to be said of a training in which no rule saw a bottleneck where a finding's fix gains as much as one; else None.
+
+    Rules predict nothing of advice, whose levers are tried all the same.
+    """
+    gains = [(row["gain"]["value"], row["rule"]) for row in rows if row["role"] == "fix" and row["verdict"] == "proved" and row["gain"]]
+    value, rule = max(gains, default=(0.0, None))
+    if value < BOTTLENECK_PREDICTED:
+        return None
+    return f"no rule predicted a gain of 10 %, but experiment proved that {rule} has one"
 
 
 def _facts(experiment: Experiment, recorded: Recorded | None, results: Results | None) -> ExperimentFacts:

@@ -86,6 +86,19 @@ def test_a_gain_well_below_the_predicted_is_proved_and_one_of_nothing_refuted(tm
     assert report["findings"][0]["gain"]["measured"] == row["gain"]
 
 
+HEALTHY = Training(steps=400, workers=2)
+
+
+@pytest.mark.parametrize(("gain", "is_said"), [(1.4, True), (1.06, False), (1.0, False)])
+def test_a_healthy_training_with_a_proved_gain_is_not_said_to_have_nothing_worth_it(tmp_path, gain, is_said):
+    report = reported(tmp_path / "r", (choice("threads=2", "fix", "idle-cores"),), {2: gain}, training=HEALTHY)
+
+    verdict = report["verdict"]
+    assert (verdict["state"], verdict["healthy"]) == ("healthy", True)
+    assert (verdict["summary"] == "no rule predicted a gain of 10 %, but experiment proved that idle-cores has one") == is_said
+    assert verdict["summary"].startswith("no rule found anything worth 10 %") != is_said
+
+
 def test_a_lever_that_failed_before_it_changed_anything_has_failed(tmp_path):
     notes = (
         {"arm": 2, "name": STUB.name, "state": "effect", "effect": 0},
