@@ -48,12 +48,14 @@ class Fix:
     """One thing to do. `changes_numerics` says that the model may train differently.
 
     `lever` is the change that can try it from outside, as `slowstep prove --levers` takes it (`workers=4`). `bounded_by` is one that does
-    more than the fix would: what it gains, the fix does at most.
+    more than the fix would: what it gains, the fix does at most. `lever_in_doubt` would be its lever, were it known that it changes the
+    loader which the fix is for: of several that are read, levers change the one that is waited for most.
     """
 
     text: str
     lever: str | None = None
     bounded_by: str | None = None
+    lever_in_doubt: str | None = None
     changes_numerics: bool = False
 
 

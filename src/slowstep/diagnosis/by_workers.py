@@ -12,7 +12,7 @@ from slowstep.analyses.made_by_loader import MadeByLoader
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, unknown_gain
 from slowstep.diagnosis.input_side import RECEIVE_HIGH_NS, RECEIVE_LOW_NS, SIDE_BY_SIDE, Side, beside_ns
-from slowstep.diagnosis.lever_specs import of_its_loader
+from slowstep.diagnosis.lever_specs import fix_of_its_loader
 from slowstep.diagnosis.lever_specs import workers as workers_lever
 from slowstep.diagnosis.rule import CLAIM
 from slowstep.diagnosis.spread import EXACT, Spread
@@ -75,7 +75,7 @@ def leave_most(m: Measurements, side: Side) -> bool:
 def fix_by_workers(m: Measurements, handed: HandedOver, workers: int) -> Fix:
     """Workers for a loader that has none, with the lever that tries them."""
     text = f"DataLoader(..., num_workers={workers}, persistent_workers=True){_for(m, handed)}"
-    return Fix(text=text, lever=of_its_loader(m, workers_lever(workers)))
+    return fix_of_its_loader(m, text, workers_lever(workers))
 
 
 def _for(m: Measurements, handed: HandedOver) -> str:

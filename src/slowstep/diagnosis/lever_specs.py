@@ -10,6 +10,7 @@ from typing import Final
 
 from slowstep.analyses.importable import import_name
 from slowstep.analyses.measurements import Measurements
+from slowstep.findings import Fix
 
 MOCK_LOADER: Final = "mock-loader"
 CALLBACKS_OFF: Final = "callbacks-off"
@@ -33,6 +34,12 @@ def prefetch(count: int) -> str:
 def of_its_loader(m: Measurements, lever: str) -> str | None:
     """A lever that changes the one loader that is waited for most; None where another than the finding's may turn out to be that one."""
     return None if m.loader is not None and not m.loader.is_surely_most_waited_for else lever
+
+
+def fix_of_its_loader(m: Measurements, text: str, lever: str, *, bounded_by: str | None = None) -> Fix:
+    """A change of the finding's loader, with the lever that tries it; in doubt where that may change another loader."""
+    sure = of_its_loader(m, lever)
+    return Fix(text=text, lever=sure, bounded_by=bounded_by, lever_in_doubt=lever if sure is None else None)
 
 
 def batch_size(samples: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
@@ -18,6 +18,8 @@ Row = Mapping[str, Any]
 # Of what the findings name: the design's budget of a minute is for six levers.
 MOST_CHOSEN: Final = 6
 NO_LEVER: Final = "no lever can try it from outside"
+NAME_IT: Final = "several loaders are read; name {} to try it on the one that is waited for most"
+ANOTHER_LOADER: Final = "several loaders are read, and {} changes the one that is waited for most, which may be another"
 NOT_ASKED: Final = "it was not asked for"
 NO_ROOM: Final = f"more than {MOST_CHOSEN} levers were named, and others promise more"
 NO_ROOM_ONE_BY_ONE: Final = f"more than {MOST_CHOSEN} callbacks were seen, and others took longer"
@@ -178,11 +180,20 @@ def _is_close(one: Spec, other: Spec) -> bool:
     return one.value == other.value or all(value is not None and value.isdecimal() for value in (one.value, other.value))
 
 
-def _without(findings: Sequence[Row], choices: Any, reason: str) -> list[Untried]:
+def _without(findings: Sequence[Row], choices: Iterable[Choice], reason: str) -> list[Untried]:
     """Findings that claim time and that no choice is for; advice claims none, needing no proof. `reason` is that of those with a lever."""
-    tried = {choice.rule for choice in choices}
+    chosen = list(choices)
+    tried, names = {choice.rule for choice in chosen}, {choice.name for choice in chosen}
     left = [row for row in findings if row["claims"] and row["rule"] not in tried]
-    return [Untried(rule=row["rule"], lever=None, reason=reason if _names_a_lever(row) else NO_LEVER) for row in left]
+    return [Untried(rule=row["rule"], lever=None, reason=reason if _names_a_lever(row) else _without_lever(row, names)) for row in left]
+
+
+def _without_lever(finding: Row, tried: set[str]) -> str:
+    """Why no lever is chosen for a finding that names none: there is none, or it may change another loader than the finding's."""
+    lever = next((fix["lever_in_doubt"] for fix in finding["fixes"] if fix.get("lever_in_doubt")), None)
+    if lever is None:
+        return NO_LEVER
+    return (ANOTHER_LOADER if lever in tried else NAME_IT).format(lever)
 
 
 def _names_a_lever(finding: Row) -> bool:

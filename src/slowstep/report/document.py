@@ -211,11 +211,14 @@ class EvidenceRow(TypedDict):
 
 
 class FixRow(TypedDict):
-    """One thing to do: the lever that can try it, and one that does more than it and so bounds what it gains."""
+    """One thing to do: the lever that can try it, one that does more than it and so bounds what it gains, and one that may change another
+    loader than the fix is for.
+    """
 
     text: str
     lever: str | None
     bounded_by: NotRequired[str | None]
+    lever_in_doubt: NotRequired[str | None]
     changes_numerics: bool
 
 

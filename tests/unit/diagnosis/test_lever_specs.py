@@ -44,6 +44,15 @@ def test_a_lever_of_one_loader_is_named_where_the_training_surely_waits_for_that
     assert lever_specs.of_its_loader(m, "workers=2") == ("workers=2" if named else None)
 
 
+@pytest.mark.parametrize(("sure", "lever", "in_doubt"), [(True, "workers=2", None), (False, None, "workers=2")])
+def test_a_lever_that_may_change_another_loader_than_the_findings_is_in_doubt(sure, lever, in_doubt):
+    m: Any = SimpleNamespace(loader=SimpleNamespace(is_surely_most_waited_for=sure))
+
+    fix = lever_specs.fix_of_its_loader(m, "two workers", "workers=2", bounded_by="mock-loader")
+
+    assert (fix.text, fix.lever, fix.lever_in_doubt, fix.bounded_by) == ("two workers", lever, in_doubt, "mock-loader")
+
+
 def test_a_lever_has_the_batch_size_that_the_fix_proposes(tmp_path):
     fix = findings(tmp_path / "r", batch_size=4, fixed_ms=20, per_sample_ms=0.2, last_batch=1)["small-batch"][0]
 

@@ -95,6 +95,28 @@ def test_findings_without_a_lever_are_listed_and_advice_is_not():
     assert [(each.rule, each.lever, each.reason) for each in chosen.untried] == [("double-precision", None, NO_LEVER)]
 
 
+def test_a_lever_that_may_change_another_loader_is_to_be_named():
+    restarts = finding("worker-restart", fix() | {"lever_in_doubt": "workers=0"})
+
+    chosen = choose_named([restarts], LEVERS)
+
+    assert (chosen.choices, [each.reason for each in chosen.untried]) == (
+        (),
+        ["several loaders are read; name workers=0 to try it on the one that is waited for most"],
+    )
+
+
+def test_a_lever_that_was_named_all_the_same_may_have_changed_another_loader():
+    restarts = finding("worker-restart", fix() | {"lever_in_doubt": "workers=0"})
+
+    chosen = choose_asked([parse_spec("workers=0")], report(restarts), LEVERS)
+
+    assert names(chosen) == [("workers=0", "other", None)]
+    assert [each.reason for each in chosen.untried] == [
+        "several loaders are read, and workers=0 changes the one that is waited for most, which may be another"
+    ]
+
+
 def test_no_more_levers_are_chosen_than_the_budget_is_for():
     findings = [finding(f"rule-{number}", fix(f"stub=train:f{number}")) for number in range(MOST_CHOSEN + 2)]
 

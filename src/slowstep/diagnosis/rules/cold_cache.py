@@ -21,9 +21,9 @@ from __future__ import annotations
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.advice import advice
 from slowstep.diagnosis.input_side import COMFORTABLE, find_side
-from slowstep.diagnosis.lever_specs import WARM_CACHE, of_its_loader
+from slowstep.diagnosis.lever_specs import WARM_CACHE, fix_of_its_loader
 from slowstep.diagnosis.rule import Answer, Rule
-from slowstep.findings import Evidence, Fix
+from slowstep.findings import Evidence
 
 NAME = "cold-cache"
 # One page; less is folders and modules that are imported in the first pass (1.9 KB per sample were seen of those).
@@ -59,7 +59,7 @@ def judge(m: Measurements) -> Answer:
         Evidence(name="making a sample, later", value=later.making_ns_per_sample / 1e6, unit="ms"),
     )
     title = f"the first pass over the data came from storage and took {ratio:.1f} times as long per sample as the next ones, from memory"
-    fix = Fix(text="read the files once before training; judge a run by its later passes", lever=of_its_loader(m, WARM_CACHE))
+    fix = fix_of_its_loader(m, "read the files once before training; judge a run by its later passes", WARM_CACHE)
     return advice(NAME, "read", title, evidence, "later passes are served by memory as they are now", (fix,))
 
 

@@ -36,7 +36,7 @@ from slowstep.analyses.steps import Floats
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.input_side import QUEUED_AT_WORSE, WAIT_SHARE, Side, claims, find_side, removable_waits
 from slowstep.diagnosis.law import BOTTLENECK_PREDICTED
-from slowstep.diagnosis.lever_specs import of_its_loader
+from slowstep.diagnosis.lever_specs import fix_of_its_loader, of_its_loader
 from slowstep.diagnosis.lever_specs import workers as workers_lever
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import AFTER_FORK, AFTER_FORK_HIGH, copying_after_forks
@@ -110,7 +110,7 @@ def judge(m: Measurements) -> Answer:
         evidence=evidence,
         gain=predict(m, counterfactual),
         fixes=(
-            Fix(text="DataLoader(..., num_workers=0)", lever=of_its_loader(m, workers_lever(0))),
+            fix_of_its_loader(m, "DataLoader(..., num_workers=0)", workers_lever(0)),
             Fix(text="of data that is in memory, index the tensors by whole batches, without a DataLoader"),
         ),
         names_cause=True,

@@ -31,7 +31,7 @@ from slowstep.analyses.producers import UNSEEN
 from slowstep.diagnosis.gain import predict, share_interval
 from slowstep.diagnosis.input_causes import CAUSE_SHARE, Spared, place, receive_share, sparing
 from slowstep.diagnosis.input_side import WAIT_SHARE, claims, find_side, removable_waits, workers_needed, workers_save
-from slowstep.diagnosis.lever_specs import MOCK_LOADER, of_its_loader, workers
+from slowstep.diagnosis.lever_specs import MOCK_LOADER, fix_of_its_loader, of_its_loader, workers
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
 
@@ -116,7 +116,7 @@ def _more_workers(m: Measurements, number: int, *, known: bool) -> Fix:
     lever = workers(number)
     tried = f"num_workers={number}" if known else f"num_workers={number}, if each connection is slow by itself"
     told = "" if of_its_loader(m, lever) is None else f": slowstep prove --levers {lever} tells"
-    return Fix(text=tried + told, lever=of_its_loader(m, lever))
+    return fix_of_its_loader(m, tried + told, lever)
 
 
 def _rate(m: Measurements) -> tuple[Evidence, ...]:

@@ -25,7 +25,7 @@ from slowstep.analyses.producers import STORAGE
 from slowstep.diagnosis.gain import predict, share_interval, unknown_gain
 from slowstep.diagnosis.input_causes import Spared, more_workers_help, sparing
 from slowstep.diagnosis.input_side import WAIT_SHARE, claims, find_side, removable_waits
-from slowstep.diagnosis.lever_specs import MOCK_LOADER, WARM_CACHE, of_its_loader
+from slowstep.diagnosis.lever_specs import MOCK_LOADER, WARM_CACHE, fix_of_its_loader
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
 
@@ -68,10 +68,8 @@ def judge(m: Measurements) -> Answer:
         evidence=evidence,
         gain=unknown_gain(ASSUMES) if hidden else predict(m, counterfactual),
         fixes=(
-            Fix(
-                text="keep the data in memory, or copy them to local flash before training",
-                lever=of_its_loader(m, WARM_CACHE),
-                bounded_by=MOCK_LOADER,
+            fix_of_its_loader(
+                m, "keep the data in memory, or copy them to local flash before training", WARM_CACHE, bounded_by=MOCK_LOADER
             ),
             Fix(text="pack the files into larger ones that are read in order", bounded_by=MOCK_LOADER),
         ),

@@ -47,7 +47,7 @@ from slowstep.diagnosis.input_side import (
     workers_needed,
     workers_save,
 )
-from slowstep.diagnosis.lever_specs import of_its_loader, prefetch
+from slowstep.diagnosis.lever_specs import fix_of_its_loader, of_its_loader, prefetch
 from slowstep.diagnosis.lever_specs import workers as workers_lever
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
@@ -113,8 +113,7 @@ def _whose(loader: Loader, workers: int) -> str:
 
 
 def _fix(m: Measurements, loader: Loader, workers: int) -> Fix:
-    lever = of_its_loader(m, workers_lever(workers))
-    return Fix(text=f"DataLoader(..., num_workers={workers}){_for(loader)}", lever=lever)
+    return fix_of_its_loader(m, f"DataLoader(..., num_workers={workers}){_for(loader)}", workers_lever(workers))
 
 
 def _for(loader: Loader) -> str:

@@ -27,7 +27,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.producers import STARTUP
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.law import HEALTHY_UNATTRIBUTED
-from slowstep.diagnosis.lever_specs import PERSISTENT_WORKERS, of_its_loader
+from slowstep.diagnosis.lever_specs import PERSISTENT_WORKERS, fix_of_its_loader, of_its_loader
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import AFTER_FORK_HIGH, WORSE_BESIDE, copying_after_forks, producers_beside_ns
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
@@ -80,7 +80,7 @@ def judge(m: Measurements) -> Answer:
         ),
         gain=predict(m, counterfactual),
         fixes=(
-            Fix(text="DataLoader(..., persistent_workers=True)", lever=of_its_loader(m, PERSISTENT_WORKERS)),
+            fix_of_its_loader(m, "DataLoader(..., persistent_workers=True)", PERSISTENT_WORKERS),
             Fix(text="longer epochs: a sampler that goes over the data set several times"),
         ),
         names_cause=True,
