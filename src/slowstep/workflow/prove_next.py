@@ -13,6 +13,7 @@ from slowstep.experiments.experiment import (
     LEVER_ENDED,
     NARROW_ENOUGH,
     NOT_TAKEN_UP,
+    RUNNING,
     SCRIPT_ENDED,
     STOOD_STILL,
 )
@@ -43,7 +44,7 @@ def next_command(report: Report, options: tuple[str, ...], kept: tuple[str, ...]
     again = _prove(*options, *kept)
     if ended_untried(report) and (rows or report["verdict"]["state"] == "undetermined"):
         return f"{again} {command}"
-    if facts["ended_by"] == INTERRUPTED and not rows:
+    if facts["ended_by"] in (INTERRUPTED, RUNNING) and not rows:
         return f"{again} {command}"
     if _needs_more(report):
         return f"{_prove(*options, *_longer(facts, kept))} {command}"
@@ -73,6 +74,9 @@ def _longer(facts: Mapping[str, Any], kept: tuple[str, ...]) -> tuple[str, ...]:
     if facts["ended_by"] == SCRIPT_ENDED:
         # More time would be left unused.
         return kept
+    if facts["ended_by"] == RUNNING:
+        # What it was given was not used up.
+        return (*kept, *(budget_words(facts["budget_s"]) if facts["budget_s"] != USUAL_BUDGET_S else ()))
     if facts["ended_by"] != NARROW_ENOUGH:
         return (*kept, *budget_words(max(3 * facts["budget_s"], USUAL_BUDGET_S)))
     # It would end as early again, whatever its budget. Half the width takes four times the rounds.
@@ -89,9 +93,11 @@ def _needs_more(report: Report) -> bool:
     rows = [row for row in rows if row["held_back"] not in ("load", "long steps", "kept")]
     verdicts = {row["verdict"] for row in rows}
     is_short = verdicts <= {"cannot distinguish", None} and any(
-        row["verdict"] or (row["state"] == "unmeasured" and facts["ended_by"] in ("budget", INTERRUPTED, LEVER_ENDED)) for row in rows
+        row["verdict"] or (row["state"] == "unmeasured" and facts["ended_by"] in ("budget", INTERRUPTED, RUNNING, LEVER_ENDED))
+        for row in rows
     )
-    return facts["trustworthy"] is False or is_short or ("cannot distinguish" in verdicts and "proved" not in verdicts)
+    is_open = "cannot distinguish" in verdicts and "proved" not in verdicts and _stub_that_bounds(rows) is None
+    return facts["trustworthy"] is False or is_short or is_open
 
 
 def _waits_for_cores(report: Report) -> bool:
@@ -111,6 +117,11 @@ def _to_make_faster(report: Report) -> str | None:
     rows = _lever_rows(report)
     if ended_untried(report) or _needs_more(report) or any(row["verdict"] == "proved" for row in rows):
         return None
+    return _stub_that_bounds(rows)
+
+
+def _stub_that_bounds(rows: list[ExperimentRow]) -> str | None:
+    """The function (MODULE:FUNCTION) of which it is known what none of it would gain; whatever other levers leave open, it can be written."""
     bounds = (row["lever"] or "" for row in rows if row["verdict"] == "upper bound")
     return next((lever.removeprefix(STUB) for lever in bounds if lever.startswith(STUB)), None)
 

@@ -29,3 +29,33 @@ def report_of(*rows: dict[str, Any]) -> dict[str, Any]:
 )
 def test_a_lever_that_changes_numbers_and_is_proved_needs_its_losses_compared(numerics: dict[str, Any] | None, following: str) -> None:
     assert next_command(report_of({"lever": "autocast=bf16", "numerics": numerics}), ("--levers", "autocast=bf16")) == following
+
+
+@pytest.mark.parametrize(("budget_s", "words"), [(10.0, " --budget 10s"), (60.0, "")])
+def test_a_killed_experiment_is_to_be_made_again_as_it_was(budget_s: float, words: str) -> None:
+    report = report_of({"lever": "workers=2", "state": "unmeasured", "verdict": None})
+    report["run"]["experiment"] |= {"ended_by": "killed", "budget_s": budget_s, "trustworthy": None}
+
+    assert next_command(report, ("--levers", "workers=2")) == f"slowstep prove --levers workers=2{words} train.py"
+
+
+def test_a_killed_experiment_of_no_levers_is_to_be_made_again_as_it_was() -> None:
+    report = report_of()
+    report["run"]["experiment"] |= {"ended_by": "killed", "trustworthy": None}
+
+    assert next_command(report, ()) == "slowstep prove train.py"
+
+
+@pytest.mark.parametrize(
+    ("trustworthy", "bound", "following"),
+    [
+        (True, "stub=data:blur", "slowstep prove --levers swap=data:blur=data:blur_faster train.py"),
+        (False, "stub=data:blur", "slowstep prove --budget 60s train.py"),
+        (True, "mock-loader", "slowstep prove --budget 60s train.py"),
+    ],
+)
+def test_faster_code_is_to_be_written_once_its_bound_is_known_whatever_else_is_open(trustworthy: bool, bound: str, following: str) -> None:
+    report = report_of({"lever": bound, "verdict": "upper bound"}, {"lever": "workers=2", "verdict": "cannot distinguish"})
+    report["run"]["experiment"] |= {"ended_by": "budget", "trustworthy": trustworthy}
+
+    assert next_command(report, ()) == following
