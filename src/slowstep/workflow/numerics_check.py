@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -74,7 +74,16 @@ class NumericsCheck:
         return done.numerics.as_row()
 
 
+def changes_numbers_alone(changes: Container[str]) -> bool:
+    """Whether a lever that changes these changes numbers alone: other data have other losses in any case."""
+    return NUMERICS in changes and ORDER not in changes
+
+
+def longest_check(budget_s: float) -> str:
+    """How long comparing one lever's losses takes at most, by the estimate without which it is not begun."""
+    return format_duration(OF_BUDGET * budget_s * 1e9)
+
+
 def _is_worth_it(row: dict[str, Any]) -> bool:
-    """Whether a lever changes numbers alone (other data have other losses in any case) and may gain something."""
-    changes_only_numbers = NUMERICS in row["changes"] and ORDER not in row["changes"]
-    return changes_only_numbers and row["state"] == "measured" and row["verdict"] != "refuted"
+    """Whether a lever changes numbers alone and may gain something."""
+    return changes_numbers_alone(row["changes"]) and row["state"] == "measured" and row["verdict"] != "refuted"

@@ -13,12 +13,12 @@ from slowstep.experiments.executor import LiveExecutor
 from slowstep.experiments.experiment import Place
 from slowstep.experiments.known_levers import check, known_levers
 from slowstep.record.folder import forget_aside, put_back, remove_folder, set_aside
-from slowstep.record.lever import Spec
+from slowstep.record.lever import Lever, Spec
 from slowstep.units import format_duration
 from slowstep.workflow.act import Act, Again, Ended, Phase, Wanted
 from slowstep.workflow.asked_again import USUAL_BUDGET_S
 from slowstep.workflow.lead_in import Limits
-from slowstep.workflow.numerics_check import NumericsCheck
+from slowstep.workflow.numerics_check import NumericsCheck, changes_numbers_alone, longest_check
 from slowstep.workflow.prove_next import USUAL_PRECISION
 from slowstep.workflow.rerun_levers import RerunLevers
 from slowstep.workflow.thrown_away import ThrownAway, thrown_away
@@ -71,7 +71,7 @@ def prove(asked: Asked, environ: Mapping[str, str], tell: Tell, *, limits: Limit
 
         again = Again(start=start_again, back=lambda: put_back(str(place.folder)), forget=lambda: forget_aside(str(place.folder)))
 
-        for line in _announced(asked, place, limits, whole_s):
+        for line in _announced(asked, levers, place, limits, whole_s):
             tell.say(line)
         ended = Act(
             LiveExecutor(place.command, place.folder, sandbox, environ, limit_s=whole_s),
@@ -100,7 +100,7 @@ def prove(asked: Asked, environ: Mapping[str, str], tell: Tell, *, limits: Limit
     return ended
 
 
-def _announced(asked: Asked, place: ThrownAway, limits: Limits, whole_s: float) -> list[str]:
+def _announced(asked: Asked, levers: Mapping[str, Lever], place: ThrownAway, limits: Limits, whole_s: float) -> list[str]:
     """What will be done, where, and how long that takes at most: said before it begins."""
     which = "every lever" if asked.everything else ", ".join(map(str, asked.levers)) or "the levers that the findings name"
     lead = f"records and diagnoses it for some {limits.enough_s:.0f} s (at most {format_duration(limits.most_s * 1e9)})"
@@ -108,5 +108,18 @@ def _announced(asked: Asked, place: ThrownAway, limits: Limits, whole_s: float) 
     return [
         place.announced,
         f"First {lead}, then tries {which} for up to {format_duration(asked.budget_s * 1e9)}: {longest}",
+        *_losses_announced(asked, levers),
         *place.sandbox.warnings,
     ]
+
+
+def _losses_announced(asked: Asked, levers: Mapping[str, Lever]) -> list[str]:
+    """The time for comparing losses, which the budget does not hold; of levers that the findings will name nobody knows yet."""
+    if asked.everything:
+        tried = [lever for lever in levers.values() if lever.takes is None or lever.takes_optional or lever.name in USUAL]
+    else:
+        tried = [levers[spec.name] for spec in asked.levers]
+    names = ", ".join(dict.fromkeys(lever.name for lever in tried if changes_numbers_alone(lever.changes)))
+    if not names:
+        return []
+    return [f"Then compares the losses with and without {names} (each for {longest_check(asked.budget_s)} at most), where it may gain"]

@@ -121,7 +121,7 @@ def _to_make_faster(report: Report) -> str | None:
 
 
 def _stub_that_bounds(rows: list[ExperimentRow]) -> str | None:
-    """The function (MODULE:FUNCTION) of which it is known what none of it would gain; whatever other levers leave open, it can be written."""
+    """The function (MODULE:FUNCTION) of which it is known what none of it would gain, whatever other levers leave open."""
     bounds = (row["lever"] or "" for row in rows if row["verdict"] == "upper bound")
     return next((lever.removeprefix(STUB) for lever in bounds if lever.startswith(STUB)), None)
 

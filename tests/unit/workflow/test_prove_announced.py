@@ -1,0 +1,37 @@
+"""What `slowstep prove` says before it begins."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from slowstep.experiments.known_levers import known_levers
+from slowstep.experiments.plan import parse_spec
+from slowstep.workflow.lead_in import Limits
+from slowstep.workflow.prove import Asked, _announced
+
+PLACE: Any = SimpleNamespace(announced="in an overlay", sandbox=SimpleNamespace(warnings=("the network is not held back",)))
+
+
+@pytest.mark.parametrize(
+    ("levers", "everything", "named"),
+    [
+        ((), False, None),
+        (("workers=2", "batch-size=8", "mock-loader"), False, None),
+        (("workers=2", "autocast=bf16"), False, "autocast"),
+        (("swap=a:f=a:g", "autocast=bf16", "swap=a:f=a:h"), False, "swap, autocast"),
+        ((), True, "autocast"),
+    ],
+)
+def test_the_time_for_comparing_losses_is_said_where_levers_change_numbers_alone(levers: Any, everything: bool, named: str | None) -> None:
+    asked = Asked(words=("train.py",), levers=tuple(map(parse_spec, levers)), everything=everything, budget_s=35.0)
+
+    lines = _announced(asked, known_levers(), PLACE, Limits(), 400.0)
+
+    said = [line for line in lines if line.startswith("Then compares the losses")]
+    assert said == (
+        [] if named is None else [f"Then compares the losses with and without {named} (each for 1.2 min at most), where it may gain"]
+    )
+    assert lines[-1] == "the network is not held back"
