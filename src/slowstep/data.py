@@ -34,7 +34,8 @@ class FakeBatches:
     as in `DataLoader(FakeBatches(...), batch_size=None, num_workers=2)`; else the loader makes batches of batches. It can be pickled.
 
     Raises ValueError for shapes, types and domains of which there are not equally many, a negative size or length, and a domain whose ends
-    are the wrong way round or not finite; TypeError for what is no shape, type, domain or length; and ImportError without torch and numpy.
+    are the wrong way round or not finite, or whose values the type cannot hold (300 as uint8, 1e6 as float16, none between 0.5 and 0.7 as
+    int64); TypeError for what is no shape, type, domain or length; and ImportError without torch and numpy.
     """
 
     def __init__(
@@ -70,9 +71,11 @@ class FakeBatches:
         return self.length
 
     def __getitem__(self, index: int) -> list[Any]:
-        number = range(self.length)[operator.index(index)]
+        number = operator.index(index)
+        if not -self.length <= number < self.length:
+            raise IndexError(f"There is no batch {number}: there are {self.length}.")
         if self.random:
-            return self._made(number)
+            return self._made(number % self.length)
         if self._constant is None:
             self._constant = self._made(0)
         # A list of its own each time: whoever changes it changes no other batch. The arrays are the same ones.
@@ -134,10 +137,23 @@ def _arrays() -> Any:
 
 
 def _try(draw: Any, dtype: Any, low: Any, high: Any) -> None:
+    least, most = draw.holds(dtype)
+    first, last = (low, high) if isinstance(most, float) else _whole_numbers(dtype, low, high)
+    if first < least or last > most:
+        raise ValueError(f"domain ({low}, {high}): dtype {dtype!r} holds {least} to {most}. Give a domain within, or a larger type.")
     try:
         draw((0,), dtype, low, high)
     except (RuntimeError, ValueError, OverflowError) as error:
         raise TypeError(f"no array of dtype {dtype!r} can be made with values in ({low}, {high}): {error}") from error
+
+
+def _whole_numbers(dtype: Any, low: float, high: float) -> tuple[int, int]:
+    """The first and the last whole number of a domain without its upper end; of one whose ends are the same, that number."""
+    first = math.ceil(low)
+    last = first if low == high == first else math.ceil(high) - 1
+    if last < first:
+        raise ValueError(f"domain ({low}, {high}): no whole number lies in it for dtype {dtype!r} (its upper end is left out).")
+    return first, last
 
 
 class _TorchArrays:
@@ -149,18 +165,35 @@ class _TorchArrays:
 
     def __call__(self, shape: tuple[int, ...], dtype: Any, low: float, high: float) -> Any:
         kind = self._kind(dtype)
-        if not isinstance(kind, self._torch.dtype):
-            raise TypeError(f"dtype {dtype!r} is none of torch's; give such as 'float32', numpy.float32 or torch.int64.")
-        if kind.is_floating_point or kind.is_complex:
-            drawn = self._torch.rand(shape, generator=self._generator)
-            return (drawn * (high - low) + low).to(kind)
-        return self._torch.randint(int(low), max(int(high), int(low) + 1), shape, generator=self._generator).to(kind)
+        if _is_real_or_complex(kind):
+            # Numbers that only 64 bits hold are infinite in 32.
+            is_wide = kind in (self._torch.float64, self._torch.complex128)
+            drawn = self._torch.rand(shape, generator=self._generator, dtype=self._torch.float64 if is_wide else self._torch.float32)
+            # Not low + drawn * (high - low): the difference of two ends that a type holds may be more than it holds.
+            return (drawn * high + (1 - drawn) * low).to(kind)
+        first, last = _whole_numbers(dtype, low, high)
+        return self._torch.randint(first, last + 1, shape, generator=self._generator).to(kind)
+
+    def holds(self, dtype: Any) -> tuple[float, float]:
+        """The least and the largest number of a type: floats of one with fractions. Raises TypeError for what is no type of torch's."""
+        kind = self._kind(dtype)
+        if _is_real_or_complex(kind):
+            return -self._torch.finfo(kind).max, self._torch.finfo(kind).max
+        return (0, 1) if kind is self._torch.bool else (self._torch.iinfo(kind).min, self._torch.iinfo(kind).max)
 
     def _kind(self, dtype: Any) -> Any:
         """Torch's type for a name, or for a type of numpy or Python, by numpy's name for it."""
         if isinstance(dtype, str):
-            return getattr(self._torch, dtype.removeprefix("torch."), None)
-        return dtype if isinstance(dtype, self._torch.dtype) else getattr(self._torch, _numpy_name(dtype), None)
+            kind = getattr(self._torch, dtype.removeprefix("torch."), None)
+        else:
+            kind = dtype if isinstance(dtype, self._torch.dtype) else getattr(self._torch, _numpy_name(dtype), None)
+        if not isinstance(kind, self._torch.dtype):
+            raise TypeError(f"dtype {dtype!r} is none of torch's; give such as 'float32', numpy.float32 or torch.int64.")
+        return kind
+
+
+def _is_real_or_complex(kind: Any) -> bool:
+    return bool(kind.is_floating_point or kind.is_complex)
 
 
 class _NumpyArrays:
@@ -171,13 +204,26 @@ class _NumpyArrays:
         self._generator = self._numpy.random.default_rng(seed)
 
     def __call__(self, shape: tuple[int, ...], dtype: Any, low: float, high: float) -> Any:
+        kind = self._kind(dtype)
+        if kind.kind in "fc":
+            drawn = self._generator.random(shape)
+            return (drawn * high + (1 - drawn) * low).astype(kind)
+        first, last = _whole_numbers(dtype, low, high)
+        return self._generator.integers(first, last + 1, shape).astype(kind)
+
+    def holds(self, dtype: Any) -> tuple[float, float]:
+        """The least and the largest number of a type: floats of one with fractions. Raises TypeError for what is no type of numbers."""
+        kind = self._kind(dtype)
+        if kind.kind in "fc":
+            return -float(self._numpy.finfo(kind).max), float(self._numpy.finfo(kind).max)
+        return (0, 1) if kind.kind == "b" else (int(self._numpy.iinfo(kind).min), int(self._numpy.iinfo(kind).max))
+
+    def _kind(self, dtype: Any) -> Any:
         name = _numpy_name(dtype.removeprefix("torch.") if isinstance(dtype, str) else dtype)
         kind = self._numpy.dtype(name) if name else None
         if kind is None or kind.kind not in "fciub":
             raise TypeError(f"dtype {dtype!r} is no type of numbers of numpy's; give such as 'float32' or numpy.int64.")
-        if kind.kind in "fc":
-            return (self._generator.random(shape) * (high - low) + low).astype(kind)
-        return self._generator.integers(int(low), max(int(high), int(low) + 1), shape).astype(kind)
+        return kind
 
 
 def _numpy_name(dtype: Any) -> str:

@@ -77,6 +77,45 @@ def test_without_torch_they_are_arrays_of_numpy(monkeypatch):
     assert set(labels.tolist()) <= {3, 4}
 
 
+@pytest.mark.parametrize("without_torch", [False, True])
+@pytest.mark.parametrize(
+    ("dtype", "domain", "message"),
+    [
+        ("uint8", (0, 300), "dtype 'uint8' holds 0 to 255"),
+        ("uint8", (-5, 3), "dtype 'uint8' holds 0 to 255"),
+        ("bool", (0, 3), "dtype 'bool' holds 0 to 1"),
+        ("float16", (0, 1e6), r"dtype 'float16' holds -65504\.0 to 65504\.0"),
+        ("int64", (0.5, 0.7), "no whole number lies in it"),
+    ],
+)
+def test_values_that_the_type_cannot_hold_are_refused(dtype, domain, message, without_torch, monkeypatch):
+    if without_torch:
+        monkeypatch.setitem(sys.modules, "torch", None)
+
+    with pytest.raises(ValueError, match=message):
+        FakeBatches([(4,)], dtype, domain=domain)
+
+
+@pytest.mark.parametrize("without_torch", [False, True])
+@pytest.mark.parametrize(
+    ("dtype", "domain"),
+    [("uint8", (0, 256)), ("bool", (0, 2)), ("int8", (2.5, 3.5)), ("int64", (0, 0)), ("float32", (-3e38, 3e38)), ("float64", (0, 1e300))],
+)
+def test_values_up_to_the_ends_of_the_type_lie_in_their_domain(dtype, domain, without_torch, monkeypatch):
+    if without_torch:
+        monkeypatch.setitem(sys.modules, "torch", None)
+
+    (values,) = FakeBatches([(99,)], dtype, domain=domain, random=True)[0]
+
+    assert all(domain[0] <= value <= domain[1] for value in values.tolist())
+
+
+@pytest.mark.parametrize("number", [3, -4])
+def test_a_number_beyond_the_last_batch_is_said(number):
+    with pytest.raises(IndexError, match=f"There is no batch {number}: there are 3"):
+        FakeBatches([(4,)], length=3)[number]
+
+
 def test_without_either_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     monkeypatch.setitem(sys.modules, "numpy", None)
