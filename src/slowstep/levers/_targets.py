@@ -139,7 +139,8 @@ def _plain(function: FunctionType, text: str) -> FunctionType:
     made = inspect.unwrap(function)
     flags = function.__code__.co_flags | (made.__code__.co_flags if isinstance(made, FunctionType) else 0)
     if flags & _NOT_PLAIN:
-        raise NotApplicable(f"{text} is a generator or a coroutine: its work is done bit by bit, not when it is called")
+        why = "its work is done bit by bit, not when it is called"
+        raise NotApplicable(f"{text} is a generator or a coroutine: {why}; name a function that it calls")
     return function
 
 

@@ -75,7 +75,7 @@ def prepare(training: Training, spec: Spec) -> Change:
     if not hasattr(os, "posix_fadvise"):
         raise NotApplicable("this system takes no advice about its page cache")
     if loader.num_workers == 0:
-        raise NotApplicable("the training's own process reads the files, where the watch for opened ones could never be taken away")
+        raise NotApplicable("the loader has no workers, and the training's own process would keep the watch for opened files for ever")
     return ColdLoader(training, worker_init_fn=ColdStart(loader.worker_init_fn))
 
 

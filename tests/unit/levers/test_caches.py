@@ -150,7 +150,7 @@ def test_data_that_comes_from_no_file_cannot_be_made_cold(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("lever", "workers", "reason"),
     [
-        ("cold-cache", 0, "the training's own process reads the files, where the watch for opened ones could never be taken away"),
+        ("cold-cache", 0, "the loader has no workers, and the training's own process would keep the watch for opened files for ever"),
         ("warm-cache", 1, "its data set is a stream, which cannot be asked for the same samples again"),
     ],
 )

@@ -183,7 +183,7 @@ def test_built_in_functions_are_replaced_by_name(script: Any) -> None:
         ("train:cached", "keeps what it returns"),
         ("train:batches", "is a generator or a coroutine"),
         ("train:fetch", "is a generator or a coroutine"),
-        ("train:timed", "is a generator or a coroutine"),
+        ("train:timed", "is a generator or a coroutine: its work is done bit by bit, not when it is called; name a function that it calls"),
         ("train:partial", "is an object of functools:partial"),
         ("builtins:list.append", "cannot be replaced: builtins.list is written in C"),
     ],
