@@ -4,10 +4,11 @@ What it changes:
     A second loader, like the training's own but for the size of its batches, is started beside it; while the lever is on the training gets
     that one's batches.
 What it answers:
-    Samples per second (`throughput` of its row), and the peak of memory, at this batch size and at the own one. The learning rate stays as
-    it is, and nothing is said about the loss. An epoch keeps its number of steps, so that no script is asked for more or fewer of them
-    than it expects: what is done once an epoch is done once in more (or fewer) samples than it would be. The second loader begins its own
-    next epoch where its data ends, as it would in a training with batches of that size.
+    Samples per second (`throughput` of its row), and the peak of memory, at this batch size and at the own one. Of a process that holds
+    what its allocator keeps of other sizes: of several that are tried, smaller ones seem to need more than they do alone, so try a size by
+    itself for its memory. The learning rate stays as it is, and nothing is said about the loss. An epoch keeps its number of steps, so that
+    no script is asked for more or fewer of them than it expects: what is done once an epoch is done once in more (or fewer) samples than it
+    would be. The second loader begins its own next epoch where its data ends, as it would in a training with batches of that size.
 When it has no meaning:
     Where the loader has a batch sampler of the user's own or makes no batches, where code was compiled for its shapes, where a call in the
     script, outside of a data set's class, makes a shape with as many in its first or second place as the batch size, and no batch of

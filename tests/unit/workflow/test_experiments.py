@@ -471,7 +471,10 @@ def test_a_batch_size_tells_throughput_and_peak_of_its_size_and_of_the_own_one(t
     # 16 samples in 20 ms.
     assert row["throughput"] == {"per": "sample", "as_is_per_s": pytest.approx(800, rel=0.02), "per_s": pytest.approx(1120, rel=0.02)}
     assert row["facts"] == facts
-    shown = r"batches of 64: 1,1\d0 samples/s, peak 3\.00 GiB; of 16, as it is: (79|80)\d samples/s, peak 1\.00 GiB \(of this process\)"
+    shown = (
+        r"batches of 64: 1,1\d0 samples/s, peak 3\.00 GiB; of 16, as it is: (79|80)\d samples/s, peak 1\.00 GiB"
+        r" \(of this process, with what levers left in it; as it is, before any\)"
+    )
     assert re.search(shown, drawn(report))
     assert drawn(report).count("samples/s, peak") == 2
 
