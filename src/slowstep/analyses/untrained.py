@@ -9,7 +9,9 @@ import polars as pl
 from slowstep.timeline.timeline import RunFacts, Timeline
 
 _AUTO = "If the command does train, put `import slowstep.auto` as the first line of the training script and run it the same way."
+_AROUND = "Record around the training itself: `with slowstep.record():`, or slowstep.start() before it and slowstep.stop() after it."
 _LONGER = "Let it run until it trains (with --stop, give --for more)."
+_LONGER_INSIDE = "Record on until it trains."
 _BY_HAND = (
     "Updates by hand are seen from the fourth backward pass on, where no torch.optim optimizer was built; a trace needs neither: "
     "profile a few steps with torch.profiler, prof.step() after each, and give the file to slowstep analyze."
@@ -17,6 +19,8 @@ _BY_HAND = (
 
 # A command that fails sooner has hardly imported what it needs, let alone trained.
 AT_ONCE_NS: Final = 10_000_000_000
+# Of fewer backward passes updates by hand cannot be told.
+_BACKWARDS_BY_HAND: Final = 4
 # What is missing of a recording may be all of the training.
 LOSSES: Final = ("data_loss", "error")
 
@@ -32,6 +36,8 @@ def describe_untrained(timeline: Timeline) -> str:
     if not seen and _failed_at_once(run):
         # It did not come to any training, seen or not.
         return f"no training was seen{_duration(run)}. {ending}"
+    if not seen and run.session:
+        return f"no training was seen{_duration(run)}: nothing in the recording called a loader, backward or an optimizer. {_AROUND}"
     if not seen:
         called = "no process that PyTorch was imported in called a loader, backward or an optimizer."
         return " ".join(filter(None, (f"no training was seen{_duration(run)}: {called}", ending, _AUTO)))
@@ -39,7 +45,11 @@ def describe_untrained(timeline: Timeline) -> str:
     backwards = timeline.table("spans").filter(pl.col("kind") == "backward").height
     used = f"{seen} process(es) used PyTorch ({batches} batches asked for, {backwards} backward passes)"
     what = f"no update was seen{_duration(run)}: {used}, but no torch.optim optimizer's step() was called."
-    return " ".join(filter(None, (what, ending, "" if backwards else _LONGER, _BY_HAND)))
+    if _failed(run) and backwards < _BACKWARDS_BY_HAND:
+        # It did not come to training: that is why.
+        return f"{what} {ending}"
+    longer = _LONGER_INSIDE if run.session else _LONGER
+    return " ".join(filter(None, (what, ending, "" if backwards else longer, _BY_HAND)))
 
 
 def with_failure(run: RunFacts, text: str) -> str:
@@ -48,16 +58,19 @@ def with_failure(run: RunFacts, text: str) -> str:
     return " ".join(filter(None, (text, failure)))
 
 
+def _failed(run: RunFacts) -> bool:
+    return bool(run.exit_code) and not run.stop_signals
+
+
 def _failed_at_once(run: RunFacts) -> bool:
-    if not run.exit_code or run.stop_signals or run.started_ns is None or run.ended_ns is None:
-        return False
-    return run.ended_ns - run.started_ns < AT_ONCE_NS
+    return _failed(run) and run.started_ns is not None and run.ended_ns is not None and run.ended_ns - run.started_ns < AT_ONCE_NS
 
 
 def _duration(run: RunFacts) -> str:
-    if run.started_ns is None or run.ended_ns is None or run.ended_ns <= run.started_ns:
+    began_ns = run.session.from_ns if run.session else run.started_ns
+    if began_ns is None or run.ended_ns is None or run.ended_ns <= began_ns:
         return ""
-    return f" in {(run.ended_ns - run.started_ns) / 1e9:.0f} s"
+    return f" in {(run.ended_ns - began_ns) / 1e9:.0f} s"
 
 
 def _ending(run: RunFacts) -> str:

@@ -37,7 +37,19 @@ def test_what_was_seen_instead_of_updates_is_counted(events):
     assert "The command" not in text
 
 
-def test_a_command_that_failed_says_so_before_any_other_advice(events):
+def test_of_a_command_that_failed_before_it_trained_the_failure_is_all_there_is_to_say(tmp_path, events):
+    asked = Events(tmp_path / "other")
+    asked.wait(0, 1)
+
+    for text in (describe(events, code=3), describe(asked, code=3)):
+        assert "failed before any update (exit code 3)" in text
+        assert text.endswith("says why.")
+
+
+def test_a_command_that_failed_after_many_backward_passes_says_so_before_any_other_advice(events):
+    for k in range(3, 40):
+        events.backward(10 * k + 2, 10 * k + 4)
+
     text = describe(events, code=3)
 
     assert "failed before any update (exit code 3)" in text
@@ -66,6 +78,32 @@ def test_what_has_not_begun_to_train_is_to_run_longer(tmp_path, events):
     assert "Let it run until it trains" not in begun
 
 
+def in_a_session(events: Events) -> Events:
+    """The same, recorded from within a script since its first second."""
+    run = next(line for line in events.launcher.lines if line["kind"] == "run")
+    run |= {"started_in": "a script", "recorded_from_ns": at(1_000), "thread": 1}
+    return events
+
+
+def test_a_block_around_no_training_is_to_stand_around_it(tmp_path):
+    text = without_training(in_a_session(Events(tmp_path)), ended_ms=3_000, code=0)
+
+    assert text.startswith("no training was seen in 2 s: nothing in the recording called a loader, backward or an optimizer.")
+    assert "`with slowstep.record():`" in text
+    assert "import slowstep.auto" not in text
+    assert "the command" not in text
+
+
+def test_a_block_that_ended_before_its_training_began_is_told_no_options_of_a_command(tmp_path):
+    events = in_a_session(Events(tmp_path))
+    events.wait(0, 1)
+
+    text = describe_untrained(events.timeline())
+
+    assert "Record on until it trains." in text
+    assert "--stop" not in text
+
+
 def test_a_command_that_was_killed_names_the_signal(events):
     assert "was ended by SIGKILL (exit code 137)" in describe(events, code=137)
 
@@ -88,10 +126,14 @@ def test_a_command_that_stop_ended_is_no_failure(events):
 def without_pytorch(folder: Path, *, ended_ms: float, code: int) -> str:
     """What is said of a command that used no PyTorch."""
     events = Events(folder)
-    events.trainer.lines.clear()
     events.launcher.lines[-1] |= {"started_ns": at(0)}
+    return without_training(events, ended_ms=ended_ms, code=code)
+
+
+def without_training(events: Events, *, ended_ms: float, code: int) -> str:
+    """What is said where no process has a file."""
     events.launcher.lines.append({"kind": "exit", "code": code, "ended_ns": at(ended_ms), "by": "script", "signals": []})
-    events.close()
+    folder = events.close()
     for file in folder.glob("100-1.*"):
         file.unlink()
     return describe_untrained(SOURCE.read(folder))
