@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Final, Self
 
 from slowstep.errors import BadUsage
@@ -26,10 +27,10 @@ def start(
     `level` is how much is recorded (0 to 2), `out` the folder for recordings, `warmup` the steps that the report leaves out (found if
     None). Raises BadUsage where a recording is under way, and UnwritableOutput where the folder cannot be made.
     """
-    _check(level=level, steps=steps, seconds=seconds, warmup=warmup)
+    _check(level=level, steps=steps, seconds=seconds, out=out, warmup=warmup)
     if _started() is not None:
         raise BadUsage("A recording is under way already. End it first: slowstep.stop().")
-    recording = Recording(level=level, steps=steps, seconds=seconds, out=out, warmup=warmup)
+    recording = Recording(level=int(level), steps=_plain(steps), seconds=seconds, out=out, warmup=_plain(warmup))
     _current[:] = [recording]
     return recording
 
@@ -143,11 +144,24 @@ def _why_not() -> str | None:
     return None
 
 
-def _check(*, level: int, steps: int | None, seconds: float | None, warmup: int | None) -> None:
-    if level not in (0, 1, 2):
+def _check(*, level: int, steps: int | None, seconds: float | None, out: str | None, warmup: int | None) -> None:
+    """Raises BadUsage for what cannot be meant, whatever its type: callers need not be typed."""
+    if not _is_a(Integral, level) or level not in (0, 1, 2):
         raise BadUsage(f"level={level!r} cannot be meant: 0 records steps and waits, 1 causes, 2 everything.")
     for name, value, least in (("steps", steps, 1), ("warmup", warmup, 0)):
-        if value is not None and value < least:
+        if value is not None and not (_is_a(Integral, value) and value >= least):
             raise BadUsage(f"{name}={value!r} cannot be meant: expected a whole number, {least} or more.")
-    if seconds is not None and not seconds > 0:
+    if seconds is not None and not (_is_a(Real, seconds) and seconds > 0):
         raise BadUsage(f"seconds={seconds!r} cannot be meant: expected a number above zero.")
+    if out is not None and not isinstance(out, (str, os.PathLike)):
+        raise BadUsage(f"out={out!r} cannot be meant: expected the path of a folder.")
+
+
+def _is_a(kind: type, value: object) -> bool:
+    # NumPy's numbers are registered as numbers, too.
+    return isinstance(value, kind)
+
+
+def _plain(value: int | None) -> int | None:
+    # Notes are JSON, which knows none of NumPy's numbers.
+    return None if value is None else int(value)
