@@ -66,11 +66,16 @@ def remove_folder(folder: str) -> None:
 
 def kept_words(folder: str) -> str:
     """Where a recording is of which no report could be shown, and what shows it later."""
+    return f"The recording is kept: {analyze_words(folder)}"
+
+
+def analyze_words(folder: str) -> str:
+    """The command that shows a recording's report."""
     try:
         relative = os.path.relpath(folder)
     except OSError:  # the current folder is gone
         relative = folder
-    return f"The recording is kept: slowstep analyze {shlex.quote(folder if relative.startswith('..') else relative)}"
+    return f"slowstep analyze {shlex.quote(folder if relative.startswith('..') else relative)}"
 
 
 def set_aside(folder: str) -> None:

@@ -64,6 +64,14 @@ def text_for(report: Mapping[str, Any], stream: TextIO) -> str:
     return render(report, width=width_of(stream), color=takes_color(stream), unicode=takes_unicode(stream))
 
 
+def verdict_line(report: Mapping[str, Any], stream: TextIO) -> str:
+    """The verdict alone, as one line of text that a stream can take."""
+    verdict = printable(dict(report["verdict"]), UNICODE if takes_unicode(stream) else ASCII)
+    state, rule, summary = verdict["state"], verdict["rule"], verdict["summary"]
+    said = summary if summary.startswith(state) else f"{state}: {f'{rule}: ' if rule else ''}{summary}"
+    return f"slowstep: {said}"
+
+
 def _draw_header(canvas: Canvas, report: Report) -> None:
     run, separator = report["run"], canvas.glyphs.separator
     size, sizes = run["batch_size"], run.get("batch_sizes")

@@ -38,7 +38,8 @@ def start(
 def stop() -> SessionReport:
     """End the recording that `start()` began, and diagnose it.
 
-    The report shows itself where it is the value of a cell or of a line at the prompt; in a script it is printed to standard error.
+    The report shows itself where it is the value of a cell or of a line at the prompt; in a script it is printed to standard error, and
+    `print(slowstep.stop())` adds one line.
     Raises BadUsage where none is under way.
     """
     recording = _started()

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from slowstep.errors import NothingRecorded, SlowstepError
-from slowstep.record.folder import kept_words
+from slowstep.record.folder import analyze_words, kept_words
 from slowstep.workflow.diagnose_apart import diagnose_apart
 
 if TYPE_CHECKING:
@@ -15,13 +15,16 @@ if TYPE_CHECKING:
 
 
 class SessionReport:
-    """`document` is the report as in report.json, None where there is none; `message` then says why. `folder` is the recording."""
+    """`document` is the report as in report.json, None where there is none; `message` then says why. `folder` is the recording.
+
+    As the value of a cell or at a prompt it is the whole report, and printed (`str()`) too, until it has been shown: then one line.
+    """
 
     def __init__(
         self, *, place: Place, document: dict[str, Any] | None = None, message: str | None = None, folder: Path | None = None
     ) -> None:
         self.document, self.message, self.folder = document, message, folder
-        self._place = place
+        self._place, self._was_shown = place, False
 
     @classmethod
     def of(cls, folder: str, *, warmup: int | None, place: Place) -> Self:
@@ -40,6 +43,7 @@ class SessionReport:
 
     def show(self) -> None:
         """Show the report here and now: as a cell's output in IPython, on standard error elsewhere."""
+        self._was_shown = True
         shell = getattr(self._place, "shell", None)
         if shell is not None:
             sys.modules["IPython"].display.display(self)
@@ -56,6 +60,17 @@ class SessionReport:
         from slowstep.report.terminal import text_for
 
         return text_for(self.document, sys.stdout)
+
+    def __str__(self) -> str:
+        # `print(slowstep.stop())` in a script: stop() has shown the report already.
+        if not self._was_shown:
+            return repr(self)
+        if self.document is None or self.folder is None:
+            return "slowstep: there is no report (.message says why)"
+        from slowstep.report.terminal import verdict_line
+
+        again = f"the whole report: .show(), or {analyze_words(str(self.folder))}; as a dict: .document"
+        return f"{verdict_line(self.document, sys.stdout)} ({again})"
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         """What IPython shows: HTML with colours in a notebook, text elsewhere."""
