@@ -38,11 +38,10 @@ from slowstep.units import format_duration
 from slowstep.workflow.doubts import find_doubts
 from slowstep.workflow.ending import ended_by_an_error, ending_note, own_error
 from slowstep.workflow.lever_notes import lever_notes
+from slowstep.workflow.session_next import ENOUGH_STEPS, session_next
 
 # Below this a part is numerical dust and is not listed.
 SMALLEST_SHARE = 1e-6
-# What a report asks for where it had too few: epochs, callbacks and validations then recur in most trainings.
-ENOUGH_STEPS = 200
 # Of stacks, too, there are 200 by then.
 ENOUGH_NS = 10e9
 # Of such a loader every other step at most has a batch.
@@ -56,11 +55,10 @@ _BENCHED = (
 
 def fill(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosis) -> Report:
     """The report of one training."""
-    row = _run(folder, timeline, m)
+    row, first = _run(folder, timeline, m), diagnosis.change
     open_at_its_end = diagnosis.verdict.state == "undetermined" and _ended_by_itself(timeline, m)
     if timeline.run.session and diagnosis.verdict.state == "undetermined":
-        # Its command is the notebook's server, or the prompt.
-        row["next_command"] = f"with slowstep.record(): ({ENOUGH_STEPS} steps or more, in one cell or command)"
+        first, row["next_command"] = session_next(timeline.run.session, diagnosis, steps=m.steps.total, is_alone=m.sharing.ranks == 1)
     elif can_be_proved(timeline, m, diagnosis):
         row["next_command"] = f"slowstep prove {shlex.join(timeline.run.command)}"
     elif diagnosis.telling is not None and _can_run_again(timeline, m):
@@ -68,8 +66,8 @@ def fill(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosis
     elif open_at_its_end or (diagnosis.verdict.state == "undetermined" and m.steps.total >= ENOUGH_STEPS):
         # A limit would record no more than this run did.
         row["next_command"] = f"slowstep run {shlex.join(timeline.run.command)}"
-    if diagnosis.change is not None:
-        row["before_next"] = diagnosis.change
+    if first is not None:
+        row["before_next"] = first
     runs_again = "next_command" in row or diagnosis.verdict.state == "undetermined"
     if runs_again and ended_by_an_error(timeline.run):
         row["before_next"] = own_error(timeline.run)
