@@ -15,7 +15,12 @@ if TYPE_CHECKING:
 # What a report asks for where it had too few: epochs, callbacks and validations then recur in most trainings.
 ENOUGH_STEPS: Final = 200
 # What to write for a lever, whose value follows.
-_BY_HAND: Final = {"batch-size": "batch size ", "workers": "num_workers=", "prefetch": "prefetch_factor=", "threads": "torch.set_num_threads"}
+_BY_HAND: Final = {
+    "batch-size": "batch size ",
+    "workers": "num_workers=",
+    "prefetch": "prefetch_factor=",
+    "threads": "torch.set_num_threads",
+}
 _LEVER: Final = re.compile(r"(?P<name>[a-z-]+)=(?P<value>\d+)")
 
 

@@ -21,7 +21,7 @@ from slowstep.workflow.session import start
 )
 def test_what_cannot_be_meant_is_said_by_name_whatever_its_type(tmp_path, monkeypatch, options):
     monkeypatch.chdir(tmp_path)
-    ((name, value),) = options.items()
+    (name,) = options
 
     with pytest.raises(BadUsage, match=rf"^{name}=.* cannot be meant"):
         start(**options)

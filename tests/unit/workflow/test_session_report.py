@@ -41,6 +41,7 @@ def test_as_a_value_it_is_the_whole_report_before_and_after(tmp_path, capsys):
 
     assert capsys.readouterr().err.splitlines() == repr(report).splitlines()
 
+
 @pytest.mark.parametrize(
     ("verdict", "line"),
     [
