@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import polars as pl
 
 from slowstep.analyses.trainer import Trainer
@@ -9,6 +11,7 @@ from slowstep.timeline.timeline import Timeline
 
 MAKE = ("dataset", "batch_size", "collate", "num_workers")
 
+Make = tuple[str | None, int | None, str | None, int | None]
 Identity = tuple[object, ...]
 
 
@@ -37,3 +40,9 @@ def identities(read: pl.DataFrame) -> list[Identity]:
         taken[place : place + 1] = [end_ns]
         found[loader] = (*make[loader], place)
     return [found[loader] for loader in read["loader"].to_list()]
+
+
+def loader_makes(timeline: Timeline, trainer: Trainer) -> dict[int, Make]:
+    """Of each iterator in the training's process, of those that only validate too, what its loader is made of."""
+    rows = timeline.table("iterators").filter(pl.col("process") == trainer.process)
+    return dict(zip(rows["iterator"].to_list(), cast("list[Make]", rows.select(*MAKE).rows()), strict=True))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -24,6 +24,7 @@ from slowstep.analyses.steps import Floats, Steps
 from slowstep.analyses.stragglers import Stragglers, find_stragglers
 from slowstep.analyses.trainer import Trainer
 from slowstep.analyses.trends import Trend, find_trend
+from slowstep.analyses.validation_batches import find_validation_batches
 from slowstep.analyses.validations import Validations, find_beside_loader, find_validations
 from slowstep.analyses.written import Written, find_written
 from slowstep.stages import STAGES, UNATTRIBUTED
@@ -134,19 +135,21 @@ def find_over_time(
         startup=find_startup(timeline, trainer, float(np.median(step_ns))),
         trained_ns=int(trainer.update_end_ns[-1] - trainer.update_end_ns[0]),
         restarts=restarts,
-        validations=_validations(trainer, steps, stacks, (*known, *found)),
+        validations=_validations(timeline, trainer, steps, stacks, (*known, *found)),
         stragglers=find_stragglers(timeline, trainer, steps, fetches, waits),
         unsteady=_unsteady(even, even_ns, (*known, *found)),
     )
 
 
-def _validations(trainer: Trainer, steps: Steps, stacks: Stacks, events: tuple[Event, ...]) -> Validations | None:
+def _validations(timeline: Timeline, trainer: Trainer, steps: Steps, stacks: Stacks, events: tuple[Event, ...]) -> Validations | None:
     validation = next((event for event in events if event.part == ("output", VALIDATION)), None)
     if validation is None:
         return None
     if trainer.waits.is_empty():
-        return find_validations(trainer, steps, stacks)
-    return find_beside_loader(trainer, steps, validation.count, validation.every_steps)
+        found = find_validations(trainer, steps, stacks)
+    else:
+        found = find_beside_loader(trainer, steps, validation.count, validation.every_steps)
+    return replace(found, batches=find_validation_batches(timeline, trainer, steps, stacks, float(validation.ns.sum())))
 
 
 def _known_events(ledger: Ledger, steps: Steps, restarts: Restarts, filling: Floats) -> list[Event]:

@@ -12,6 +12,7 @@ from slowstep.analyses.loop import NOWHERE, meeting
 from slowstep.analyses.roll_outs import forwards_of
 from slowstep.analyses.steps import Steps
 from slowstep.analyses.trainer import Trainer
+from slowstep.analyses.validation_batches import ValidationBatches
 from slowstep.timeline.intervals import Ints, containing
 
 # Of the stacks in validations that tell where they are called.
@@ -25,6 +26,7 @@ class Validations:
     among_steps: bool | None  # called in the innermost loop that makes the steps; else when that has ended, as after a pass
     samples_ratio: float | None  # samples of the validations in the window, over those that its steps trained on
     reads_own_loader: bool = False  # the training's own loader is read, without training on its batches
+    batches: ValidationBatches | None = None  # where waiting for those of one loader is most of it
 
 
 def find_validations(trainer: Trainer, steps: Steps, stacks: Stacks) -> Validations:

@@ -14,10 +14,12 @@ How the gain is predicted:
     Every second validation is left out: r is half of the measured time of all, spread over the steps. B is what the loader's workers need
     per step.
 When it is wrong:
-    Early stopping or a schedule may need each of them; whether they do is not known here. A validation that is itself slow (its loader has
-    no workers) can be made faster instead.
+    Early stopping or a schedule may need each of them; whether they do is not known here. A validation that is itself slow can be made
+    faster instead, which may gain more than every second one left out: where most of it is the making of one loader's batches, the data
+    set and, without workers, the function that holds most of that are named, but what less of it would gain is not predicted.
 What to try:
-    Validate every 2k steps instead of every k, on a fixed part of the validation data, or with workers, a larger batch and no gradients.
+    Validate every 2k steps instead of every k, on a fixed part of the validation data, or with workers, a larger batch and no gradients;
+    make its batches cheaper where they take most of it.
 """
 
 from __future__ import annotations
@@ -25,14 +27,17 @@ from __future__ import annotations
 from dataclasses import replace
 from enum import Enum
 
+from slowstep.analyses.calls import DOMINANT_SHARE
 from slowstep.analyses.gaps import VALIDATION
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.over_time import Event
+from slowstep.analyses.validation_batches import ValidationBatches
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.lever_specs import VALIDATION_OFF, seldom
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE, delay_share, producers_beside_ns
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.units import format_count
 
 NAME = "frequent-validation"
 FEWEST = 3
@@ -73,7 +78,7 @@ def judge(m: Measurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="output",
-        title=f"validation every {every} steps takes {event.each_ns / 1e6:.0f} ms each, {share:.0%} of the time",
+        title=f"validation every {every} steps takes {event.each_ns / 1e6:.0f} ms each, {share:.0%} of the time{_mostly_in(m)}",
         share=share,
         share_low=low,
         share_high=high,
@@ -82,6 +87,7 @@ def judge(m: Measurements) -> Answer:
             Evidence(name="validations", value=event.count, unit="in the window", threshold=FEWEST),
             Evidence(name="steps between them", value=every, unit="steps"),
             *_passes(m),
+            *_batches(m),
             Evidence(name="one validation", value=event.each_ns / 1e6, unit="ms"),
             Evidence(name="validating", value=share, unit="share of window", threshold=threshold),
             Evidence(name="removed per step", value=float(event.ns.mean()) / 2e6, unit="ms"),
@@ -89,6 +95,7 @@ def judge(m: Measurements) -> Answer:
         gain=predict(m, counterfactual),
         fixes=(
             Fix(text=f"validate every {2 * every} steps", lever=_lever(m)),
+            *_cheaper(m),
             Fix(text="validate on a fixed part of the data, with workers, a larger batch and torch.inference_mode()"),
         ),
         names_cause=True,
@@ -138,6 +145,40 @@ def _passes(m: Measurements) -> tuple[Evidence, ...]:
     if known is None or known.samples_ratio is None:
         return (passes,)
     return passes, Evidence(name="samples validated", value=known.samples_ratio, unit="per sample trained on", threshold=MOST_SAMPLES)
+
+
+def _mostly_in(m: Measurements) -> str:
+    """What takes most of a validation, as the end of the title."""
+    batches = _made(m)
+    if batches is None:
+        return ""
+    if batches.function is not None:
+        return f", most of it in {batches.function}"
+    return f", most of it {'waiting for' if batches.num_workers else 'making'} batches of {batches.dataset or 'one loader'}"
+
+
+def _batches(m: Measurements) -> tuple[Evidence, ...]:
+    batches = _made(m)
+    if batches is None:
+        return ()
+    whose = f"batches of {batches.dataset or 'one loader'}, {format_count(batches.num_workers, 'worker')}"
+    waiting = Evidence(name="waiting for batches", value=batches.share, unit="share of validating", threshold=DOMINANT_SHARE, where=whose)
+    if batches.function is None:
+        return (waiting,)
+    within = f"{batches.function}, by stacks"
+    return waiting, Evidence(name="most of it in", value=batches.function_share, unit="share of validating", where=within)
+
+
+def _cheaper(m: Measurements) -> tuple[Fix, ...]:
+    batches = _made(m)
+    if batches is None or batches.function is None:
+        return ()
+    return (Fix(text=f"do less in {batches.function}, or once instead of in every validation"),)
+
+
+def _made(m: Measurements) -> ValidationBatches | None:
+    known = m.over_time.validations
+    return None if known is None else known.batches
 
 
 RULE = Rule(name=NAME, stages=("output",), judge=judge)
