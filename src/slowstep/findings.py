@@ -73,7 +73,8 @@ class Finding:
     """One problem of the training: the share of the window it costs (0 to 1), the ledger parts it claims, evidence, gain and fixes.
 
     `also` names the rules folded into it, and `folded` is what they advise; `names_cause` is True where it names a file, function,
-    transform or callback. An `advisory` finding is worth knowing but claims no time: it stands last and never decides the verdict.
+    transform or callback. An `advisory` finding is worth knowing but claims no time: it never decides the verdict, and stands last unless
+    it is `urgent`: at the rate of the window the training is ended within the hour.
     Raises ValueError without evidence or without a fix, which could not be acted on, and for advice that claims time or predicts a gain.
     """
 
@@ -91,6 +92,7 @@ class Finding:
     folded: tuple[Folded, ...] = ()
     names_cause: bool = False
     advisory: bool = False
+    urgent: bool = False
 
     def __post_init__(self) -> None:
         if not self.evidence:

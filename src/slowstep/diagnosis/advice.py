@@ -8,9 +8,17 @@ from slowstep.findings import Evidence, Finding, Fix
 
 
 def advice(
-    rule: str, stage: str, title: str, evidence: tuple[Evidence, ...], assumes: str, fixes: tuple[str | Fix, ...], *, share: float = 0.0
+    rule: str,
+    stage: str,
+    title: str,
+    evidence: tuple[Evidence, ...],
+    assumes: str,
+    fixes: tuple[str | Fix, ...],
+    *,
+    share: float = 0.0,
+    urgent: bool = False,
 ) -> Judged:
-    """A finding of advice; `share` (of the window, 0 to 1) is only shown."""
+    """A finding of advice; `share` (of the window, 0 to 1) is only shown, and what is `urgent` before all others."""
     finding = Finding(
         rule=rule,
         stage=stage,
@@ -23,5 +31,6 @@ def advice(
         gain=unknown_gain(assumes),
         fixes=tuple(fix if isinstance(fix, Fix) else Fix(text=fix) for fix in fixes),
         advisory=True,
+        urgent=urgent,
     )
     return Judged(finding=finding, counterfactual=None)

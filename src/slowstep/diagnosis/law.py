@@ -48,8 +48,14 @@ class Answers:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """Those of the report, in its order."""
-        return (*(judged.finding for judged in self.leading), *self.advice)
+        """Those of the report, in its order: advice last, but for what ends the training before any gain would matter."""
+        urgent = [finding for finding in self.advice if finding.urgent]
+        later = [finding for finding in self.advice if not finding.urgent]
+        return (*urgent, *(judged.finding for judged in self.leading), *later)
+
+    def led_by(self, rule: str | None) -> Answers:
+        """The same, with the finding first that the verdict rests on, if it is one of these."""
+        return replace(self, leading=sorted(self.leading, key=lambda judged: judged.finding.rule != rule))
 
 
 def rules() -> dict[str, Rule]:

@@ -56,6 +56,8 @@ _BENCHED = (
 def fill(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosis) -> Report:
     """The report of one training."""
     row, first = _run(folder, timeline, m), diagnosis.change
+    if urgent := [finding.title for finding in diagnosis.findings if finding.urgent]:
+        row["notes"] = [*(f"out of memory within the hour at this rate: {title}" for title in urgent), *row.get("notes", [])]
     open_at_its_end = diagnosis.verdict.state == "undetermined" and _ended_by_itself(timeline, m)
     if timeline.run.session and diagnosis.verdict.state == "undetermined":
         first, row["next_command"] = session_next(timeline.run.session, diagnosis, steps=m.steps.total, is_alone=m.sharing.ranks == 1)
@@ -245,7 +247,7 @@ def _ledger(ledger: Ledger, unseen: tuple[str, ...]) -> list[LedgerRow]:
 def finding_row(finding: Finding) -> FindingRow:
     """A finding as a row of the report."""
     row = asdict(finding)
-    for internal in ("share_low", "share_high", "names_cause", "advisory"):
+    for internal in ("share_low", "share_high", "names_cause", "advisory", "urgent"):
         del row[internal]
     del row["gain"]["steady_low"]
     for name in ("claims", "also", "folded", "evidence", "fixes"):

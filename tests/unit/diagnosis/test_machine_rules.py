@@ -184,6 +184,24 @@ def test_a_healthy_training_beside_a_foreign_load_is_busy_and_not_blamed(tmp_pat
     assert [row["name"] for row in report["findings"][0]["evidence"][:3] if len(row["name"]) > 80 // 3] == []
 
 
+def test_memory_that_is_used_up_within_the_hour_is_told_before_everything_else(tmp_path: Path) -> None:
+    soon = MadeMachine(resident=leak(GIB), available=lambda share: 4 * GIB)
+
+    report = report_of(tmp_path, soon, threads=16, delay_ms=8)
+
+    assert [finding["rule"] for finding in report["findings"]] == ["memory-growth", "thread-contention"]
+    assert report["run"]["notes"][0].startswith("out of memory within the hour at this rate: memory grows by")
+    # It is no reason why the training is slow.
+    assert "thread-contention" in report["verdict"]["summary"]
+
+
+def test_memory_that_lasts_for_hours_is_told_last_and_in_no_note(tmp_path: Path) -> None:
+    report = report_of(tmp_path, MadeMachine(resident=leak(GIB), available=lambda share: 4000 * GIB), threads=16, delay_ms=8)
+
+    assert [finding["rule"] for finding in report["findings"]] == ["thread-contention", "memory-growth"]
+    assert "notes" not in report["run"]
+
+
 def test_contention_that_takes_a_tenth_leaves_no_training_healthy(tmp_path: Path) -> None:
     report = report_of(tmp_path, MadeMachine(), threads=16, delay_ms=8)
 

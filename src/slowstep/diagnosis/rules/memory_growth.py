@@ -5,7 +5,8 @@ What it sees:
     medians and in minima, never slower than a third of its mean rate; by at least 64 MiB and a twentieth of what was held, and so fast
     that what is left is used up within a day.
 Why it costs:
-    When memory is used up the machine swaps or the kernel ends the process. Until then it costs little: it is said before it happens.
+    When memory is used up the machine swaps or the kernel ends the process. Until then it costs little: it is said before it happens,
+    and before everything else where that is within the hour.
 How the gain is predicted:
     Not at all: it costs no time that could be measured yet.
 When it is wrong:
@@ -32,6 +33,8 @@ GREW_SHARE = 0.05
 # What slows down is filling up, not leaking.
 STEADY = 1 / 3
 SOON_S = 24 * 3600.0
+# So soon that it is told before any gain.
+URGENT_S = 3600.0
 
 
 def judge(m: Measurements) -> Answer:
@@ -63,7 +66,8 @@ def judge(m: Measurements) -> Answer:
         "look for what is kept from step to step: losses appended without .item() or .detach(), outputs in lists, caches without a limit",
         "if it is a cache that fills in the first epoch, check that it fits: record over two epochs",
     )
-    return advice(NAME, "compute", title, evidence, "the training goes on as in the window", fixes)
+    urgent = left_s is not None and left_s < URGENT_S
+    return advice(NAME, "compute", title, evidence, "the training goes on as in the window", fixes, urgent=urgent)
 
 
 def _steady(growth: Growth) -> bool:
