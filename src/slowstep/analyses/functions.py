@@ -25,6 +25,8 @@ LIBRARY = re.compile(r"[/\\]lib(64)?[/\\]python\d+(\.\d+)?[/\\]|[/\\](site|dist)
 FRAMEWORK = re.compile(r"[/\\](site|dist)-packages[/\\](torch[/\\]|accelerate[/\\]|(pytorch_)?lightning[/\\]|transformers[/\\]trainer)")
 # The loops of Lightning's Trainer; Fabric's are the script's own.
 LIGHTNING_LOOP = re.compile(r"[/\\](pytorch_lightning|lightning[/\\]pytorch)[/\\]loops[/\\]")
+# And that of transformers' Trainer.
+HUGGING_FACE_LOOP = re.compile(r"[/\\]transformers[/\\]trainer\.py$")
 # Their modules that do something with results: the `output` stage.
 REPORTING = re.compile(r"[/\\](loggers|callbacks|integrations)[/\\]|[/\\]trainer_callback\.py$")
 # Optimizers' own methods are called through the last of these.

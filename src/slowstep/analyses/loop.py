@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from slowstep.analyses.functions import (
     FRAMEWORK,
+    HUGGING_FACE_LOOP,
     LIGHTNING_LOOP,
     Path,
     enclosing,
@@ -115,6 +116,11 @@ def called_framework(path: Path, way: Path, files: re.Pattern[str] = FRAMEWORK) 
 def is_lightnings(way: Path) -> bool:
     """Whether the loop is that of Lightning's Trainer, which makes the iterators of its loaders itself."""
     return any(LIGHTNING_LOOP.search(frame.file) for frame in way)
+
+
+def is_hugging_faces(way: Path) -> bool:
+    """Whether the loop is that of transformers' Trainer."""
+    return any(HUGGING_FACE_LOOP.search(frame.file) for frame in way)
 
 
 def is_before(path: Path, way: Path) -> bool:

@@ -21,6 +21,9 @@ def diagnose(m: Measurements) -> Diagnosis:
     leading = answers.leading
     first = next((judged.finding for judged in leading if is_bottleneck(judged.finding)), None)
     doubt = _doubt(m, first) or (None if first is not None else not_healthy(m, answers))
+    if doubt is not None:
+        answers = answers.led_by(doubt.rule)
+        leading = answers.leading
     return Diagnosis(
         findings=answers.findings,
         not_judged=tuple(answers.unjudged),

@@ -47,12 +47,14 @@ PLAY_LESS = (
 class Doubt:
     """Why it is not known whether a training is healthy, as a clause, and the levers that would tell (None: none would).
 
-    `change` is what has to be done by hand before another run of the same command can tell more.
+    `change` is what has to be done by hand before another run of the same command can tell more, `rule` that of the finding that leaves
+    the doubt, if one does.
     """
 
     why: str
     levers: str | None = None
     change: str | None = None
+    rule: str | None = None
 
 
 def by_hand(what: str, change: str) -> Doubt:
@@ -174,7 +176,8 @@ def _of_findings(m: Measurements, answers: Answers) -> Doubt | None:
     if unknown:
         what = f"what fixing {unknown[0].rule} would gain is not known ({unknown[0].share:.0%} of the time)"
         levers = _levers(unknown[:1])
-        return Doubt(f"{what}; try what it advises", levers, None if levers is not None else unknown[0].fixes[0].text)
+        change = None if levers is not None else unknown[0].fixes[0].text
+        return Doubt(f"{what}; try what it advises", levers, change, unknown[0].rule)
     for doubtful in (judged.finding for judged in answers.uncertain):
         if (doubtful.gain.predicted or 0.0) >= BOTTLENECK_PREDICTED:
             spread = f"{doubtful.share_low:.0%} to {doubtful.share_high:.0%} of the time"

@@ -108,7 +108,7 @@ def _forms(name: str, named: Sequence[Spec]) -> list[Spec]:
 
 
 def named_by(findings: Sequence[Row]) -> Iterator[Choice]:
-    """Levers of the findings' fixes, most gain first; a lever that several name is the first one's."""
+    """Levers of the findings' fixes, in their order; a lever that several name is the first one's."""
     seen: set[str] = set()
     for finding in findings:
         for number, fix in enumerate(finding["fixes"]):

@@ -892,6 +892,38 @@ def test_anomaly_detection_leaves_no_training_healthy_and_is_named(tmp_path):
     assert report["run"]["before_next"].startswith("turn anomaly detection off")
 
 
+PACKAGES = "/usr/lib/python3.11/site-packages"
+LIGHTNING = f"{PACKAGES}/lightning/pytorch/loops/fit_loop.py"
+HUGGING_FACE = f"{PACKAGES}/transformers/trainer.py"
+
+
+@pytest.mark.parametrize(
+    ("file", "mode", "says"),
+    [
+        (LIGHTNING, ANOMALY, "Trainer(detect_anomaly=False)"),
+        (LIGHTNING, DETERMINISTIC, "Trainer(deterministic=False)"),
+        (HUGGING_FACE, ANOMALY, "torch.autograd.set_detect_anomaly(False)"),
+        (HUGGING_FACE, DETERMINISTIC, "TrainingArguments(full_determinism=False)"),
+    ],
+)
+def test_what_a_trainer_sets_itself_is_turned_off_by_its_argument(tmp_path, file, mode, says):
+    way = {"kind": "training_path", "optimizer": 0, "frames": [[SCRIPT, "main", 10, 30], [file, "run", 1, 2]]}
+
+    report = report_of(tmp_path, way, records=looks(*[mode] * 12))
+
+    assert says in report["findings"][0]["fixes"][0]["text"]
+
+
+def test_the_finding_that_the_verdict_rests_on_comes_first_whatever_others_gain(tmp_path):
+    report = report_of(tmp_path, after_step(PILLOW, 0.9), after_ms=1.5, after="after_step", records=looks(*[ANOMALY] * 12))
+
+    assert "debug-mode-on" in report["verdict"]["summary"]
+    assert rules_in(report) == ["debug-mode-on", "slow-callback"]
+    assert 1.0 < report["findings"][1]["gain"]["predicted"] < 1.1
+    # What binds once an unknown gain is had is unknown, too.
+    assert report["next"] is None
+
+
 def test_a_debugger_is_named_and_what_was_not_looked_at_does_not_count(tmp_path):
     report = report_of(tmp_path, records=looks(*[TRACED] * 10, looked_at=PYTHON_MODES) + looks(*[0] * 10))
 

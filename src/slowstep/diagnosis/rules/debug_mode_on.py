@@ -11,11 +11,13 @@ How the gain is predicted:
 When it is wrong:
     A profiler with a schedule is on for a few steps only, on purpose. Determinism may be what the run is for.
 What to try:
-    Turn it off, or on for the one step that needs it.
+    Turn it off, or on for the one step that needs it. Lightning's and Hugging Face's trainers set some of it themselves, from an
+    argument of theirs: that is what has to be changed then.
 """
 
 from __future__ import annotations
 
+from slowstep.analyses.loop import is_hugging_faces, is_lightnings
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.gain import share_interval, unknown_gain
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
@@ -24,10 +26,22 @@ from slowstep.findings import Evidence, Finding, Fix
 NAME = "debug-mode-on"
 # Often on purpose, and free where an operation has one algorithm only.
 HARMLESS = "deterministic algorithms"
+ANOMALY = "anomaly detection"
+NOT_DETERMINISTIC = "torch.use_deterministic_algorithms(False)"
 FIXES = {
-    "anomaly detection": "turn anomaly detection off (torch.autograd.set_detect_anomaly(False)) once the NaN is found",
-    HARMLESS: "torch.use_deterministic_algorithms(False) unless runs must be repeated bit by bit",
+    ANOMALY: "turn anomaly detection off (torch.autograd.set_detect_anomaly(False)) once the NaN is found",
+    HARMLESS: f"{NOT_DETERMINISTIC} unless runs must be repeated bit by bit",
     "torch's profiler": "profile a few steps only: torch.profiler.schedule(wait, warmup, active, repeat=1)",
+}
+# Around every fit Lightning sets anomaly detection to what its argument says, whatever the script has set before; determinism only where
+# that argument is given.
+LIGHTNINGS = {
+    ANOMALY: "leave anomaly detection out: Trainer(detect_anomaly=False) once the NaN is found (Lightning sets it again in every fit)",
+    HARMLESS: f"Trainer(deterministic=False), unless runs must be repeated bit by bit: it calls {NOT_DETERMINISTIC} itself",
+}
+HUGGING_FACES = {
+    HARMLESS: f"TrainingArguments(full_determinism=False), or {NOT_DETERMINISTIC} where the script asks for it, unless runs must be "
+    "repeated bit by bit",
 }
 
 
@@ -55,10 +69,17 @@ def _judged(m: Measurements, modes: dict[str, float], *, share: float, low: floa
         claims=() if advisory else tuple(name for stage, name in m.ledger.parts if stage == "compute"),
         evidence=tuple(Evidence(name=name, value=on, unit=f"share of {m.work.looks} looks") for name, on in modes.items()),
         gain=unknown_gain("it is off"),
-        fixes=tuple(Fix(text=FIXES.get(name, f"run without {name}")) for name in sorted(modes, key=lambda name: -modes[name])),
+        fixes=tuple(Fix(text=_fix(m, name)) for name in sorted(modes, key=lambda name: -modes[name])),
         advisory=advisory,
     )
     return Judged(finding=finding, counterfactual=None)
+
+
+def _fix(m: Measurements, mode: str) -> str:
+    """What turns a mode off: who trains may have set it."""
+    way = m.trainer.way_to_update
+    trainers = LIGHTNINGS if is_lightnings(way) else HUGGING_FACES if is_hugging_faces(way) else {}
+    return trainers.get(mode) or FIXES.get(mode, f"run without {mode}")
 
 
 RULE = Rule(name=NAME, stages=("compute",), judge=judge)
