@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from slowstep.analyses.asked_samples import with_asked_samples
 from slowstep.analyses.before_update import BeforeUpdate, find_before_update
-from slowstep.analyses.between_forwards import between_forwards_share
+from slowstep.analyses.between_forwards import BetweenForwards, find_between_forwards
 from slowstep.analyses.blocked import Blocked, find_blocked
 from slowstep.analyses.calls import Function
 from slowstep.analyses.captures import Capture, find_capture
@@ -85,7 +85,7 @@ class Measurements:
     in_backward: InBackward | None  # what hooks of the user's do inside backward
     blocked: Blocked | None  # inside the steps' own work; None where that is not known
     loop_input: LoopInput | None  # where the loop makes its batches itself
-    between_forwards_share: float  # of the steps' time, in steps of several forwards and no loader: not known to be the model's work
+    between_forwards: BetweenForwards  # in steps of several forwards and no loader
     own_cost: OwnCost | None
     over_time: OverTime  # what is not in every step
     trainer: Trainer
@@ -161,7 +161,7 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
         in_backward=find_in_backward(trainer, steps, stacks),
         blocked=find_blocked(trainer, steps, ledger, stacks, demand, machine, load, trainer_cpu_ns),
         loop_input=find_loop_input(timeline, trainer, ledger),
-        between_forwards_share=between_forwards_share(trainer, steps, ledger),
+        between_forwards=find_between_forwards(timeline, trainer, steps, ledger, stacks),
         own_cost=find_own_cost(timeline, trainer, steps.total, capture),
         capture=capture,
         over_time=find_over_time(timeline, trainer, steps, ledger, even, fetches, waits, stacks, filling),

@@ -24,7 +24,7 @@ from slowstep.diagnosis.law import (
 )
 from slowstep.diagnosis.lever_specs import MOCK_LOADER, threads
 from slowstep.diagnosis.loop_side import NAME_ENVIRONMENT
-from slowstep.diagnosis.rule import Judged
+from slowstep.diagnosis.rule import CLAIM, Judged
 from slowstep.diagnosis.trainer_side import blocked_inside
 from slowstep.diagnosis.unnamed import NAME_IT, RECORD_ALONE, how_to_name, name_by_hand
 from slowstep.findings import Finding, NotJudged
@@ -37,6 +37,11 @@ INPUT = ("read", "preprocess")
 MOST_OF_INPUT = f"slowstep prove --levers {MOCK_LOADER} tells the most that faster input can gain"
 # Measured of 128 samples of 64 numbers, on one core: 0.80 ms one by one and stacked, 0.16 ms at once.
 WHOLE_BATCHES = "whole batches of a TensorDataset (DataLoader(..., sampler=BatchSampler(...), batch_size=None)) may gain some of it"
+# It may be anything: an update by hand, sampling, what is played.
+NAME_BETWEEN = (
+    "name it: with slowstep.span(NAME, stage='compute') around what is the model's work (updates by hand, losses), "
+    "stage='preprocess' around what makes its input (an environment)"
+)
 # No faster input shortens what the model itself plays or writes.
 PLAY_LESS = (
     f"have the model play or write more at a time, or less (keys and values cached); where it is an environment's, {NAME_ENVIRONMENT}"
@@ -83,9 +88,11 @@ def _unseen(m: Measurements) -> Doubt | None:
     unattributed = m.ledger.share(UNATTRIBUTED)
     if unattributed >= HEALTHY_UNATTRIBUTED:
         return Doubt(f"{unattributed:.0%} of the time could not be attributed; {how_to_name(m)}", change=name_by_hand(m))
-    if m.between_forwards_share >= HEALTHY_UNATTRIBUTED:
-        what = f"{m.between_forwards_share:.0%} of the time lies between a step's forwards, and what runs there is not known"
-        return by_hand(f"{what} (an environment, sampling?)", NAME_ENVIRONMENT)
+    between = m.between_forwards
+    if between.unknown_share >= HEALTHY_UNATTRIBUTED:
+        beside = f" beside torch.autograd.grad ({between.gradients_share:.0%})" if between.gradients_share >= CLAIM else ""
+        what = f"{between.unknown_share:.0%} of the time lies between a step's forwards{beside}, and what runs there is not known"
+        return by_hand(what, NAME_BETWEEN)
     rolled_out = [name for stage, name in m.ledger.parts if stage == "compute" and name.startswith(ROLL_OUT)]
     if _share(m, rolled_out) >= HEALTHY_UNATTRIBUTED:
         what = f"{_share(m, rolled_out):.0%} of the time is {_largest(m, rolled_out)}"

@@ -5,7 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from made_events import Events
+import pytest
+
+from made_events import Events, at
+from made_recordings import LOOP, MS, TRAINER_THREAD
+from slowstep.analyses.measurements import Measurements, measure
+from slowstep.diagnosis.engine import diagnose
+from slowstep.record import format as fmt
 from slowstep.workflow.diagnose import diagnose_recording
 
 
@@ -27,7 +33,52 @@ def test_time_between_the_forwards_of_a_roll_out_is_not_called_the_models_own_wo
     found = verdict(tmp_path, forwards=5, apart_ms=4)
 
     assert found["state"] == "undetermined"
-    assert "between a step's forwards" in found["summary"]
+    assert "between a step's forwards, and what runs there is not known" in found["summary"]
+    # It may be anything.
+    assert "slowstep.span(NAME, stage='compute')" in found["summary"]
+
+
+AUTOGRAD = "/usr/lib/python3.11/site-packages/torch/autograd/__init__.py"
+GRAD = (AUTOGRAD, "grad", 434, 503)
+ENGINE = ("/usr/lib/python3.11/site-packages/torch/autograd/graph.py", "_engine_run_backward", 800, 820)
+
+
+def inner_loop(folder: Path, *, grad: float, timed_ms: float) -> Measurements:
+    """Forwards of 2 ms, thrice a step with 4 ms behind them: `grad` of the stacks there, and by timed calls so much, differentiates."""
+    events = Events(folder)
+    differentiates, other = events.trainer.stack([LOOP, GRAD, ENGINE]), events.trainer.stack([LOOP])
+    now = 0.0
+    for k in range(45):
+        for inner in range(3):
+            events.forward(now, now + 2)
+            stack = differentiates if (3 * k + inner) % 10 < round(10 * grad) else other
+            events.trainer.event(fmt.STACK, at(now + 4), at(now + 4), stack, 20e6, 0, thread=TRAINER_THREAD)
+            now += 6
+        events.forward(now, now + 2)
+        events.backward(now + 2, now + 7)
+        events.update(now + 7, now + 8)
+        now += 8.1
+    rows = [
+        {"file": AUTOGRAD, "function": "grad", "line": 434, "calls": 9, "own_ns": 0, "callees": [], "total_ns": round(3 * timed_ms * MS)}
+    ]
+    events.trainer.lines.append({"kind": "calls", "of": "body", "stretches": 3, "wall_ns": 90 * MS, "slowdown": 1.0, "functions": rows})
+    return measure(events.timeline())
+
+
+def test_what_differentiates_between_forwards_is_the_models_work(tmp_path):
+    assert "between" not in diagnose(inner_loop(tmp_path, grad=0.9, timed_ms=11)).verdict.summary
+
+
+@pytest.mark.parametrize(("grad", "timed_ms", "unknown"), [(0.5, 11, 0.23), (1.0, 6, 0.23), (1.0, 0, 0.46), (0.0, 11, 0.46)])
+def test_what_nothing_tells_of_beside_it_is_not(tmp_path, grad, timed_ms, unknown):
+    """Stacks may stand for Python code that ran just before, and calls are timed in other places, too: the lesser of the two counts."""
+    m = inner_loop(tmp_path, grad=grad, timed_ms=timed_ms)
+
+    assert m.between_forwards.unknown_share == pytest.approx(unknown, abs=0.02)
+    assert m.between_forwards.gradients_share == pytest.approx(0.46 - unknown, abs=0.02)
+    verdict = diagnose(m).verdict
+    assert verdict.state == "undetermined"
+    assert ("beside torch.autograd.grad (2" in verdict.summary) is (unknown < 0.4)
 
 
 def test_forwards_that_follow_each_other_at_once_are(tmp_path):
