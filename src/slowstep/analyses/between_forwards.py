@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from slowstep.analyses.functions import Stacks, inside
-from slowstep.analyses.ledger import FORWARD, Ledger
+from slowstep.analyses.ledger import BACKWARD, FORWARD, Ledger
 from slowstep.analyses.steps import Steps
 from slowstep.analyses.trainer import Trainer
 from slowstep.timeline.intervals import Ints, union
@@ -19,7 +19,7 @@ from slowstep.timeline.timeline import Timeline
 SEVERAL_FORWARDS = 3
 # torch.autograd.grad is no span: TorchScript knows it by its identity, so models that script it would not compile with a hook in its place.
 _AUTOGRAD = re.compile(r"[/\\]torch[/\\]autograd[/\\]__init__\.py$")
-_GRAD = "grad"
+_GRAD, _BACKWARD = "grad", "backward"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,7 +61,8 @@ def find_between_forwards(timeline: Timeline, trainer: Trainer, steps: Steps, le
     from_ns, to_ns = end[:-1][together], start[1:][together]
     between = min(rest, float((to_ns - from_ns).sum()))
     # Stacks alone may count Python code that runs just before, as it holds the interpreter's lock; timed calls are those of the whole step.
-    gradients = min(between * _gradients_by_stacks(trainer, stacks, from_ns, to_ns), steps.count * _gradients_by_calls(timeline, trainer))
+    timed = ledger.total("compute", BACKWARD) * _gradients_by_calls(timeline, trainer)
+    gradients = min(between * _gradients_by_stacks(trainer, stacks, from_ns, to_ns), timed)
     whole = float(ledger.ns.sum())
     return BetweenForwards(unknown_share=(between - gradients) / whole, gradients_share=gradients / whole)
 
@@ -78,7 +79,8 @@ def _gradients_by_stacks(trainer: Trainer, stacks: Stacks, from_ns: Ints, to_ns:
 
 
 def _gradients_by_calls(timeline: Timeline, trainer: Trainer) -> float:
-    """What `torch.autograd.grad` took in a step (ns), by those whose calls were timed; 0 where none were."""
-    calls = timeline.table("calls").filter(pl.col("process") == trainer.process, pl.col("kind") == "body", pl.col("function") == _GRAD)
-    found = calls.filter(pl.col("file").map_elements(lambda file: bool(_AUTOGRAD.search(file)), return_dtype=pl.Boolean))
-    return float((found["total_ns"] / found["stretches"]).sum())
+    """How many times as long as backward `torch.autograd.grad` took where calls were timed, at whatever pace; 0 where none were."""
+    calls = timeline.table("calls").filter(pl.col("process") == trainer.process, pl.col("kind") == "body")
+    rows = calls.filter(pl.col("function").is_in((_GRAD, _BACKWARD))).select("function", "file", "total_ns").iter_rows()
+    took = {function: float(ns) for function, file, ns in rows if _AUTOGRAD.search(file)}
+    return took.get(_GRAD, 0.0) / took[_BACKWARD] if took.get(_BACKWARD) else 0.0
