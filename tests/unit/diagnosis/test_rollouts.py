@@ -83,6 +83,25 @@ def test_what_nothing_tells_of_beside_it_is_not(tmp_path, grad, timed_ms, unknow
     assert ("beside torch.autograd.grad (2" in verdict.summary) is (unknown < 0.4)
 
 
+@pytest.mark.parametrize("stage", ["compute", "preprocess"])
+def test_what_the_script_names_between_forwards_is_known(tmp_path, stage):
+    events = Events(tmp_path)
+    now = 0.0
+    for _ in range(45):
+        for _ in range(5):
+            events.forward(now, now + 2)
+            events.span(now + 2.1, now + 5.9, "inner loop", stage)
+            now += 6
+        events.backward(now, now + 5)
+        events.update(now + 5, now + 6)
+        now += 6.1
+
+    report = diagnose_recording(events.close())
+
+    assert "between a step's forwards" not in report["verdict"]["summary"]
+    assert sum(row["share"] for row in report["ledger"] if row["stage"] == stage) > 0.4
+
+
 def test_forwards_that_follow_each_other_at_once_are(tmp_path):
     assert "between" not in verdict(tmp_path, forwards=5, apart_ms=0.1)["summary"]
 
