@@ -29,9 +29,11 @@ def find_outgrown(ledger: Ledger, steps: Steps, trainer: Trainer, gaps: TimedGap
     """
     if gaps is None or not gaps.began_ns:
         return frozenset()
-    timed, pace = _steps_of(np.array(gaps.began_ns), steps, trainer), pace_of(own_work(ledger))
     least = SMALLEST_SHARE * ledger.whole
     parts = [part for part in ledger.parts if part[0] in ("output", "store") and ledger.total(*part) >= least]
+    if not parts:
+        return frozenset()
+    timed, pace = _steps_of(np.array(gaps.began_ns), steps, trainer), pace_of(own_work(ledger))
     trends = {part: trend_beside(ledger, part, pace) for part in parts}
     return frozenset(part for part, trend in trends.items() if trend is not None and _outgrows(trend, timed / steps.stretches))
 
