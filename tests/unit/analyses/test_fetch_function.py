@@ -36,8 +36,21 @@ def _with_collate(mask_ns: float) -> CallTree:
 
 
 def _collated_by(collate: str | None, file: str | None = "/home/u/train.py") -> Loader:
-    facts = {"collate_where": "train.py:40", "collate_is_default": False, "read_together": 1, "waited_share": 1.0}
-    return Loader(num_workers=0, prefetch_factor=None, batch_size=32, dataset="Tokens", collate=collate, collate_file=file, **facts)
+    return Loader(
+        num_workers=0,
+        prefetch_factor=None,
+        batch_size=32,
+        dataset="Tokens",
+        collate=collate,
+        collate_file=file,
+        collate_where="train.py:40",
+        collate_is_default=False,
+        read_together=1,
+        waited_share=1.0,
+        iterators=(0,),
+        beside=(),
+        is_named=True,
+    )
 
 
 def test_of_a_collate_function_the_function_that_holds_most_of_it_is_known():
