@@ -161,7 +161,7 @@ COMPILED = """
 compiled = torch.compile(model, backend="aot_eager")
 
 def make_mask(rows):
-    return torch.tensor([[1.0 if (row * column) % 7 else 0.0 for column in range(64)] for row in range(64)]).repeat(rows // 64, 1)
+    return torch.tensor([[1.0 if (row * column) % 7 else 0.0 for column in range(64)] for row in range(rows)])
 
 def fit_compiled(loader):
     for inputs in loader:
@@ -170,7 +170,7 @@ def fit_compiled(loader):
         loss.backward()
         optimizer.step()
 
-fit_compiled(DataLoader(Samples(1200), collate_fn=lambda rows: torch.rand(256, 64)))
+fit_compiled(DataLoader(Samples(600), collate_fn=lambda rows: torch.rand(256, 64)))
 """
 
 
