@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -179,4 +180,5 @@ def test_a_loop_in_python_beside_a_compiled_model_is_not_called_healthy(work: Wo
 
     reasons = {row["rule"]: row["reason"] for row in report["not_judged"]}
     assert report["verdict"]["state"] != "healthy"
-    assert "make_mask (train.py:" in reasons["python-between-operations"]
+    # Its caller, where the loop has kept the interpreter's lock to its end.
+    assert re.search(r"most of them in (make_mask|fit_compiled) \(train\.py:\d+\)", reasons["python-between-operations"])
