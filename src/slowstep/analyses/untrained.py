@@ -9,6 +9,7 @@ import polars as pl
 from slowstep.timeline.timeline import RunFacts, Timeline
 
 _AUTO = "If the command does train, put `import slowstep.auto` as the first line of the training script and run it the same way."
+_NOT_YET = "It may not have come to its first update yet (a validation before it, for instance): let it run longer."
 _AROUND = "Record around the training itself: `with slowstep.record():`, or slowstep.start() before it and slowstep.stop() after it."
 _LONGER = "Let it run until it trains (with --stop, give --for more)."
 _LONGER_INSIDE = "Record on until it trains."
@@ -40,7 +41,8 @@ def describe_untrained(timeline: Timeline) -> str:
         return f"no training was seen{_duration(run)}: nothing in the recording called a loader, backward or an optimizer. {_AROUND}"
     if not seen:
         called = "no process that PyTorch was imported in called a loader, backward or an optimizer."
-        return " ".join(filter(None, (f"no training was seen{_duration(run)}: {called}", ending, _AUTO)))
+        not_yet = _NOT_YET if run.killer is not None or run.stop_signals else ""
+        return " ".join(filter(None, (f"no training was seen{_duration(run)}: {called}", ending, not_yet, _AUTO)))
     batches = timeline.table("waits").height
     backwards = timeline.table("spans").filter(pl.col("kind") == "backward").height
     used = f"{seen} process(es) used PyTorch ({batches} batches asked for, {backwards} backward passes)"

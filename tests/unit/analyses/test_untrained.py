@@ -146,6 +146,13 @@ def test_a_command_that_failed_before_pytorch_was_imported_says_so_too(tmp_path)
     assert text.index("exit code 1") < text.index("import slowstep.auto")
 
 
+def test_a_command_that_was_ended_from_outside_may_not_have_come_to_its_first_update(tmp_path):
+    ended, failed = (without_pytorch(tmp_path / str(code), ended_ms=40_000, code=code) for code in (143, 1))
+
+    assert ended.index("was ended by SIGTERM") < ended.index("let it run longer") < ended.index("import slowstep.auto")
+    assert "run longer" not in failed
+
+
 def test_of_a_command_that_failed_at_once_the_failure_is_all_there_is_to_say(tmp_path):
     failed, ended = (without_pytorch(tmp_path / str(code), ended_ms=400, code=code) for code in (2, 0))
 
