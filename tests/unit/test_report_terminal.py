@@ -62,6 +62,7 @@ def test_what_was_proved_has_its_gain_however_long_its_lever_is(sample_report, w
         (1.8, None, "gain 1.8x", "1.8x (1.6-2.0) predicted, assuming"),
         (None, {"value": 1.36, "low": 1.18, "high": 1.53}, "gain 1.36x measured", "1.36x (1.18-1.53) measured; none was predicted Fix"),
         (1.8, {"value": 1.36, "low": 1.18, "high": 1.53}, "gain 1.36x measured", "measured; 1.8x (1.6-2.0) predicted, assuming"),
+        (None, {"value": 1.02, "low": 0.97, "high": 1.07}, "gain 1.02x measured, perhaps none", "1.02x (0.97-1.07) measured; none"),
     ],
 )
 def test_a_gain_that_was_measured_is_the_one_that_is_known(sample_report, predicted, measured, head, line):

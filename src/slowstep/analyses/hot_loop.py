@@ -24,6 +24,7 @@ OFTEN = 20
 # A line of Python takes 0.05 to 0.3 us, one call of a tensor operation some 3 to 20 us to dispatch (benchmarks/dispatch.py: 7 to 28 us a
 # node, forward and backward together). What takes longer each time is the operation's own work.
 LONGEST_NS = 20_000.0
+SHORTEST_NS = 50.0
 # From here on a line is more than Python: it calls an operation, which timing does not slow.
 PLAIN_NS = 2_000.0
 FEWEST_BODIES = 2

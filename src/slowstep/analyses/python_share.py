@@ -14,7 +14,7 @@ import polars as pl
 
 from slowstep.analyses.calls import CallTree, Function, Key
 from slowstep.analyses.gap_calls import BUILT_IN
-from slowstep.analyses.hot_loop import LONGEST_NS, OFTEN
+from slowstep.analyses.hot_loop import LONGEST_NS, OFTEN, SHORTEST_NS
 from slowstep.timeline.timeline import Timeline
 
 PUTS_TOGETHER = re.compile(r"\b(tensor|as_tensor|stack|cat|array|asarray|concatenate)$")
@@ -58,10 +58,11 @@ def _calls(timeline: Timeline, kind: str, processes: list[int]) -> Iterator[tupl
 def share_of_lines(timeline: Timeline, kind: str, processes: list[int], below: set[Key], often: int) -> float | None:
     """Of the time of lines in functions `below`, what lines take that ran at least so `often`, and briefly; None without any.
 
-    What counting adds to each line is left out.
+    What counting adds to each line is left out; measured while something else ran, it may be more than the lines took with it.
     """
     rows = timeline.table("lines").filter(pl.col("kind") == kind, pl.col("process").is_in(processes))
-    plain_ns = (pl.col("line_ns") - pl.col("count") * pl.col("counting_ns").fill_null(0)).clip(lower_bound=0).alias("plain_ns")
+    plain_ns = pl.col("line_ns") - pl.col("count") * pl.col("counting_ns").fill_null(0)
+    plain_ns = plain_ns.clip(lower_bound=pl.min_horizontal("line_ns", pl.col("count") * SHORTEST_NS)).alias("plain_ns")
     lines = rows.group_by("file", "function", "first_line", "line", maintain_order=True).agg(pl.col("count").sum(), plain_ns.sum())
     mine = [(count, float(ns)) for *key, _, count, ns in lines.iter_rows() if tuple(key) in below]
     whole = sum(ns for _, ns in mine)

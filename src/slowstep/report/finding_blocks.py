@@ -59,7 +59,8 @@ def _gain_in_short(gain: GainRow) -> str:
     """What is known best: what was measured, else what is predicted."""
     measured, predicted = gain["measured"], gain["predicted"]
     if measured is not None:
-        return f"gain {format_ratio(measured['value'])} measured"
+        doubt = ", perhaps none" if measured["low"] <= 1.0 <= measured["high"] else ""
+        return f"gain {format_ratio(measured['value'])} measured{doubt}"
     return "gain unknown" if predicted is None else f"gain {format_ratio(predicted)}"
 
 
