@@ -15,8 +15,9 @@ When it has no meaning:
     another size was ever trained on, where the training reads several loaders, and where the loader cannot be built a second time (see
     workers). Where about as much memory as there is would be needed the lever is not switched on: the estimate is then what is known of
     that size. Nor is it where, by what the loader's own batches take, those of this size would take too long to make for the experiment's
-    budget. What a script raises because of a batch of another size ends the script: it is started once more without this size, and where
-    memory was too small that is what is said of it.
+    budget; where its first two steps show that 8 blocks of such steps do not fit there, it is given up after them. What a script raises
+    because of a batch of another size ends the script: it is started once more without this size, and where memory was too small that is
+    what is said of it.
 How it is undone:
     As workers.
 """
@@ -37,12 +38,16 @@ from slowstep.levers._room import MIB
 from slowstep.record.batches import samples_in
 from slowstep.record.compiled import has_compiled
 from slowstep.record.lever import DEMAND, NUMERICS, ORDER, Change, Lever, NotApplicable, Spec
+from slowstep.record.recorder import now
 from slowstep.record.training import Training
+from slowstep.units import format_duration
 
 # Of the memory that is free, so much is used at most: estimates are no measurements.
 MOST_MEMORY: Final = 0.9
 # Steps of the training as it is over which its peak of memory is taken.
 PEAK_STEPS: Final = 8
+# Of its own steps so many are timed before it goes on.
+FIRST_STEPS: Final = 2
 _HINT: Final = "; for twice your own give that size, such as batch-size=32 for 16"
 
 
@@ -57,6 +62,7 @@ class OtherSize(Rebuilt):
         self._own_peak_bytes: int | None = None
         self._peak_bytes: int | None = None
         self._size, self._own_size, self._own_samples = size, own_size, set[int]()
+        self._step_ns, self._first_steps_ns = 0, list[int]()
         super().__init__(training, growth=size / own_size, **changed)
 
     def saw(self, own: Any, batch: Any, *, is_last: bool) -> None:
@@ -130,6 +136,22 @@ class OtherSize(Rebuilt):
         """Give its batches, and begin a peak of their own."""
         super().on()
         self._peak.begin()
+        self._step_ns = now()
+
+    def each_step(self) -> None:
+        """Raises NotApplicable where even the shorter of the first two steps leaves no room for a verdict within the budget."""
+        super().each_step()
+        longest_ns, at_ns = self.feed.training.longest_step_ns, now()
+        if longest_ns is None or len(self._first_steps_ns) == FIRST_STEPS:
+            return
+        self._first_steps_ns.append(at_ns - self._step_ns)
+        self._step_ns, step_ns = at_ns, min(self._first_steps_ns)
+        # In the first one memory is taken and kernels are chosen.
+        if len(self._first_steps_ns) == FIRST_STEPS and step_ns > longest_ns:
+            raise NotApplicable(
+                f"a step of {self._size} samples takes {format_duration(step_ns)}, and the budget has room for steps of"
+                f" {format_duration(longest_ns)}: give more --budget"
+            )
 
     def off(self) -> None:
         """Have the loader's own come again."""

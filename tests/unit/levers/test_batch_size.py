@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset, SequentialSampler
@@ -159,6 +160,25 @@ def test_a_size_of_which_the_batches_take_too_long_is_refused_before_one_is_made
     assert len(refused) == is_refused
     assert all(re.match(r"its first batch alone would take about \d.* to make, .* steps of 100 ms", reason) for reason in refused)
     assert (1000 in samples(came, 1)) != is_refused
+    assert samples(came, 2) == {8}
+
+
+def test_a_size_of_which_steps_take_too_long_is_given_up_after_two_of_them(tmp_path: Path) -> None:
+    """2 ms a sample: 64 of them take longer than the budget has room for, and 8 do not."""
+
+    def train(script: Any) -> None:
+        made, more = loader(), True
+        while more:
+            for batch in made:
+                if not (more := script.step(batch, 0.002 * len(batch))):
+                    break
+
+    came = walk(tmp_path / "r", plan_of(["batch-size=64", "batch-size=8"], [AS_IS, 1, 2, 1, 2], steps=2, longest_step_s=0.1), train)
+
+    assert came.faults == {}
+    (refused,) = [note["reason"] for note in came.notes if note["state"] == "not applicable"]
+    assert re.fullmatch(r"a step of 64 samples takes [\d.]+ m?s, and the budget has room for steps of 100 ms: give more --budget", refused)
+    assert np.count_nonzero(came.steps.samples == 64) == 2
     assert samples(came, 2) == {8}
 
 
