@@ -24,6 +24,8 @@ class OtherCache(Rebuilt):
         self._is_proved = False
         self._before: Reads | None = None
         self._read = Reads(called_bytes=0, storage_bytes=0)
+        # Batches made in all when it was looked last, and those made while what was read is known.
+        self._made_before = self._made_known = 0
         super().__init__(training, **changed)
 
     def ready(self) -> bool:
@@ -69,7 +71,7 @@ class OtherCache(Rebuilt):
     def on(self) -> None:
         """Give its batches, and count what it reads."""
         super().on()
-        self._before = self.reads()
+        self._look()
 
     def off(self) -> None:
         """Have the loader's own come again."""
@@ -80,7 +82,15 @@ class OtherCache(Rebuilt):
         """Count before the workers end."""
         self._count()
         super().renew(left)
-        self._before = self.reads()
+        self._look()
+
+    def _look(self) -> None:
+        self._before, self._made_before = self.reads(), self._made()
+
+    def _made(self) -> int:
+        """Batches of the present iterator, those included that lie ready; without workers each is made as it is given."""
+        made = None if self.stream is None else self.stream.made
+        return self.effect if made is None else made
 
     def _count(self) -> None:
         after = self.reads()
@@ -89,11 +99,13 @@ class OtherCache(Rebuilt):
             self._read = Reads(
                 called_bytes=self._read.called_bytes + read.called_bytes, storage_bytes=self._read.storage_bytes + read.storage_bytes
             )
+            # Workers that ended with their epoch, and were not persistent, tell no more what they read: nor do the batches of it count.
+            self._made_known += self._made() - self._made_before
         self._before = None
 
     def facts(self) -> Mapping[str, Any]:
-        """Bytes per batch from storage and by read calls, as it is and with the change."""
+        """Bytes per batch from storage and by read calls, as it is and with the change; None where nothing is known of any batch."""
         called, storage = self._own or (None, None)
-        given = max(self.effect, 1)
-        mine = {"read_bytes": self._read.called_bytes / given, "storage_bytes": self._read.storage_bytes / given}
+        read, made = self._read, self._made_known
+        mine = {"read_bytes": read.called_bytes / made if made else None, "storage_bytes": read.storage_bytes / made if made else None}
         return {**super().facts(), **mine, "own_read_bytes": called, "own_storage_bytes": storage}

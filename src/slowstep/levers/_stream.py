@@ -101,6 +101,12 @@ class Stream:
         return ready_in(self.iterator)
 
     @property
+    def made(self) -> int | None:
+        """Batches that its workers have made in this epoch, received or lying ready; None without workers."""
+        ready, received = self.ready, self.iterator.__dict__.get("_rcvd_idx")
+        return None if ready is None or received is None else int(received) + ready
+
+    @property
     def outstanding(self) -> int:
         """Batches that its workers were told to make and that were not given out yet."""
         return len(self.iterator.__dict__.get("_task_info", ()))

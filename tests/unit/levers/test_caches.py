@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from torch.utils.data import DataLoader, Dataset, IterableDataset
+from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset
 
 from made_trainings import AS_IS, Walked, plan_of, walk
 from slowstep.levers import cold_cache
@@ -118,6 +118,23 @@ def test_with_a_cold_cache_everything_comes_from_storage(folder: Path, tmp_path:
     assert facts["own_storage_bytes"] == 0
     # Workers may be in the middle of a few files when they are put out of the cache.
     assert facts["storage_bytes"] > 0.8 * FILE_BYTES
+
+
+def test_batches_of_workers_that_have_ended_are_not_among_those_whose_bytes_are_known(folder: Path, tmp_path: Path) -> None:
+    """Of workers that end with each epoch nobody knows what they read in it: the bytes are those of the batches of the others alone."""
+    in_storage(folder)
+    in_cache(folder)
+    few = Subset(Files(folder), range(20))
+
+    made = DataLoader(few, batch_size=1, num_workers=2)
+    came = walk(tmp_path / "r", plan_of(["cold-cache"], [AS_IS, 1] * 6, steps=7), lambda script: script.train(made))
+
+    assert came.became()[-1] == "effect", came.notes
+    effect, facts = came.effect()
+    assert effect > 20
+    # New workers read a little more than their samples as they begin.
+    assert facts["storage_bytes"] == pytest.approx(FILE_BYTES, rel=0.2)
+    assert facts["read_bytes"] > 0.8 * FILE_BYTES
 
 
 def test_a_file_that_stays_open_stays_cached(folder: Path, tmp_path: Path) -> None:
