@@ -629,6 +629,34 @@ def test_where_all_is_an_overlay_already_memory_takes_the_writes(place):
     assert ending.output == "True new old", ending.output
 
 
+WAITS = """\
+import time
+say("ready")
+while not os.path.exists(os.environ["SLOWSTEP_RECORDING"] + "/go"):
+    time.sleep(0.01)
+"""
+
+
+def test_another_s_socket_may_go_between_a_sandbox_and_one_within_it(place):
+    path = place.temp / "socket"
+    place.write("file", "old")
+    place.write("train.py", SAY + WAITS + IN_A_CONTAINER)
+
+    with socket.socket(socket.AF_UNIX) as server, place.open("overlay") as sandbox:
+        server.bind(str(path))
+        server.listen(1)
+        executor = place.executor(sandbox, "train.py", str(Path(slowstep.__path__[0]).parent))
+        executor.start()
+        assert wait_for(place.said)
+        path.unlink()
+        (place.folder / "go").touch()
+        wait(executor, lambda progress: not progress.alive)
+        ending = executor.end()
+
+    skip_where_forbidden(ending.output)
+    assert ending.output == "True new old", ending.output
+
+
 LOADER = """\
 import torch
 from torch.utils.data import DataLoader, TensorDataset

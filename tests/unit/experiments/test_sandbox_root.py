@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from slowstep.experiments._sandbox import root
@@ -35,6 +37,16 @@ def built(tmp_path, monkeypatch):
 
 def test_a_mount_that_is_gone_meanwhile_is_left_out(built, tmp_path):
     assert built(str(tmp_path / "socket")) == []
+
+
+def test_a_mount_of_what_is_removed_meanwhile_is_left_out(built, tmp_path, monkeypatch):
+    # In a sandbox within another: the outer one's mount of a socket stays when its owner removes it, and there is nothing to mount it on.
+    path = tmp_path / "socket"
+    path.touch()
+    looks = os.lstat(path)
+    monkeypatch.setattr(os, "lstat", lambda _: os.stat_result((*looks[:3], 0, *looks[4:10])))
+
+    assert built(str(path)) == []
 
 
 def test_a_mount_that_is_there_and_cannot_be_shown_keeps_anything_from_running(built, tmp_path):

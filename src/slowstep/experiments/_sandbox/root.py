@@ -49,8 +49,8 @@ class Root:
         try:
             self._mount_all_at(mount, is_shown=is_shown)
         except FileNotFoundError:
-            # A mount goes with what it lies on: what was removed meanwhile (another's socket in /tmp) is not there to be changed.
-            if os.path.lexists(mount.path):
+            # What was removed meanwhile (another's socket in /tmp) is not there to be changed.
+            if not _is_removed(mount.path):
                 raise
 
     def _mount_all_at(self, mount: Mount, *, is_shown: bool) -> None:
@@ -174,6 +174,14 @@ def _resemble(lower: str, upper: str) -> None:
         pass  # not root: then it is this user's own, and in here it can be written to
     os.chmod(upper, stat.S_IMODE(found.st_mode))
     os.utime(upper, ns=(found.st_atime_ns, found.st_mtime_ns))
+
+
+def _is_removed(path: str) -> bool:
+    """Whether nothing is at a path, or only a mount of what was removed: in a namespace that shows another's files, it outlives them."""
+    try:
+        return os.lstat(path).st_nlink == 0
+    except FileNotFoundError:
+        return True
 
 
 def _folders_in(path: str) -> list[str]:
