@@ -167,6 +167,20 @@ def test_in_a_copy_writes_elsewhere_are_refused(place, monkeypatch):
     assert place.looks() == before
 
 
+def test_from_a_copy_relative_paths_lead_where_they_led(place):
+    (place.home / "data").write_text("data")
+    place.cwd = place.cwd / "inner"
+    place.write("train.py", "for name in ('link', '../../home/data', 'new/../../../home/data'):\n    print(open(name).read())")
+    (place.cwd / "new").mkdir()
+    (place.cwd / "link").symlink_to("../../home/data")
+    before = place.looks()
+
+    progress, ending = place.run("copy", "train.py")
+
+    assert (progress.exit_code, ending.output) == (0, "data\ndata\ndata")
+    assert place.looks() == before
+
+
 def test_a_copy_claims_no_more_than_contents(place):
     if not landlock.version():
         pytest.skip("this kernel has no Landlock")

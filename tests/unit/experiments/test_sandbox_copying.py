@@ -61,6 +61,46 @@ def test_a_link_into_the_folder_leads_into_the_copy(source):
     assert (source / "file").read_text() == "old"
 
 
+@pytest.fixture
+def elsewhere(source: Path) -> Path:
+    """A folder that lies beside the source, with a link `back` to it."""
+    folder = source.parent / "elsewhere"
+    (folder / "inner" / "deep").mkdir(parents=True)
+    (folder / "file").write_text("theirs")
+    (folder / "inner" / "file").write_text("inner")
+    (folder / "back").symlink_to(source)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("place", "link", "expected"),
+    [
+        ("link", "../elsewhere/file", "{}/elsewhere/file"),
+        ("folder/link", "../../elsewhere/file", "{}/elsewhere/file"),
+        ("link", "../elsewhere/gone", "{}/elsewhere/gone"),
+        ("folder/link", "../../elsewhere", "{}/elsewhere"),
+        ("link", "deep/../file", "{}/elsewhere/inner/file"),
+        ("folder/link", "../file", "../file"),
+        ("link", "./file", "./file"),
+        ("link", "gone", "gone"),
+        ("folder/link", "../../source/file", "{}/target/file"),
+        ("link", "../elsewhere/back/file", "{}/target/file"),
+        ("link", "{}/elsewhere/back/file", "{}/target/file"),
+        ("link", "{}/source", "{}/target"),
+        ("link", "{}/elsewhere/back/..", "{}"),
+    ],
+)
+def test_a_link_leads_where_it_led_but_for_the_folder_itself(source, elsewhere, place, link, expected):
+    (source / "folder").mkdir()
+    (source / "file").touch()
+    (source / "deep").symlink_to(elsewhere / "inner" / "deep")
+    (source / place).symlink_to(link.format(source.parent))
+
+    copy_of(source).make()
+
+    assert os.readlink(source.parent / "target" / place) == expected.format(source.parent)
+
+
 def test_environments_are_linked_and_recordings_left_out(source):
     for name in (".venv", "slowstep_runs"):
         (source / name).mkdir()

@@ -11,6 +11,7 @@ from slowstep.experiments._sandbox import landlock
 from slowstep.experiments._sandbox.copying import LIMIT_BYTES, Copy, TooLarge
 from slowstep.experiments._sandbox.entry_trial import try_out
 from slowstep.experiments._sandbox.moved import Moved
+from slowstep.experiments._sandbox.neighbours import link_neighbours, place_of_copy
 from slowstep.experiments._sandbox.opened import Impossible, Opened, fresh, write_ratio
 from slowstep.experiments._sandbox.overlaid import CLAIMS, SCRATCH
 from slowstep.experiments._sandbox.removal import remove
@@ -45,7 +46,7 @@ def open_copy(folder: str, cwd: str, *, limit_bytes: int = LIMIT_BYTES, hold_bac
 def _opened(folder: str, cwd: str, places: tuple[str, str], limit_bytes: int, hold_back: bool) -> Opened:
     scratch = places[0]
     fresh(scratch)
-    copy = _copied(folder, cwd, scratch, limit_bytes)
+    copy, unlinked = _copied(folder, cwd, scratch, limit_bytes)
     outputs = os.path.join(scratch, "outputs")
     os.mkdir(outputs)
     writable = (folder, *places) if hold_back else None
@@ -56,7 +57,7 @@ def _opened(folder: str, cwd: str, places: tuple[str, str], limit_bytes: int, ho
         claims=CONTENT_CLAIMS if hold_back else f"{CLAIMS} in {cwd}",
         spec=spec,
         places=places,
-        warnings=tuple(_warnings(copy, hold_back=hold_back)),
+        warnings=tuple(_warnings(copy, unlinked, hold_back=hold_back)),
         write_ratio=write_ratio(answer["write_mb_per_s"], folder),
         moved=Moved(folder=cwd, copy=copy.target, kept=(*copy.left_out, *copy.linked), outputs=outputs),
         variables=_variables(copy.target, places, hold_back=hold_back),
@@ -70,35 +71,28 @@ def _variables(target: str, places: tuple[str, str], *, hold_back: bool) -> dict
     return {"TMPDIR": temporary, "PWD": target} | caches | ({} if hold_back else {ENV_UNPROTECTED: "1"})
 
 
-def _copied(folder: str, cwd: str, scratch: str, limit_bytes: int) -> Copy:
-    above = os.path.join(scratch, "copy")
-    os.mkdir(above)
+def _copied(folder: str, cwd: str, scratch: str, limit_bytes: int) -> tuple[Copy, list[str]]:
+    """The copy, and the folders above it of which not all is linked beside it."""
+    root = os.path.join(scratch, "copy")
     left_out = (folder, os.path.join(cwd, DEFAULT_PARENT))
-    copy = Copy(source=cwd, target=os.path.join(above, os.path.basename(cwd) or "root"), left_out=left_out)
-    copy.limit_bytes = min(limit_bytes, max(free_bytes(scratch) - LEAST_BYTES, 0))
     try:
+        copy = Copy(source=cwd, target=place_of_copy(cwd, root), left_out=left_out)
+        copy.limit_bytes = min(limit_bytes, max(free_bytes(scratch) - LEAST_BYTES, 0))
         copy.make()
-        _link_neighbours(cwd, above)
+        return copy, link_neighbours(cwd, root)
     except TooLarge as error:
         raise Impossible(f"{cwd} is too large to be copied: {error}") from error
     except OSError as error:
         raise Impossible(f"{cwd} cannot be copied: {error}") from error
-    return copy
 
 
-def _link_neighbours(cwd: str, above: str) -> None:
-    """Let `../data` lead where it leads from the working folder."""
-    with os.scandir(os.path.dirname(cwd)) as entries:
-        for entry in entries:
-            if not os.path.lexists(os.path.join(above, entry.name)):
-                os.symlink(entry.path, os.path.join(above, entry.name))
-
-
-def _warnings(copy: Copy, *, hold_back: bool) -> Iterator[str]:
+def _warnings(copy: Copy, unlinked: list[str], *, hold_back: bool) -> Iterator[str]:
     yield f"The script runs in a copy of {copy.source}: caches begin empty, and files are new to the disk's own cache."
     if copy.linked:
         yield f"Not copied, because they hold a Python environment: {', '.join(copy.linked)}."
+    if unlinked:
+        yield f"By paths with .. the script finds nothing else in {', '.join(unlinked)}: it cannot be listed, or holds too much."
     if hold_back:
-        yield "Where the script writes elsewhere, by an absolute path, the write fails; modes and times that it sets there are set."
+        yield "Where the script writes elsewhere, by an absolute path or a link, the write fails; modes and times that it sets are set."
     else:
         yield f"Only files in {copy.source} are protected: what the script writes elsewhere, by an absolute path or a link, is written."

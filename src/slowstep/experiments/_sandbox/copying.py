@@ -64,7 +64,7 @@ class Copy:
     def _entry(self, entry: os.DirEntry[str], target: str) -> None:
         mode = entry.stat(follow_symlinks=False).st_mode
         if stat.S_ISLNK(mode):
-            os.symlink(self._led_into_copy(os.readlink(entry.path)), target)
+            os.symlink(self._led_right(os.readlink(entry.path), os.path.dirname(entry.path)), target)
         elif stat.S_ISDIR(mode) and any(os.path.lexists(os.path.join(entry.path, name)) for name in _ENVIRONMENTS):
             os.symlink(entry.path, target)
             self.linked.append(entry.path)
@@ -73,10 +73,15 @@ class Copy:
         elif stat.S_ISREG(mode) and os.access(entry.path, os.R_OK):
             self._file(entry, target)
 
-    def _led_into_copy(self, link: str) -> str:
-        if not os.path.isabs(link) or not is_within(os.path.normpath(link), self.source):
+    def _led_right(self, link: str, folder: str) -> str:
+        """The text with which a link leads from the copy where it leads from its folder, and into the copy if that is in the source."""
+        way = _way(link, folder)
+        if not os.path.isabs(link) and all(is_within(path, self.source) for path in way):
             return link
-        return os.path.join(self.target, os.path.relpath(link, self.source))
+        for end in (way[-1], os.path.realpath(way[-1])):
+            if is_within(end, self.source):
+                return os.path.normpath(os.path.join(self.target, os.path.relpath(end, self.source)))
+        return way[-1]
 
     def _file(self, entry: os.DirEntry[str], target: str) -> None:
         if not _share_blocks(entry.path, target):
@@ -85,6 +90,18 @@ class Copy:
                 raise TooLarge(f"it has more than {self.limit_bytes / 1e9:.1f} GB in it")
             shutil.copyfile(entry.path, target)
         _copy_properties(entry.path, target)
+
+
+def _way(link: str, folder: str) -> list[str]:
+    """The paths by which a link leads, its end last; none of them has a `..` in it."""
+    way = [os.sep if os.path.isabs(link) else folder]
+    for name in link.split(os.sep):
+        if name == os.pardir:
+            # As the kernel goes: above the folder to which a link leads, not above the link.
+            way.append(os.path.dirname(os.path.realpath(way[-1])))
+        elif name not in ("", os.curdir):
+            way.append(os.path.join(way[-1], name))
+    return way
 
 
 def _share_blocks(source: str, target: str) -> bool:
