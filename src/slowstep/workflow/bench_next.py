@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from slowstep.diagnosis.law import BOTTLENECK_PREDICTED
-from slowstep.experiments.figures import Figure
+from slowstep.experiments.figures import Figure, combined, inverse
 from slowstep.experiments.judging import WORTH
 from slowstep.experiments.loader_speed import Point
 from slowstep.experiments.overlap import Whole
@@ -44,11 +44,13 @@ def next_command(
     point: Point | None,
     whole: Whole | None,
     wholes: Mapping[int, Whole],
+    unsure: Mapping[int, Whole] | None = None,
     ended_by: EndedBy = "done",
     failed: bool = False,
 ) -> NextRow:
     """The command that helps most now. `wholes`: the whole with each number of workers that is known, the loader's own among them.
 
+    `unsure`: the same with all in their intervals that is not known of the compute, where `wholes` may take it as known for sure.
     `failed`: whether the script ended with an error of its own.
     """
     command = shlex.join(words)
@@ -68,8 +70,10 @@ def next_command(
     if whole.binds == "compute":
         return {"command": f"slowstep run --capture {command}", "why": "the compute decides: this shows what is in it"}
     if better is not None:
-        workers, gain = better
-        why = f"{_with(workers, point.workers)}: {format_ratio(gain)} the throughput, by these figures"
+        workers, known = better[0], unsure or wholes
+        most = most_gain(known[workers], known[point.workers])
+        gain = "" if most is None else f": up to {format_ratio(most)} the throughput"
+        why = f"{_with(workers, point.workers)}{gain}, by these figures"
         return {"command": prove_command(asked, command, f"workers={workers}"), "why": why}
     if whole.how == "sum" and (computing := 1 - loading_share(point, whole)) > _HALF:
         why = f"computing is {format_share(computing)} of the time, and more workers would gain little: this shows what is in it"
@@ -116,6 +120,20 @@ def better_workers(own: int, wholes: Mapping[int, Whole]) -> tuple[int, float] |
         return None
     gain = _gain(wholes[fewest], wholes[own])
     return (fewest, gain.value) if gain.value >= BOTTLENECK_PREDICTED and gain.low > WORTH else None
+
+
+def most_gain(there: Whole, here: Whole) -> float | None:
+    """How many times as fast as `here` the training is with the loader of `there` at most (97.5 %); None where too few blocks tell it.
+
+    Halves that were measured alone may hinder each other, and nothing says how much with another number of workers: what they predict
+    is the most that the training can make. A training that is slower than its own prediction has more to gain.
+    """
+    rates = [here.predicted] if here.real is None else [here.predicted, here.real]
+    # Of an end that is so far off the bound would be mostly of how little was measured.
+    if there.predicted.high * _HALF > there.predicted.value or any(rate.low < rate.value * _HALF for rate in rates):
+        return None
+    by_real = [] if here.real is None else [combined(np.multiply, there.predicted, inverse(here.real))]
+    return max(gain.high for gain in (_gain(there, here), *by_real))
 
 
 def kept_workers_gain(point: Point, whole: Whole) -> float:

@@ -63,7 +63,8 @@ def _next(found: _Found, measured: Measured, asked: Asked, whole: Whole | None) 
         words_of(measured),
         point=found.point,
         whole=whole,
-        wholes=found.wholes(),
+        wholes=found.wholes(found.compute_that_counts()),
+        unsure=found.wholes(found.cached),
         ended_by=measured.ended_by,
         failed=measured.ending is not None and bool(measured.ending.exit_code),
     )
@@ -110,16 +111,18 @@ class _Found:
         # Of several loaders only one was measured alone, and the compute has cached batches of all: the others are in neither half.
         return found if found is None or self.together == 1 or found.agrees else None
 
-    def wholes(self) -> dict[int, Whole]:
-        """The whole by the number of workers, as far as the curve goes. Without a curve a worker makes batches as the thread does.
+    def compute_that_counts(self) -> Figure | None:
+        """The compute as it counts for how sure it is that another number of workers is faster: the loader's figures alone say that.
 
-        The loader's figures alone say how sure it is that another number is faster. Only where computing is the larger part of a sum does
-        that hang on how well the compute is known: what there is to hide is the rest.
+        Only where computing is the larger part of a sum does that hang on how well the compute is known: what there is to hide is the rest.
         """
+        return self.cached if self._is_mostly_computing() else exactly(self.cached)
+
+    def wholes(self, compute: Figure | None) -> dict[int, Whole]:
+        """The whole by the number of workers, as far as the curve goes. Without a curve a worker makes batches as the thread does."""
         points = {point.workers: point for point in self.points}
         if not points and self.point is not None:
             points = {self.point.workers: self.point} | ({1: self.point} if not self.point.workers else {})
-        compute = self.cached if self._is_mostly_computing() else exactly(self.cached)
         found = {workers: self._whole(point, compute, workers) for workers, point in points.items()}
         return {workers: whole for workers, whole in found.items() if whole is not None}
 
