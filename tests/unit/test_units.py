@@ -89,10 +89,10 @@ def test_a_number_keeps_three_digits(value):
     ("text", "seconds"), [("60s", 60), ("2m", 120), ("1.5h", 5400), ("500ms", 0.5), (" 3 ", 3), ("2 min", 120), (".5s", 0.5)]
 )
 def test_durations_are_read_as_people_type_them(text, seconds):
-    assert parse_duration(text) == seconds
+    assert parse_duration(text, "--budget") == seconds
 
 
 @pytest.mark.parametrize("text", ["", "x", "0", "0s", "-1", "inf", "nan", "1e3", "3y", "1m30"])
 def test_what_is_no_duration_is_refused_with_an_example(text):
-    with pytest.raises(BadUsage, match=r"is no duration.*60s, 2m or 1\.5h"):
-        parse_duration(text)
+    with pytest.raises(BadUsage, match=r"^--budget: .*is no duration.*60s, 2m or 1\.5h"):
+        parse_duration(text, "--budget")

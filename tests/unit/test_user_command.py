@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 import typer.main
 
+from slowstep.cli.bench import app as bench
 from slowstep.cli.main import app
-from slowstep.errors import CommandNotStarted
+from slowstep.errors import BadUsage, CommandNotStarted
 
 
 def parsed(*words: str) -> dict[str, Any]:
@@ -70,3 +71,10 @@ def test_a_folder_or_a_script_of_that_name_is_the_users(tmp_path) -> None:
 
     assert parsed("slowstep")["command"] == ["slowstep"]
     assert parsed("slowstep.py", "slowstep")["command"] == ["slowstep.py", "slowstep"]
+
+
+def test_bench_of_a_command_without_its_half_says_which_halves_there_are() -> None:
+    group: Any = typer.main.get_command(bench)
+
+    with pytest.raises(BadUsage, match=r"^bench python \.\.\.: say first which half .* bench data python \.\.\. or bench compute python"):
+        group.main(["python", "train.py"], standalone_mode=False)

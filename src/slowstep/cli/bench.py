@@ -4,23 +4,40 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from slowstep.cli.durations import parse_duration
 from slowstep.cli.prove_progress import tell_on
 from slowstep.cli.terminated import cleaning_up
 from slowstep.cli.thrown_away import Json, Out, SandboxKind, Seed, Words, Writes, check_can_measure
 from slowstep.cli.user_command import UserCommand, check_json_target
-from slowstep.errors import INTERRUPTED_CODE
+from slowstep.errors import INTERRUPTED_CODE, BadUsage
 from slowstep.report.bench_terminal import show
 from slowstep.report.json import dumps, show_and_write
 from slowstep.workflow.bench import bench as bench_training
 from slowstep.workflow.bench_act import Asked, Measured, What
 from slowstep.workflow.bench_report import make_report
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None, help="Measure one half of a training alone.")
+
+class Halves(TyperGroup):
+    """The two halves of a training, of which one must be named before the command."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The half. Raises BadUsage for a name that is none, which most often is the user's command already."""
+        found = super().get_command(ctx, cmd_name)
+        if found is None and not ctx.resilient_parsing:
+            raise BadUsage(
+                f"bench {cmd_name} ...: say first which half is to be measured, bench data {cmd_name} ... or bench compute {cmd_name} ..."
+            )
+        return found
+
+
+app = typer.Typer(
+    cls=Halves, no_args_is_help=True, add_completion=False, rich_markup_mode=None, help="Measure one half of a training alone."
+)
 
 _Budget = Annotated[str, typer.Option("--budget", metavar="TIME", help="Measure for so long, such as 60s or 3m; the start is extra.")]
 
@@ -66,7 +83,7 @@ def _asked(
     what: What, words: list[str], budget: str, out: str | None, sandbox: str | None, seed: int | None, *, allow_writes: bool
 ) -> Asked:
     check_can_measure(sandbox)
-    seconds = parse_duration(budget)
+    seconds = parse_duration(budget, "--budget")
     return Asked(what=what, words=tuple(words), budget_s=seconds, out=out, allow_writes=allow_writes, sandbox=sandbox, seed=seed)
 
 

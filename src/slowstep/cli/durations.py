@@ -6,9 +6,9 @@ from slowstep import units
 from slowstep.errors import BadUsage
 
 
-def parse_duration(text: str) -> float:
-    """Seconds from "60s", "2m" or "1.5h". Raises BadUsage where the text is no duration above zero."""
+def parse_duration(text: str, option: str) -> float:
+    """Seconds from an option's "60s", "2m" or "1.5h". Raises BadUsage, which names the option, where that is no duration above zero."""
     try:
         return units.parse_duration(text)
     except ValueError as error:
-        raise BadUsage(str(error)) from None
+        raise BadUsage(f"{option}: {error}") from None

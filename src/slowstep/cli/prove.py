@@ -53,7 +53,7 @@ def prove(
         levers=_specs(levers or [], everything=all_),
         everything=all_,
         precision=parse_precision(precision),
-        budget_s=parse_duration(budget),
+        budget_s=parse_duration(budget, "--budget"),
         seed=seed,
         out=out,
         allow_writes=allow_writes,

@@ -114,7 +114,7 @@ def run(
 
 def _checked(for_: str | None, *, steps: int | None, stop: bool, json: str | None) -> float | None:
     try:
-        seconds = None if for_ is None else parse_duration(for_)
+        seconds = None if for_ is None else parse_duration(for_, "--for")
         if stop and steps is None and seconds is None:
             raise BadUsage("--stop ends the training with the recording, so say when: add --steps N or --for 60s.")
         check_json_target(json)
