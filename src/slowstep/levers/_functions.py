@@ -9,7 +9,7 @@ from typing import Any
 from slowstep.levers._answers import Answer, LastResult, OtherFunction
 from slowstep.levers._handing import Function
 from slowstep.levers._intercept import intercept, is_running
-from slowstep.levers._targets import find_functions, is_in_a_graph, module_and_function
+from slowstep.levers._targets import find_calls, find_functions, is_in_a_graph, module_and_function
 from slowstep.levers._turns import Turns
 from slowstep.record.hook import Undo, all_of
 from slowstep.record.lever import NotApplicable, Spec
@@ -62,10 +62,10 @@ def redirected(spec: Spec, needed: Callable[[], Any] = tuple, turns: Callable[[i
         _check(function, first)
     if second is None:
         return Redirected(functions, LastResult(turns(spec.every), needed))
-    other = find_functions(second)[0]
-    if other in functions:
+    other = find_calls(second)[0]
+    if other in find_calls(first):
         raise ValueError(f"{spec.value!r} names one function twice")
-    return Redirected(functions, OtherFunction(other if isinstance(other, FunctionType) else other.original))
+    return Redirected(functions, OtherFunction(other))
 
 
 def _check(function: Function, text: str) -> None:

@@ -7,24 +7,26 @@ from collections.abc import Callable
 from types import BuiltinFunctionType
 from typing import Any, Final
 
+from slowstep.levers._wrappers import Call, as_it_is
 from slowstep.record.tracebacks import PACKAGE
 
 # Py_TPFLAGS_IMMUTABLETYPE of CPython's object.h, since Python 3.10.
 _IMMUTABLE: Final = 1 << 8
 
-Call = Callable[..., Any]
-
 
 class Holders:
     """Every place where a built-in function, or a method that a class inherits, is to be replaced. Raises TypeError where none may be.
 
-    `owner` is the module or class that was named; other places are looked for where it is a module.
+    `owner` is the module or class that was named; other places are looked for where it is a module. `kept` makes of a call what a class
+    is to keep.
     """
 
-    __slots__ = ("_lists", "_owner", "_put", "_replaced", "_tables", "attribute", "original")
+    __slots__ = ("_kept", "_lists", "_owner", "_put", "_replaced", "_tables", "attribute", "original")
 
-    def __init__(self, owner: Any, attribute: str, original: Call) -> None:
+    def __init__(self, owner: Any, attribute: str, original: Call, kept: Callable[[Call], Any] | None = None) -> None:
         self._owner, self.attribute, self.original = owner, attribute, original
+        # A built-in function is no method: it is not given the instance.
+        self._kept = kept or (staticmethod if isinstance(original, BuiltinFunctionType) else as_it_is)
         self._put: Any = None
         self._replaced: tuple[bool, Any] | None = None
         self._tables: list[tuple[dict[Any, Any], Any]] = []
@@ -58,8 +60,7 @@ class Holders:
         if isinstance(self._owner, type):
             own = vars(self._owner)
             self._replaced = self.attribute in own, own.get(self.attribute)
-            # A built-in function is no method: it is not given the instance.
-            setattr(self._owner, self.attribute, staticmethod(new) if isinstance(self.original, BuiltinFunctionType) else new)
+            setattr(self._owner, self.attribute, self._kept(new))
         self._exchange(self.original, new)
 
     def restore(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import inspect
 import os
@@ -13,8 +14,8 @@ from typing import Any, Final
 from slowstep.levers._compiled import is_compiled
 from slowstep.levers._handing import Function
 from slowstep.levers._holders import Holders
+from slowstep.levers._wrappers import Call, as_called, kept_alike, unwrapped
 from slowstep.record.lever import NotApplicable
-from slowstep.record.tracebacks import PACKAGE
 
 _MAIN: Final = ("__main__", "__mp_main__")
 # Functions that are not Python's, by the name of their type: torch and numpy bring some of their own.
@@ -49,6 +50,14 @@ def find_functions(text: str) -> list[Function]:
     if not found:
         raise NotApplicable(f"{name} has no {path}")
     return found
+
+
+def find_calls(text: str) -> list[Call]:
+    """What is called by the name `MODULE:FUNCTION`: where it keeps what it returns, the cache and not the function below. Raises as
+    `find_functions`."""
+    find_functions(text)
+    name, path = module_and_function(text)
+    return [as_called(held) for module in _modules(name) for _, _, held in _held(module, path)]
 
 
 def known_function(module: str, path: str) -> Function | None:
@@ -86,37 +95,44 @@ def _names(module: ModuleType) -> list[str]:
 
 
 def _in_module(module: ModuleType, path: str, text: str) -> Iterator[Function]:
-    if _LOCAL in path:
-        yield from _local_functions(module, path)
-        return
-    owner: Any = module
-    *parents, attribute = path.split(".")
-    for parent in parents:
-        owner = _attribute(owner, parent)
-    if (held := _attribute(owner, attribute)) is not None:
+    for owner, attribute, held in _held(module, path):
         yield _function(owner, attribute, held, text)
 
 
-def _local_functions(module: ModuleType, path: str) -> Iterator[Function]:
+def _held(module: ModuleType, path: str) -> Iterator[tuple[Any, str, Any]]:
+    """What a path leads to in a module, as it is kept there, with who keeps it and by which attribute."""
+    *parents, attribute = path.split(".")
+    if _LOCAL in path:
+        yield from ((module, attribute, found) for found in _local_functions(module, path))
+        return
+    owner: Any = module
+    for parent in parents:
+        owner = _attribute(owner, parent)
+    if (held := _attribute(owner, attribute)) is not None:
+        yield owner, attribute, held
+
+
+def _local_functions(module: ModuleType, path: str) -> Iterator[FunctionType]:
     """Functions that were defined inside another one: nobody but the interpreter knows all that there are."""
     for found in gc.get_objects():
         if type(found) is FunctionType and found.__qualname__ == path and found.__globals__ is vars(module):
-            yield _plain(found, path)
+            yield found
 
 
 def _attribute(owner: Any, name: str) -> Any:
     """An attribute as it is kept: a class's methods and properties are not bound by looking at them."""
+    if isinstance(owner, type):
+        # Not what its metaclass has: `type.__call__` is no method of a class.
+        return next((vars(kind)[name] for kind in owner.__mro__ if name in vars(kind)), None)
     return None if owner is None else inspect.getattr_static(owner, name, None)
 
 
 def _function(owner: Any, attribute: str, held: Any, text: str) -> Function:
-    unwrapped = _unwrapped(held)
-    if isinstance(unwrapped, FunctionType):
-        _plain(unwrapped, text)
-        if isinstance(owner, type) and attribute not in vars(owner):
-            # Another class's, which others inherit too.
-            return Holders(owner, attribute, unwrapped)
-        return unwrapped
+    function = unwrapped(held)
+    if isinstance(function, FunctionType):
+        _plain(function, text)
+        is_inherited = isinstance(owner, type) and attribute not in vars(owner)
+        return _inherited(owner, attribute, held, function, text) if is_inherited else function
     if type(held).__name__ in _BUILT_IN:
         try:
             return Holders(owner, attribute, held)
@@ -125,14 +141,12 @@ def _function(owner: Any, attribute: str, held: Any, text: str) -> Function:
     raise NotApplicable(_what_it_is(held, text))
 
 
-def _unwrapped(held: Any) -> Any:
-    """The function inside a static method, a class method, a property, or a hook of ours: hooks record what levers do."""
-    if isinstance(held, property):
-        held = held.fget
-    held = getattr(held, "__func__", held)
-    while isinstance(held, FunctionType) and held.__code__.co_filename.startswith(PACKAGE) and hasattr(held, "__wrapped__"):
-        held = held.__wrapped__
-    return held
+def _inherited(owner: type, attribute: str, held: Any, function: FunctionType, text: str) -> Holders:
+    """Another class's, which others inherit too: it is replaced in the one that is named."""
+    if (kept := kept_alike(held, owner, attribute)) is None:
+        has_it = next(kind for kind in owner.__mro__ if attribute in vars(kind))
+        raise NotApplicable(f"{text} is inherited: name that of {has_it.__module__}:{has_it.__qualname__}")
+    return Holders(owner, attribute, function, kept)
 
 
 def _plain(function: FunctionType, text: str) -> FunctionType:
@@ -145,11 +159,39 @@ def _plain(function: FunctionType, text: str) -> FunctionType:
 
 
 def _what_it_is(held: Any, text: str) -> str:
-    if isinstance(held, type):
-        return f"{text} is a class: name a function or a method, such as {text}.__call__"
     if isinstance(held, ModuleType):
         return f"{text} is a module: name a function of it"
-    if hasattr(held, "cache_info"):
-        return f"{text} keeps what it returns: a call costs nothing once it is kept"
+    if isinstance(held, type):
+        name = f"{text}.__call__"
+        return f"{text} is a class: name a method of it" + (f", such as {name}" if _is_named(_own_call(held), name) else "")
     kind = f"{type(held).__module__}:{type(held).__qualname__}"
-    return f"{text} is an object of {kind}: name a function, such as {kind}.__call__"
+    return f"{text} is an object of {kind}: {_in_its_place(held, kind)}"
+
+
+def _in_its_place(held: Any, kind: str) -> str:
+    """Which function may be named in place of an object."""
+    if _is_named(_own_call(type(held)), name := f"{kind}.__call__"):
+        return f"name a function, such as {name}"
+    if isinstance(held, (functools.partial, functools.partialmethod)):
+        called = unwrapped(held.func)
+        name = f"{getattr(called, '__module__', None)}:{getattr(called, '__qualname__', None)}"
+        if _is_named(called, name):
+            return f"name the function that it calls, {name}"
+    # What is written in C calls others that are, too.
+    return "name a function that it calls, or one that calls it" if callable(held) or hasattr(type(held), "__get__") else "name a function"
+
+
+def _own_call(kind: type) -> Any:
+    return unwrapped(_attribute(kind, "__call__"))
+
+
+def _is_named(function: Any, text: str) -> bool:
+    """Whether it is a Python function that is found by that name, and its calls may be replaced."""
+    if not isinstance(function, FunctionType):
+        return False
+    name, path = module_and_function(text)
+    found = [each for module in _modules(name) for each in _held(module, path) if unwrapped(each[2]) is function]
+    try:
+        return [_function(*each, text) for each in found] != []
+    except NotApplicable:
+        return False

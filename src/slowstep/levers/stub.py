@@ -3,16 +3,18 @@
 What it changes:
     MODULE:FUNCTION or MODULE:Class.method, in what the script has imported; the script itself goes by `__main__` or by its file's name. All
     who hold the function are reached: modules that imported it by name, lists of transforms, and the loader's workers, at their next batch.
-    With `:every=k` one call in k is made. Where results have a size, one is kept for each shape of the arguments.
+    With `:every=k` one call in k is made. Where results have a size, one is kept for each shape of the arguments. Below a cache of
+    functools (`cache`, `lru_cache`, `cached_property`) the calls are answered that find nothing kept; the cache keeps these answers.
 What it answers:
     What the training would gain if this function cost nothing: a callback, a metric, a transform, a plot of the script's own.
 When it has no meaning:
     For what the training cannot go on without: a function inside which gradients are made, the model is updated, or input is asked for,
     and one whose result carries gradients. For generators, coroutines, classes, results that can be used only once, and results that the
     script changes afterwards. A change that is made inside an object of the script's own cannot be seen. Functions of processes that the
-    script starts itself, and code that is compiled already, are not reached: the effect is 0 then.
+    script starts itself, and code that is compiled already, are not reached: the effect is 0 then, as it is where a cache has it all.
 How it is undone:
-    The function is the same object all the time, and gets its own code back. Batches that workers made meanwhile are thrown away.
+    The function is the same object all the time, and gets its own code back. Batches that workers made meanwhile are thrown away. What
+    the script or a cache kept of the answers stays.
 """
 
 from __future__ import annotations

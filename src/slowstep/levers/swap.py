@@ -3,13 +3,15 @@
 What it changes:
     swap=MODULE:F=MODULE:G: while it is on, whoever calls F gets what G makes of the same arguments. Both are in what the script has
     imported; F is reached wherever it is held, and in the loader's workers, at their next batch. Inside G, F is itself: G may call it.
+    Where F has a cache of functools, G makes what is not kept yet; where G has one, it is used.
 What it answers:
     Whether the training is faster with G in F's place.
 When it has no meaning:
     Where G does not take what F is called with, or raises where F does not: F's result is given then, and the arm is given up. Whether
     both return the same is not looked at: the losses are compared instead. For generators, coroutines and classes.
 How it is undone:
-    F is the same object all the time, and gets its own code back. Batches that workers made meanwhile are thrown away.
+    F is the same object all the time, and gets its own code back. Batches that workers made meanwhile are thrown away. What the script
+    or a cache kept of G's results stays.
 """
 
 from __future__ import annotations

@@ -43,6 +43,26 @@ class Net:
     @property
     def width(self):
         return 5
+    @functools.cached_property
+    def depth(self):
+        return 6
+    @functools.cache
+    def asked(self):
+        return 7
+
+class Tool:
+    def __call__(self, x):
+        return x
+    @functools.cache
+    def inner(self):
+        return 8
+    bound = property(inner)
+    alone = staticmethod(functools.cache(plot))
+
+class Tools(Tool):
+    pass
+
+tool = Tools()
 
 class Wide(Net):
     pass
@@ -69,6 +89,16 @@ def wrapped(x):
     return plot(x)
 
 partial = functools.partial(plot, 1)
+partial_of_cached = functools.partial(cached, 1)
+partial_of_method = functools.partial(net.forward, 1)
+partial_of_local = functools.partial(inner)
+partial_of_built_in = functools.partial(math.sqrt, 1)
+partial_of_unnamed = functools.partial(lambda x: x)
+cached_built_in = functools.cache(math.sqrt)
+
+@functools.cache
+def cached_batches():
+    yield 1
 """
 
 
@@ -113,7 +143,7 @@ def test_a_module_that_is_run_by_its_name_goes_by_that_name(script: Any) -> None
     assert find_functions("package.train:plot") == [script.plot]
 
 
-@pytest.mark.parametrize("path", ["Net.forward", "Net.static", "Net.made", "Net.width"])
+@pytest.mark.parametrize("path", ["Net.forward", "Net.static", "Net.made", "Net.width", "Net.depth", "Net.asked", "cached"])
 def test_methods_of_every_kind_are_found_as_functions(script: Any, path: str) -> None:
     (found,) = find_functions(f"train:{path}")
 
@@ -135,6 +165,68 @@ def test_an_inherited_method_is_replaced_in_the_named_class_only(script: Any) ->
     assert results == (1, 9)
     assert "forward" not in vars(script.Wide)
     assert function.answer.replaced == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "use", "own", "others"),
+    [
+        ("static", lambda net: net.static(3), 3, 3),
+        ("made", lambda net: net.made().__name__, "Wide", "Net"),
+        ("width", lambda net: net.width, 5, 5),
+        ("depth", lambda net: net.depth, 6, 6),
+    ],
+)
+def test_what_a_class_inherits_is_kept_as_what_it_is(script: Any, path: str, use: Any, own: Any, others: Any) -> None:
+    function = redirected(Spec(name="stub", value=f"train:Wide.{path}"))
+
+    function.switch(watching=True, on=False)
+    watched = use(script.Wide())
+    function.switch(watching=False, on=True)
+    answered = use(script.Wide())
+    replaced, other = function.answer.replaced, use(script.Net())
+    function.switch(watching=False, on=False)
+
+    assert (watched, answered, other) == (own, own, others)
+    assert (replaced, function.answer.replaced) == (1, 1)
+    assert path not in vars(script.Wide)
+
+
+def test_below_a_cache_a_function_is_left_out_where_nothing_is_kept(script: Any) -> None:
+    function = redirected(Spec(name="stub", value="train:cached"))
+
+    function.switch(watching=True, on=False)
+    first = script.cached(1)
+    function.switch(watching=False, on=True)
+    again, other = script.cached(1), script.cached(2)
+    function.switch(watching=False, on=False)
+
+    assert (first, again, other, script.cached(3)) == (1, 1, 1, 3)
+    assert (function.answer.calls, function.answer.replaced) == (2, 1)
+
+
+def test_a_property_that_is_kept_is_left_out_where_it_is_made(script: Any) -> None:
+    function = redirected(Spec(name="stub", value="train:Net.depth"))
+
+    function.switch(watching=True, on=False)
+    assert script.Net().depth == 6
+    function.switch(watching=False, on=True)
+    assert script.Net().depth == 6
+    function.switch(watching=False, on=False)
+
+    assert function.answer.replaced == 1
+
+
+def test_what_takes_a_functions_place_keeps_its_cache(script: Any) -> None:
+    # Its misses call the function in whose place it is.
+    script.kept = functools.cache(script.plot)
+    function = redirected(Spec(name="swap", value="train:plot=train:kept"))
+
+    function.switch(watching=False, on=True)
+    results = [script.plot(5) for _ in range(3)]
+    function.switch(watching=False, on=False)
+
+    assert results == [5, 5, 5]
+    assert script.kept.cache_info()[:2] == (2, 1)
 
 
 def test_functions_made_inside_another_are_found_by_their_qualified_name(script: Any) -> None:
@@ -177,14 +269,28 @@ def test_built_in_functions_are_replaced_by_name(script: Any) -> None:
         ("train:missing", "train has no missing"),
         ("train:Net.missing", "train has no Net.missing"),
         ("train:missing.forward", "train has no missing.forward"),
-        ("train:Net", "train:Net is a class: name a function or a method, such as train:Net.__call__"),
-        ("train:net", "is an object of __main__:Net: name a function, such as __main__:Net.__call__"),
+        ("train:Tools", "train:Tools is a class: name a method of it, such as train:Tools.__call__"),
+        ("train:Net", "train:Net is a class: name a method of it"),
+        ("train:Net.__call__", "train has no Net.__call__"),
+        ("train:tool", "is an object of __main__:Tools: name a function, such as __main__:Tools.__call__"),
+        ("train:net", "is an object of __main__:Net: name a function"),
+        ("train:Net.size", "is an object of builtins:int: name a function"),
         ("train:math", "is a module"),
-        ("train:cached", "keeps what it returns"),
         ("train:batches", "is a generator or a coroutine"),
         ("train:fetch", "is a generator or a coroutine"),
         ("train:timed", "is a generator or a coroutine: its work is done bit by bit, not when it is called; name a function that it calls"),
-        ("train:partial", "is an object of functools:partial"),
+        ("train:cached_batches", "is a generator or a coroutine"),
+        ("train:partial", "is an object of functools:partial: name the function that it calls, __main__:plot"),
+        ("train:partial_of_cached", "name the function that it calls, __main__:cached"),
+        ("train:partial_of_method", "name the function that it calls, __main__:Net.forward"),
+        ("train:partial_of_local", "name the function that it calls, __main__:outer.<locals>.inner"),
+        ("train:partial_of_built_in", "is an object of functools:partial: name a function that it calls, or one that calls it"),
+        ("train:partial_of_unnamed", "name a function that it calls, or one that calls it"),
+        ("train:cached_built_in", "is an object of functools:_lru_cache_wrapper: name a function that it calls, or one that calls it"),
+        ("functools:cached_property.__call__", "functools has no cached_property.__call__"),
+        ("train:Wide.asked", "train:Wide.asked is inherited: name that of __main__:Net"),
+        ("train:Tools.bound", "is inherited: name that of __main__:Tool"),
+        ("train:Tools.alone", "is inherited: name that of __main__:Tool"),
         ("builtins:list.append", "cannot be replaced: builtins.list is written in C"),
     ],
 )
@@ -220,7 +326,12 @@ def test_a_function_that_the_training_runs_in_is_refused(script: Any) -> None:
 
 @pytest.mark.parametrize(
     ("name", "value", "reason"),
-    [("stub", "train:plot=train:plot", "takes one"), ("swap", "train:plot=train:plot", "twice"), ("swap", "train:plot", "is missing")],
+    [
+        ("stub", "train:plot=train:plot", "takes one"),
+        ("swap", "train:plot=train:plot", "twice"),
+        ("swap", "train:cached=__main__:cached", "twice"),
+        ("swap", "train:plot", "is missing"),
+    ],
 )
 def test_a_value_that_cannot_be_meant_is_an_error(script: Any, name: str, value: str, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
