@@ -182,26 +182,28 @@ def _passes(trainer: Trainer, fetches: pl.DataFrame) -> tuple[Pass, ...]:
     if not len(starts) or fetches.is_empty():
         return ()
     of_pass = np.searchsorted(starts, fetches["start_ns"].to_numpy(), side="right")
-    grouped = fetches.with_columns(pl.Series("pass", of_pass)).partition_by("pass", maintain_order=True)
-    return tuple(_one_pass(group) for group in grouped)
-
-
-def _one_pass(group: pl.DataFrame) -> Pass:
-    usual = group.filter(~pl.col("profiled"))
-    usual = group if usual.is_empty() else usual
-    making_ns = usual["end_ns"] - usual["start_ns"] - usual["delay_ns"].fill_null(0) - usual["collected_ns"]
-    computed_ns = (usual["cpu_ns"] - usual["collected_ns"]).clip(lower_bound=0)
-    blocked_ns = making_ns - computed_ns - usual["other_cpu_ns"].fill_null(0)
-    return Pass(
-        samples=_samples(group),
-        making_ns_per_sample=float(making_ns.sum()) / _samples(usual),
-        blocked_ns_per_sample=float(blocked_ns.clip(lower_bound=0).sum()) / _samples(usual),
-        storage_bytes_per_sample=_per_sample(group, "storage_bytes"),
+    making = pl.col("end_ns") - pl.col("start_ns") - pl.col("delay_ns").fill_null(0) - pl.col("collected_ns")
+    computed = (pl.col("cpu_ns") - pl.col("collected_ns")).clip(lower_bound=0)
+    batches = fetches.select(
+        pl.Series("pass", of_pass),
+        "profiled",
+        "samples",
+        "storage_bytes",
+        made=pl.col("samples").fill_null(1).clip(lower_bound=1),
+        making_ns=making,
+        blocked_ns=(making - computed - pl.col("other_cpu_ns").fill_null(0)).clip(lower_bound=0),
     )
-
-
-def _samples(fetches: pl.DataFrame) -> float:
-    return float(fetches["samples"].fill_null(1).clip(lower_bound=1).sum())
+    # Profiled ones are slower: of those alone where there are no others.
+    usual = ~pl.col("profiled") | pl.col("profiled").all()
+    read = pl.col("storage_bytes").is_not_null() & (pl.col("samples") > 0)
+    made, read_bytes = pl.col("made").filter(usual).sum(), pl.col("storage_bytes").filter(read).sum()
+    rows = batches.group_by("pass", maintain_order=True).agg(
+        samples=pl.col("made").sum(),
+        making_ns_per_sample=pl.col("making_ns").filter(usual).sum() / made,
+        blocked_ns_per_sample=pl.col("blocked_ns").filter(usual).sum() / made,
+        storage_bytes_per_sample=pl.when(read.any()).then(read_bytes / pl.col("samples").filter(read).sum()),
+    )
+    return tuple(Pass(**row) for row in rows.drop("pass").cast(pl.Float64).iter_rows(named=True))
 
 
 def _forms(rows: pl.DataFrame) -> Forms | None:
