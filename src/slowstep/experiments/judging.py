@@ -59,7 +59,9 @@ class Measured(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Judgement:
-    """What is known of one lever: its verdict, the interval that it was drawn from, and from which factor on a gain would be seen."""
+    """What is known of one lever: its verdict, the interval that it was drawn from, and from which factor on a gain would be seen, infinity
+    where none would be: in too few rounds.
+    """
 
     verdict: Verdict
     interval: Interval
@@ -74,11 +76,7 @@ def judge_all(
     """
     lows, least = predicted_lows or {}, fewest or {}
     return {
-        arm: Judgement(
-            verdict=judge(interval, rounds=estimates[arm].rounds, predicted_low=lows.get(arm), fewest=least.get(arm, MIN_ROUNDS)),
-            interval=interval,
-            seen_from=seen_from(interval),
-        )
+        arm: _judged(interval, estimates[arm].rounds, lows.get(arm), least.get(arm, MIN_ROUNDS))
         for arm, interval in holm(estimates, predicted_lows=lows).items()
     }
 
@@ -127,6 +125,14 @@ def is_precise(estimates: Mapping[int, Estimate], precision: float, *, min_round
     enough = all(e.rounds >= min_rounds for e in estimates.values())
     widths = [e.gain.precision for arm, e in estimates.items() if arm != CONTROL]
     return enough and bool(widths) and max(widths) <= precision
+
+
+def _judged(interval: Interval, rounds: int, predicted_low: float | None, fewest: int) -> Judgement:
+    return Judgement(
+        verdict=judge(interval, rounds=rounds, predicted_low=predicted_low, fewest=fewest),
+        interval=interval,
+        seen_from=seen_from(interval) if rounds >= fewest else float("inf"),
+    )
 
 
 def _tails(chances: Mapping[int, float], tail: float) -> dict[int, float]:

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from slowstep.experiments.design import MIN_ROUNDS
 from slowstep.experiments.intervals import RESAMPLES, Interval, LogRatio, student_pivots
 from slowstep.experiments.judging import WORTH, holm, is_precise, is_trustworthy, judge, judge_all, refuted_under, seen_from
 from slowstep.experiments.stats import Estimate
@@ -59,6 +61,16 @@ def test_verdicts_follow_the_ends_of_the_interval(low, high, predicted_low, verd
 
 def test_few_rounds_prove_nothing():
     assert judge(Interval(value=2.0, low=1.9, high=2.1), rounds=7) == "cannot distinguish"
+
+
+def test_with_few_rounds_no_gain_would_be_seen_however_narrow_the_interval_is():
+    (few,), (enough,) = (
+        judge_all({2: replace(_estimate(2, 2.0, 0.01), rounds=rounds)}).values() for rounds in (MIN_ROUNDS - 1, MIN_ROUNDS)
+    )
+
+    assert (few.verdict, few.seen_from) == ("cannot distinguish", math.inf)
+    assert few.interval == enough.interval
+    assert enough.seen_from < 1.1
     assert judge(Interval(value=2.0, low=1.9, high=2.1), rounds=8) == "proved"
 
 
