@@ -42,10 +42,12 @@ def add_experiment(
     spread: float = 0.02,
     delay_ms: float = 0.0,
     long_ms: Mapping[int, float] | None = None,
+    given_up_after: Mapping[int, int] | None = None,
 ) -> Plan:
     """Write an experiment into a made recording, at `until_ns` of it; arms have these gains, the others none.
 
-    `notes` are what the levers said; every arm with a gain was ready and has changed something in each step.
+    `notes` are what the levers said; every arm with a gain was ready and has changed something in each step. `given_up_after` are the
+    rounds that arms had until they were given up.
     """
     plan = made_plan(experiment.choices, step_ms=step_ms)
     (folder / fmt.PLAN_FILE).write_text(plan.dumps())
@@ -61,6 +63,7 @@ def add_experiment(
         spread=spread,
         delay_ms=delay_ms,
         long_ms=long_ms,
+        given_up_after=given_up_after,
     )
     save(experiment, folder)
     return plan
@@ -78,12 +81,13 @@ def write_steps(
     spread: float = 0.02,
     delay_ms: float = 0.0,
     long_ms: Mapping[int, float] | None = None,
+    given_up_after: Mapping[int, int] | None = None,
 ) -> None:
     """What the training's process writes while it walks a plan, from a time on; so much longer is the last step of blocks in `long_ms`."""
     at_ns, records, drawn = from_ns, [], random.Random(0)
-    gone = {note["arm"] for note in notes if note["state"] == "not applicable"}
+    last = {note["arm"]: 0 for note in notes if note["state"] == "not applicable"} | dict(given_up_after or {})
     for block, arm in enumerate(plan.blocks[: rounds * len(plan.arms)]):
-        if arm in gone:
+        if block // len(plan.arms) >= last.get(arm, rounds):
             continue
         for step in range(plan.steps + 1):
             ns = int(step_ms / gains.get(arm, 1.0) * drawn.uniform(1 - spread, 1 + spread) * MS) + int(delay_ms * MS)

@@ -15,6 +15,8 @@ Note = Mapping[str, Any]
 
 # The state that is noted of a lever after which no loss was finite any more.
 SPOILT: Final = "spoilt"
+# Those after which its arm is not switched on again.
+GIVEN_UP: Final = ("not applicable", "failed")
 # The exit code of a command that SIGKILL ended: the kernel's way out where memory runs short.
 KILLED_BY_OTHERS: Final = 128 + 9
 # How Python, torch on a processor and on a device, the C++ library, XLA and the system say it.
@@ -35,6 +37,11 @@ class Fault:
     choice: Choice
     reason: str
     spoils: bool = False
+
+
+def given_up(notes: Iterable[Note]) -> frozenset[int]:
+    """The arms whose levers refused, or failed, be it late: which of their steps these were still on in is not known."""
+    return frozenset(int(note["arm"]) for note in notes if note.get("state") in GIVEN_UP)
 
 
 def arm_at_end(switched: Iterable[Note]) -> int | None:

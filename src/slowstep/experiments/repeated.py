@@ -5,16 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 import numpy as np
 
+from slowstep.experiments.design import FEWEST_PAIRS
 from slowstep.experiments.intervals import LogRatio, student_pivots
 from slowstep.experiments.throughput import Throughputs
-
-# Pairs of runs without which there is no verdict. Blocks of one training need more (MIN_ROUNDS): they are a few steps each, and resemble
-# their neighbours. Of the logarithms of pairs it is asked that they are independent and normal, and then Student's t holds from two on.
-FEWEST_PAIRS: Final = 4
 
 # "unmeasured": they were not begun, or ended before there was a second pair.
 State = Literal["measured", "not applicable", "failed", "unmeasured"]

@@ -7,17 +7,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from slowstep.experiments.choose import Choice
-from slowstep.experiments.design import CONTROL
+from slowstep.experiments.design import CONTROL, FEWEST_PAIRS
 from slowstep.experiments.effects import seldom_changed
 from slowstep.experiments.experiment import Experiment
 from slowstep.experiments.intervals import Interval
 from slowstep.experiments.judging import WORTH, Judgement, Measured, Verdict, is_trustworthy, judge_all, refuted_under
 from slowstep.experiments.kept import KEPT, KEPT_EACH, WithKept, kept_share, with_kept
-from slowstep.experiments.lever_faults import SPOILT
+from slowstep.experiments.lever_faults import GIVEN_UP, SPOILT, given_up
 from slowstep.experiments.long_steps import LongSteps
 from slowstep.experiments.plan import Plan
 from slowstep.experiments.readings import Steps
-from slowstep.experiments.repeated import FEWEST_PAIRS, Repeated
+from slowstep.experiments.repeated import Repeated
 from slowstep.experiments.stats import Estimate, estimate
 from slowstep.record.lever import DEMAND, Lever, OnLongSteps
 from slowstep.units import format_duration
@@ -30,6 +30,7 @@ Note = Mapping[str, Any]
 
 # The plan has two arms without levers before the first choice.
 FIRST: Final = CONTROL + 1
+ENDED: Final = "the experiment ended before it was measured"
 # Others take so much of the machine that wall times are doubtful (design: "busy").
 BUSY_FROM: Final = 0.20
 # What a lever notes that gives out batches in place of the loader: the receipt of a batch, in ns, that it takes away with the making.
@@ -70,6 +71,7 @@ UNCORRECTED: Final = "others took {share:.0%} of the machine, and how long the t
 class Result:
     """One arm: how it went, what was estimated and judged of it, how often its lever changed something, and what else that measured.
 
+    Of a lever that was given up late the estimate is what it gained until then, and there is no judgement: nobody can train with it.
     `held_back` is why its gain is not to be called refuted, None where it may be; `withheld` says it in words. `spoils`: a loss was not
     finite while it was on. `repeated` are the whole runs that were compared in its place, where it could not be switched.
     """
@@ -121,8 +123,9 @@ class Results:
     @property
     def reached(self) -> float | None:
         """Half the width of the widest interval of a lever, as a share; None where none was measured."""
-        known = [gain for r in self.results if (gain := _known_gain(r)) is not None]
-        in_runs = [r.repeated.log_ratio.interval() for r in self.results if r.repeated is not None]
+        measured = [r for r in self.results if r.state == "measured"]
+        known = [gain for r in measured if (gain := _known_gain(r)) is not None]
+        in_runs = [r.repeated.log_ratio.interval() for r in measured if r.repeated is not None]
         return max((gain.precision for gain in known + in_runs), default=None)
 
 
@@ -140,7 +143,7 @@ def find_results(
     """Estimate and judge every arm. `predicted_lows` are the low ends of the findings' predicted gains, by rule; of the cores others took
     `foreign_share`, and of that the hypervisor `stolen_share`.
     """
-    notes = tuple(notes)
+    notes = (*notes, *_faults(experiment))
     steps = unspoilt(steps, notes)
     changes, noted = [_changes(choice, levers) for choice in experiment.choices], _by_arm(notes)
     seldom = seldom_changed(notes)
@@ -162,13 +165,15 @@ def find_results(
     # A lever that met nothing to change was not tried, whatever there was to be seen meanwhile.
     tried = {arm: found for arm, found in estimates.items() if seldom.get(arm) != 0}
     kept = {arm: kept_share(_facts(noted.get(arm, ())), steps, arm) for arm in tried}
+    gone = given_up(notes)
     measured: dict[int, Measured] = {
-        **{arm: with_kept(found, found.log_ratio, kept[arm]) for arm, found in tried.items()},
-        **{arm: found for arm, found in repeated.items() if found.rounds >= 2},
+        **{arm: with_kept(found, found.log_ratio, kept[arm]) for arm, found in tried.items() if arm not in gone},
+        **{arm: found for arm, found in repeated.items() if found.rounds >= 2 and found.state == "measured"},
     }
     judgements = judge_all(measured, lows, dict.fromkeys(repeated, FEWEST_PAIRS))
+    late = {arm: NO_EFFECT.format(steps=found.steps) for arm, found in estimates.items() if arm not in tried}
     results = [
-        _result(choice, changes[at], estimates.get(arm), judgements.get(arm), noted.get(arm, ()), foreign_share)
+        _result(choice, changes[at], tried.get(arm), judgements.get(arm), noted.get(arm, ()), foreign_share, late.get(arm, ENDED))
         for at, (arm, choice) in enumerate(enumerate(experiment.choices, FIRST))
     ]
     results = [_repeated(each, repeated[arm]) if arm in repeated else each for arm, each in enumerate(results, FIRST)]
@@ -180,6 +185,16 @@ def find_results(
         not_undone=tuple(note for note in notes if note.get("state") == NOT_UNDONE),
         runs_differ=experiment.repeated.is_doubtful,
     )
+
+
+def _faults(experiment: Experiment) -> list[Note]:
+    """The levers that the script could not go on with, as if they had noted it themselves."""
+    reasons = {fault.choice.name: fault.reason for fault in experiment.faults}
+    return [
+        {"arm": arm, "name": choice.name, "state": "failed", "reason": reasons[choice.name]}
+        for arm, choice in enumerate(experiment.choices, FIRST)
+        if choice.name in reasons
+    ]
 
 
 def unspoilt(steps: Steps, notes: Iterable[Note]) -> Steps:
@@ -285,16 +300,15 @@ def _result(
     judgement: Judgement | None,
     notes: Sequence[Note],
     foreign_share: float | None,
+    late: str,
 ) -> Result:
-    gone = next((note for note in notes if note.get("state") in ("not applicable", "failed")), None)
-    late = "the experiment ended before it was measured"
-    if found is not None and judgement is None:
-        late, found = NO_EFFECT.format(steps=found.steps), None
-    state: State = "measured" if found is not None else gone["state"] if gone is not None else "unmeasured"
+    """The result by blocks; `late` is why there is none where the lever itself says nothing against it."""
+    gone = next((note for note in notes if note.get("state") in GIVEN_UP), None)
+    state: State = gone["state"] if gone is not None else "measured" if found is not None else "unmeasured"
     reason = str(gone.get("reason")) if gone is not None else None if found is not None else late
     return Result(
         choice=choice,
-        state="failed" if gone is not None and gone["state"] == "failed" else state,
+        state=state,
         reason=reason,
         estimate=found,
         judgement=judgement,
@@ -360,6 +374,8 @@ def _repeated(result: Result, found: Repeated) -> Result:
         why=RERUNS if found.rounds >= 2 else None,
         effect=found.effect if found.rounds else result.effect,
         facts=found.facts,
+        # Blocks that it was in until it refused say less than the runs.
+        estimate=None if found.rounds >= 2 else result.estimate,
         repeated=found if found.rounds >= 2 else None,
     )
 

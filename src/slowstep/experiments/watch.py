@@ -9,7 +9,7 @@ from slowstep.experiments.design import CONTROL
 from slowstep.experiments.effects import seldom_changed
 from slowstep.experiments.executor import Ending, Executor, Progress
 from slowstep.experiments.judging import is_precise
-from slowstep.experiments.lever_faults import SPOILT
+from slowstep.experiments.lever_faults import SPOILT, given_up
 from slowstep.experiments.outcome import EndedBy, Interim, Outcome
 from slowstep.experiments.plan import Plan
 from slowstep.experiments.readings import Steps
@@ -22,8 +22,6 @@ TAKE_UP_S: Final = 60.0
 # A training that ends no step for so long, and for ten times its longest step, stands still.
 STILL_S: Final = 60.0
 STILL_STEPS: Final = 10
-# States of an arm, as its notes give them, after which it is not switched on again.
-_GONE: Final = ("not applicable", "failed")
 
 
 class Watch:
@@ -131,11 +129,10 @@ class Watch:
     def _estimate(self, steps: Steps, *, rough: bool = False) -> None:
         self._gone, self._is_rough = self._given_up(), rough
         found = estimate(steps, self._plan, floors=self._floors, corrected=self._corrected(), own_long=self._own_long, rough=rough)
-        # Which of its steps a lever that failed was still on in is not known.
         self._estimates = {arm: of for arm, of in found.items() if arm not in self._gone}
 
     def _given_up(self) -> frozenset[int]:
-        return frozenset(int(note["arm"]) for note in self._executor.lever_notes() if note.get("state") in _GONE)
+        return given_up(self._executor.lever_notes())
 
     def _measured(self) -> set[int]:
         """The arms that there are to be measured."""

@@ -72,7 +72,8 @@ class SandboxRow(TypedDict):
 
 
 class ExperimentFacts(TypedDict):
-    """How the levers of `experiments` were tried. `precision` was asked for, `reached` is half the width of a lever's widest interval.
+    """How the levers of `experiments` were tried. `precision` was asked for, `reached` is half the width of the widest interval of a
+    lever that was not given up.
 
     `trustworthy` is whether the control, which has no lever, gained nothing, and every lever was undone; None where that is not known.
     `distrust` is why it is not, as a clause. `problem` is why the training had to be ended before its time.
@@ -285,9 +286,10 @@ class ExperimentRow(TypedDict):
     for the reason `why`; its high end is without what the lever has left of what it takes away (`experiments/kept.py`). `held_back` is why
     a gain that is seen to be small refutes nothing: others had the cores that the lever asks for ("load"), what it changes came in too few
     blocks ("seldom"), it may shorten steps that were counted as if it did not ("long steps"), or it leaves so much of what it is to take
-    away that the fix may gain more ("kept"); `reason` says it in words. `below` is the share under which gains could not be told from none.
-    `changes` is what else the lever changes. `how` says whether it was measured in blocks of one training or by whole runs; `rounds` are
-    pairs of those then.
+    away that the fix may gain more ("kept"); `reason` says it in words. `below` is the share under which gains could not be told from none,
+    null with fewer rounds than a verdict takes. A row that is not "measured" has no verdict but "loss not finite"; a gain of it is what it
+    gained until it was given up. `changes` is what else the lever changes. `how` says whether it was measured in blocks of one training or
+    by whole runs; `rounds` are pairs of those then.
     """
 
     lever: str | None

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.cells import cell_len
 
+from slowstep.experiments.design import FEWEST_PAIRS, MIN_ROUNDS
 from slowstep.units import UNKNOWN, format_bytes, format_duration, format_rate, format_ratio, format_ratio_interval, format_share
 
 if TYPE_CHECKING:
@@ -91,7 +92,8 @@ def _in_words(state: str) -> str:
 def _draw_as_text(canvas: Canvas, row: ExperimentRow) -> None:
     """A row for a narrow page."""
     verdict = row["verdict"] if row["state"] == "measured" else _in_words(row["state"])
-    gains = [f"{name} {_interval(row[key])}" for name, key in (("measured", "gain"), ("predicted", "predicted")) if row[key] is not None]  # type: ignore[literal-required]
+    measured = row["gain"] if row["state"] == "measured" else None
+    gains = [f"{name} {_interval(gain)}" for name, gain in (("measured", measured), ("predicted", row["predicted"])) if gain is not None]
     canvas.prose(", ".join([*filter(None, [verdict]), *gains, *_said(row)]), label=f"{row['lever'] or _CONTROL}:", hang=_INDENT)
 
 
@@ -109,7 +111,7 @@ def _draw_row(canvas: Canvas, row: ExperimentRow) -> None:
     is_measured = row["state"] == "measured"
     verdict = (row["verdict"] or "") if is_measured else _in_words(row["state"])
     styles = ("", "bold", _VERDICT_STYLE.get(verdict, "") if is_measured else "yellow")
-    _draw_cells(canvas, name, _interval(row["predicted"]), _interval(row["gain"]), verdict, styles=styles)
+    _draw_cells(canvas, name, _interval(row["predicted"]), _interval(row["gain"] if is_measured else None), verdict, styles=styles)
     _draw_said(canvas, said)
 
 
@@ -149,13 +151,10 @@ def _said(row: ExperimentRow) -> list[str]:
         said.append(f"measured by {row['rounds']} pairs of whole runs")
     if row["reason"] is not None:
         said.append(f"{'because ' if row['state'] == 'not applicable' else ''}{row['reason']}")
-    if row["verdict"] == "cannot distinguish" and row["held_back"] is None:
-        is_known = row["below"] is not None and row["below"] < 1
-        said.append(
-            f"a gain below {format_share(row['below'])} would not show"
-            if is_known
-            else f"too few {'runs' if row['how'] == 're-runs' else 'blocks'}, or too uneven ones"
-        )
+    if row["state"] != "measured" and row["gain"] is not None:
+        said.append(f"until then {_interval(row['gain'])}, in {row['rounds']} {_rounds(row)}")
+    if row["verdict"] == "cannot distinguish":
+        said += _why_open(row)
     if (which := _which_loader(row["facts"])) is not None:
         said.append(which)
     if (with_kept := _with_kept(row)) is not None:
@@ -169,6 +168,23 @@ def _said(row: ExperimentRow) -> list[str]:
         changes.append(_CHANGES["numerics"])
     numerics = row["numerics"] or {}
     return [*said, *changes, *([numerics["says"]] if numerics.get("says") else [])]
+
+
+def _why_open(row: ExperimentRow) -> list[str]:
+    """Why a lever is neither proved nor refuted, where that is not the reason that the row has already."""
+    fewest = FEWEST_PAIRS if row["how"] == "re-runs" else MIN_ROUNDS
+    if row["rounds"] < fewest:
+        # However much it gained: what would show is no matter of widths then.
+        return [f"{row['rounds']} of the {fewest} {_rounds(row)} that a verdict takes"]
+    if row["held_back"] is not None:
+        return []
+    if row["below"] is not None and row["below"] < 1:
+        return [f"a gain below {format_share(row['below'])} would not show"]
+    return [f"too few {'runs' if row['how'] == 're-runs' else 'blocks'}, or too uneven ones"]
+
+
+def _rounds(row: ExperimentRow) -> str:
+    return "pairs of whole runs" if row["how"] == "re-runs" else "rounds"
 
 
 def _with_kept(row: ExperimentRow) -> str | None:

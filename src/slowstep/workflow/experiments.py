@@ -14,7 +14,7 @@ from slowstep.experiments.experiment import SCRIPT_ENDED, Experiment, load
 from slowstep.experiments.intervals import Interval
 from slowstep.experiments.judging import WORTH
 from slowstep.experiments.known_levers import known_levers
-from slowstep.experiments.lever_faults import Fault
+from slowstep.experiments.lever_faults import GIVEN_UP, Fault
 from slowstep.experiments.repeated import Repeated
 from slowstep.experiments.results import Result, Results, find_results, verdict_on_bound
 from slowstep.experiments.stats import Estimate
@@ -114,11 +114,14 @@ def _row(result: Result, experiment: Experiment, findings: Mapping[str, Any]) ->
         "numerics": experiment.numerics.get(choice.name),
     }
     spoils = result.spoils or bool((row["numerics"] or {}).get("spoils"))
+    row |= _of_runs(result.repeated) if result.repeated is not None else _of_blocks(found) if found is not None else {}
+    row |= {"why": result.why}
     if judgement is None:
-        return row | {"verdict": NOT_FINITE if spoils else None}
+        # What it gained until it was given up.
+        return row | {"gain": row["corrected"] if row["used"] == "corrected" else row["wall"], "verdict": NOT_FINITE if spoils else None}
     low = None if row["predicted"] is None else row["predicted"]["low"]
     verdict = NOT_FINITE if spoils else verdict_on_bound(judgement, low) if choice.role == "bound" else judgement.verdict
-    row |= {"gain": _interval(judgement.interval), "why": result.why}
+    row |= {"gain": _interval(judgement.interval)}
     # Below what a gain would not show is as little known where what would show it came too seldom.
     if verdict in _HELD_BACK.get(result.held_back or "", ()):
         reason = "; ".join(filter(None, (result.reason, result.withheld)))
@@ -126,10 +129,6 @@ def _row(result: Result, experiment: Experiment, findings: Mapping[str, Any]) ->
     else:
         is_known = verdict == "cannot distinguish" and judgement.seen_from < 100
         row |= {"verdict": verdict, "below": judgement.seen_from - 1 if is_known else None}
-    if result.repeated is not None:
-        row |= _of_runs(result.repeated)
-    elif found is not None:
-        row |= _of_blocks(found)
     return row
 
 
@@ -226,7 +225,7 @@ def _predicted(rule: str | None, findings: Mapping[str, Any]) -> Any:
 def _fill_measured(row: ExperimentRow, findings: Mapping[str, Any]) -> None:
     """The measured gain of a finding is that of its first fix, tried as such."""
     gain, rule = row["gain"], row["rule"]
-    if row["role"] != "fix" or rule is None or rule not in findings or row["state"] == "failed" or row["verdict"] == NOT_FINITE:
+    if row["role"] != "fix" or rule is None or rule not in findings or row["state"] != "measured" or row["verdict"] == NOT_FINITE:
         return
     if gain is not None and gain["low"] is not None and gain["high"] is not None:
         findings[rule]["gain"]["measured"] = dict(gain)
@@ -265,10 +264,10 @@ def _facts(experiment: Experiment, recorded: Recorded | None, results: Results |
 
 
 def _options(experiment: Experiment, rows: Sequence[ExperimentRow]) -> tuple[str, ...]:
-    """The words that ask for these levers again, but for those that the script cannot go on with, and those that have no meaning in it."""
+    """The words that ask for these levers again, but for those that the script cannot go on with, and those that were given up in it."""
     ended = {fault.choice.name for fault in experiment.faults}
     if experiment.options[:1] == ("--levers",):
-        ended |= {row["lever"] for row in rows if row["state"] == "not applicable" and row["lever"] is not None}
+        ended |= {row["lever"] for row in rows if row["state"] in GIVEN_UP and row["lever"] is not None}
     if not ended:
         return experiment.options
     left = [choice.name for choice in experiment.choices if choice.name not in ended]

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from slowstep.errors import SlowstepError
+from slowstep.experiments.design import FEWEST_PAIRS
 from slowstep.experiments.plan import parse_spec
-from slowstep.experiments.repeated import FEWEST_PAIRS, AllRepeated, Repeated
+from slowstep.experiments.repeated import AllRepeated, Repeated
 from slowstep.experiments.reruns import WARMUP_SHARE, rerun, seconds_needed
 from slowstep.experiments.whole_run import Asked, Limits
 from slowstep.record.command import Command
@@ -102,7 +103,7 @@ class RerunLevers:
 
 def places_of(report: Report, notes: Sequence[Mapping[str, Any]]) -> dict[str, int]:
     """Where the loader is built that the levers change there: of all that were refused, and for no reason that holds in any run."""
-    refused = {row["lever"] for row in report["experiments"] if row["state"] == "not applicable" and row["gain"] is None}
+    refused = {row["lever"] for row in report["experiments"] if row["state"] == "not applicable"}
     return {note["name"]: note["rerun"] for note in notes if note.get("rerun") is not None and note.get("name") in refused}
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from slowstep.experiments.design import FEWEST_PAIRS
 from slowstep.experiments.judging import judge_all
-from slowstep.experiments.repeated import FEWEST_PAIRS, AllRepeated, Repeated, log_ratio_of_pairs
+from slowstep.experiments.repeated import AllRepeated, Repeated, log_ratio_of_pairs
 
 
 def test_few_pairs_that_differ_have_a_wide_interval() -> None:

@@ -322,12 +322,64 @@ def test_a_lever_that_could_not_be_had_says_why(tmp_path, state):
     assert report["run"]["next_command"] == "slowstep prove --all train.py"
 
 
-def test_a_lever_that_failed_after_it_was_measured_says_both(tmp_path):
-    note = {"arm": 2, "name": STUB.name, "state": "failed", "reason": "RuntimeError: no memory"}
-    report = reported(tmp_path / "r", (STUB,), {2: 1.5}, notes=(note,))
+@pytest.mark.parametrize(("state", "reason"), [("failed", "RuntimeError: no memory"), ("not applicable", "it raised an error")])
+@pytest.mark.parametrize("rounds", [12, 6])
+def test_a_lever_that_was_given_up_late_says_what_it_gained_until_then_and_has_no_verdict(tmp_path, state, reason, rounds):
+    note = {"arm": 2, "name": STUB.name, "state": state, "reason": reason}
+    report = reported(tmp_path / "r", (STUB,), {2: 1.5}, notes=(note,), given_up_after={2: rounds})
 
     row = row_of(report, STUB.name)
-    assert (row["state"], row["reason"], row["verdict"]) == ("failed", "RuntimeError: no memory", "proved")
+    assert (row["state"], row["reason"], row["verdict"], row["below"]) == (state, reason, None, None)
+    assert (row["gain"], row["rounds"]) == (row["wall"], rounds)
+    assert row["gain"]["low"] < 1.5 < row["gain"]["high"]
+    assert report["findings"][0]["gain"]["measured"] is None
+    page = drawn(report)
+    assert f"{reason} | until then 1." in page
+    assert f", in {rounds} rounds" in page
+    assert "would not show" not in page
+    assert "a verdict takes" not in page
+
+
+@pytest.mark.parametrize("state", ["failed", "not applicable"])
+@pytest.mark.parametrize("rounds", [12, 6])
+def test_a_lever_that_was_given_up_late_is_not_asked_for_again(tmp_path, state, rounds):
+    late = choice("swap=__main__:save_mask_images=__main__:faster")
+    note = {"arm": 2, "name": late.name, "state": state, "reason": "it raised an error"}
+    asked = {"options": ("--levers", late.name), "ended_by": "no lever left"}
+    report = reported(tmp_path / "r", (late,), {2: 1.5}, notes=(note,), given_up_after={2: rounds}, asked=asked)
+
+    assert report["run"]["next_command"] == "slowstep prove --all train.py"
+
+
+def test_how_well_gains_are_known_is_not_told_by_a_lever_that_was_given_up(tmp_path):
+    note = {"arm": 3, "name": "prefetch=4", "state": "failed", "reason": "no memory"}
+    choices, gains = (STUB, choice("prefetch=4")), {2: 1.6, 3: 1.1}
+    report = reported(tmp_path / "r", choices, gains, notes=(note,), given_up_after={3: 4})
+
+    kept, late = ((row["wall"]["high"] / row["wall"]["low"]) ** 0.5 - 1 for row in report["experiments"][1:])
+    assert late > 1.2 * kept
+    assert report["run"]["experiment"]["reached"] == pytest.approx(kept)
+
+
+def test_a_lever_that_was_given_up_late_takes_no_part_in_what_others_are_held_against(tmp_path):
+    choices, gains = (STUB, choice("prefetch=4")), {2: 1.6, 3: 1.6}
+    note = {"arm": 3, "name": "prefetch=4", "state": "failed", "reason": "no memory"}
+    alone = reported(tmp_path / "alone", choices, gains, notes=(note,))
+    both = reported(tmp_path / "both", choices, gains)
+
+    low, lower = (row_of(report, STUB.name)["gain"]["low"] for report in (alone, both))
+    assert low > lower
+    assert low == pytest.approx(row_of(alone, STUB.name)["wall"]["low"])
+
+
+@pytest.mark.parametrize(("rounds", "says"), [(7, "7 of the 8 rounds that a verdict takes"), (8, None)])
+def test_a_gain_of_too_few_rounds_says_how_many_a_verdict_takes_and_not_what_would_show(tmp_path, rounds, says):
+    report = reported(tmp_path / "r", (choice("prefetch=4"),), {2: 2.0}, rounds=rounds)
+
+    row, page = row_of(report, "prefetch=4"), drawn(report)
+    assert (row["verdict"], row["below"]) == ("cannot distinguish" if says else "proved", None)
+    assert says is None or says in page
+    assert "would not show" not in page
 
 
 def test_an_experiment_with_a_lever_that_was_not_undone_is_not_trusted(tmp_path):
@@ -638,6 +690,34 @@ def test_a_lever_that_whole_runs_could_not_have_either_says_both_reasons(tmp_pat
     assert (row["state"], row["reason"], row["gain"], row["verdict"], row["how"]) == (state, f"read once only; {reason}", None, None, None)
 
 
+def test_whole_runs_of_which_one_failed_late_are_no_proof(tmp_path):
+    found = Repeated(state="failed", reason="it ended by itself", ratios=(1.9, 2.0, 2.1, 2.0))
+    report = by_runs(tmp_path / "r", found, "fix")
+
+    row = row_of(report, "workers=4")
+    assert (row["state"], row["verdict"], row["rounds"], row["how"]) == ("failed", None, 4, "re-runs")
+    assert row["gain"]["low"] < 2.0 < row["gain"]["high"]
+    assert report["run"]["experiment"]["reached"] is None
+    assert ", in 4 pairs of whole runs" in drawn(report)
+
+
+def test_whole_runs_say_how_many_pairs_a_verdict_takes(tmp_path):
+    page = drawn(by_runs(tmp_path / "r", Repeated(state="measured", ratios=(2.0, 2.0, 2.01))))
+
+    assert "3 of the 4 pairs of whole runs that a verdict takes" in page
+    assert "too few runs" not in page
+
+
+def test_a_lever_that_refused_late_is_known_by_the_whole_runs_that_were_made_then(tmp_path):
+    chosen, found = choice("workers=4"), Repeated(state="measured", ratios=(2.0, 2.0, 2.01, 2.0))
+    asked = {"repeated": AllRepeated(levers={"workers=4": found})}
+    report = reported(tmp_path / "r", (chosen,), {2: 1.2}, notes=(REFUSED,), given_up_after={2: 6}, asked=asked)
+
+    row = row_of(report, "workers=4")
+    assert (row["state"], row["verdict"], row["rounds"], row["how"]) == ("measured", "proved", 4, "re-runs")
+    assert report["run"]["experiment"]["reached"] == pytest.approx((row["wall"]["high"] / row["wall"]["low"]) ** 0.5 - 1)
+
+
 def test_whole_runs_that_differ_without_a_lever_are_not_trusted(tmp_path):
     report = by_runs(tmp_path / "r", Repeated(state="measured", ratios=(1.5,) * 4), control=(1.2, 1.21, 1.2, 1.22))
 
@@ -652,3 +732,5 @@ def test_what_a_lever_gained_before_the_script_died_of_it_is_no_gain_of_the_fix(
     row = row_of(report, STUB.name)
     assert (row["state"], row["verdict"], row["held_back"]) == ("failed", None, None)
     assert report["findings"][0]["gain"]["measured"] is None
+    assert report["run"]["experiment"]["reached"] is None
+    assert "out of memory while it was on | until then 1." in drawn(report)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from slowstep.errors import NoSandbox
-from slowstep.experiments.repeated import FEWEST_PAIRS
+from slowstep.experiments.design import FEWEST_PAIRS
 from slowstep.experiments.sandbox import Sandbox
 from slowstep.record.command import Command
 from slowstep.workflow.rerun_levers import FOLDER, MOST_ROUNDS, RerunLevers, designed, places_of, steps_of
@@ -51,14 +51,18 @@ def compared(folder: Path, *, budget_s: float, opens: type[BaseException] = Asse
     [
         (row(), {**REFUSED, "rerun": None}),
         (row(state="measured"), REFUSED),
-        (row(gain={"value": 2.0}), REFUSED),
+        (row(state="failed"), REFUSED),
         (row("threads=2"), REFUSED),
     ],
-    ids=["no reason that a run overcomes", "measured", "measured before it failed", "another lever"],
+    ids=["no reason that a run overcomes", "measured", "failed", "another lever"],
 )
 def test_levers_that_need_no_runs_get_none(of: dict[str, Any], note: dict[str, Any]) -> None:
     assert places_of(report(of), [note]) == {}
     assert places_of(report(), [REFUSED]) == {"workers=2": 77}
+
+
+def test_a_lever_that_refused_late_is_not_known_by_what_it_gained_until_then() -> None:
+    assert places_of(report(row(gain={"value": 2.0})), [REFUSED]) == {"workers=2": 77}
 
 
 def test_a_run_counts_some_seconds_of_steps_after_a_fifth_to_settle() -> None:
