@@ -58,7 +58,7 @@ STOLEN: Final = (
     "measured on a machine that gives all of them"
 )
 LONG_STEPS: Final = (
-    "not refuted, for steps of up to {most_s:.1f} s more than the others came too seldom to tell whether it shortens these, too"
+    "not refuted, for steps of up to {most} more than the others came too seldom to tell whether it shortens these, too"
 )
 KEPT_FIRST: Final = (
     "as measured it gains {gain:.2f}x, but the first batch of each validation is read all the same ({each}), and without it more may be "
@@ -331,7 +331,7 @@ def _held_back(result: Result, blocks: int | None, loaded: str | None, levers: M
     if (long_steps := _perhaps_shortened(result, levers)) is not None:
         # Steps that a lever takes away are seen to be gone once there are more of them; how much shorter they got is not.
         is_own = _long_steps(result.choice, levers) == "its own"
-        withheld = LONG_STEPS.format(most_s=long_steps.most_ns / 1e9)
+        withheld = LONG_STEPS.format(most=format_duration(long_steps.most_ns))
         return (
             replace(result, held_back="seldom", withheld=f"{withheld}: {MORE}")
             if is_own
