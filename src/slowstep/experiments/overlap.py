@@ -42,6 +42,11 @@ class Whole:
     starting_ms: float
     receiving_ms: float
 
+    def share_of(self, ms: float) -> float:
+        """The share that so many ms per sample have of the time: of a training that is slower than its halves predict, the smaller one."""
+        rate = self.predicted.value if self.real is None else min(self.predicted.value, self.real.value)
+        return ms * rate / 1e3
+
     @property
     def agrees(self) -> bool | None:
         """Whether prediction and training are within a tenth of each other, or their intervals overlap; None where one is unknown."""

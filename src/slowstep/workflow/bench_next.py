@@ -65,7 +65,7 @@ def next_command(
         return {"command": bench_command(asked, other, command), "why": "one half says nothing about the whole"}
     better, kept = better_workers(point.workers, wholes), kept_workers_gain(point, whole)
     if kept >= max(BOTTLENECK_PREDICTED, better[1] if better else 0.0):
-        why = f"workers that are kept through epochs: {format_ratio(kept)} the throughput, by these figures"
+        why = f"workers that are kept through epochs: about {format_ratio(kept)} the throughput, by these figures"
         return {"command": prove_command(asked, command, "persistent-workers"), "why": why}
     if whole.binds == "compute":
         return {"command": f"slowstep run --capture {command}", "why": "the compute decides: this shows what is in it"}
@@ -140,8 +140,8 @@ def kept_workers_gain(point: Point, whole: Whole) -> float:
     """How many times as fast the whole would be without workers being started and ended at each epoch; 1 where that is not known."""
     if point.starting is None or point.samples_per_s is None or whole.cores_bound:
         return 1.0
-    saved = min(point.starting / point.samples_per_s.value * 1e3, whole.starting_ms) * whole.predicted.value / 1e3
-    return 1 / max(1 - saved, 1e-6)
+    saved_ms = min(point.starting / point.samples_per_s.value * 1e3, whole.starting_ms)
+    return 1 / max(1 - whole.share_of(saved_ms), 1e-6)
 
 
 def _gain(there: Whole, here: Whole) -> Figure:

@@ -25,7 +25,7 @@ def whole_sentence(whole: Whole) -> str:
         text = "loading and computing overlap, and neither of them is surely the slower"
     else:
         text = f"loading and computing overlap, and the {whole.binds} is the slower of them"
-    if (share := whole.starting_ms * whole.predicted.value / 1e3) >= LEAST_SAID:
+    if (share := whole.share_of(whole.starting_ms)) >= LEAST_SAID:
         text += f", but for {format_share(share)} of the time, in which each epoch waits for its first batch"
     if whole.real is None or whole.log_error is None:
         return text

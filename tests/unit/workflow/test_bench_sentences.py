@@ -42,5 +42,15 @@ def test_wide_intervals_are_said_in_place_of_a_cause():
     )
 
 
+@pytest.mark.parametrize(
+    ("real", "said"), [(None, "but for 50 % of the time"), (250, "but for 25 % of the time"), (800, "but for 50 % of the time")]
+)
+def test_what_first_batches_take_is_a_share_of_a_training_that_is_slower_than_predicted(real, said):
+    # 1 ms of the 2 ms that are predicted, and of 4 ms as it is.
+    whole = put_together(exactly(500), exactly(4000), None if real is None else exactly(real), workers=2, starting_ms=1.0)
+
+    assert said in whole_sentence(whole)
+
+
 def test_without_the_training_itself_nothing_is_compared():
     assert whole_sentence(put_together(exactly(283), exactly(4000), None, workers=0)).endswith("so loading and computing add up")
