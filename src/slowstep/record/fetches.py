@@ -19,7 +19,7 @@ from slowstep.record.fastpath import TINY_NS
 from slowstep.record.format import COLLATE, FAILED, FETCH, FETCH_DELAY, FETCH_IO, PROFILED
 from slowstep.record.line_counts import LineCounts
 from slowstep.record.recorder import now
-from slowstep.record.slow_samples import TimedIndices, record_slow, timed_indices
+from slowstep.record.slow_samples import TimedIndices, count_made, record_slow, timed_indices
 from slowstep.record.threads import ThreadState
 
 if TYPE_CHECKING:
@@ -209,6 +209,7 @@ class Fetches:
     def _record(self, me: ThreadState, t0: int, t1: int, samples: int, flags: int, before: _Reading | None) -> None:
         event, wall_ns = self._event, t1 - t0
         me.fetch_ns += (wall_ns - me.fetch_ns) // 8 if me.fetch_ns else max(wall_ns, 1)
+        count_made(me, wall_ns)
         iterator, batch = (_UNKNOWN, me.batch) if me.making is None else (me.making.number, me.making.batches)
         if me.in_worker:
             # What a step is to the training process, a batch is to a worker.

@@ -6,6 +6,7 @@ sample, and neither the data set nor the fetcher is touched.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,13 +17,20 @@ if TYPE_CHECKING:
     from slowstep.record.fastpath import Event
     from slowstep.record.threads import ThreadState
 
-# Two looks at the clock take 0.15 us: samples under this are not timed, so that it stays under a third of a percent.
+# Two looks at the clock take 0.15 us: so much making is set against each timed sample, and it stays under a third of a percent. What has
+# been made pays, the slow samples with it: were it the batches just made, then rare slow ones among short ones would mostly be missed.
 SHORTEST_NS: Final = 50_000
+# What a slow data set has left over does not pay for a quick one after it for long.
+MOST_UNSPENT_NS: Final = 1_000_000_000
 # Sizes of pictures and lengths of texts vary by two to four times in ordinary data sets; this is beyond.
 SLOW_TIMES: Final = 8
 # What one sample in twenty does is no rare event: its records end there.
 MOST_AT_FIRST, MOST_SHARE = 20, 20
+# Where not all batches can be paid for, chance chooses among these many: whatever recurs is met as often as it comes.
+CHOSEN_OF: Final = 16
 _UNKNOWN: Final = -1
+# Of its own: the training's random numbers are not touched.
+_chance = random.Random(0).random
 
 
 class TimedIndices(list[Any]):
@@ -47,9 +55,13 @@ class TimedIndices(list[Any]):
 
 
 def timed_indices(me: ThreadState, fetcher: Any, index: Any) -> Any:
-    """`index`, timed where samples are long enough and are asked for one by one."""
-    if type(index) is not list or not index or me.fetch_ns < SHORTEST_NS * len(index) or not _one_by_one(fetcher):
+    """`index`, timed where enough has been made to be set against it, and samples are asked for one by one."""
+    if type(index) is not list or not index or not _one_by_one(fetcher):
         return index
+    price_ns = SHORTEST_NS * len(index)
+    if me.unspent_ns < max(price_ns, CHOSEN_OF * price_ns * _chance()):
+        return index
+    me.unspent_ns -= price_ns
     if not me.sample_ns:
         me.sample_ns = me.fetch_ns // len(index)
     return TimedIndices(index, SLOW_TIMES * me.sample_ns)
@@ -60,6 +72,11 @@ def _one_by_one(fetcher: Any) -> bool:
     kind = type(getattr(fetcher, "dataset", None))
     walks = not hasattr(kind, "__getitems__") or kind.__module__ == "torch.utils.data.dataset"
     return walks and bool(getattr(fetcher, "auto_collation", False))
+
+
+def count_made(me: ThreadState, wall_ns: int) -> None:
+    """Count what a batch took to make: it pays for the timing of samples in later ones."""
+    me.unspent_ns = min(me.unspent_ns + wall_ns, MOST_UNSPENT_NS)
 
 
 def record_slow(me: ThreadState, event: Event, indices: TimedIndices, batch: int) -> None:

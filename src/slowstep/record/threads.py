@@ -77,6 +77,7 @@ class ThreadState:
         "thread",
         "unfed",
         "unmeasured_ns",
+        "unspent_ns",
         "updates",
         "waits",
         "waits_ahead",
@@ -107,6 +108,8 @@ class ThreadState:
         self.fetch_ns = self.unmeasured_ns = 0
         # What one sample usually takes, how many were timed, and how many of them were slow.
         self.sample_ns = self.samples = self.slow_samples = 0
+        # What batches took to make, less what was set against the timing of samples.
+        self.unspent_ns = 0
         self.cpu_share, self.collated = 1.0, -1
         # Updates: how often bookkeeping was done, how long a step is, and the state of cpu_marks.
         self.updates = self.step_ns = self.mark_due_ns = self.sparse_since_ns = 0
