@@ -66,13 +66,15 @@ class Folded:
     rule: str
     title: str
     fixes: tuple[Fix, ...]
+    names: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """One problem of the training: the share of the window it costs (0 to 1), the ledger parts it claims, evidence, gain and fixes.
 
-    `also` names the rules folded into it, and `folded` is what they advise; `names_cause` is True where it names a file, function,
+    `also` names the rules folded into it, and `folded` is what they advise; `names` is what it names for one to look at, which is said
+    where it is folded itself (None: no more than its rule says); `names_cause` is True where it names a file, function,
     transform or callback. An `advisory` finding is worth knowing but claims no time: it never decides the verdict, and stands last unless
     it is `urgent`: at the rate of the window the training is ended within the hour.
     Raises ValueError without evidence or without a fix, which could not be acted on, and for advice that claims time or predicts a gain.
@@ -90,6 +92,7 @@ class Finding:
     fixes: tuple[Fix, ...]
     also: tuple[str, ...] = ()
     folded: tuple[Folded, ...] = ()
+    names: str | None = None
     names_cause: bool = False
     advisory: bool = False
     urgent: bool = False

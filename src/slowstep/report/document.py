@@ -228,6 +228,7 @@ class FoldedRow(TypedDict):
 
     rule: str
     title: str
+    names: NotRequired[str | None]
     fixes: list[FixRow]
 
 

@@ -141,4 +141,10 @@ def _draw_fixes(canvas: Canvas, finding: FindingRow, limit: int) -> None:
         label, style = ("Fix", "bold") if number == 1 else ("or", "dim")
         canvas.prose(fix["text"] + warning + more, label=label.ljust(_LABEL_CELLS), indent=_INDENT, label_style=style)
     if finding["also"]:
-        canvas.prose(", ".join(finding["also"]), label="Also".ljust(_LABEL_CELLS), indent=_INDENT, label_style="dim", style="dim")
+        canvas.prose(_also(finding), label="Also".ljust(_LABEL_CELLS), indent=_INDENT, label_style="dim", style="dim")
+
+
+def _also(finding: FindingRow) -> str:
+    """The rules that are folded into a finding, with what they name: nothing else on the page says it."""
+    named = {row["rule"]: row["names"] for row in finding.get("folded", []) if row.get("names")}
+    return ("; " if named else ", ").join(f"{rule}: {named[rule]}" if rule in named else rule for rule in finding["also"])

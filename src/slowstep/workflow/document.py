@@ -247,7 +247,7 @@ def _ledger(ledger: Ledger, unseen: tuple[str, ...]) -> list[LedgerRow]:
 def finding_row(finding: Finding) -> FindingRow:
     """A finding as a row of the report."""
     row = asdict(finding)
-    for internal in ("share_low", "share_high", "names_cause", "advisory", "urgent"):
+    for internal in ("share_low", "share_high", "names", "names_cause", "advisory", "urgent"):
         del row[internal]
     del row["gain"]["steady_low"]
     for name in ("claims", "also", "folded", "evidence", "fixes"):

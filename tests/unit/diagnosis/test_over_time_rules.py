@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -416,6 +417,17 @@ def test_slow_samples_are_named_by_index_and_how_often_they_were_slow(tmp_path):
 
     assert " 17 (" in finding["title"]
     assert "99 (" in finding["title"]
+    assert ", the others 375 us: " in finding["title"]
+
+
+@pytest.mark.parametrize(("workers", "advised"), [(0, False), (1, True)])
+def test_only_workers_make_more_batches_ahead_of_slow_samples(tmp_path, workers, advised):
+    report = report_of(
+        tmp_path, {"workers": workers, "persistent": workers > 0, "getitem_ms": 1, "collate_ms": 0.1, "stragglers": (12, 150)}
+    )
+
+    assert report["verdict"]["rule"] == "straggler-samples"
+    assert any("prefetch_factor" in fix["text"] for fix in report["findings"][0]["fixes"]) is advised
 
 
 def test_many_slow_samples_are_the_data_sets_way_and_not_stragglers(tmp_path):
@@ -446,6 +458,8 @@ def test_few_slow_samples_do_not_hide_that_all_are_made_serially(tmp_path):
     report = report_of(tmp_path, {"workers": 0, "getitem_ms": 20, "stragglers": (12, 60)})
 
     assert report["verdict"]["rule"] == "serial-loader"
+    text = " ".join(render(report, width=80, color=False).split())
+    assert re.search(r"Also +straggler-samples: index (17|99) \(\d+x\), (17|99) \(\d+x\) ", text), text
 
 
 @pytest.mark.parametrize("on", [(100,), (100, 180)], ids=["once", "twice"])

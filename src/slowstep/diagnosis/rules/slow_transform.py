@@ -148,6 +148,7 @@ def judge(m: Measurements) -> Answer:
             Fix(text=f"do {function.name} once before training and store its result", bounded_by=bound),
             *((HAND_OVER,) if m.held_delivery_share >= CAUSE_SHARE else ()),
         ),
+        names=f"{function.name} ({where})",
         # Where it is known why the function takes its time, that is the cause, and this finding a part of it.
         names_cause=not nearer_cause(m) and not take_most(m),
     )
@@ -230,6 +231,7 @@ def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
             Fix(text=f"vectorise {slow}, or make several batches at once", bounded_by=stub(m, name, maker.file)),
             Fix(text="make the batches once, before the training, where they fit memory"),
         ),
+        names=f"{name} ({where})",
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=counterfactual)

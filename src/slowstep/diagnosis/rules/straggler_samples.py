@@ -1,8 +1,9 @@
 """A few samples take many times as long to make as all others, and the training waits for them.
 
 What it sees:
-    Samples that took at least eight times as long as a sample usually does (each is timed in its producer, and such ones are recorded with
-    their index), at most one in twenty and in at least three steps. What the training waits for them is at least 5 % of the window.
+    Samples that took at least eight times as long as a sample usually does (each is timed in its producer, of those that take under 50 us
+    on average as many as their making pays for, and such ones are recorded with their index), at most one in twenty and in at least three
+    steps. What the training waits for them is at least 5 % of the window.
 Why it costs:
     A batch is complete when its slowest sample is, and batches are handed over in order: one slow file holds up its batch, the batches that
     are ready behind it, and after a while all workers. One that keeps the interpreter's lock (a regular expression over a book, a loop
@@ -31,6 +32,7 @@ from slowstep.diagnosis.input_side import WAIT_SHARE, claims, removable_waits, w
 from slowstep.diagnosis.lever_specs import MOCK_LOADER
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
+from slowstep.units import format_duration
 
 NAME = "straggler-samples"
 LEFT_AT_WORSE = 0.25
@@ -48,12 +50,14 @@ def judge(m: Measurements) -> Answer:
         return None
     case = Case(removed_ns=found.removed_ns)
     worse = Case(removed_ns=(1 - LEFT_AT_WORSE) * found.removed_ns)
+    # Without workers nothing is made ahead, and torch takes no prefetch_factor.
+    has_workers = m.loader is not None and m.loader.num_workers > 0
     words = "slow samples take as long as the others"
     counterfactual = Counterfactual(assumes=words, expected=case, worse=worse, better=case)
     finding = Finding(
         rule=NAME,
         stage=wait_stage(m),
-        title=f"{found.count} samples take {found.each_ns / 1e6:.0f} ms, the others {found.usual_ns / 1e6:.1f} ms: {_which(found)}",
+        title=f"{found.count} samples take {format_duration(found.each_ns)}, the others {format_duration(found.usual_ns)}: {_which(found)}",
         share=share,
         share_low=low,
         share_high=high,
@@ -62,8 +66,9 @@ def judge(m: Measurements) -> Answer:
         gain=predict(m, counterfactual),
         fixes=(
             Fix(text="look at the samples named: shrink, re-encode or cache them, or leave them out", bounded_by=MOCK_LOADER),
-            *(() if found.keep_the_lock else (MADE_AHEAD,)),
+            *((MADE_AHEAD,) if has_workers and not found.keep_the_lock else ()),
         ),
+        names=_which(found) if found.named else None,
         # Where other samples make most of the waits, what makes those is the cause.
         names_cause=bool(found.removed_ns.sum() >= DOMINANT_SHARE * removable_waits(m).sum()),
     )
