@@ -180,7 +180,11 @@ def doing_of(m: Measurements, part: Part, label: str) -> Doing | None:
         return None
     named, where, script = name_of(label), where_of(label), m.trainer.facts.script
     at_place = {name: doing for (file, name, line), doing in m.work.doings.items() if f"{shown(file, script)}:{line}" == where}
-    return next((doing for name, doing in at_place.items() if named in (name, _class_of(name))), None)
+    by_name = next((doing for name, doing in at_place.items() if named in (name, _class_of(name))), None)
+    if by_name is not None or len(at_place) != 1 or lines_named(label):
+        return by_name
+    # A framework names a callback by the class of the instance: a class in a function, or the base that has the method, is named otherwise.
+    return next(iter(at_place.values()))
 
 
 def _class_of(method: str) -> str:

@@ -452,6 +452,23 @@ def test_what_holds_most_of_a_callback_that_grows_is_not_said_by_early_calls(tmp
     assert (entry.within is not None, doing is not None) == (named, named)
 
 
+@pytest.mark.parametrize(
+    ("label", "also_there", "known"),
+    [("Table.after_step", (), True), ("Sub.on_step_end", (), True), ("Sub.on_step_end", ("<lambda>",), False), ("line {line}", (), False)],
+    ids=["a class in a function", "of a base class", "several functions", "a line of the loop"],
+)
+def test_what_a_framework_names_by_its_instance_is_known_by_its_place(tmp_path, label, also_there, known):
+    m = measure(SOURCE.read(recording(tmp_path, after_step(OPEN, 0.9), after_ms=10, after="after_step")))
+    (entry,) = told(m)
+    ((file, _, line), doing), *_ = m.work.doings.items()
+    doings = {(file, name, line): doing for name in ("main.<locals>.Table.after_step", *also_there)}
+    m = replace(m, work=replace(m.work, doings=doings))
+
+    found = doing_of(m, entry.parts[0], f"{label.format(line=line)} ({entry.where})")
+
+    assert found == (doing if known else None)
+
+
 SORTED: Function = ("<built-in>", "built-in method builtins.sorted", 0)
 MATRIX: Function = ("<built-in>", "built-in method torch.matmul", 0)
 COMPRESS: Function = ("<built-in>", "built-in method zlib.compress", 0)
