@@ -22,7 +22,7 @@ from slowstep.record.launch_notes import note_end, note_start
 from slowstep.record.overdue import is_overdue
 from slowstep.record.place import Place
 from slowstep.record.plain_run import IDLE_TICK_S, forward, wait_plainly
-from slowstep.record.signals import Inbox
+from slowstep.record.signals import ASK_TO_END, Inbox
 from slowstep.record.status import Status
 from slowstep.record.stopping import StopLimits, Stopper
 from slowstep.record.watch import Watch
@@ -113,6 +113,7 @@ class _Run:
         self._witness: Witness | None = None
         self._watch: Watch | None = None
         self._status: Status | None = None
+        self._received: list[str] = []
         self._exit_code = KILLED
         try:
             self._page = ControlPage(folder)
@@ -192,6 +193,8 @@ class _Run:
                 return
             received = inbox.receive(IDLE_TICK_S if self._recorded_s is None else _TICK_S)
             if received is not None:
+                if received.number in ASK_TO_END:
+                    self._received.append(signal.Signals(received.number).name)
                 forward(received, self._pid)
 
     def _look(self) -> None:
@@ -203,7 +206,8 @@ class _Run:
 
     def _close(self, ended_ns: int) -> None:
         self._page.stop(contract.STOPPED_BY_END)
-        note_end(self._journal, exit_code=self._exit_code, ended_ns=ended_ns, sent=self._stopper.sent if self._stopper else None)
+        sent = self._stopper.sent if self._stopper else None
+        note_end(self._journal, exit_code=self._exit_code, ended_ns=ended_ns, sent=sent, received=self._received)
         self._clean_up()
 
     def _end_watching(self) -> None:

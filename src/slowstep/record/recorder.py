@@ -17,6 +17,7 @@ from slowstep.record.last_loss import LastLoss
 from slowstep.record.notes import Notes
 from slowstep.record.other_threads import running
 from slowstep.record.page import Page
+from slowstep.record.raised import uncaught
 from slowstep.record.stacks import Sampler
 from slowstep.record.startup_stacks import StartupStacks
 from slowstep.record.storage import AppendFile, MappedFile, Reserve, is_mappable
@@ -230,7 +231,8 @@ class Recorder:
             self._writer.close()
             if self._notes is not None:
                 self._notes.flush_health()
-                self._notes.write({"kind": "end", "reason": reason, "ended_ns": now()})
+                raised = uncaught() if reason == "exit" else None
+                self._notes.write({"kind": "end", "reason": reason, "ended_ns": now(), **({"raised": raised} if raised else {})})
         except Exception as error:  # a full disk, or whatever else: said in the last words
             self._last_words(error)
         if self._notes is not None:

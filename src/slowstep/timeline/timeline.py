@@ -67,6 +67,8 @@ class ProcessFacts:
     loops_around: Mapping[int, Loops] = field(default_factory=dict)  # the innermost that holds that call, of each function it came through
     by_hand: frozenset[int] = frozenset()  # optimizers that stand for updates by hand: their calls are ends of backward passes
     uses_gradients: frozenset[Place] = frozenset()  # functions in stacks and timed calls that name gradients
+    left_ns: int | None = None  # when it ran to its end, well or by an exception; None where it was killed, or recorded for a time only
+    raised: str | None = None  # the exception that ended it, by its class
     hands_over: frozenset[Place] = frozenset()  # functions in stacks that name what hands something to another thread
 
 
@@ -82,6 +84,7 @@ class RunFacts:
     exit_code: int | None
     stop_signals: tuple[str, ...]  # that --stop sent, or an experiment; empty where neither ended it
     warmup: int | None
+    received: tuple[str, ...] = ()  # signals by which others asked slowstep to end, as Ctrl-C does
     host: str | None = None
     launcher_rank: int | None = None  # of several launchers of one job: which one this is
     launchers: int | None = None

@@ -36,7 +36,7 @@ from slowstep.stages import STAGES, UNATTRIBUTED
 from slowstep.timeline.timeline import RunFacts, Timeline
 from slowstep.units import format_duration
 from slowstep.workflow.doubts import find_doubts
-from slowstep.workflow.ending import ended_by_an_error, ending_note, own_error
+from slowstep.workflow.ending import ended_by_an_error, ending_note, first_after_error
 from slowstep.workflow.lever_notes import lever_notes
 from slowstep.workflow.session_next import ENOUGH_STEPS, session_next
 
@@ -70,9 +70,9 @@ def fill(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosis
         row["next_command"] = f"slowstep run {shlex.join(timeline.run.command)}"
     if first is not None:
         row["before_next"] = first
-    runs_again = "next_command" in row or diagnosis.verdict.state == "undetermined"
-    if runs_again and ended_by_an_error(timeline.run):
-        row["before_next"] = own_error(timeline.run)
+    has_next = "next_command" in row or diagnosis.verdict.state != "healthy"
+    if has_next and ended_by_an_error(timeline):
+        row["before_next"] = first_after_error(timeline)
     if open_at_its_end:
         trained_ns = float(m.trainer.update_end_ns[-1] - m.trainer.update_end_ns[0])
         steps = f"{ENOUGH_STEPS} steps" if m.steps.total < ENOUGH_STEPS else ""
@@ -129,7 +129,7 @@ def _name(run: RunFacts, script: str | None) -> str:
 def _run(folder: Path, timeline: Timeline, m: Measurements) -> Run:
     run, facts, steps = timeline.run, m.trainer.facts, m.steps
     first = int(m.trainer.update_end_ns[0])
-    notes = [note for note in (_by_hand(m), busy_note(m), _stopped(m), ending_note(run), _session(timeline, m)) if note]
+    notes = [note for note in (_by_hand(m), busy_note(m), _stopped(m), ending_note(timeline), _session(timeline, m)) if note]
     if run.experiment_ns is not None and not (folder / EXPERIMENT_FILE).exists():
         notes.append(_BENCHED)
     notes += lever_notes(run.levers, facts.notes.get("levers", ()))

@@ -5,30 +5,60 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from slowstep.timeline.timeline import RunFacts
+    from slowstep.timeline.timeline import ProcessFacts, RunFacts, Timeline
 
 # Signals that a process gets for what its own code did; others are sent to it.
 FAULTS = ("SIGSEGV", "SIGBUS", "SIGABRT", "SIGFPE", "SIGILL")
 
 
-def ending_note(run: RunFacts) -> str | None:
+def ending_note(timeline: Timeline) -> str | None:
     """A sentence for the report; None where the command ended well, still runs, or was ended by an experiment."""
+    run = timeline.run
     if run.stop_signals and not run.was_thrown_away:
         return _stopped(run.stop_signals)
     if not run.exit_code or run.was_thrown_away:
         return None
-    return f"the command ended with {_name(run)}: the report is of the steps that were recorded"
+    by = _interrupted_by(timeline) if run.killer is None else None
+    how = "ended" if by is None else f"was interrupted ({by}) and ended"
+    return f"the command {how} with {_name(run)}: the report is of the steps that were recorded"
 
 
-def ended_by_an_error(run: RunFacts) -> bool:
-    """Whether the script failed by its own code: not by a signal that was sent to it, nor by slowstep."""
-    is_own = run.killer is None or run.killer in FAULTS
+def ended_by_an_error(timeline: Timeline) -> bool:
+    """Whether the script failed by its own code: not by a signal that was sent to it or to slowstep, nor by slowstep."""
+    run = timeline.run
+    is_own = (run.killer is None or run.killer in FAULTS) and _interrupted_by(timeline) is None
     return bool(run.exit_code) and not run.stop_signals and is_own and run.session is None
 
 
-def own_error(run: RunFacts) -> str:
+def first_after_error(timeline: Timeline) -> str:
     """What is to be done first after such an end."""
-    return f"mend the script's own error: it ended with {_name(run)}"
+    ranks, name = _ranks(timeline), _name(timeline.run)
+    if len(ranks) < 2:
+        return f"mend the script's own error: it ended with {name}"
+    # The exit code is that of what started the ranks, whether one of them failed or was killed.
+    left = sorted((facts.left_ns, facts.rank, facts.raised) for facts in ranks if facts.left_ns is not None and facts.rank is not None)
+    if len(left) == len(ranks) and left[0][2] is not None:
+        return f"mend the script's own error: {left[0][2]} in rank {left[0][1]} ended the job, with {name}"
+    raised = [f"rank {rank} raised {kind}" for _, rank, kind in left if kind is not None]
+    seen = f" ({', '.join(raised)}; another one may have been killed before)" if raised else ""
+    return f"find out what ended the job with {name}{seen}"
+
+
+def _ranks(timeline: Timeline) -> list[ProcessFacts]:
+    return [facts for facts in timeline.processes if facts.role == "trainer" and facts.rank is not None]
+
+
+def _interrupted_by(timeline: Timeline) -> str | None:
+    """What somebody ended it by; None where nobody is known to have.
+
+    A script may catch it, as Lightning does, and leave with the exit code of an error. What ended the first rank ends the others, too,
+    by errors that are no script's.
+    """
+    if timeline.run.received:
+        return ", ".join(timeline.run.received)
+    told = [facts for facts in timeline.processes if facts.left_ns is not None and facts.raised is not None]
+    first = min(told, key=lambda facts: facts.left_ns or 0, default=None)
+    return first.raised if first is not None and first.raised == KeyboardInterrupt.__name__ else None
 
 
 def _stopped(sent: tuple[str, ...]) -> str:

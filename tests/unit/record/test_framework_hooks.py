@@ -23,6 +23,7 @@ from slowstep.record.hooks import (
     huggingface_callbacks,
     huggingface_trainer,
     lightning_actions,
+    lightning_interrupt,
     lightning_loggers,
     lightning_metrics,
     lightning_validation,
@@ -358,6 +359,23 @@ def test_the_validation_loop_is_one_span(recorder: Recorder, module: Any) -> Non
     undo()
 
     assert spans(recorder) == [("validation", "output")]
+
+
+def test_that_lightning_was_interrupted_is_noted_and_an_error_is_not(recorder: Recorder, module: Any) -> None:
+    def interrupt(trainer: Any, exception: BaseException) -> str:
+        return f"{trainer} {type(exception).__name__}"
+
+    call = module(lightning_interrupt.HOOK.module, _interrupt=interrupt)
+    undo = lightning_interrupt.HOOK.install(recorder)
+    noted: list[dict[str, Any]] = []
+    recorder.note = noted.append  # type: ignore[method-assign]
+
+    said = [call._interrupt("trainer", kind()) for kind in (ValueError, KeyboardInterrupt)]
+    undo()
+
+    assert said == ["trainer ValueError", "trainer KeyboardInterrupt"]
+    assert noted == [{"kind": "interrupted", "by": "KeyboardInterrupt"}]
+    assert call._interrupt is interrupt
 
 
 @pytest.mark.parametrize(

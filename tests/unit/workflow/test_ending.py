@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from made_ranks import make_job
 from made_recordings import Training, make_recording
 from slowstep.workflow.diagnose import diagnose_recording
 
@@ -63,3 +64,58 @@ def test_what_failed_is_to_be_mended_before_it_is_run_again(tmp_path, code, fail
 
     told = run.get("before_next", "")
     assert told.endswith(f"mend the script's own error: it ended with exit code {fails}") if fails else "error" not in told
+
+
+def _add(folder: Path, name: str, *notes: dict[str, Any]) -> None:
+    with (folder / name).open("a") as file:
+        file.writelines(json.dumps(note) + "\n" for note in notes)
+
+
+@pytest.mark.parametrize(
+    ("raised", "received", "interrupted"),
+    [({"by": "KeyboardInterrupt"}, [], True), (None, ["SIGINT"], True), (None, [], False)],
+    ids=["the framework caught it", "Ctrl-C reached slowstep", "an error"],
+)
+def test_who_catches_an_interrupt_and_leaves_as_after_an_error_has_none_to_mend(tmp_path, raised, received, interrupted):
+    recording = make_recording(tmp_path / "recording", Training(steps=24, nodes=500, loader=False))
+    said = [{"kind": "interrupted", **raised}] if raised else []
+    _add(recording, "100-1.jsonl", *said, {"kind": "end", "reason": "exit", "ended_ns": 5})
+    _add(recording, "launcher.jsonl", {"kind": "exit", "code": 1, "ended_ns": 9, "by": "script", "signals": [], "received": received})
+
+    run = diagnose_recording(recording)["run"]
+
+    assert any("was interrupted" in note for note in run["notes"]) == interrupted
+    assert ("mend the script's own error" in run.get("before_next", "")) != interrupted
+
+
+def _exit(ns: int, raised: str | None) -> dict[str, Any]:
+    return {"kind": "end", "reason": "exit", "ended_ns": ns, **({"raised": raised} if raised else {})}
+
+
+@pytest.mark.parametrize(
+    ("ends", "said"),
+    [
+        (
+            [_exit(9, "RuntimeError"), _exit(5, "ValueError")],
+            "mend the script's own error: ValueError in rank 1 ended the job, with exit code 1",
+        ),
+        ([_exit(9, "RuntimeError"), None], "find out what ended the job with exit code 1 (rank 0 raised RuntimeError; another one may"),
+        ([None, None], "find out what ended the job with exit code 1"),
+        (
+            [_exit(9, "RuntimeError"), _exit(5, None)],
+            "find out what ended the job with exit code 1 (rank 0 raised RuntimeError; another one",
+        ),
+        ([_exit(9, "RuntimeError"), _exit(5, "KeyboardInterrupt")], None),
+    ],
+    ids=["one failed", "one was killed", "all were killed", "one left", "one was interrupted"],
+)
+def test_a_job_of_ranks_that_failed_says_what_ended_it(tmp_path, ends, said):
+    recording = make_job(tmp_path, [4.0, 12.0])
+    for file, end in zip(sorted(recording.glob("1*.jsonl")), ends, strict=True):
+        kept = [line for line in file.read_text().splitlines() if '"end"' not in line]
+        file.write_text("\n".join([*kept, *([json.dumps(end)] if end else [])]) + "\n")
+    _add(recording, "launcher.jsonl", {"kind": "exit", "code": 1, "ended_ns": 10, "by": "script", "signals": []})
+
+    first = diagnose_recording(recording)["run"].get("before_next")
+
+    assert first is None if said is None else first.startswith(said)

@@ -51,9 +51,16 @@ def process_facts(notes: Notes, written: Written | None = None) -> ProcessFacts:
             "end": notes.last("end").get("reason"),
         },
         memory_available_bytes=process.get("memory_available_bytes"),
+        left_ns=_left_ns(notes),
+        raised=notes.last("end").get("raised") or notes.last("interrupted").get("by"),
         import_path=tuple(str(entry) for entry in process.get("import_path") or ()),
         **_membership(notes),
     )
+
+
+def _left_ns(notes: Notes) -> int | None:
+    end = notes.last("end")
+    return end.get("ended_ns") if end.get("reason") == "exit" else None
 
 
 def _events(counted: int | None, written: Written | None) -> int | None:
@@ -110,6 +117,7 @@ def run_facts(folder: str, launchers: list[Notes], cut_ns: int | None = None) ->
         experiment_ns=cut_ns,
         exit_code=ending.get("code"),
         stop_signals=tuple(str(name) for name in ending.get("signals") or ()),
+        received=tuple(str(name) for name in ending.get("received") or ()),
         warmup=run.get("warmup"),
         session=_session(notes),
         host=run.get("host"),

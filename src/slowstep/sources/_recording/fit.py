@@ -151,9 +151,11 @@ _OPTIONAL: dict[str, dict[str, type]] = {
     "run": {"name": str, "command": list, "started": str, "started_ns": int, "warmup": int}
     | {"started_in": str, "recorded_from_ns": int, "thread": int}
     | {"host": str, "launcher_rank": int, "launchers": int, "levers": list},
+    "interrupted": {"by": str},
     "lever": {"name": str, "state": str, "reason": str, "updates": int},
     "gpu": {"name": str, "uuid": str} | dict.fromkeys(_GPU_NUMBERS, int),
-    "exit": {"ended_ns": int, "code": int, "by": str, "signals": list},
+    "exit": {"ended_ns": int, "code": int, "by": str, "signals": list, "received": list},
+    "end": {"ended_ns": int, "reason": str, "raised": str},
 }
 # What types of single values do not tell.
 _NESTED: dict[str, Callable[[Note], bool]] = {
