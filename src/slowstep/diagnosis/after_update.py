@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -21,6 +22,7 @@ from slowstep.diagnosis.rule import CLAIM, Judged
 from slowstep.diagnosis.spread import Spread, even, stack_spread
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE, delay_share, producers_beside_ns, with_core_delay
 from slowstep.findings import Evidence, Finding, Fix
+from slowstep.stages import UNATTRIBUTED
 from slowstep.units import format_share
 
 # A share that is known from calls timed in a few gaps, either way: timing slows Python code, and what that costs is taken out by estimate.
@@ -30,6 +32,8 @@ TIMED_SPREAD = 0.15
 LINES_SPREAD = 0.5
 # The fix that is advised for what need not run after every update: once in so many steps.
 EVERY = 50
+# Python's own functions that write lines, and methods of such names.
+PRINTS = re.compile(r"(^|\.)(print|write|writelines|writerows?)$")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,6 +67,13 @@ class Told:
         if self.beside_update:
             return apart_from_update(self.name)
         return f"{'call' if self.kind == 'function' else 'run'} {self.name}"
+
+    @property
+    def prints(self) -> bool:
+        """Whether that of a library which holds most of it writes lines as they are given, without a logger's levels and handlers."""
+        if self.where == BY_THE_LOOP:
+            return bool(PRINTS.search(self.name))
+        return self.within is not None and self.within.share >= MOSTLY and bool(PRINTS.search(self.within.name))
 
     @property
     def is_logger(self) -> bool:
@@ -261,7 +272,12 @@ def call_seldom(
     if share < CLAIM:
         return None
     counterfactual = shortened(
-        m, removed, entry.spread, queued=delay_share(m, *entry.parts), assumes=f"{entry.name} {entry.says('run')} once in {EVERY} steps"
+        m,
+        removed,
+        entry.spread,
+        queued=delay_share(m, *entry.parts),
+        assumes=f"{entry.name} {entry.says('run')} once in {EVERY} steps",
+        perhaps=made_for(m, *entry.parts),
     )
     finding = Finding(
         rule=rule,
@@ -308,13 +324,31 @@ def within(entry: Told) -> tuple[Evidence, ...]:
     return (Evidence(name="most of it in", value=most.name, unit="", where=format_share(most.share)),)
 
 
-def shortened(m: Measurements, removed: Floats, spread: Spread, *, queued: float, assumes: str) -> Counterfactual:
-    """The time after the update without `removed`, which may be off by `spread`; `queued` of it is delay."""
+def made_for(m: Measurements, *parts: Part) -> Floats | None:
+    """Ns per step that may go with what the loop itself calls of a library: where no stack tells its line, none tells either which lines
+    make what is told or judged (of 64 prints a step three quarters of the time). None where it is not so, or next to nothing.
+    """
+    if not any(where_of(name) == BY_THE_LOOP for _, name in parts) or m.ledger.share(UNATTRIBUTED, UNATTRIBUTED) < CLAIM:
+        return None
+    return m.ledger.of(UNATTRIBUTED, UNATTRIBUTED)
+
+
+def shortened(
+    m: Measurements, removed: Floats, spread: Spread, *, queued: float, assumes: str, perhaps: Floats | None = None
+) -> Counterfactual:
+    """The time after the update without `removed`, which may be off by `spread`; `queued` of it is delay.
+
+    At best `perhaps` (ns per step) goes, too, which is said.
+    """
     beside = producers_beside_ns(m, spared_cpu_ns=float(removed.mean()))
     gap = m.ledger.of("output") + m.ledger.of("store") - m.ledger.of("output", COLLECTING)
+    most, delay = np.minimum(removed * spread.high, np.maximum(gap, removed)), queued
+    if perhaps is not None:
+        assumes = f"{assumes}, and at best that all that is unattributed makes what it is given"
+        delay, most = queued * float(most.sum() / (most + perhaps).sum()), most + perhaps
     return Counterfactual(
         assumes=assumes,
         expected=Case(removed_ns=removed, beside_ns=beside, delay_share=queued),
         worse=Case(removed_ns=removed * spread.low, beside_ns=WORSE_BESIDE * beside, delay_share=queued),
-        better=Case(removed_ns=np.minimum(removed * spread.high, np.maximum(gap, removed)), beside_ns=beside, delay_share=queued),
+        better=Case(removed_ns=most, beside_ns=beside, delay_share=delay),
     )

@@ -7,12 +7,14 @@ What it sees:
 Why it costs:
     A log line is formatted in Python and flushed to a file or terminal, 10 to 50 us each, while the training waits.
 How the gain is predicted:
-    r is 49 fiftieths of that function's or line's time: it runs once in 50 steps. B is what the loader's workers need per step.
+    r is 49 fiftieths of that function's or line's time: it runs once in 50 steps. B is what the loader's workers need per step. Where the
+    loop itself calls what tells, and too few stacks were taken to know its lines, r is at best also what is unattributed: making what is
+    told may take longer than telling it.
 When it is wrong:
     Timing makes Python code two to three times as slow; that is measured and taken out, but by estimate. A terminal or a remote disk
     that is slow only now and then is seen only if it was slow in a timed step.
 What to try:
-    Log every k steps, raise the level, or write in another thread.
+    Log every k steps, raise the level, or write in another thread. What is printed: fewer lines, or those of a step at once.
 """
 
 from __future__ import annotations
@@ -25,6 +27,8 @@ from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.findings import Evidence, Fix
 
 NAME = "chatty-logging"
+LOG_LESS = "raise the level of the logger, or let a QueueHandler write in another thread"
+PRINT_LESS = "write fewer lines, or gather those of a step and write them at once, flushed once at most"
 
 
 def judge(m: Measurements) -> Answer:
@@ -41,7 +45,7 @@ def judge(m: Measurements) -> Answer:
         nature=Evidence(name="in logging", value=entry.logging, unit=f"share of the {entry.kind}", threshold=MOSTLY),
         fixes=(
             Fix(text=f"log once in {EVERY} steps: keep a running mean, and {entry.call} every k steps", lever=lever_of(entry)),
-            Fix(text="raise the level of the logger, or let a QueueHandler write in another thread", lever=LOGGING_OFF),
+            Fix(text=PRINT_LESS if entry.prints else LOG_LESS, lever=LOGGING_OFF),
         ),
     )
 

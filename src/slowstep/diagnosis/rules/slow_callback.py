@@ -35,6 +35,7 @@ from slowstep.analyses.functions import shown
 from slowstep.analyses.ledger import COLLECTING, CORE, FORWARD, SMALL, Part
 from slowstep.analyses.loop import lines_named
 from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.timed_gaps import BY_THE_LOOP
 from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.diagnosis.after_update import (
     Told,
@@ -42,6 +43,7 @@ from slowstep.diagnosis.after_update import (
     better_named,
     doing_of,
     holds_update,
+    made_for,
     name_of,
     shortened,
     timed_spread,
@@ -120,7 +122,7 @@ def _judge_part(m: Measurements, part: Part, named: dict[Part, int], following: 
     spread = _spread(m, part, named)
     what = f"what {_name(part)} does besides the update" if holds_update(m, part[1]) else _name(part)
     assumes = f"{what} {_takes(part)} no time on the training thread"
-    counterfactual = shortened(m, own, spread, queued=delay_share(m, part), assumes=assumes)
+    counterfactual = shortened(m, own, spread, queued=delay_share(m, part), assumes=assumes, perhaps=made_for(m, part))
     held = in_both(m, part, own, spread)
     if held is not None:
         counterfactual = of_both(counterfactual, held)
@@ -221,6 +223,8 @@ def _fixes(m: Measurements, part: Part, entry: Told | None) -> tuple[Fix, ...]:
         return _fixes_of_lines(part, entry, often, holds_update=holds_update(m, part[1]))
     if _is_on_weights(m, part, entry):
         return _fixes_on_weights(part, often, lever)
+    if entry is not None and entry.prints and entry.where == BY_THE_LOOP:
+        return (Fix(text=f"print or log less, or call {name} {often}", lever=lever),)
     seldom = Fix(text=f"call {name} {often}, or {_aside(doing)}, {IF_NOT_NEEDED}", lever=lever)
     if (printed := _print_less(name, entry, "its")) is not None:
         return seldom, Fix(text=printed)
