@@ -30,7 +30,8 @@ class Measured:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gain:
-    """What the first fix would gain: a factor of throughput (1.8 is 1.8 times), its 90 % interval and its assumption. None is unknown.
+    """What the first fix would gain: a factor of throughput (1.8 is 1.8 times), its 90 % interval and its assumption. None is unknown;
+    a gain that is known and has no `high` is `low` or more.
 
     The interval is that of another run, which may meet a faster or slower machine. `steady_low` is its lower end at the pace of this run.
     """

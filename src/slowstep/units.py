@@ -57,9 +57,14 @@ def format_ratio(value: float | None) -> str:
     return UNKNOWN if value is None else f"{value:,.{_ratio_digits(value)}f}x"
 
 
-def format_ratio_interval(value: float, low: float, high: float) -> str:
-    """A factor with its interval, all as precise as the factor: "1.8x (1.6-2.0)"; more precise where that would hide the interval."""
+def format_ratio_interval(value: float, low: float, high: float | None) -> str:
+    """A factor with its interval, all as precise as the factor: "1.8x (1.6-2.0)"; more precise where that would hide the interval.
+
+    Without an upper end: "1.8x (1.6 or more)".
+    """
     digits = _ratio_digits(value)
+    if high is None:
+        return f"{value:,.{digits}f}x ({low:,.{digits}f} or more)"
     if digits == 1 and high - low < _NARROW:
         digits = 2
     return f"{value:,.{digits}f}x ({low:,.{digits}f}-{high:,.{digits}f})"

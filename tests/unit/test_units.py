@@ -52,6 +52,7 @@ def test_an_interval_is_as_precise_as_its_factor():
     assert units.format_ratio_interval(1.8, 1.62, 2.04) == "1.8x (1.6-2.0)"
     assert units.format_ratio_interval(1.23, 1.14, 1.5) == "1.23x (1.14-1.50)"
     assert units.format_ratio_interval(1.62, 1.58, 1.66) == "1.62x (1.58-1.66)"
+    assert units.format_ratio_interval(1.73, 0.66, None) == "1.7x (0.7 or more)"
 
 
 @pytest.mark.parametrize(("share", "text"), [(0, "0 %"), (0.0001, "<0.1 %"), (0.004, "0.4 %"), (0.43, "43 %"), (1.0, "100 %")])

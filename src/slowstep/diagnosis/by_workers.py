@@ -10,7 +10,7 @@ from slowstep.analyses.calls import DOMINANT_SHARE
 from slowstep.analyses.delivery import RECEIVE_NS
 from slowstep.analyses.made_by_loader import MadeByLoader
 from slowstep.analyses.measurements import Measurements
-from slowstep.diagnosis.gain import Case, Counterfactual, predict, unknown_gain
+from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_queued, unknown_gain
 from slowstep.diagnosis.input_side import RECEIVE_HIGH_NS, RECEIVE_LOW_NS, SIDE_BY_SIDE, Side, beside_ns
 from slowstep.diagnosis.lever_specs import fix_of_its_loader
 from slowstep.diagnosis.lever_specs import workers as workers_lever
@@ -96,7 +96,8 @@ def made_by_workers(side: Side, workers: int, spread: Spread = EXACT, receipts: 
         received = receipts * receive_ns
         removed = part * side.removable_ns - received - slowed * side.rest_ns
         # Receiving is work that was not there before.
-        return Case(removed_ns=removed, beside_ns=factor * beside_ns(side, workers, spared_cpu_ns=-received))
+        beside = factor * beside_ns(side, workers, spared_cpu_ns=-received)
+        return Case(removed_ns=removed, beside_ns=beside, delay_share=share_queued(part * side.own_queued_ns, removed))
 
     words = f"batches are made by {format_count(workers, 'worker')} beside the training; receiving one takes 1 ms"
     worse, better = case(RECEIVE_HIGH_NS, SIDE_BY_SIDE, spread.low, WORSE_BESIDE), case(RECEIVE_LOW_NS, part=spread.high)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from slowstep.analyses.ledger import CORE
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps import Floats
-from slowstep.diagnosis.gain import Case
+from slowstep.diagnosis.gain import Case, share_queued
 from slowstep.diagnosis.input_side import Side
 
 # The cores bind when they need so much longer than the training thread alone: less is within what the two are measured to.
@@ -33,9 +33,11 @@ class CoreDemand:
         return (CORE,) if self.lost_ns.any() else ()
 
 
-def core_bound_case(side: Side, removed_ns: Floats, cpu_ns: float, workers: int) -> Case:
+def core_bound_case(side: Side, cores: CoreDemand, cpu_ns: float, workers: int) -> Case:
     """What binds where producers need `cpu_ns` per step and nothing but cores: what all need of these, or a worker for its share."""
-    return Case(removed_ns=removed_ns, beside_ns=max((side.trainer_cpu_ns + cpu_ns) / side.cores, cpu_ns / workers))
+    removed = side.removable_ns + cores.lost_ns
+    beside = max((side.trainer_cpu_ns + cpu_ns) / side.cores, cpu_ns / workers)
+    return Case(removed_ns=removed, beside_ns=beside, delay_share=share_queued(cores.lost_ns, removed))
 
 
 def core_demand(m: Measurements, side: Side) -> CoreDemand:

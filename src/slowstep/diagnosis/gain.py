@@ -19,6 +19,8 @@ from slowstep.analyses.steps import Floats
 from slowstep.findings import Gain
 
 RESAMPLES = 400
+# Of a step of which less is left, nothing is.
+NOTHING_NS = 1.0
 # Blocks must be long enough that neighbouring steps' correlation is inside them, and many enough to be drawn from.
 BLOCK_AT_LEAST = 5
 BLOCKS_AT_LEAST = 8
@@ -35,7 +37,7 @@ PACE_DEVIATIONS = 1.645 * math.sqrt(2)
 class Case:
     """One reading of the assumptions: ns per step that the fix removes, and the largest demand B beside what is left.
 
-    `delay_share` of what it removes is the training thread's run-queue delay.
+    `delay_share` of what it removes is the training thread's run-queue delay: `share_queued` of what of that delay is in it.
     """
 
     removed_ns: Floats
@@ -56,18 +58,25 @@ class Counterfactual:
 
 
 def predict(m: Measurements, c: Counterfactual) -> Gain:
-    """The gain of a counterfactual, as a factor of throughput."""
+    """The gain of a counterfactual, as a factor of throughput.
+
+    None where nothing would be left of a step as expected; where that is so only at better, the interval has no upper end.
+    """
+    t, r = (np.asarray([per_step.mean()]) for per_step in (m.step_ns, c.expected.removed_ns))
+    expected = _factor(float(_shares_left(t, c.expected, r, c.samples_ratio)[0]))
+    if math.isinf(expected):
+        return unknown_gain(f"{c.assumes} (gain not judged: nothing would be left of a step)")
     drawn = _drawn(m)
-    expected = _factor(m.step_ns, c.expected, c.samples_ratio)
-    draws = [_factors(t, case, drawn, c.samples_ratio) for case in (c.expected, c.worse, c.better) for t, case in _clocks(m, case)]
-    low = min(float(np.percentile(values, 5)) for values in draws)
-    high = max(float(np.percentile(values, 95)) for values in draws)
+    clocks = (clock for case in (c.expected, c.worse, c.better) for clock in _clocks(m, case))
+    left = [_shares_left(drawn.means(step), case, drawn.means(case.removed_ns), c.samples_ratio) for step, case in clocks]
+    low = min(_factor(float(np.percentile(shares, 95))) for shares in left)
+    high = max(_factor(float(np.percentile(shares, 5))) for shares in left)
     differ = math.exp(max(RUN_TO_RUN, PACE_DEVIATIONS * m.pace_spread))
     least, steady = min(low / differ, expected), min(low * (1 - RUN_TO_RUN), expected)
     return Gain(
         predicted=expected,
         low=least,
-        high=max(high * differ, expected),
+        high=None if math.isinf(high) else max(high * differ, expected),
         # Why it may be called a bottleneck all the same.
         assumes=f"{c.assumes} (at an even pace {steady:.2f}x or more)" if least < 1.0 < steady else c.assumes,
         steady_low=steady,
@@ -87,10 +96,23 @@ def _clocks(m: Measurements, case: Case) -> list[tuple[Floats, Case]]:
     return [wall, (m.step_ns - m.delay_ns, replace(case, removed_ns=case.removed_ns * (1 - case.delay_share)))]
 
 
-def _factor(step: Floats, case: Case, samples_ratio: float) -> float:
-    """T / max(T - r, B) over all steps."""
-    t, r = float(step.mean()), float(case.removed_ns.mean())
-    return samples_ratio * t / max(t - r, case.beside_ns, 1.0)
+def share_queued(queued_ns: Floats, removed_ns: Floats) -> float:
+    """How much of what is removed is the training thread's run-queue delay, 0 to 1, by both per step."""
+    removed = float(removed_ns.sum())
+    return min(max(float(queued_ns.sum()) / removed, 0.0), 1.0) if removed > 0 else 0.0
+
+
+def _shares_left(t: Floats, case: Case, r: Floats, samples_ratio: float) -> Floats:
+    """max(T - r, B) / T, per sample, of means of T and r: 0 where nothing is left."""
+    left = np.maximum(t - r, case.beside_ns)
+    # Differences of long sums are never exactly 0.
+    left = np.where(left < NOTHING_NS, 0.0, left)
+    return np.divide(left, samples_ratio * t, out=np.full_like(t, 1 / samples_ratio), where=t > 0)
+
+
+def _factor(share_left: float) -> float:
+    """Infinite where nothing is left."""
+    return 1 / share_left if share_left > 0 else math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +135,6 @@ def _drawn(m: Measurements) -> _Drawn:
     length = max(BLOCK_AT_LEAST, m.steps.period if m.steps.whole_periods else 1, n // BLOCKS_AT_MOST)
     length = max(1, min(length, n // BLOCKS_AT_LEAST)) if n >= BLOCKS_AT_LEAST else 1
     return _Drawn(np.random.default_rng(SEED).integers(0, n, size=(RESAMPLES, -(-n // length))), length)
-
-
-def _factors(step: Floats, case: Case, drawn: _Drawn, samples_ratio: float) -> Floats:
-    """T / max(T - r, B) in each sample."""
-    t, r = drawn.means(step), drawn.means(case.removed_ns)
-    return np.asarray(samples_ratio * t / np.maximum(np.maximum(t - r, case.beside_ns), 1.0))
 
 
 def share_interval(m: Measurements, part_ns: Floats) -> tuple[float, float, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -177,7 +178,8 @@ def _of_findings(m: Measurements, answers: Answers) -> Doubt | None:
         if gain is not None and gain >= BOTTLENECK_PREDICTED:
             why = f"the first finding's gain ({gain:.2f}x) may be nothing; record more steps, on a quieter machine"
             return Doubt(why, _levers(leading[:1]))
-        why = f"no finding alone reaches 10 %, but all together predict {together:.2f}x; see the findings"
+        all_together = "leave nothing of a step" if math.isinf(together) else f"predict {together:.2f}x"
+        why = f"no finding alone reaches 10 %, but all together {all_together}; see the findings"
         return Doubt(why, _levers(leading))
     unknown = [finding for finding in leading if finding.gain.predicted is None and finding.share >= HEALTHY_SHARE_OF_UNKNOWN_GAIN]
     if unknown:
@@ -280,13 +282,18 @@ def _has_workers(m: Measurements) -> bool:
 
 
 def combined_gain(m: Measurements, leading: list[Judged]) -> float:
-    """The gain of all findings together; their claims do not overlap, so what they remove adds up."""
+    """The gain of all findings together; their claims do not overlap, so what they remove adds up. Infinite where that is all of a step."""
     known = [j.counterfactual for j in leading if j.counterfactual is not None]
     plain = [c for c in known if c.samples_ratio == 1.0]
-    resized = [predict(m, c).predicted or 1.0 for c in known if c.samples_ratio != 1.0]
+    resized = [_predicted(m, c) for c in known if c.samples_ratio != 1.0]
     if not plain:
         return max(resized, default=1.0)
     removed = np.sum([c.expected.removed_ns for c in plain], axis=0)
     case = Case(removed_ns=removed, beside_ns=min(c.expected.beside_ns for c in plain))
     everything = Counterfactual(assumes="all findings fixed", expected=case, worse=case, better=case)
-    return max([predict(m, everything).predicted or 1.0, *resized])
+    return max([_predicted(m, everything), *resized])
+
+
+def _predicted(m: Measurements, c: Counterfactual) -> float:
+    predicted = predict(m, c).predicted
+    return math.inf if predicted is None else predicted

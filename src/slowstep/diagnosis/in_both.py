@@ -12,13 +12,15 @@ import numpy as np
 
 from slowstep.analyses.beside import Beside
 from slowstep.analyses.functions import shown
-from slowstep.analyses.ledger import COLLECTING, Part
+from slowstep.analyses.ledger import COLLECTING, FORWARD, Part
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps import Floats
 from slowstep.diagnosis.after_update import TIMED_SPREAD
-from slowstep.diagnosis.gain import Counterfactual
+from slowstep.diagnosis.gain import Counterfactual, share_queued
 from slowstep.diagnosis.spread import Spread
-from slowstep.diagnosis.trainer_side import body_rest
+from slowstep.diagnosis.trainer_side import body_rest, with_core_delay
+
+MODEL: Part = ("compute", FORWARD)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,6 +28,7 @@ class InBoth:
     """Ns per step that the function takes in all: as expected, at least and at most."""
 
     expected: Floats
+    queued: Floats  # what of it the body waited for a core
     low: Floats
     high: Floats
 
@@ -44,6 +47,7 @@ def in_both(m: Measurements, part: Part, own: Floats, spread: Spread) -> InBoth 
     high = body * min(max(beside.high, beside.share * (1 + TIMED_SPREAD)), 1.0) + after_at_most
     return InBoth(
         expected=expected,
+        queued=(with_core_delay(m, MODEL) - m.ledger.of(*MODEL)) * beside.share,
         low=np.minimum(np.maximum(body * beside.low + after * spread.low, own * spread.low), expected),
         high=np.maximum(high, expected),
     )
@@ -56,9 +60,12 @@ def label_of(m: Measurements, beside: Beside) -> str:
 
 def of_both(counterfactual: Counterfactual, held: InBoth) -> Counterfactual:
     """The counterfactual of a function's gaps, for all that it holds."""
+    gaps = counterfactual.expected
+    # What is not the gaps' is the body's. How much of it is delay is known of what is expected, and held to be so at worse and at better.
+    queued = share_queued(np.minimum(gaps.removed_ns, held.expected) * gaps.delay_share + held.queued, held.expected)
     return replace(
         counterfactual,
-        expected=replace(counterfactual.expected, removed_ns=held.expected),
-        worse=replace(counterfactual.worse, removed_ns=held.low),
-        better=replace(counterfactual.better, removed_ns=held.high),
+        expected=replace(gaps, removed_ns=held.expected, delay_share=queued),
+        worse=replace(counterfactual.worse, removed_ns=held.low, delay_share=queued),
+        better=replace(counterfactual.better, removed_ns=held.high, delay_share=queued),
     )

@@ -9,8 +9,9 @@ from slowstep.analyses.delivery import RECEIVE_NS
 from slowstep.analyses.functions import shown
 from slowstep.analyses.input_facts import InputFunction
 from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.steps import Floats
 from slowstep.analyses.stragglers import Stragglers
-from slowstep.diagnosis.gain import Case, Counterfactual
+from slowstep.diagnosis.gain import Case, Counterfactual, share_queued
 from slowstep.diagnosis.input_side import (
     ATTAINED,
     COMFORTABLE,
@@ -24,6 +25,7 @@ from slowstep.diagnosis.input_side import (
     crowded,
     keeps_up,
     relieved_ns,
+    relieved_queue_ns,
     workers_needed,
     workers_save,
 )
@@ -174,17 +176,26 @@ class Spared:
     better: float
 
 
-def sparing(m: Measurements, side: Side, spared: Spared, assumes: str, *, is_cpu: bool = True) -> Counterfactual:
-    """What sparing a share of making batches does to the waits for them; `is_cpu` where it spares CPU time in proportion."""
+def sparing(
+    m: Measurements, side: Side, spared: Spared, assumes: str, *, is_cpu: bool = True, lost_ns: Floats | float = 0.0
+) -> Counterfactual:
+    """What sparing a share of making batches does to the waits for them, and to what is lost to workers that take the cores (ns per step);
+    `is_cpu` where it spares CPU time in proportion.
+    """
     workers = m.loader.num_workers if m.loader is not None else 0
+    waits, queue = side.removable_ns + lost_ns, side.own_queued_ns + lost_ns
 
     def case(share: float, slowed: float = 0.0, queued: float = 1.0) -> Case:
         share = min(max(share, 0.0), 1.0)
         if workers == 0:
-            return Case(removed_ns=(side.removable_ns + side.filling_ns) * share)
+            removed = (waits + side.filling_ns) * share
+            return Case(removed_ns=removed, delay_share=share_queued(queue * share, removed))
         cpu_ns = share * side.cpu_ns if is_cpu else 0.0
-        removed = side.removable_ns + side.filling_ns * share + relieved_ns(side, cpu_ns, slowed=slowed if is_cpu else 0.0, queued=queued)
-        return Case(removed_ns=removed, beside_ns=beside_ns(side, workers, spared_wall_ns=share * side.wall_ns, spared_cpu_ns=cpu_ns))
+        slowed = slowed if is_cpu else 0.0
+        relieved, freed = (take(side, cpu_ns, slowed=slowed, queued=queued) for take in (relieved_ns, relieved_queue_ns))
+        removed = waits + side.filling_ns * share + relieved
+        beside = beside_ns(side, workers, spared_wall_ns=share * side.wall_ns, spared_cpu_ns=cpu_ns)
+        return Case(removed_ns=removed, beside_ns=beside, delay_share=share_queued(queue + freed, removed))
 
     return Counterfactual(
         assumes=assumes,

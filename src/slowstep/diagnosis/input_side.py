@@ -77,6 +77,7 @@ class Side:
     startup_ns: float  # the loader's start-up
     rest_ns: float  # the step without them
     queued_ns: Floats  # what of the rest the training thread waited for a core
+    own_queued_ns: Floats  # and of the removable, where the loop makes its batches itself
     others_cpu_ns: float  # CPU time of other processes on the same cores
     wall_ns: float  # producers' time
     cpu_ns: float  # their CPU time
@@ -105,6 +106,7 @@ def find_side(m: Measurements) -> Side | str:
         startup_ns=float(m.ledger.of("preprocess", STARTUP).mean()),
         rest_ns=rest,
         queued_ns=_queued(m),
+        own_queued_ns=np.zeros_like(removable),
         others_cpu_ns=_others_cpu(m),
         wall_ns=m.demand.wall_ns,
         cpu_ns=m.demand.cpu_ns - m.demand.others_cpu_ns,
@@ -118,15 +120,21 @@ def side_of_loop(m: Measurements, made: LoopInput) -> Side | str:
     """The same of a loop that makes its batches itself, or why it is not known."""
     removable = np.minimum(made.made_ns + made.blocked_ns + made.delay_ns, m.step_ns)
     cpu = float(made.made_ns.mean())
-    return _side_of_own(m, removable, wall_ns=cpu + float(made.blocked_ns.mean()), cpu_ns=cpu, trainer_ns=cpu)
+    return _side_of_own(
+        m, removable, np.minimum(made.delay_ns, removable), wall_ns=cpu + float(made.blocked_ns.mean()), cpu_ns=cpu, trainer_ns=cpu
+    )
 
 
 def side_of_threads(m: Measurements, waited_ns: Floats, threads: PrefetchThreads) -> Side | str:
     """The same of a loop that waits for threads of its own process; or why it is not known."""
-    return _side_of_own(m, np.minimum(waited_ns, m.step_ns), wall_ns=threads.wall_ns, cpu_ns=threads.cpu_ns, trainer_ns=0.0)
+    return _side_of_own(
+        m, np.minimum(waited_ns, m.step_ns), np.zeros_like(waited_ns), wall_ns=threads.wall_ns, cpu_ns=threads.cpu_ns, trainer_ns=0.0
+    )
 
 
-def _side_of_own(m: Measurements, removable: Floats, *, wall_ns: float, cpu_ns: float, trainer_ns: float) -> Side | str:
+def _side_of_own(
+    m: Measurements, removable: Floats, own_queued_ns: Floats, *, wall_ns: float, cpu_ns: float, trainer_ns: float
+) -> Side | str:
     """Of batches that the script's own process makes; `trainer_ns` of their CPU time are the training thread's."""
     if m.cores is None:
         return "how many cores the training may use is unknown"
@@ -138,6 +146,7 @@ def _side_of_own(m: Measurements, removable: Floats, *, wall_ns: float, cpu_ns: 
         startup_ns=0.0,
         rest_ns=rest,
         queued_ns=_queued(m),
+        own_queued_ns=own_queued_ns,
         others_cpu_ns=_others_cpu(m),
         wall_ns=wall_ns,
         cpu_ns=cpu_ns,
@@ -160,8 +169,18 @@ def relieved_ns(side: Side, spared_cpu_ns: float, *, slowed: float, queued: floa
     `slowed` is the share by which they slowed it; of its waiting for a core goes what is spared of all that computes beside it, times
     `queued`.
     """
-    freed = queued * side.queued_ns * min(spared_cpu_ns / max(side.cpu_ns + side.others_cpu_ns, 1.0), 1.0)
+    freed = _freed_ns(side, spared_cpu_ns, queued)
     return np.asarray(freed + slowed * (side.rest_ns - freed))
+
+
+def relieved_queue_ns(side: Side, spared_cpu_ns: float, *, slowed: float, queued: float) -> Floats:
+    """What of `relieved_ns` is waiting for a core."""
+    freed = _freed_ns(side, spared_cpu_ns, queued)
+    return np.asarray(freed + slowed * (side.queued_ns - freed))
+
+
+def _freed_ns(side: Side, spared_cpu_ns: float, queued: float) -> Floats:
+    return queued * side.queued_ns * min(spared_cpu_ns / max(side.cpu_ns + side.others_cpu_ns, 1.0), 1.0)
 
 
 def warmed_ns(side: Side, spared_ns: Floats, warmed: Warmed) -> Floats:

@@ -58,10 +58,16 @@ def _by_recording(m: TraceMeasurements, gainless: list[Finding]) -> Iterator[Not
     """What would gain in the trace and nothing without a profiler, as far as its cost is known: it is not claimed, but said."""
     share = m.recording_share
     for finding in gainless:
-        if share is not None and (finding.gain.high or 0.0) >= BOTTLENECK_PREDICTED:
+        if share is not None and _at_better(finding) >= BOTTLENECK_PREDICTED:
             cost = f"recording took some {share[0]:.0%} to {share[1]:.0%} of the host's time, and without it nothing would come of the fix"
             remedy = "to see, trace again with record_shapes=False and with_stack=False"
             yield NotJudged(rule=finding.rule, reason=f"{finding.title}, but {cost}; {remedy}")
+
+
+def _at_better(finding: Finding) -> float:
+    """The gain at most; infinite where a known one has no upper end."""
+    gain = finding.gain
+    return (0.0 if gain.predicted is None else math.inf) if gain.high is None else gain.high
 
 
 def _gains(finding: Finding) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
@@ -61,10 +62,15 @@ def _fixes(finding: Finding, compared: Compared) -> tuple[Fix, ...]:
 
 def _gain(gain: Gain, low: float, share: float, high: float) -> Gain:
     """Removing no more of the step than is left of the finding: what is beside the backward is either hidden or waited for anyway."""
-    if gain.predicted is None or gain.low is None or gain.high is None:
+    if gain.predicted is None or gain.low is None:
         return gain
     predicted = _at_most(gain.predicted, share)
-    return replace(gain, predicted=predicted, low=min(_at_most(gain.low, low), predicted), high=max(_at_most(gain.high, high), predicted))
+    return replace(
+        gain,
+        predicted=predicted,
+        low=min(_at_most(gain.low, low), predicted),
+        high=max(_at_most(math.inf if gain.high is None else gain.high, high), predicted),
+    )
 
 
 def _at_most(gain: float, share: float) -> float:

@@ -8,7 +8,7 @@ from slowstep.analyses.calls import DOMINANT_SHARE
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.producers import CORE, LOCK
 from slowstep.analyses.steps import Floats
-from slowstep.diagnosis.core_demand import core_bound_case, core_demand
+from slowstep.diagnosis.core_demand import CoreDemand, core_bound_case, core_demand
 from slowstep.diagnosis.gain import Case, Counterfactual, predict
 from slowstep.diagnosis.input_side import WAIT_SHARE, Side, claims, find_side, removable_waits
 
@@ -59,7 +59,7 @@ def find_oversubscription(m: Measurements) -> Oversubscription | None:
         queueing=queueing,
         removed_ns=removed,
         claims=(*claims(m), *cores.claims),
-        counterfactual=_counterfactual(side, removed, m.input.helpers_share or 0.0, workers),
+        counterfactual=_counterfactual(side, cores, m.input.helpers_share or 0.0, workers),
     )
 
 
@@ -72,12 +72,12 @@ def take_most(m: Measurements) -> bool:
     return bool((1 - 1 / gain) * m.step_ns.sum() >= DOMINANT_SHARE * found.removed_ns.sum())
 
 
-def _counterfactual(side: Side, removed: Floats, helpers_share: float, workers: int) -> Counterfactual:
+def _counterfactual(side: Side, cores: CoreDemand, helpers_share: float, workers: int) -> Counterfactual:
     helping_ns = min(helpers_share * side.wall_ns, side.cpu_ns)
 
     def case(wasted: float, own_wasted: float = 0.0) -> Case:
         cpu_ns = (side.cpu_ns - helping_ns) * (1 - own_wasted) + (1 - wasted) * helping_ns
-        return core_bound_case(side, removed, cpu_ns, workers)
+        return core_bound_case(side, cores, cpu_ns, workers)
 
     return Counterfactual(
         assumes="what the helping threads use is spinning: one thread per worker does the work in its own time",

@@ -192,7 +192,7 @@ class MeasuredRow(TypedDict):
 
 
 class GainRow(TypedDict):
-    """A factor of throughput: 1.8 means 1.8 times."""
+    """A factor of throughput: 1.8 means 1.8 times. Where `predicted` is known and `high` is not, it is `low` or more."""
 
     predicted: float | None
     low: float | None

@@ -124,7 +124,7 @@ def _beside(canvas: Canvas, row: EvidenceRow, more: str, room: int) -> str:
 def _draw_gain(canvas: Canvas, gain: GainRow) -> None:
     predicted, low, high, measured = gain["predicted"], gain["low"], gain["high"], gain["measured"]
     known = "" if measured is None else f"{format_ratio_interval(measured['value'], measured['low'], measured['high'])} measured; "
-    if predicted is not None and low is not None and high is not None:
+    if predicted is not None and low is not None:
         text = f"{known}{format_ratio_interval(predicted, low, high)} predicted, assuming {gain['assumes']}"
     elif measured is not None:
         text = f"{known}none was predicted"

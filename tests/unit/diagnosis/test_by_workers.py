@@ -68,6 +68,15 @@ def test_of_several_loaders_those_get_workers_whose_batches_take_longer_than_rec
     assert not leave_most(m, side)
 
 
+def test_of_what_workers_take_off_a_loop_the_delay_is_known(measured):
+    side = side_of(measured)
+    queued = replace(side, own_queued_ns=side.removable_ns / 2)
+
+    assert made_by_workers(side, 1).expected.delay_share == 0.0
+    case = made_by_workers(queued, 1).expected
+    assert case.delay_share * case.removed_ns.sum() == pytest.approx(queued.own_queued_ns.sum())
+
+
 @pytest.mark.parametrize(
     ("each_ms", "datasets", "said"),
     [

@@ -329,6 +329,7 @@ def test_as_many_workers_are_proposed_as_compute_at_once(now, cpu_ms, workers):
         startup_ns=0,
         rest_ns=2e6,
         queued_ns=nothing,
+        own_queued_ns=nothing,
         others_cpu_ns=0,
         wall_ns=30e6,
         cpu_ns=cpu_ms * 1e6,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from slowstep.diagnosis.input_side import NOT_WARMED, WARMED_AT_BETTER, WARMED_EXPECTED, Side, relieved_ns, warmed_ns
+from slowstep.diagnosis.input_side import NOT_WARMED, WARMED_AT_BETTER, WARMED_EXPECTED, Side, relieved_ns, relieved_queue_ns, warmed_ns
 
 QUEUED = np.array([4.0, 6.0])
 
@@ -17,6 +17,7 @@ def side(*, cpu_ns: float = 20.0, others_cpu_ns: float = 0.0) -> Side:
         startup_ns=0.0,
         rest_ns=50.0,
         queued_ns=QUEUED,
+        own_queued_ns=np.zeros(2),
         others_cpu_ns=others_cpu_ns,
         wall_ns=25.0,
         cpu_ns=cpu_ns,
@@ -53,3 +54,8 @@ def test_producers_that_compute_nothing_spare_nothing():
 )
 def test_work_after_a_batch_that_takes_less_is_shorter_too(warmed, spared, shorter):
     assert warmed_ns(side(), np.array([0.0, spared]), warmed) == pytest.approx([0.0, shorter])
+
+
+def test_what_is_relieved_of_the_queue_is_what_goes_of_it_and_what_slowed_the_rest_of_it():
+    assert relieved_queue_ns(side(), 10.0, slowed=0.0, queued=1.0) == pytest.approx(QUEUED / 2)
+    assert relieved_queue_ns(side(), 10.0, slowed=0.1, queued=1.0) == pytest.approx(QUEUED / 2 + 0.1 * QUEUED / 2)

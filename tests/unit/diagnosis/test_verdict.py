@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,7 +18,14 @@ from slowstep.diagnosis import healthy as verdicts
 from slowstep.diagnosis.gain import Case, Counterfactual, predict
 from slowstep.diagnosis.healthy import combined_gain, more_blocked
 from slowstep.diagnosis.rule import Answer, Judged, Rule
-from slowstep.diagnosis.rules import slow_callback
+from slowstep.diagnosis.rules import (
+    double_precision,
+    garbage_collection,
+    preprocess_saturates_cpu,
+    slow_callback,
+    slow_collate,
+    slow_transform,
+)
 from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
 from slowstep.sources.recording import SOURCE
 
@@ -232,6 +240,85 @@ def test_a_slow_callback_beside_others_gains_no_more_than_it_takes(tmp_path):
     assert isinstance(answer, Judged)
     gain = answer.finding.gain
     assert 1.1 < gain.predicted < gain.high < 1.5 * gain.predicted
+
+
+def _half_queued(m: Measurements, *stages: str) -> Measurements:
+    """Beside others; half of the time of these stages was spent in the queue for a core."""
+    queued = {stage: m.ledger.of(stage) / 2 for stage in stages}
+    ns = np.vstack(
+        [(queued[s] if name == CORE else m.ledger.of(s, name) / 2) if s in queued else m.ledger.of(s, name) for s, name in m.ledger.parts]
+    )
+    load = replace(m.load, foreign_cores=2.0)
+    return replace(m, ledger=replace(m.ledger, ns=ns), delay_ns=sum(queued.values(), 0 * m.step_ns), load=load)
+
+
+def test_of_float64_beside_others_no_wait_for_a_core_is_removed_twice(tmp_path):
+    m = _half_queued(_measured(tmp_path, Training(workers=0, getitem_ms=0.2, foreign_cores=2.0)), "compute")
+    work = replace(m.work, dtypes={"float64": 100}, convolutions=1.0)
+
+    answer = double_precision.RULE.judge(replace(m, work=work))
+
+    assert isinstance(answer, Judged)
+    gain = answer.finding.gain
+    # Nearly all of the step is compute, and at better convolutions take 1 / 4.5.
+    assert 2.0 < gain.predicted < gain.high < 1.1 * 4.5 * math.exp(2.4 * m.pace_spread)
+
+
+CROWDED: dict[str, Any] = {"cores": 2, "workers": 2, "delay_ms": 8.0}
+
+
+@pytest.mark.parametrize(
+    ("rule", "training"),
+    [
+        (garbage_collection, Training(collects=(1, 60.0), workers=0, getitem_ms=0.2)),
+        (preprocess_saturates_cpu, Training(**CROWDED, getitem_ms=70, queue_ms=19)),
+        (slow_transform, Training(**CROWDED, getitem_ms=70, transform=("augment", 0.8))),
+        (slow_collate, Training(collate_ms=26, collate="pad_slowly", delay_ms=8.0)),
+    ],
+    ids=lambda value: value.RULE.name if hasattr(value, "RULE") else "",
+)
+def test_what_a_rule_removes_of_a_wait_for_a_core_is_told_apart(tmp_path, rule, training):
+    m = _measured(tmp_path, training)
+    answer = rule.RULE.judge(m if m.delay_ns.any() else _half_queued(m, "output"))
+
+    assert isinstance(answer, Judged)
+    assert answer.counterfactual is not None
+    case = answer.counterfactual.expected
+    assert 0.0 < case.delay_share <= 0.5
+    assert case.delay_share * case.removed_ns.sum() <= 1.01 * max(m.delay_ns.sum(), case.removed_ns.sum() / 2)
+
+
+def test_a_gain_has_no_upper_end_where_at_better_nothing_is_left_of_a_step(healthy):
+    expected, better = (Case(removed_ns=healthy.step_ns * share) for share in (0.5, 1.0))
+
+    gain = predict(healthy, _counterfactual(expected, better=better))
+
+    assert gain.predicted == pytest.approx(2.0)
+    assert gain.low == pytest.approx(2.0 / 1.04, rel=0.02)
+    assert gain.high is None
+
+
+@pytest.mark.parametrize("share", [1.0, 1.2])
+def test_a_gain_is_unknown_where_nothing_would_be_left_of_a_step(healthy, share):
+    gain = predict(healthy, _counterfactual(Case(removed_ns=healthy.step_ns * share)))
+
+    assert (gain.predicted, gain.low, gain.high) == (None, None, None)
+    assert "nothing would be left" in gain.assumes
+
+
+def test_beside_others_a_time_without_delay_that_cannot_be_ends_no_interval(healthy):
+    beside_others = replace(healthy, load=replace(healthy.load, foreign_cores=2.0), delay_ns=healthy.step_ns * 0.6)
+
+    gain = predict(beside_others, _counterfactual(Case(removed_ns=healthy.step_ns * 0.6)))
+
+    assert gain.predicted == pytest.approx(2.5)
+    assert gain.high is None
+
+
+def test_findings_that_together_leave_nothing_of_a_step_are_no_sign_of_health(healthy):
+    halves = [_judged(healthy, name, 2.0, 1.5) for name in ("one", "two")]
+
+    assert combined_gain(healthy, halves) == math.inf
 
 
 def test_rare_events_make_the_interval_wide(healthy):

@@ -30,7 +30,7 @@ from slowstep.analyses.steps import Floats
 from slowstep.analyses.trace.measured import TraceMeasurements
 from slowstep.analyses.trace.parts import BACKWARD, FORWARD, OPTIMIZER, piece
 from slowstep.analyses.trace.scenarios import SINGLE_PRECISION
-from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
+from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval, share_queued
 from slowstep.diagnosis.kernel_side import compute_kernels, kernel_claims, kernel_rows, kernels_ns, unless_beside
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
@@ -87,14 +87,18 @@ def judge(m: Measurements) -> Answer:
 
 def _counterfactual(m: Measurements) -> Counterfactual:
     # What waits for a core goes with the rest.
-    compute = m.ledger.of("compute")
-    working = compute - m.ledger.of("compute", CORE)
+    compute, queued = m.ledger.of("compute"), m.ledger.of("compute", CORE)
+    working = compute - queued
     convolutions = m.work.convolutions or 0.0
 
     def case(at: int, factor: float) -> Case:
         left = convolutions / CONVOLUTIONS[at] + (1 - convolutions) / OTHERS[at]
-        removed = (compute if factor == 1.0 else working) * (1 - left)
-        return Case(removed_ns=removed, beside_ns=factor * producers_beside_ns(m, spared_cpu_ns=float(working.mean()) * (1 - left)))
+        taken = compute if factor == 1.0 else working
+        return Case(
+            removed_ns=taken * (1 - left),
+            beside_ns=factor * producers_beside_ns(m, spared_cpu_ns=float(working.mean()) * (1 - left)),
+            delay_share=share_queued(taken - working, taken),
+        )
 
     return Counterfactual(
         assumes="float32 takes what it took in slowstep's benchmark, against float64",

@@ -27,7 +27,7 @@ from slowstep.analyses.ledger import COLLECTING
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.diagnosis.trainer_side import WORSE_BESIDE, producers_beside_ns, with_core_delay
+from slowstep.diagnosis.trainer_side import WORSE_BESIDE, delay_share, producers_beside_ns, with_core_delay
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 
 NAME = "garbage-collection"
@@ -79,7 +79,8 @@ def _counterfactual(m: Measurements, garbage: Garbage, *, asked: bool) -> Counte
     def case(every: int | None, factor: float = 1.0) -> Case:
         left = 0.0 if every is None else min(_full(garbage, asked=asked).each_ns / every, mean)
         removed = taken * (1 - left / mean)
-        return Case(removed_ns=removed, beside_ns=factor * producers_beside_ns(m, spared_cpu_ns=float(removed.mean())))
+        beside = factor * producers_beside_ns(m, spared_cpu_ns=float(removed.mean()))
+        return Case(removed_ns=removed, beside_ns=beside, delay_share=delay_share(m, PART))
 
     return Counterfactual(
         assumes=f"one full collection in {EVERY} steps" + (" is asked for" if asked else ", and no other"),

@@ -23,13 +23,15 @@ What to try:
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from slowstep.analyses.loop import lines_named
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.growing import find_appending, growing, growth_counterfactual, growth_evidence, is_file
 from slowstep.diagnosis.lever_specs import CHECKPOINT_OFF, stub_of
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.diagnosis.trainer_side import WORSE_BESIDE, producers_beside_ns
+from slowstep.diagnosis.trainer_side import WORSE_BESIDE, delay_share, producers_beside_ns
 from slowstep.findings import Evidence, Finding, Fix
 from slowstep.units import format_bytes
 
@@ -87,8 +89,8 @@ def _checkpoints(m: Measurements) -> Judged | None:
     if share < CLAIM:
         return None
     beside = producers_beside_ns(m, spared_cpu_ns=float(above.mean()))
-    case = Case(removed_ns=above, beside_ns=beside)
-    worse = Case(removed_ns=above, beside_ns=WORSE_BESIDE * beside)
+    case = Case(removed_ns=above, beside_ns=beside, delay_share=delay_share(m, *(("store", part) for part in saves.parts)))
+    worse = replace(case, beside_ns=WORSE_BESIDE * beside)
     counterfactual = Counterfactual(assumes="checkpoints stay as small as the first", expected=case, worse=worse, better=case)
     sizes = f"{saves.first_bytes / 1e6:.1f} to {saves.last_bytes / 1e6:.1f} MB"
     finding = Finding(

@@ -28,7 +28,7 @@ from slowstep.analyses.ledger import COLLECTING, SHUTDOWN
 from slowstep.analyses.loop import is_lightnings
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.producers import STARTUP
-from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
+from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval, share_queued
 from slowstep.diagnosis.input_side import claims
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import AFTER_FORK_HIGH, WORSE_BESIDE, copying_after_forks, producers_beside_ns, with_core_delay
@@ -70,7 +70,8 @@ def judge(m: Measurements) -> Answer:
     quicker = copying_after_forks(m, own, AFTER_FORK_HIGH)
     listed = LISTED_AT_BETTER_NS * (m.input.dataset_length or 0) * restarts.count / m.steps.count
     quicker = np.maximum(quicker, np.minimum(listed, MOST_BY_LISTS * own))
-    better = Case(removed_ns=removed - collected + all_collected + quicker, beside_ns=beside)
+    at_better = removed - collected + all_collected + quicker
+    better = Case(removed_ns=at_better, beside_ns=beside, delay_share=share_queued(all_collected - m.ledger.of(*GARBAGE), at_better))
     in_lightning = is_lightnings(m.trainer.way_to_update)
     who = "Lightning" if in_lightning else "the loop"
     assumes = _assumes(in_lightning=in_lightning, serial=serial, used_up=used_up)

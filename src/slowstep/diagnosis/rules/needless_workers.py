@@ -33,7 +33,7 @@ import numpy as np
 
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps import Floats
-from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
+from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval, share_queued
 from slowstep.diagnosis.input_side import QUEUED_AT_WORSE, WAIT_SHARE, Side, claims, find_side, removable_waits
 from slowstep.diagnosis.law import BOTTLENECK_PREDICTED
 from slowstep.diagnosis.lever_specs import fix_of_its_loader, of_its_loader
@@ -134,7 +134,8 @@ def _case(m: Measurements, side: Side, waits: Floats, assumed: _Assumed) -> Case
     tensors = 0.0 if m.input.forms is None else max(m.input.forms.tensors - 2, 0.0)
     longer = assumed.slowed * (own - copying)
     mapped = assumed.mapped_ns + np.minimum(tensors * assumed.unmapped_ns, MOST_UNMAPPING * (own - copying))
-    return Case(removed_ns=waits + freed + copying + mapped - _made_here_ns(m, side, assumed) - longer)
+    removed = waits + freed + copying + mapped - _made_here_ns(m, side, assumed) - longer
+    return Case(removed_ns=removed, delay_share=share_queued(freed, removed))
 
 
 def _made_here_ns(m: Measurements, side: Side, assumed: _Assumed) -> float:

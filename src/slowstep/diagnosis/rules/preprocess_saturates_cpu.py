@@ -21,8 +21,7 @@ What to try:
 from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.steps import Floats
-from slowstep.diagnosis.core_demand import BINDS, core_bound_case, core_demand
+from slowstep.diagnosis.core_demand import BINDS, CoreDemand, core_bound_case, core_demand
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.input_causes import Spared, more_workers_help, place, sparing
 from slowstep.diagnosis.input_side import WAIT_SHARE, Side, claims, find_side
@@ -53,7 +52,7 @@ def judge(m: Measurements) -> Answer:
     share, low, high = share_interval(m, removed)
     if share < WAIT_SHARE:
         return None
-    counterfactual = _counterfactual(m, side, removed, m.loader.num_workers)
+    counterfactual = _counterfactual(m, side, cores, m.loader.num_workers)
     evidence = (
         Evidence(
             name="CPU time needed", value=cores.needed_ns / 1e6, unit="ms per step on all cores", threshold=BINDS * cores.alone_ns / 1e6
@@ -89,13 +88,13 @@ def _full(cores: float) -> str:
     return f"{cores:.0f} cores are full" if round(cores) > 1 else "the only core is full"
 
 
-def _counterfactual(m: Measurements, side: Side, removed: Floats, workers: int) -> Counterfactual:
+def _counterfactual(m: Measurements, side: Side, cores: CoreDemand, workers: int) -> Counterfactual:
     words = "preprocessing takes half of its CPU time"
     if not workers:
         return sparing(m, side, Spared(expected=1 - LEFT, worse=1 - LEFT_AT_WORSE, better=1.0), words)
 
     def case(left: float) -> Case:
-        return core_bound_case(side, removed, left * side.cpu_ns, workers)
+        return core_bound_case(side, cores, left * side.cpu_ns, workers)
 
     return Counterfactual(assumes=words, expected=case(LEFT), worse=case(LEFT_AT_WORSE), better=case(0.0))
 

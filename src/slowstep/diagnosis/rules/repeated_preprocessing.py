@@ -73,9 +73,10 @@ def judge(m: Measurements) -> Answer:
     spared = Spared(expected=(1 - LEFT) * held, worse=(1 - LEFT_AT_WORSE) * held, better=held)
     counterfactual = sparing(
         m,
-        replace(side, removable_ns=side.removable_ns + cores.lost_ns),
+        side,
         spared,
         f"the results of {decoder.name} are stored once and read in every pass",
+        lost_ns=cores.lost_ns,
     )
     finding = Finding(
         rule=NAME,

@@ -26,7 +26,7 @@ from slowstep.analyses.calls import Function
 from slowstep.analyses.delivery import RECEIVE_NS
 from slowstep.analyses.functions import shown
 from slowstep.analyses.measurements import Measurements
-from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
+from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval, share_queued
 from slowstep.diagnosis.input_side import (
     NOT_WARMED,
     QUEUED_AT_WORSE,
@@ -41,6 +41,7 @@ from slowstep.diagnosis.input_side import (
     claims,
     find_side,
     relieved_ns,
+    relieved_queue_ns,
     removable_waits,
     warmed_ns,
 )
@@ -138,9 +139,10 @@ def _counterfactual(m: Measurements, side: Side) -> Counterfactual:
             removed = (side.removable_ns + side.filling_ns) * spared / max(side.wall_ns, 1.0)
             return Case(removed_ns=removed + warmed_ns(side, removed, warmed))
         spared_cpu = spared * min(side.cpu_ns / max(side.wall_ns, 1.0), 1.0)
-        relieved = relieved_ns(side, spared_cpu, slowed=slowed, queued=queued)
+        relieved, freed = (take(side, spared_cpu, slowed=slowed, queued=queued) for take in (relieved_ns, relieved_queue_ns))
         removed = side.removable_ns + side.filling_ns * spared / max(side.wall_ns, 1.0) + relieved
-        return Case(removed_ns=removed, beside_ns=beside_ns(side, workers, spared_wall_ns=spared, spared_cpu_ns=spared_cpu))
+        beside = beside_ns(side, workers, spared_wall_ns=spared, spared_cpu_ns=spared_cpu)
+        return Case(removed_ns=removed, beside_ns=beside, delay_share=share_queued(freed, removed))
 
     words = "collating takes no longer than copying the batch" + (", and relieves the training beside it" if workers else "")
     return Counterfactual(

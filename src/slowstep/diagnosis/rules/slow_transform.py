@@ -47,7 +47,7 @@ from slowstep.analyses.producers import TRANSPORT, UNSEEN
 from slowstep.analyses.steps import Floats
 from slowstep.diagnosis.after_update import name_of, where_of
 from slowstep.diagnosis.by_workers import fix_by_workers, handed_over, leave_most
-from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
+from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval, share_queued
 from slowstep.diagnosis.input_causes import (
     CAUSE_SHARE,
     cores_leave_most,
@@ -74,6 +74,7 @@ from slowstep.diagnosis.input_side import (
     crowded,
     find_side,
     relieved_ns,
+    relieved_queue_ns,
     side_of_loop,
     warmed_ns,
     workers_needed,
@@ -289,9 +290,10 @@ def _counterfactual(m: Measurements, side: Side, function: Function) -> Counterf
         if workers == 0:
             made = side.removable_ns + side.filling_ns
             return Case(removed_ns=made * spared_wall / side.wall_ns + warmed_ns(side, made * spared_cpu / side.wall_ns, warmed))
-        relieved = relieved_ns(side, spared_cpu, slowed=slowed, queued=queued)
+        relieved, freed = (take(side, spared_cpu, slowed=slowed, queued=queued) for take in (relieved_ns, relieved_queue_ns))
         removed = side.removable_ns + side.filling_ns * spared_wall / side.wall_ns + relieved + handed * _late(m)
-        return Case(removed_ns=removed, beside_ns=beside_ns(side, workers, spared_wall_ns=spared_wall, spared_cpu_ns=spared_cpu))
+        beside = beside_ns(side, workers, spared_wall_ns=spared_wall, spared_cpu_ns=spared_cpu)
+        return Case(removed_ns=removed, beside_ns=beside, delay_share=share_queued(freed, removed))
 
     words = f"{function.name} takes a twentieth of its time" + (", and relieves the training beside it" if workers else "")
     known = m.steps.samples[np.isfinite(m.steps.samples)]
