@@ -76,6 +76,13 @@ def test_a_gain_that_was_measured_is_the_one_that_is_known(sample_report, predic
     assert line in " ".join(" ".join(lines).split())
 
 
+def test_a_gain_without_an_upper_end_is_so_much_or_more(sample_report):
+    report = sample_report("bottleneck")
+    report["findings"][0]["gain"] |= {"predicted": 1.73, "low": 0.66, "high": None, "measured": None}
+
+    assert "1.7x (0.7 or more) predicted, assuming" in " ".join(render(report, width=80, color=False).split())
+
+
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_what_a_lever_was_tried_for_is_never_cut(sample_report, width):
     report = sample_report("proved")
