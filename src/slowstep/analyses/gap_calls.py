@@ -43,7 +43,7 @@ METHOD = re.compile(r"method '(?P<name>\w+)' of '(?P<owner>[\w.]+)' objects")
 PACKAGES = re.compile(r".*[/\\](?:(?:site|dist)-packages|lib(?:64)?[/\\]python\d+(?:\.\d+)?)[/\\]")
 # Who walks over a model's weights, who copies tensors, and who changes them in place.
 WALKS = re.compile(r"(^|\.)(parameters|named_parameters|buffers|named_buffers|state_dict|load_state_dict|update_parameters)$")
-COPIES = re.compile(r"^Tensor\.clone$|(^|\.)deepcopy$")
+COPIES = re.compile(r"^Tensor\.clone$|^torch\.cat$|(^|\.)deepcopy$")
 CHANGES = re.compile(r"^Tensor\.(lerp|mul|add|copy)_$|_foreach_\w+[^_]_$|(^|\.)(load_state_dict|update_parameters)$")
 
 

@@ -743,6 +743,7 @@ def test_a_progress_bar_around_the_loader_is_not_blamed_for_its_batches(tmp_path
 
 WALK: Function = ("/usr/lib/python3.11/site-packages/torch/nn/modules/module.py", "Module.parameters", 1)
 NO_GRAD: Function = ("/usr/lib/python3.11/site-packages/torch/utils/_contextlib.py", "context_decorator.<locals>.decorate_context", 1)
+CAT: Function = ("<built-in>", "built-in method torch.cat", 0)
 PICTURES: Function = ("/usr/lib/python3.11/site-packages/torchvision/utils.py", "save_image", 1)
 
 
@@ -755,11 +756,19 @@ def method(name: str) -> Function:
     [
         ([(AFTER, 30, 3, [[1, 3], [2, 24]]), (WALK, 3, 3, []), (method("lerp_"), 24, 24, [])], "Tensor.lerp_", False),
         ([(AFTER, 30, 8, [[1, 3], [2, 19]]), (WALK, 3, 3, []), (method("clone"), 19, 19, [])], "Tensor.clone", False),
+        ([(AFTER, 30, 8, [[1, 3], [2, 19]]), (WALK, 3, 3, []), (CAT, 19, 19, [])], "torch.cat", False),
         ([(AFTER, 30, 3, [[1, 3], [2, 24]]), (WALK, 3, 3, []), (method("norm"), 24, 24, [])], "Tensor.norm", True),
         ([(AFTER, 30, 8, [[1, 19], [2, 3]]), (method("clone"), 19, 19, []), (PICTURES, 3, 3, [])], "Tensor.clone", True),
         ([(AFTER, 30, 3, [[1, 27]]), (PICTURES, 27, 24, [[2, 3]]), (method("add_"), 3, 3, [])], "save_image", True),
     ],
-    ids=["an average of weights", "an average into new tensors", "norms of weights", "copies of other tensors", "pictures"],
+    ids=[
+        "an average of weights",
+        "an average into new tensors",
+        "one tensor of all weights",
+        "norms of weights",
+        "copies of other tensors",
+        "pictures",
+    ],
 )
 def test_a_slow_callback_says_what_holds_it_and_an_average_of_weights_is_not_sent_aside(tmp_path, rows, within, aside):
     report = report_of(tmp_path, calls("gap", 30, *rows), after_ms=10, after="after_step")
@@ -768,6 +777,16 @@ def test_a_slow_callback_says_what_holds_it_and_an_average_of_weights_is_not_sen
     (row,) = [row for row in finding["evidence"] if row["name"] == "most of it in"]
     assert (finding["rule"], row["value"]) == ("slow-callback", within)
     assert any("background thread" in fix["text"] for fix in finding["fixes"]) == aside
+
+
+def test_a_copy_of_weights_is_not_taken_for_an_average_of_them(tmp_path):
+    rows = [(AFTER, 30, 8, [[1, 3], [2, 19]]), (WALK, 3, 3, []), (method("clone"), 19, 19, [])]
+
+    report = report_of(tmp_path, calls("gap", 30, *rows), after_ms=10, after="after_step")
+
+    text = report["findings"][0]["fixes"][0]["text"]
+    assert "torch._foreach_lerp_ where it averages weights" in text
+    assert "torch._foreach_copy_ into tensors that are kept where it copies them" in text
 
 
 def _with_a_callback(

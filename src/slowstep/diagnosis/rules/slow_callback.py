@@ -286,7 +286,9 @@ def _fixes_on_weights(part: Part, often: str, lever: str | None) -> tuple[Fix, .
             Fix(text=f"call {name} {often} (its update_every_n_steps, if it takes that)", lever=lever),
             Fix(text=f"have it average all tensors at once ({at_once}) in place of one by one"),
         )
-    all_at_once = "all tensors at once (torch._foreach_lerp_ where it averages weights) in place of one by one"
+    # Timed calls do not tell one from the other surely: operators on weights may do either.
+    at_once = "torch._foreach_lerp_ where it averages weights, torch._foreach_copy_ into tensors that are kept where it copies them"
+    all_at_once = f"all tensors at once ({at_once}) in place of one by one"
     return (Fix(text=f"do less in {name}: {all_at_once}", lever=lever), Fix(text=f"call {name} {often}", lever=lever))
 
 
