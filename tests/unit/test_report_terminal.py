@@ -227,6 +227,15 @@ def test_advice_that_could_not_be_given_is_not_on_the_screen(bottleneck):
     assert "Not judged" not in render(bottleneck, width=80, color=False)
 
 
+def test_advice_that_is_pressing_comes_first_of_what_was_not_judged(bottleneck):
+    pressing = {"rule": "memory-growth", "reason": "used up in 2 min", "advisory": True, "pressing": True}
+    bottleneck["not_judged"] = [{"rule": f"rule-{number}", "reason": f"reason {number}"} for number in range(5)] + [pressing]
+
+    text = render(bottleneck, width=80, color=False)
+
+    assert "Not judged  memory-growth (used up in 2 min)" in text
+
+
 def test_a_fault_comes_before_a_notice_and_mere_information_is_left_out(sample_report):
     report = sample_report("healthy")
     kinds = [("a", "info"), ("b", "notice"), ("c", "data_loss"), ("d", "error")]

@@ -16,6 +16,8 @@ from slowstep.timeline.timeline import Timeline
 # Growth is judged by quarters of the window: with fewer readings in each, one odd reading would be a trend.
 READINGS_PER_QUARTER = 3
 QUARTERS = 4
+# Two changes can be compared; fewer are no course.
+EARLY_READINGS = 3
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,6 +34,7 @@ class Growth:
     low_per_s: float
     high_per_s: float
     in_trainer: bool | None  # whether the largest process is the training process
+    readings: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,6 +57,7 @@ class Memory:
 
     resident_bytes: float | None  # of the process tree, median
     growth: Growth | None  # None also where the window is too short
+    early: Growth | None  # what such a window shows, of the training process alone: workers that start grow for seconds
     limit: Limit | None
     swap_in_per_s: float | None  # bytes; None also where there is no swap space
     swap_out_per_s: float | None
@@ -67,6 +71,7 @@ def find_memory(timeline: Timeline, trainer: Trainer, window: Window) -> Memory:
     return Memory(
         resident_bytes=float(np.median(tree["resident_bytes"].to_numpy())) if tree.height else None,
         growth=_growth(tree, trainer.facts.pid),
+        early=_early(tree, trainer.facts.pid),
         limit=_limit(timeline, window),
         swap_in_per_s=_per_s(timeline.table("swap"), "in_bytes", window),
         swap_out_per_s=_per_s(timeline.table("swap"), "out_bytes", window),
@@ -80,10 +85,21 @@ def _per_s(table: pl.DataFrame, column: str, window: Window) -> float | None:
 
 
 def _growth(tree: pl.DataFrame, trainer_pid: int) -> Growth | None:
-    if tree.height < QUARTERS * READINGS_PER_QUARTER:
-        return None
-    time, held = tree["time_ns"].to_numpy() / 1e9, tree["own_bytes"].to_numpy().astype(np.float64)
-    quarters = np.array_split(np.arange(tree.height), QUARTERS)
+    return None if _is_short(tree) else _course(tree, "own_bytes", trainer_pid)
+
+
+def _early(tree: pl.DataFrame, trainer_pid: int) -> Growth | None:
+    trainers = trainer_pid > 0 and bool((tree["largest_pid"] == trainer_pid).all())
+    return _course(tree, "largest_bytes", trainer_pid) if _is_short(tree) and tree.height >= EARLY_READINGS and trainers else None
+
+
+def _is_short(tree: pl.DataFrame) -> bool:
+    return tree.height < QUARTERS * READINGS_PER_QUARTER
+
+
+def _course(tree: pl.DataFrame, column: str, trainer_pid: int) -> Growth:
+    time, held = tree["time_ns"].to_numpy() / 1e9, tree[column].to_numpy().astype(np.float64)
+    quarters = np.array_split(np.arange(tree.height), min(QUARTERS, tree.height))
     at = np.array([time[quarter].mean() for quarter in quarters])
     medians = np.array([np.median(held[quarter]) for quarter in quarters])
     minima = np.array([held[quarter].min() for quarter in quarters])
@@ -96,6 +112,7 @@ def _growth(tree: pl.DataFrame, trainer_pid: int) -> Growth | None:
         low_per_s=float(changes.min()),
         high_per_s=float(changes.max()),
         in_trainer=bool(largest[-1]) if trainer_pid > 0 else None,
+        readings=tree.height,
     )
 
 

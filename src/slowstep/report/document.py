@@ -255,12 +255,16 @@ class Next(TypedDict):
 
 
 class NotJudgedRow(TypedDict):
-    """A rule that could not judge; `advisory` where all that it could have found is advice, `lever` where an experiment would tell."""
+    """A rule that could not judge; `advisory` where all that it could have found is advice, `lever` where an experiment would tell.
+
+    `pressing` is advice that could not be given yet, and is worth reading nevertheless.
+    """
 
     rule: str
     reason: str
     advisory: NotRequired[bool]
     lever: NotRequired[str]
+    pressing: NotRequired[bool]
 
 
 class HealthRow(TypedDict):

@@ -148,8 +148,10 @@ def _draw_footer(canvas: Canvas, report: Report) -> None:
     following = report["next"]
     if following is not None and following["stage"] is not None and report["findings"]:
         _labelled(canvas, "Then", f"what binds is {following['predicted'] or following['stage']}")
-    # Advice that could not be given leaves no doubt in the answer: it stands in report.json only.
-    unjudged = [row for row in report["not_judged"] if not row.get("advisory")]
+    # Advice that could not be given leaves no doubt in the answer: unless it is pressing it stands in report.json only.
+    unjudged = [row for row in report["not_judged"] if not row.get("advisory") or row.get("pressing")]
+    # Of many reasons the last are cut.
+    unjudged.sort(key=lambda row: not row.get("pressing", False))
     if unjudged:
         _labelled(canvas, "Not judged", _not_judged(unjudged))
     _draw_health(canvas, report["health"])

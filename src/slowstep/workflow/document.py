@@ -260,7 +260,11 @@ def finding_row(finding: Finding) -> FindingRow:
 def not_judged_row(row: NotJudged) -> NotJudgedRow:
     """A rule that could not judge as a row of the report."""
     found: NotJudgedRow = {"rule": row.rule, "reason": row.reason, "advisory": row.advisory}
-    return found if row.lever is None else {**found, "lever": row.lever}
+    if row.lever is not None:
+        found["lever"] = row.lever
+    if row.pressing:
+        found["pressing"] = True
+    return found
 
 
 def health_row(row: Health) -> HealthRow:

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from made_machine import GIB, MIB, MadeMachine, make_machine_recording
-from made_recordings import Training, make_recording
+from made_recordings import TRAINER_PID, Training, make_recording
 from slowstep.analyses.machine import Machine, Throttling, Traffic
 from slowstep.analyses.measurements import measure
 from slowstep.analyses.stops import Stops
@@ -104,6 +104,22 @@ def test_growth_is_seen_by_quarters(tmp_path: Path) -> None:
     assert growth.low_per_s == pytest.approx(growth.high_per_s, rel=0.2)
     assert growth.last_bytes - growth.first_bytes == pytest.approx(0.75 * 0.8 * 400 * MIB, rel=0.1)
     assert growth.in_trainer is True
+
+
+@pytest.mark.parametrize(("every_ms", "pid", "is_seen"), [(600.0, TRAINER_PID, True), (600.0, 7, False), (100.0, TRAINER_PID, False)])
+def test_of_a_short_window_the_growth_of_the_training_process_alone_is_seen(
+    tmp_path: Path, every_ms: float, pid: int, is_seen: bool
+) -> None:
+    machine = MadeMachine(resident=lambda share: GIB + share * 400 * MIB, every_ms=every_ms, largest_pid=pid)
+
+    memory = measured(tmp_path, machine).memory
+
+    assert (memory.early is not None) is is_seen
+    assert (memory.growth is None) is (every_ms > 100)
+    if memory.early is not None:
+        # Half of the tree's, as it was made.
+        assert memory.early.low_per_s == pytest.approx(memory.early.per_s, rel=0.1)
+        assert memory.early.last_bytes - memory.early.first_bytes == pytest.approx(0.75 * 0.8 * 200 * MIB, rel=0.2)
 
 
 def test_an_unknown_number_of_a_device_is_null(tmp_path: Path) -> None:

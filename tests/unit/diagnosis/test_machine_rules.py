@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from made_machine import GIB, MIB, MadeMachine, make_machine_recording
-from made_recordings import Training
+from made_recordings import TRAINER_PID, Training
 from slowstep.analyses.measurements import measure
 from slowstep.diagnosis.engine import busy_note, diagnose
 from slowstep.diagnosis.rule import Judged
@@ -200,6 +200,40 @@ def test_memory_that_lasts_for_hours_is_told_last_and_in_no_note(tmp_path: Path)
 
     assert [finding["rule"] for finding in report["findings"]] == ["thread-contention", "memory-growth"]
     assert "notes" not in report["run"]
+
+
+SHORT = {"every_ms": 600.0}
+
+
+def test_memory_that_no_longer_recording_would_outlive_is_told_of_a_short_window(tmp_path: Path) -> None:
+    report = report_of(tmp_path, MadeMachine(resident=leak(2 * GIB), available=lambda share: 8 * GIB, **SHORT))
+
+    assert report["findings"][0]["rule"] == "memory-growth"
+    assert report["findings"][0]["title"].endswith("unless it settles (the window is too short to tell)")
+    assert report["run"]["notes"][0].startswith("out of memory within the hour at this rate: memory grows by")
+    assert report["verdict"]["rule"] != "memory-growth"
+
+
+@pytest.mark.parametrize(
+    ("resident", "left", "largest", "is_pressing"),
+    [
+        (leak(2 * GIB), 80 * GIB, TRAINER_PID, True),
+        (leak(2 * GIB), 8000 * GIB, TRAINER_PID, False),
+        (leak(2 * GIB), 8 * GIB, 7, False),
+        (cache, 8 * GIB, TRAINER_PID, False),
+        (leak(100 * MIB), 4 * GIB, TRAINER_PID, False),
+    ],
+    ids=["within the hour", "for long", "of a worker", "settles", "little"],
+)
+def test_other_growth_of_a_short_window_is_not_judged(tmp_path: Path, resident: Any, left: float, largest: int, is_pressing: bool) -> None:
+    machine = MadeMachine(resident=resident, available=lambda share: left, total_bytes=9000 * GIB, largest_pid=largest, **SHORT)
+
+    report = report_of(tmp_path, machine)
+
+    (row,) = [row for row in report["not_judged"] if row["rule"] == "memory-growth"]
+    assert row["reason"].endswith("the window is too short to tell growth from settling; record for a minute")
+    assert (row.get("pressing", False), row["advisory"]) == (is_pressing, True)
+    assert ("what is left is used up in" in row["reason"]) is is_pressing
 
 
 def test_contention_that_takes_a_tenth_leaves_no_training_healthy(tmp_path: Path) -> None:
