@@ -57,9 +57,7 @@ STOLEN: Final = (
     "not refuted, for it asks for cores of which the hypervisor may have kept up to {share:.0%} just then: what it gains alone is to be "
     "measured on a machine that gives all of them"
 )
-LONG_STEPS: Final = (
-    "not refuted, for steps of up to {most} more than the others came too seldom to tell whether it shortens these, too"
-)
+LONG_STEPS: Final = "not refuted, for steps of up to {most} more than the others came too seldom to tell whether it shortens these, too"
 KEPT_FIRST: Final = (
     "as measured it gains {gain:.2f}x, but the first batch of each validation is read all the same ({each}), and without it more may be "
     "gained: use stub=MODULE:FUNCTION on the function that validates"
