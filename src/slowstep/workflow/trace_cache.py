@@ -101,7 +101,7 @@ def _load(folder: Path, most_events: int | None) -> Timeline | None:
         os.utime(folder)
         trace = facts["trace"] | {"recorded": frozenset(facts["trace"]["recorded"]), "files": tuple(facts["trace"]["files"])}
         trace["clock_ns"] = None if trace["clock_ns"] is None else tuple(trace["clock_ns"])
-        words = {name: tuple(facts["run"][name]) for name in ("command", "stop_signals", "levers")}
+        words = {name: tuple(value) for name, value in facts["run"].items() if isinstance(value, list)}
         run = facts["run"] | words
         return Timeline(
             source=facts["source"],
