@@ -49,6 +49,8 @@ class Case:
         return f"{self.variant}, {self.lever}"
 
 
+# Not among them: variants that no lever removes the problem of, and a history that grows (what it costs hangs on how many steps there were,
+# which in an experiment are more than in a plain run).
 CASES = (
     Case(variant="serial-loader", lever="workers=1", fix=("--workers", "1")),
     Case(variant="too-few-workers", lever="workers=4", fix=("--workers", "4")),
@@ -65,6 +67,7 @@ CASES = (
     Case(variant="chatty-logging", lever="stub=work_problems:log_every_channel", fix=("--log-channels", "off")),
     Case(variant="frequent-validation", lever="validation-off:every=2", fix=("--validate-every", "10")),
     Case(variant="worker-restart", lever="persistent-workers", fix=("--persistent", "on")),
+    Case(variant="too-many-threads", lever="threads=2", fix=("--threads", "2")),
     Case(variant="healthy", lever="mock-loader", fix=("--input", "made-before")),
     Case(variant="slow-callback", lever="mock-loader", fix=("--input", "made-before")),
     Case(variant="inefficient-operation", lever="prefetch=4", fix=None),
