@@ -1,19 +1,17 @@
-"""Writes docs/levers.md from the docstrings of the levers: `python docs/levers.py`."""
+"""docs/levers.md, made from the docstrings of the levers."""
 
 from __future__ import annotations
 
 import re
 import textwrap
-from pathlib import Path
 
 from slowstep.cli.explain import LEVER_HEADINGS, lever_texts
 from slowstep.experiments.known_levers import known_levers
 from slowstep.record.lever import DEMAND, NUMERICS, ORDER, Lever
 
-PAGE = Path(__file__).with_name("levers.md")
 BEGINNING = """# Levers
 
-Generated from the levers' own docstrings by `python docs/levers.py`; a test holds it against them. `slowstep explain NAME` prints one.
+Generated from the levers' own docstrings by `python tools/pages.py`; a test holds it against them. `slowstep explain NAME` prints one.
 A lever is a change that `slowstep prove --levers` makes to an unmodified training from outside, and undoes; a file in
 `src/slowstep/levers/` each.
 
@@ -51,7 +49,3 @@ def _section(name: str, text: str) -> str:
     for heading, body in zip(rest[::2], rest[1::2], strict=True):
         paragraphs.append(f"*{heading}*: {' '.join(textwrap.dedent(body).split())}")
     return f"\n## {name}\n\n" + "\n\n".join(paragraphs) + "\n"
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")

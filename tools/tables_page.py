@@ -1,8 +1,6 @@
-"""Writes docs/tables.md from the declared tables of traces: `python docs/tables.py`."""
+"""docs/tables.md, made from the declared tables of traces."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import polars as pl
 
@@ -10,10 +8,9 @@ from slowstep.analyses.trace.tables import TRACE_MEASUREMENT_TABLES
 from slowstep.timeline.table import Column, Table
 from slowstep.timeline.trace_tables import TRACE_TABLES
 
-PAGE = Path(__file__).with_name("tables.md")
 BEGINNING = """# The tables of a trace
 
-Generated from the declarations by `python docs/tables.py`; a test holds it against them. Times are nanoseconds on the trace's clock.
+Generated from the declarations by `python tools/pages.py`; a test holds it against them. Times are nanoseconds on the trace's clock.
 Values that may be unknown are marked `null`: unknown is never 0.
 
 ## What sources read
@@ -49,7 +46,3 @@ def _type(column: Column) -> str:
     if isinstance(column.type, pl.Enum):
         return "one of " + ", ".join(column.type.categories)
     return str(column.type).lower().replace("categorical", "string")
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")

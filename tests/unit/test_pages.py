@@ -1,0 +1,75 @@
+"""Pages that are made from the code, or from other pages, are what they would be if they were made now."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from slowstep.analyses.trace.tables import TRACE_MEASUREMENT_TABLES
+from slowstep.cli.explain import rule_texts
+from slowstep.experiments.known_levers import known_levers
+from slowstep.timeline.trace_tables import TRACE_TABLES
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+
+
+def test_no_page_is_stale():
+    said = subprocess.run([sys.executable, str(ROOT / "tools" / "pages.py"), "--check"], capture_output=True, text=True, check=True)
+
+    assert said.stdout.split() == [], "run: python tools/pages.py"
+
+
+def test_every_lever_is_on_its_page():
+    text = (DOCS / "levers.md").read_text(encoding="utf-8")
+
+    assert [name for name in known_levers() if f"\n## {name}\n" not in text or f"[{name}](#{name})" not in text] == []
+
+
+def test_every_rule_is_on_its_page_once():
+    text = (DOCS / "rules.md").read_text(encoding="utf-8")
+
+    assert sorted(re.findall(r"^\| `([a-z\d-]+)` \|", text, re.MULTILINE)) == sorted(rule_texts())
+
+
+def test_every_table_and_column_is_on_its_page():
+    text = (DOCS / "tables.md").read_text(encoding="utf-8")
+    tables = [*TRACE_TABLES, *TRACE_MEASUREMENT_TABLES]
+
+    assert [table.name for table in tables if f"### `{table.name}`" not in text] == []
+    assert [column.name for table in tables for column in table.columns if f"| `{column.name}` |" not in text] == []
+
+
+def test_every_field_of_the_report_has_a_type_and_a_meaning():
+    page = (DOCS / "report.md").read_text(encoding="utf-8")
+    schema = json.loads((ROOT / "src/slowstep/report/report.schema.json").read_text(encoding="utf-8"))
+    rows = re.findall(r"^\| `([^`]+)` \| (.*?) \| (.*) \|$", page, re.MULTILINE)
+
+    assert [key for key in schema["properties"] if f"\n## `{key}`\n" not in page] == []
+    assert len(rows) > 100
+    assert [name for name, kind, meaning in rows if not kind or not meaning] == []
+
+
+def test_the_readme_names_only_rules_that_exist():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    table = readme[readme.index("## What it sees") : readme.index("## How right it is")]
+    stages = {"read", "preprocess", "h2d", "compute", "gradient_sharing", "d2h", "output", "store", "unattributed"}
+    named = set(re.findall(r"`([a-z\d_-]+)`", table)) - stages
+
+    assert named
+    assert sorted(named - set(rule_texts())) == []
+
+
+def test_the_readme_can_be_read_in_a_minute():
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
+
+
+def test_every_link_between_pages_leads_somewhere():
+    pages = [*ROOT.glob("*.md"), *DOCS.glob("*.md")]
+    links = [(page, link) for page in pages for link in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))]
+
+    assert links
+    assert [(page.name, link) for page, link in links if not (page.parent / link).exists()] == []

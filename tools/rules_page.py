@@ -1,0 +1,42 @@
+"""docs/rules.md: what each rule finds, by stage, from the first sentences of their docstrings."""
+
+from __future__ import annotations
+
+from slowstep.cli.explain import RULES, rule_texts
+from slowstep.diagnosis.rule import Rule
+from slowstep.registry import discover
+from slowstep.stages import STAGE_MEANING
+
+BEGINNING = """# Rules
+
+Generated from the rules' own docstrings by `python tools/pages.py`; a test holds it against them. `slowstep explain NAME` prints one in
+full: what it sees, how its gain is predicted, when it is wrong, what to try.
+
+A rule answers with a finding, with "looked, and clean", or with why it cannot judge. Each stands below the first stage that it may blame.
+*recording*: it judges what `slowstep run` recorded; *trace*: it judges a profiler's trace; *advice*: it claims no time and never decides
+the verdict.
+"""
+
+
+def page() -> str:
+    """The text of the page: a table for each stage."""
+    rules: dict[str, Rule] = discover(RULES, "RULE")
+    texts = rule_texts()
+    return BEGINNING + "".join(_table(stage, meaning, rules, texts) for stage, meaning in STAGE_MEANING.items())
+
+
+def _table(stage: str, meaning: str, rules: dict[str, Rule], texts: dict[str, str]) -> str:
+    rows = [f"| `{name}` | {_first_line(texts[name])} | {_judges(rule)} |\n" for name, rule in rules.items() if rule.stages[0] == stage]
+    if not rows:
+        return ""
+    return f"\n## {stage}\n\n{meaning.capitalize()}.\n\n| rule | what it finds | judges |\n| --- | --- | --- |\n" + "".join(rows)
+
+
+def _first_line(text: str) -> str:
+    # A table's cells end at a bar.
+    return text.strip().splitlines()[0].replace("|", "\\|")
+
+
+def _judges(rule: Rule) -> str:
+    kinds = {"recording": rule.judge is not None, "trace": rule.judge_trace is not None, "advice": rule.advisory}
+    return ", ".join(kind for kind, does in kinds.items() if does)
