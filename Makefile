@@ -4,6 +4,8 @@ VENV ?= .venv
 STAMP := $(VENV)/.installed
 DEMO_STAMP := $(VENV)/.installed-demo
 BIN := $(VENV)/bin
+# For pip, as --extra-index-url ADDRESS: torch's default build for Linux is that for CUDA, of several GB.
+PIP_OPTIONS ?=
 FIT := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python3.14; do \
 	$$python -c '$(FIT)' 2>/dev/null && { echo $$python; break; }; done)
@@ -31,13 +33,13 @@ endef
 # All that the demo needs is among what the tests need.
 $(STAMP): pyproject.toml
 	$(make_venv)
-	$(BIN)/python -m pip install --quiet -e '.[test]'
+	$(BIN)/python -m pip install --quiet $(PIP_OPTIONS) -e '.[test]'
 	@touch $(DEMO_STAMP) $@
 
 # Not compiled: the demo imports few of torch's files, and those are compiled as they are imported.
 $(DEMO_STAMP): pyproject.toml
 	$(make_venv)
-	$(BIN)/python -m pip install --quiet --no-compile -e '.[demo]'
+	$(BIN)/python -m pip install --quiet --no-compile $(PIP_OPTIONS) -e '.[demo]'
 	@touch $@
 
 lint: $(STAMP)
