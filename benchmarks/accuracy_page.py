@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import device_section
 from accuracy_score import LARGEST_MEDIAN_LOG_ERROR, SMALLEST_SHARE_HELD, Score, is_right, median_log_error, share_held, to_score
 from case_study import BASE, VARIANTS, Variant
 from machine import in_words
@@ -47,6 +48,7 @@ def draw(raw: dict[str, Any], results_files: list[str]) -> str:
         unpredicted_table(score),
         confusion_table(score),
         fixed_table(score),
+        device_section.section("cases", "six slow trainings with and without their problem will be"),
         METHOD,
         sittings(raw, results_files),
         MECHANISMS.read_text().rstrip(),

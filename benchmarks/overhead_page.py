@@ -6,6 +6,7 @@ import statistics
 from pathlib import Path
 from typing import Any
 
+import device_section
 from machine import in_words
 from paired import Estimate, paired_difference, paired_ratio
 
@@ -91,9 +92,12 @@ def misses(raw: dict[str, Any]) -> list[str]:
 
 def draw(raw: dict[str, Any], results_file: str) -> str:
     """The page as Markdown."""
+    on_a_gpu = device_section.section("overhead", "steps of 20 ms and 2 ms with and without recording will be")
     elsewhere = ELSEWHERE.read_text().replace("# ", "## ", 1).rstrip()
     return (
-        "\n\n".join([head(raw, results_file), limits(raw), elsewhere, "## Beside other tools", arms(raw), "## How it is measured", METHOD])
+        "\n\n".join(
+            [head(raw, results_file), limits(raw), elsewhere, on_a_gpu, "## Beside other tools", arms(raw), "## How it is measured", METHOD]
+        )
         + "\n"
     )
 

@@ -165,6 +165,19 @@ def full_precision(with_problem: bool, model: nn.Module, optimizer: torch.optim.
         update(model, optimizer, data)
 
 
+def without_tf32(with_problem: bool, model: nn.Module, optimizer: torch.optim.Optimizer, number: int) -> None:
+    torch.backends.cuda.matmul.allow_tf32 = not with_problem
+    update(model, optimizer, torch.ones(8192, 2048, device="cuda"))
+    torch.backends.cuda.matmul.allow_tf32 = False
+
+
+def allocating(with_problem: bool, model: nn.Module, optimizer: torch.optim.Optimizer, number: int) -> None:
+    update(model, optimizer, torch.ones(4096, 2048, device="cuda"))
+    if with_problem:
+        # What is given back has to be asked of the driver again in the next step.
+        torch.cuda.empty_cache()
+
+
 def double(with_problem: bool, model: nn.Module, optimizer: torch.optim.Optimizer, number: int) -> None:
     kind = torch.float64 if with_problem else torch.float32
     update(model.to(kind), optimizer, torch.ones(4096, 2048, device="cuda", dtype=kind))
@@ -203,6 +216,9 @@ PAIRS = {
     "synchronize": Pair(scenario=scenarios.NO_SYNCHRONIZATION, steps=on_device(synchronizing, 2048, 12), device="cuda"),
     "pageable": Pair(scenario=scenarios.COPIES_PINNED, steps=on_device(copying_pageable, 2048, 4), device="cuda"),
     "float32": Pair(scenario=scenarios.HALF_PRECISION, steps=on_device(full_precision, 2048, 8), device="cuda"),
+    # Of products in TF32 that in 16 bits is an upper bound, and no more.
+    "tf32": Pair(scenario=scenarios.HALF_PRECISION, steps=on_device(without_tf32, 2048, 8), device="cuda"),
+    "allocations": Pair(scenario=scenarios.NO_ALLOCATOR_CALLS, steps=on_device(allocating, 2048, 8), device="cuda"),
     "float64": Pair(scenario=scenarios.SINGLE_PRECISION, steps=on_device(double, 2048, 8), device="cuda"),
     "launches": Pair(scenario=scenarios.LAUNCHES_FREE, steps=on_device(launching, 256, 60), device="cuda"),
 }
