@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import textwrap
 
-from slowstep.cli.explain import LEVER_HEADINGS, lever_texts
+from slowstep.cli.explain import LEVER_HEADINGS
+from slowstep.cli.plugin_texts import lever_text
 from slowstep.experiments.known_levers import known_levers
 from slowstep.record.lever import DEMAND, NUMERICS, ORDER, Lever
 
@@ -30,7 +31,7 @@ def page() -> str:
     """The text of the page."""
     levers = known_levers()
     rows = [f"| [{name}](#{name}) | `{_usage(lever)}` | {_changes(lever)} |\n" for name, lever in levers.items()]
-    return BEGINNING + "".join(rows) + "".join(_section(name, text) for name, text in lever_texts().items())
+    return BEGINNING + "".join(rows) + "".join(_section(name, lever_text(name)) for name in levers)
 
 
 def _usage(lever: Lever) -> str:

@@ -112,5 +112,5 @@ def parse_duration(text: str) -> float:
     scale = _SECONDS_PER_UNIT.get(match["unit"]) if match else None
     seconds = float(match["number"]) * scale if match and scale is not None else 0.0
     if not 0.0 < seconds < math.inf:
-        raise ValueError(f"{text!r} is no duration. Expected a number above zero and a unit, such as 60s, 2m or 1.5h.")
+        raise ValueError(f"{text!r} is no duration. Give a number above zero with its unit, such as 60s, 2m or 1.5h; without one, seconds.")
     return seconds

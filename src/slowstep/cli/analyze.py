@@ -2,49 +2,84 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
 from slowstep.analyses.trace.measure import Chosen
+from slowstep.cli.numbers import whole_number
 from slowstep.cli.progress import progress_on
 from slowstep.cli.user_command import check_json_target
-from slowstep.errors import BadUsage
+from slowstep.errors import BadUsage, UnreadableInput
+from slowstep.report.bench_document import SCHEMA as BENCH_SCHEMA
+from slowstep.report.bench_terminal import show as show_bench
 from slowstep.report.json import dumps, show_and_write
 from slowstep.report.terminal import show
 from slowstep.sources._source import Reading
 from slowstep.workflow.analyze import analyze as analyze_paths
 from slowstep.workflow.export import SUFFIX, Kind
 from slowstep.workflow.export import export as export_trace
+from slowstep.workflow.given import Given, what_is_given
 from slowstep.workflow.trace_memory import events_within
 from slowstep.workflow.traces import Asked
 
 UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
+_EXAMPLES: Final = """\b
+Examples:
+  slowstep analyze                       the last run in slowstep_runs
+  slowstep analyze trace.json.gz         a trace of torch.profiler
+  slowstep analyze rank0.json rank1.json
+  slowstep analyze trace.json --export chrome
+"""
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+
+
+@app.command("analyze", epilog=_EXAMPLES)
 def analyze(
     paths: Annotated[
-        list[Path],
-        typer.Argument(metavar="PATH...", help="A recording (the folder that `slowstep run` made), or traces, or a folder."),
-    ],
+        list[Path] | None,
+        typer.Argument(metavar="PATH", hidden=True, show_default=False),
+    ] = None,
     json: Annotated[
         str | None, typer.Option("--json", metavar="FILE", help="Write the report as JSON to FILE, - for standard output.")
     ] = None,
     warmup: Annotated[
         int | None,
-        typer.Option("--warmup", metavar="N", min=0, help="Leave out the first N steps of a recording; found by itself without it."),
+        typer.Option(
+            "--warmup",
+            metavar="N",
+            parser=whole_number("--warmup", least=0),
+            help="Leave out the first N steps of a recording; found by itself without it.",
+        ),
     ] = None,
     rank: Annotated[
-        int | None, typer.Option("--rank", metavar="N", min=0, help="Show this rank; without it the one that the others wait for, else 0.")
+        int | None,
+        typer.Option(
+            "--rank",
+            metavar="N",
+            parser=whole_number("--rank", least=0),
+            help="Show this rank; without it the one that the others wait for, else 0.",
+        ),
     ] = None,
     step: Annotated[
         str | None, typer.Option("--step", metavar="N|slowest|median", help="Look at one step of a trace: by its number, or its length.")
     ] = None,
     batch_size: Annotated[
-        int | None, typer.Option("--batch-size", metavar="N", min=1, help="Samples in a step of the trace, where it does not tell them.")
+        int | None,
+        typer.Option(
+            "--batch-size",
+            metavar="N",
+            parser=whole_number("--batch-size", least=1),
+            help="Samples in a step of the trace, where it does not tell them.",
+        ),
     ] = None,
     memory: Annotated[
         str | None, typer.Option("--memory", metavar="SIZE", help="Take at most so much memory, e.g. 500M: of a long trace the last steps.")
@@ -63,15 +98,24 @@ def analyze(
         ),
     ] = None,
 ) -> None:
-    """Diagnose a recording or a trace: where the time goes, what the bottleneck is, what fixing it would gain."""
+    """Diagnose a recording or a trace: where the time goes, what the bottleneck is, what fixing it would gain.
+
+    PATH is a recording (a folder that `slowstep run` made), a trace, a folder of them, or a report.json. Without it, the last run is shown.
+    """
     asked = Asked(step=_step(step), batch_size=batch_size)
     kind = _kind(export, export_to)
     check_json_target(json)
+    given = what_is_given(paths or [])
+    if given.document is not None:
+        _show_document(given, json, changed=warmup is not None or rank is not None or asked != Asked() or kind is not None)
+        return
+    paths, rank = list(given.paths), given.rank if rank is None else rank
     with progress_on(sys.stderr) as progress:
         limit = _bytes(memory)
         how = Reading(memory_bytes=limit, most_events=events_within(limit), progress=progress)
         report = analyze_paths(paths, warmup=warmup, rank=rank, asked=asked, how=how)
         place = export_trace(kind, paths, report, export_to, asked=asked, how=how) if kind is not None else None
+    _say_which(report, () if given.chosen else given.paths)
     if json == "-":
         sys.stdout.write(dumps(report))
         return
@@ -82,6 +126,29 @@ def _show(report: dict[str, Any], place: Path | None) -> None:
     show(report, sys.stdout)
     if place is not None:
         print(f"Written     {place}")
+
+
+def _show_document(given: Given, json: str | None, *, changed: bool) -> None:
+    """Show a report as it was written."""
+    path, document = given.paths[0], given.document or {}
+    if changed:
+        raise BadUsage(f"{path} is a report, made already. Give the recording or the trace that it is of, with the same options.")
+    if json == "-":
+        sys.stdout.write(dumps(document))
+        return
+    draw = show_bench if document["schema"] == BENCH_SCHEMA else show
+    try:
+        show_and_write(lambda: draw(document, sys.stdout), document, json)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise UnreadableInput(f"{path} is a report that lacks something, or was changed ({type(error).__name__}: {error}).") from error
+
+
+def _say_which(report: dict[str, Any], asked: Sequence[Path]) -> None:
+    """Which recording the report is of, where it was chosen here."""
+    recording = report["run"].get("recording")
+    if recording is not None and Path(recording).resolve() not in {path.resolve() for path in asked}:
+        shown = os.path.relpath(recording)
+        print(f"slowstep: the last run here is {recording if shown.startswith('.') else shown}", file=sys.stderr)
 
 
 def _kind(text: str | None, place: Path | None) -> Kind | None:

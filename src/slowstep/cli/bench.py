@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 from typer.core import TyperGroup
@@ -29,20 +29,29 @@ class Halves(TyperGroup):
         """The half. Raises BadUsage for a name that is none, which most often is the user's command already."""
         found = super().get_command(ctx, cmd_name)
         if found is None and not ctx.resilient_parsing:
-            raise BadUsage(
-                f"bench {cmd_name} ...: say first which half is to be measured, bench data {cmd_name} ... or bench compute {cmd_name} ..."
-            )
+            ways = " or ".join(f"slowstep bench {half} {cmd_name} ..." for half in ("data", "compute"))
+            raise BadUsage(f"bench {cmd_name}: which half is to be measured? Say {ways}")
         return found
 
 
 app = typer.Typer(
-    cls=Halves, no_args_is_help=True, add_completion=False, rich_markup_mode=None, help="Measure one half of a training alone."
+    cls=Halves,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    help="Measure the loader, or the compute, of a training alone.",
 )
 
+_EXAMPLE: Final = "\b\nExample:\n  slowstep bench {} train.py"
 _Budget = Annotated[str, typer.Option("--budget", metavar="TIME", help="Measure for so long, such as 60s or 3m; the start is extra.")]
 
 
-@app.command("data", cls=UserCommand)
+@app.command(
+    "data",
+    cls=UserCommand,
+    short_help="The loader: its speed, its parts, more and fewer workers.",
+    epilog=_EXAMPLE.format("data --budget 2m"),
+)
 def data(
     command: Words,
     budget: _Budget = "60s",
@@ -57,12 +66,17 @@ def data(
     It is CPU-, DISK-, NETWORK- or TRANSPORT-BOUND, or BLOCKED, by what takes over half of the time; else UNDETERMINED. "left out" is how
     many ms less a sample takes without a transform. docs/experiments.md has the thresholds.
 
-    The training runs in a sandbox, and is thrown away. Options of slowstep stand before the command.
+    The training runs in a sandbox, and is thrown away. Options of slowstep stand before COMMAND.
     """
     _bench(_asked("data", command, budget, out, sandbox, seed, allow_writes=allow_writes), json)
 
 
-@app.command("compute", cls=UserCommand)
+@app.command(
+    "compute",
+    cls=UserCommand,
+    short_help="The training on cached batches, whose input costs nothing.",
+    epilog=_EXAMPLE.format("compute"),
+)
 def compute(
     command: Words,
     budget: _Budget = "60s",
@@ -74,7 +88,7 @@ def compute(
 ) -> None:
     """Measure the training on cached batches: what its compute could do if its input cost nothing.
 
-    The training runs in a sandbox, and is thrown away. Options of slowstep stand before the command.
+    The training runs in a sandbox, and is thrown away. Options of slowstep stand before COMMAND.
     """
     _bench(_asked("compute", command, budget, out, sandbox, seed, allow_writes=allow_writes), json)
 

@@ -7,60 +7,82 @@ import inspect
 import re
 import sys
 import textwrap
-from typing import TYPE_CHECKING, Annotated, Final
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Final
 
 import typer
 
+from slowstep.cli.plugin_texts import LEVERS, RULES, lever_text, names_of_levers, names_of_rules, rule_text
 from slowstep.errors import BadUsage
 from slowstep.registry import discover
 from slowstep.report.canvas import Canvas, fitting
 from slowstep.report.streams import width_of
+from slowstep.stages import STAGES
 
-if TYPE_CHECKING:
-    from types import ModuleType
-
-RULES: Final = "slowstep.diagnosis.rules"
-LEVERS: Final = "slowstep.levers"
 HEADINGS: Final = ("What it sees", "Why it costs", "How the gain is predicted", "When it is wrong", "What to try")
 LEVER_HEADINGS: Final = ("What it changes", "What it answers", "When it has no meaning", "How it is undone")
 _HEADING: Final = re.compile(rf"^[*#\s]*({'|'.join((*HEADINGS, *LEVER_HEADINGS))})[*:.]*[ \t]*$\n?", re.MULTILINE)
 _LIST: Final = re.compile(r"[-*] ")
 _ITEMS: Final = re.compile(r"\n(?=[-*] )")
 _HANG: Final = 2
+# A rule that may blame more stages than this belongs to none of them.
+_FEW: Final = 2
+_ANY_STAGE: Final = "any stage"
+_EXAMPLES: Final = """\b
+Examples:
+  slowstep explain                   all of them, by stage
+  slowstep explain serial-loader     a rule
+  slowstep explain workers           a lever of slowstep prove
+"""
+
+Texts = Mapping[str, str]
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 
+@app.command("explain", epilog=_EXAMPLES)
 def explain(
-    name: Annotated[
-        str | None, typer.Argument(help="A rule or a lever, such as serial-loader or workers. Without it, all are listed.")
-    ] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", hidden=True)] = None,
 ) -> None:
-    """Explain a rule (what it sees, how its gain is predicted, when it is wrong) or a lever of `slowstep prove`."""
-    rules, levers = rule_texts(), lever_texts()
+    """Explain a rule (what it sees, how its gain is predicted, when it is wrong) or a lever of `slowstep prove`.
+
+    NAME is a rule or a lever. Without it, all are listed.
+    """
     width = fitting(width_of(sys.stdout))
     if name is None:
-        sys.stdout.write(listing({"Rules": rules, "Levers": levers}, width))
+        sys.stdout.write(listing(by_stage(), width))
         return
-    known = chosen(name, rules | levers)
-    sys.stdout.write(page(known, (rules | levers)[known], width))
+    rules, levers = names_of_rules(), names_of_levers()
+    known = chosen(name, [*rules, *levers])
+    # A problem and what tries it out may have one name.
+    texts = [rule_text(known)] if known in rules else []
+    texts += [lever_text(known)] if known in levers else []
+    sys.stdout.write("\n".join(page(known, text, width) for text in texts))
 
 
-def rule_texts() -> dict[str, str]:
-    """The docstring of every rule by the rule's name. Raises DiscoveryError for a broken rule file."""
-    return {name: _docstring(f"{RULES}.{_file(name)}", rule) for name, rule in discover(RULES, "RULE").items()}
+def by_stage() -> dict[str, Texts]:
+    """The first lines of all rules by the kind of what they judge and the stage that they blame, then of all levers."""
+    rules = discover(RULES, "RULE").items()
+    groups: dict[str, Texts] = {}
+    for kind, judges in (("Rules for recordings", "judge"), ("Rules for traces", "judge_trace")):
+        for stage in (*STAGES, _ANY_STAGE):
+            names = [name for name, rule in rules if _home(rule) == stage and getattr(rule, judges) is not None]
+            if names:
+                groups[f"{kind}: {stage}"] = {name: rule_text(name) for name in names}
+    return groups | {"Levers, for slowstep prove --levers": {name: lever_text(name) for name in discover(LEVERS, "LEVER")}}
 
 
-def lever_texts() -> dict[str, str]:
-    """The docstring of every lever by the lever's name. Raises DiscoveryError for a broken lever file."""
-    return {name: _docstring(f"{LEVERS}.{_file(name)}", lever) for name, lever in discover(LEVERS, "LEVER").items()}
+def _home(rule: Any) -> str:
+    return str(rule.stages[0]) if len(rule.stages) <= _FEW else _ANY_STAGE
 
 
-def listing(kinds: dict[str, dict[str, str]], width: int) -> str:
-    """All of them, with what each is about, by kind."""
-    cells = max((len(name) for texts in kinds.values() for name in texts), default=0)
+def listing(groups: Mapping[str, Texts], width: int) -> str:
+    """All of them, with what each is about, group by group."""
+    cells = max((len(name) for texts in groups.values() for name in texts), default=0)
     canvas = Canvas(width=width)
     in_columns = width >= 2 * cells
-    for kind, texts in kinds.items():
-        canvas.line(kind)
+    for group, texts in groups.items():
+        canvas.line(group)
         for name, text in texts.items():
             canvas.prose(_first_line(text), label=f"{name.ljust(cells if in_columns else 0)} ", hang=None if in_columns else _HANG)
         canvas.blank()
@@ -68,12 +90,13 @@ def listing(kinds: dict[str, dict[str, str]], width: int) -> str:
     return canvas.text(color=False)
 
 
-def chosen(name: str, texts: dict[str, str]) -> str:
+def chosen(name: str, known: Iterable[str]) -> str:
     """The name that is meant. Raises BadUsage with the closest ones for one that does not exist."""
+    names = list(known)
     wanted = name.strip().lower().replace("_", "-").partition("=")[0]
-    if wanted in texts:
+    if wanted in names:
         return wanted
-    close = difflib.get_close_matches(wanted, texts, n=3, cutoff=0.5) or [known for known in texts if wanted and wanted in known]
+    close = difflib.get_close_matches(wanted, names, n=3, cutoff=0.5) or [each for each in names if wanted and wanted in each]
     hint = f"Did you mean {' or '.join(close)}?" if close else "slowstep explain lists them all."
     raise BadUsage(f"No rule or lever is called {name!r}. {hint}")
 
@@ -99,24 +122,6 @@ def _filled(paragraph: str, width: int) -> str:
     for item in _ITEMS.split(paragraph) if _LIST.match(paragraph) else [paragraph]:
         canvas.prose(" ".join(item.split()), hang=_HANG if _LIST.match(item) else 0)
     return canvas.text(color=False).rstrip()
-
-
-def _docstring(module: str, plugin: object) -> str:
-    """A plug-in's own docstring where it has one with the headings, else its module's."""
-    for holder in (plugin, _module_of(plugin), sys.modules.get(module)):
-        text = inspect.cleandoc(getattr(holder, "__doc__", None) or "")
-        if _HEADING.search(text):
-            return text
-    return "There is no description."
-
-
-def _module_of(plugin: object) -> ModuleType | None:
-    work = getattr(plugin, "judge", None) or getattr(plugin, "prepare", None) or plugin
-    return sys.modules.get(getattr(work, "__module__", ""))
-
-
-def _file(name: str) -> str:
-    return name.replace("-", "_")
 
 
 def _first_line(text: str) -> str:

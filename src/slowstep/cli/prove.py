@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -13,7 +13,7 @@ from slowstep.cli.durations import parse_duration
 from slowstep.cli.prove_progress import tell_on
 from slowstep.cli.terminated import cleaning_up
 from slowstep.cli.thrown_away import Json, Out, SandboxKind, Seed, Words, Writes, check_can_measure
-from slowstep.cli.user_command import check_json_target
+from slowstep.cli.user_command import UserCommand, check_json_target
 from slowstep.errors import INTERRUPTED_CODE, BadUsage
 from slowstep.experiments.plan import parse_spec
 from slowstep.record.folder import kept_words
@@ -24,7 +24,17 @@ from slowstep.workflow.act import Ended
 from slowstep.workflow.prove import Asked
 from slowstep.workflow.prove import prove as prove_training
 
+_EXAMPLES: Final = """\b
+Examples:
+  slowstep prove train.py                            what the findings name
+  slowstep prove --levers workers=4,pin-memory train.py
+  slowstep prove --all --budget 3m train.py          every lever there is
+"""
 
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+
+
+@app.command("prove", cls=UserCommand, epilog=_EXAMPLES)
 def prove(
     command: Words,
     levers: Annotated[
@@ -44,7 +54,7 @@ def prove(
 ) -> None:
     """Prove by experiment which change makes a training faster. The training runs in a sandbox, and is thrown away.
 
-    Options of slowstep stand before the command.
+    COMMAND is train.py ARGS, -m MODULE ARGS, or any command that starts Python. Options of slowstep stand before it.
     """
     check_json_target(json)
     check_can_measure(sandbox)

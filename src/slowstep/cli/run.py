@@ -11,6 +11,8 @@ from typing import Annotated, Any, ClassVar, Final
 import typer
 
 from slowstep.cli.durations import parse_duration
+from slowstep.cli.mistakes import WrongUse
+from slowstep.cli.numbers import whole_number
 from slowstep.cli.run_report import RunReport
 from slowstep.cli.user_command import Alone, UserCommand, check_json_target
 from slowstep.errors import BadUsage, CommandNotStarted, SlowstepError
@@ -34,8 +36,18 @@ _FOR = (
     "End the recording after a time, such as 60s or 2m, counted from the first update; where none is seen, from the first backward "
     f"pass; where neither is, --stop waits {START_UP_S / 60:.0f} minutes more for one, from the command's start."
 )
-# What typer raises for a mistake in a command line. Of its errors only this one's child has a public name: typer carries its own click.
-_MISTAKE: Any = typer.BadParameter.__base__
+_EXAMPLES: Final = """\b
+Examples:
+  slowstep run train.py --epochs 1
+  slowstep run --steps 500 --stop train.py     enough for a diagnosis, then end it
+  slowstep run torchrun --nproc-per-node 2 train.py
+  slowstep run --capture -m package.train      with torch.profiler for five steps
+\b
+Exit codes: those of COMMAND (128 + n for signal n); 125 where slowstep could
+not start it, 126 where it is not executable, 127 where it is not found.
+"""
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 
 class RunCommand(UserCommand):
@@ -47,25 +59,37 @@ class RunCommand(UserCommand):
         """Split the words, and make a mistake in ours end with 125: every other code is the command's own."""
         try:
             return super().parse_args(ctx, args)
-        except _MISTAKE as error:
+        except WrongUse as error:
             error.exit_code = CommandNotStarted.OWN_FAILURE
             raise
+        except BadUsage as error:
+            raise CommandNotStarted(str(error)) from error
 
 
+@app.command("run", cls=RunCommand, epilog=_EXAMPLES)
 def run(
-    command: Annotated[
-        list[str], typer.Argument(metavar="CMD...", help="train.py ARGS, -m MODULE ARGS, or any command that starts Python.")
-    ],
-    steps: Annotated[int | None, typer.Option("--steps", min=1, metavar="N", help="End the recording after N steps.")] = None,
+    command: Annotated[list[str], typer.Argument(hidden=True)],
+    steps: Annotated[
+        int | None, typer.Option("--steps", parser=whole_number("--steps", least=1), metavar="N", help="End the recording after N steps.")
+    ] = None,
     for_: Annotated[str | None, typer.Option("--for", metavar="TIME", help=_FOR)] = None,
     stop: Annotated[bool, typer.Option("--stop", help="End the training with the recording, as Ctrl-C would.")] = False,
     out: Annotated[str | None, typer.Option("--out", metavar="DIR", help="Folder for recordings (default: slowstep_runs).")] = None,
     json: Annotated[str | None, typer.Option("--json", metavar="FILE", help="Write the report as JSON too; - is standard output.")] = None,
     warmup: Annotated[
-        int | None, typer.Option("--warmup", min=0, metavar="N", help="Leave out the first N steps (default: found).")
+        int | None,
+        typer.Option(
+            "--warmup", parser=whole_number("--warmup", least=0), metavar="N", help="Leave out the first N steps (default: found)."
+        ),
     ] = None,
     level: Annotated[
-        int, typer.Option("--level", min=0, max=2, help="How much is recorded: 0 steps and waits, 1 causes, 2 everything.")
+        int,
+        typer.Option(
+            "--level",
+            parser=whole_number("--level", least=0, most=2),
+            metavar="0|1|2",
+            help="How much is recorded: 0 steps and waits, 1 causes, 2 everything.",
+        ),
     ] = 1,
     capture: Annotated[
         str | None,
@@ -81,7 +105,7 @@ def run(
 ) -> None:
     """Run a training command unchanged, record it, and say what makes it slow.
 
-    Options of slowstep stand before the command; the exit code is the command's own.
+    COMMAND is train.py ARGS, -m MODULE ARGS, or any command that starts Python. Options of slowstep stand before it.
     """
     seconds = _checked(for_, steps=steps, stop=stop, json=json)
     levers = _levers(with_ or [])

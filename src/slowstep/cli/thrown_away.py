@@ -7,17 +7,22 @@ from typing import Annotated, Final
 
 import typer
 
+from slowstep.cli.numbers import whole_number
 from slowstep.errors import BadUsage
 from slowstep.record import format as contract
 
 SANDBOXES: Final = ("overlay", "copy")
 
-Words = Annotated[list[str], typer.Argument(metavar="CMD...", help="train.py ARGS, -m MODULE ARGS, or any command that starts Python.")]
+# The help text of each command says what it is.
+Words = Annotated[list[str], typer.Argument(hidden=True)]
 Json = Annotated[str | None, typer.Option("--json", metavar="FILE", help="Write the report as JSON; - is standard output.")]
 Out = Annotated[str | None, typer.Option("--out", metavar="DIR", help="Folder for recordings (default: slowstep_runs).")]
 Writes = Annotated[bool, typer.Option("--allow-writes", help="Where no sandbox is possible, let the training change your files.")]
 SandboxKind = Annotated[str | None, typer.Option("--sandbox", metavar="|".join(SANDBOXES), help="Use this kind of sandbox and no other.")]
-Seed = Annotated[int | None, typer.Option("--seed", min=0, metavar="N", help="Draw the order of the blocks from this seed.")]
+Seed = Annotated[
+    int | None,
+    typer.Option("--seed", parser=whole_number("--seed", least=0), metavar="N", help="Draw the order of the blocks from this seed."),
+]
 
 
 def check_can_measure(sandbox: str | None) -> None:

@@ -36,19 +36,31 @@ class UserCommand(TyperCommand):
 
     # Options that stand alone although they take a value.
     alone: ClassVar[Mapping[str, Alone]] = {}
+    # What is missing where no command is given.
+    needs: ClassVar[str] = "the command that trains"
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """What stands behind the command's name in the help text."""
+        return ["[OPTIONS]", "COMMAND..."]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Split the words at the first that is the user's."""
         own, rest = self._divided(args)
+        if not rest and own and self._takes_value.get(own[-1], False):
+            ctx.fail(f"{own[-1]} needs a value, and behind it the command that trains")
         if not rest and len(own) > 1 and own[-1].endswith(SCRIPT) and own[-2].startswith("-"):
             ctx.fail(f"no command is left: {own[-1]} was taken for the value of {own[-2]}. Give that its own, then the command.")
         if _is_own(rest):
             ctx.fail(f"{' '.join(rest[:3])} ...: the command to look at is slowstep itself. Give the command that trains.")
         return super().parse_args(ctx, [*own, "--", *rest])
 
+    @property
+    def _takes_value(self) -> dict[str, bool]:
+        return {name: not getattr(option, "is_flag", False) for option in self.params for name in option.opts}
+
     def _divided(self, args: list[str]) -> tuple[list[str], list[str]]:
         """Our options with their values, and the user's command."""
-        takes_value = {name: not getattr(option, "is_flag", False) for option in self.params for name in option.opts}
+        takes_value = self._takes_value
         own, position = list[str](), 0
         while position < len(args) and args[position].startswith("-") and args[position] not in ("-m", "-", "--"):
             word, following = args[position], args[position + 1 : position + 2]

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 DEFAULT_PARENT: Final = "slowstep_runs"
 LONGEST_STEM: Final = 64
+LAUNCHER_NOTES: Final = "launcher.jsonl"
+# The first names of files that are there whatever was recorded: `.gitignore` has none.
+_OF_LAUNCHER: Final = ("launcher", "")
 _ASIDE: Final = "set-aside"
 
 
@@ -62,6 +65,20 @@ def remove_folder(folder: str) -> None:
             os.rmdir(parent)
     except OSError:
         pass
+
+
+def is_recording(folder: str) -> bool:
+    """Whether a folder holds a launcher's notes or any process's records. Raises OSError where it may not be looked into."""
+    names = os.listdir(folder)
+    return LAUNCHER_NOTES in names or any(name.endswith(".rec") for name in names)
+
+
+def holds_nothing(folder: str) -> bool:
+    """Whether nothing was recorded into a recording but what its launcher says of itself: False where that cannot be told."""
+    try:
+        return all(name.partition(".")[0] in _OF_LAUNCHER for name in os.listdir(folder))
+    except OSError:
+        return False
 
 
 def kept_words(folder: str) -> str:

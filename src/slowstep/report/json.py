@@ -15,7 +15,7 @@ from slowstep.errors import UnwritableOutput
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-_OWN_MARKS: Final = (b'"slowstep/report/', b'"slowstep/bench/')
+_OWN_MARKS: Final = (b'"slowstep/report/', b'"slowstep/bench/', b'"slowstep/runs/')
 _OWN_HEAD_BYTES: Final = 200
 
 
@@ -53,6 +53,16 @@ def check_target(path: Path | str) -> None:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError as error:
         raise _unwritable(target, error) from error
+
+
+def is_report(path: Path) -> bool:
+    """Whether a file is a document of slowstep's own. Raises nothing: what cannot be read is none."""
+    try:
+        with path.open("rb") as stream:
+            head = stream.read(_OWN_HEAD_BYTES)
+    except OSError:
+        return False
+    return any(mark in head for mark in _OWN_MARKS)
 
 
 def show_and_write(show: Callable[[], None], report: Mapping[str, Any], path: Path | str | None) -> None:

@@ -10,6 +10,7 @@ import polars as pl
 
 from slowstep.errors import UnreadableInput
 from slowstep.health import Health
+from slowstep.record.folder import LAUNCHER_NOTES, is_recording
 from slowstep.sources._recording.by_hand import stand_ins, without_doubtful
 from slowstep.sources._recording.cells import name_cells
 from slowstep.sources._recording.cut import FIRST, KEPT, find_cut, written_before
@@ -22,7 +23,7 @@ from slowstep.sources._source import PLAIN, Reading, Source
 from slowstep.timeline.schema import TABLE, TABLES
 from slowstep.timeline.timeline import Timeline
 
-LAUNCHER = "launcher.jsonl"
+LAUNCHER = LAUNCHER_NOTES
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,7 +36,7 @@ class _Part:
 
 def sniff(head: bytes, path: Path) -> bool:
     """A recording is a folder that holds a launcher's notes or any process's records."""
-    return path.is_dir() and ((path / LAUNCHER).exists() or any(path.glob("*.rec")))
+    return path.is_dir() and is_recording(str(path))
 
 
 def read(path: Path, how: Reading = PLAIN) -> Timeline:

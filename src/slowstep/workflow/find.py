@@ -14,6 +14,7 @@ from slowstep.exporters.chrome import MARK
 from slowstep.registry import discover
 from slowstep.sources._gzip import peek
 from slowstep.sources._source import Source
+from slowstep.workflow.runs import runs_here
 
 HEAD_BYTES = 4096
 # Deeper than profilers write: a TensorBoard folder has three levels.
@@ -79,10 +80,11 @@ def find(paths: Iterable[Path]) -> tuple[list[Found], list[Skipped]]:
             found.append(whole) if whole is not None else skipped.append(Skipped(path=path, reason=_why_not(path)))
             continue
         inside, others = _inside(path)
-        only = _only_recording(path, inside)
-        if only is not None:
-            found.append(only)
-            skipped += [each for each in others if only.path not in each.path.parents]
+        runs = runs_here(path)
+        if runs and all(set(runs).intersection(each.path.parents) for each in inside):
+            # It holds no trace but what belongs to them: the last one is meant.
+            found += [last for last in (known(runs[-1]),) if last is not None]
+            skipped += [each for each in others if not set(runs).intersection(each.path.parents)]
             continue
         # A log folder is read as its source knows it, unless other traces lie in it too.
         alone = whole is not None and all(each.source is whole.source for each in inside)
@@ -98,14 +100,6 @@ def find(paths: Iterable[Path]) -> tuple[list[Found], list[Skipped]]:
 def each_process(found: Iterable[Found]) -> list[Found]:
     """The traces, those that hold several ranks once for each of them."""
     return [replace(each, pid=pid) for each in found for pid in (each.source.processes(each.path) or (None,))]
-
-
-def _only_recording(folder: Path, inside: list[Found]) -> Found | None:
-    """The one recording right below a folder, where it holds no trace but those of that recording: what `slowstep run` made first."""
-    below = _recordings_in(folder)
-    if len(below) != 1 or any(below[0] not in each.path.parents for each in inside):
-        return None
-    return known(below[0])
 
 
 def _require(path: Path) -> None:
@@ -200,13 +194,11 @@ def _head(path: Path) -> bytes:
 def _nothing(given: list[Path], skipped: list[Skipped]) -> str:
     path = given[0]
     if len(given) == 1 and path.is_dir():
-        inside = _recordings_in(path)
-        hint = f" It holds {len(inside)} recordings, of which this is the last: slowstep analyze {inside[-1]}" if inside else ""
         others = [each for each in skipped if each.path != path]
         missed = "".join(f" {each.path.name} {each.reason}." for each in others if each.reason is not None)
         return (
             f"{path} holds no recording (there is no launcher.jsonl and no .rec file in it) and no trace that this version reads "
-            f"({len(others)} other files).{missed}{hint}"
+            f"({len(others)} other files).{missed}"
         )
     first = next((each for each in skipped if each.reason == EMPTY), skipped[0])
     formats = (
@@ -226,14 +218,6 @@ def _why_not(path: Path) -> str:
     if head:
         return UNKNOWN
     return EMPTY if path.stat().st_size == 0 else "unpacks to nothing: it is empty, or was cut off"
-
-
-def _recordings_in(folder: Path) -> list[Path]:
-    """The recordings right below a folder, by name; what must not be looked into is none."""
-    try:
-        return sorted(filter(is_recording, folder.iterdir()))
-    except OSError:
-        return []
 
 
 def is_recording(folder: Path) -> bool:

@@ -1,0 +1,45 @@
+"""Mistakes in a command line, in words: which option or value, what was expected, and what to type instead."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any, Final
+
+import typer
+
+# What typer raises for a mistake in a command line. Of its errors only a child of these has a public name: typer carries its own click.
+WrongUse: Final[Any] = typer.BadParameter.__base__
+Mistake: Final[Any] = WrongUse.__base__
+# Two names that share fewer letters than this are no slip of the hand.
+_CLOSE: Final = 0.6
+
+
+def explained(mistake: Any) -> str:
+    """What is printed of a mistake that typer found: a line of ours, or the help text where nothing was asked for."""
+    kind, context = type(mistake).__name__, getattr(mistake, "ctx", None)
+    if kind == "NoArgsIsHelpError":
+        return str(mistake.message)
+    if context is None:
+        return f"slowstep: {mistake.format_message()}"
+    path = context.command_path
+    if kind == "NoSuchOption":
+        return f"slowstep: {mistake.option_name} is no option of {path}. {_instead(mistake.option_name, context)}"
+    if kind == "BadOptionUsage":
+        return f"slowstep: {mistake.option_name} needs a value: {mistake.option_name} {_metavar(mistake.option_name, context)}."
+    if kind == "MissingParameter" and getattr(context.command, "needs", None):
+        return f"slowstep: give {context.command.needs}: {path} train.py"
+    message = mistake.format_message().rstrip(".")
+    return f"slowstep: {message[:1].lower()}{message[1:]}. {path} --help tells more."
+
+
+def _instead(option: str, context: Any) -> str:
+    names = {name.lstrip("-"): name for parameter in context.command.params for name in parameter.opts if name.startswith("-")}
+    close = difflib.get_close_matches(option.lstrip("-"), names, n=2, cutoff=_CLOSE)
+    if close:
+        return f"Did you mean {' or '.join(names[name] for name in close)}?"
+    return f"{context.command_path} --help lists them."
+
+
+def _metavar(option: str, context: Any) -> str:
+    metavar = next((parameter.metavar for parameter in context.command.params if option in parameter.opts), None)
+    return metavar or "VALUE"

@@ -1,0 +1,88 @@
+"""What `slowstep analyze` was given, where it is neither a recording nor a trace: nothing, `last`, a report, a script."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from slowstep.errors import BadUsage, UnreadableInput
+from slowstep.record.folder import DEFAULT_PARENT
+from slowstep.report.bench_document import SCHEMA as BENCH_SCHEMA
+from slowstep.report.document import SCHEMA as REPORT_SCHEMA
+from slowstep.report.json import is_report
+from slowstep.workflow.find import is_recording
+from slowstep.workflow.runs import last_run
+
+LAST: Final = "last"
+_SCRIPTS: Final = (".py", ".sh")
+_REPORT_NAME: Final = re.compile(r"report(?:-rank(\d+))?\.json")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Given:
+    """What is to be read: paths, of `rank` where a report of that rank was named; or `document`, a report that stands for itself.
+
+    `chosen` is whether it was chosen here, and not named.
+    """
+
+    paths: tuple[Path, ...]
+    chosen: bool = False
+    rank: int | None = None
+    document: dict[str, Any] | None = None
+
+
+def what_is_given(paths: Sequence[Path]) -> Given:
+    """What the words of the command line mean. Raises NoRecording where nothing was recorded here, BadUsage for a script, and
+    UnreadableInput for a damaged report.
+    """
+    if not paths or (list(paths) == [Path(LAST)] and not Path(LAST).exists()):
+        return Given(paths=(last_run(Path()),), chosen=True)
+    paths = tuple(_by_name(path) for path in paths)
+    for path in paths:
+        _refuse_script(path)
+    reports = [path for path in paths if path.is_file() and is_report(path)]
+    if not reports:
+        return Given(paths=paths)
+    if len(paths) > 1:
+        raise BadUsage(f"{reports[0]} is a report of slowstep: give it alone.")
+    return _of_report(reports[0])
+
+
+def _by_name(path: Path) -> Path:
+    """A recording may be named without the folder of recordings."""
+    recording = Path(DEFAULT_PARENT) / path
+    return recording if not path.exists() and len(path.parts) == 1 and recording.is_dir() else path
+
+
+def _refuse_script(path: Path) -> None:
+    if path.suffix in _SCRIPTS and not path.is_dir():
+        words = [*(["bash"] if path.suffix == ".sh" else []), str(path)]
+        raise BadUsage(f"{path} is a script, and no recording or trace. To record it: slowstep run {shlex.join(words)}")
+
+
+def _of_report(path: Path) -> Given:
+    """The recording that a report lies in, so that it is made again; the report itself where it lies elsewhere."""
+    name = _REPORT_NAME.fullmatch(path.name)
+    folder = path.absolute().parent
+    if name is not None and is_recording(folder):
+        return Given(paths=(path.parent,), rank=None if name[1] is None else int(name[1]))
+    return Given(paths=(path,), document=read_document(path))
+
+
+def read_document(path: Path) -> dict[str, Any]:
+    """A report of slowstep, as it was written. Raises UnreadableInput where it is damaged, or another version's."""
+    try:
+        document = json.loads(path.read_bytes())
+    except OSError as error:
+        raise UnreadableInput(f"{path} cannot be read: {error.strerror or error}.") from error
+    except (ValueError, RecursionError) as error:
+        raise UnreadableInput(f"{path} is a report of slowstep that is damaged: {error}. Give its recording instead.") from error
+    schema = document.get("schema") if isinstance(document, dict) else None
+    if schema not in (REPORT_SCHEMA, BENCH_SCHEMA):
+        raise UnreadableInput(f"{path} is a document of the kind {schema!r}; this version shows {REPORT_SCHEMA} and {BENCH_SCHEMA}.")
+    return dict(document)
