@@ -6,10 +6,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from slowstep import data
     from slowstep.record.spans import span, steps
     from slowstep.workflow.session import record, start, stop
 
-__all__ = ["__version__", "record", "span", "start", "steps", "stop"]
+__all__ = ["__version__", "data", "record", "span", "start", "steps", "stop"]
 
 __version__ = "0.1.0"
 
@@ -23,6 +24,10 @@ _HOMES: Final = {
     "load_ipython_extension": "slowstep.workflow.ipython",
     "unload_ipython_extension": "slowstep.workflow.ipython",
 }
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
 
 
 def __getattr__(name: str) -> Any:

@@ -25,6 +25,7 @@ from slowstep.record.lever import Spec
 from slowstep.record.overdue import START_UP_S
 from slowstep.record.place import find_place
 from slowstep.record.plain_run import run_plainly
+from slowstep.record.status import ENV_NO_TITLE
 
 # Five steps, after a warm-up of any usual training.
 USUAL_CAPTURE = "31-35"
@@ -96,6 +97,9 @@ def run(
         typer.Option("--capture", metavar="[FIRST-LAST]", help=f"Profile a few steps with torch.profiler too ({USUAL_CAPTURE})."),
     ] = None,
     status: Annotated[bool, typer.Option("--status", help="Tell the progress on standard error.")] = False,
+    no_title: Annotated[
+        bool, typer.Option("--no-title", help=f"Leave the terminal's title alone, as {ENV_NO_TITLE}=1 does for every run.")
+    ] = False,
     with_: Annotated[
         list[str] | None,
         typer.Option(
@@ -125,6 +129,7 @@ def run(
         level=level,
         warmup=warmup,
         status=status,
+        title=not no_title,
         capture=wanted,
         place=place,
         levers=levers,

@@ -52,6 +52,7 @@ class RunOptions:
     level: int = 1
     warmup: int | None = None
     status: bool = False
+    title: bool = True
     capture: tuple[int, int] | None = None
     place: Place | None = None
     levers: tuple[Spec, ...] = ()
@@ -182,7 +183,7 @@ class _Run:
         self._witness = Witness(self._pid, self._command.argv)
         self._watch = Watch(self._journal, self._pid, self._look)
         if self._options.place is None or self._options.place.speaks:
-            self._status = Status(self._page, lines=self._options.status)
+            self._status = Status(self._page, lines=self._options.status, title=self._options.title)
         while True:
             ended = child.has_ended(self._pid)
             now_s = time.monotonic()

@@ -8,22 +8,26 @@ import time
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from slowstep.record.control import ControlPage
 
 _TITLE_EVERY_S: Final = 1.0
 _LINE_EVERY_S: Final = 5.0
 _STDERR: Final = 2
+ENV_NO_TITLE: Final = "SLOWSTEP_NO_TITLE"
+_OFF: Final = ("", "0", "false")
 
 
 class Status:
     """Tells steps so far in a thread of its own (a terminal can stop its writers): in the title of a terminal, or as lines."""
 
-    def __init__(self, page: ControlPage, *, lines: bool) -> None:
+    def __init__(self, page: ControlPage, *, lines: bool, title: bool = True) -> None:
         self._page = page
         self._lines = lines
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
-        if lines or _has_title():
+        if lines or (title and has_title(os.environ)):
             self._thread = threading.Thread(target=self._run, name="slowstep-status", daemon=True)
             self._thread.start()
 
@@ -54,8 +58,10 @@ class Status:
         return f"{updates} steps recorded{rate}"
 
 
-def _has_title() -> bool:
-    return os.isatty(_STDERR) and os.environ.get("TERM", "dumb") not in ("dumb", "linux")
+def has_title(environ: Mapping[str, str]) -> bool:
+    """Whether standard error is a terminal with a title that somebody sees: a log that is made through one holds the sequences for good."""
+    is_unwanted = any(environ.get(name, "").lower() not in _OFF for name in (ENV_NO_TITLE, "CI"))
+    return not is_unwanted and os.isatty(_STDERR) and environ.get("TERM", "dumb") not in ("dumb", "linux")
 
 
 def _write(text: str, *, to_terminal: bool = False) -> None:
