@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 import polars as pl
@@ -17,6 +18,22 @@ _BY_HAND = (
     "Updates by hand are seen from the fourth backward pass on, where no torch.optim optimizer was built; a trace needs neither: "
     "profile a few steps with torch.profiler, prof.step() after each, and give the file to slowstep analyze."
 )
+
+_RECORDS: Final = "slowstep run records PyTorch trainings, on Linux, in Python 3.11 or later."
+
+
+@dataclass(frozen=True, slots=True)
+class _Framework:
+    """Another framework's name, and how a few steps are profiled in it."""
+
+    name: str
+    profile: str
+
+
+_OTHERS: Final = {
+    "tensorflow": _Framework("TensorFlow", 'tf.profiler.experimental.start("logs") before them, .stop() after them'),
+    "jax": _Framework("JAX", 'inside `with jax.profiler.trace("logs"):`'),
+}
 
 # A command that fails sooner has hardly imported what it needs, let alone trained.
 AT_ONCE_NS: Final = 10_000_000_000
@@ -39,6 +56,8 @@ def describe_untrained(timeline: Timeline) -> str:
         return f"no training was seen{_duration(run)}. {ending}"
     if not seen and run.session:
         return f"no training was seen{_duration(run)}: nothing in the recording called a loader, backward or an optimizer. {_AROUND}"
+    if not seen and (elsewhere := _trains_elsewhere(run)):
+        return " ".join(filter(None, (f"no training step was recorded{_duration(run)}: {elsewhere[0]}", ending, elsewhere[1])))
     if not seen:
         called = "no process that PyTorch was imported in called a loader, backward or an optimizer."
         not_yet = _NOT_YET if run.killer is not None or run.stop_signals else ""
@@ -52,6 +71,23 @@ def describe_untrained(timeline: Timeline) -> str:
         return f"{what} {ending}"
     longer = _LONGER_INSIDE if run.session else _LONGER
     return " ".join(filter(None, (what, ending, "" if backwards else longer, _BY_HAND)))
+
+
+def _trains_elsewhere(run: RunFacts) -> tuple[str, str] | None:
+    """Why nothing can have been recorded, and what to do: PyTorch was never imported. None where it was, or may have been."""
+    told = run.told
+    if told is None or "torch" in told:
+        return None
+    if others := [name for name in _OTHERS if name in told]:
+        names = " and ".join(_OTHERS[name].name for name in others)
+        how = "; ".join(_OTHERS[name].profile for name in others)
+        remedy = f"Profile a few steps of it ({how}), and diagnose the trace: slowstep analyze logs"
+        return f"the command imported {names} and never PyTorch. {_RECORDS}", remedy
+    if "old_python" in told:
+        return f"the command runs a Python older than 3.11. {_RECORDS}", "Train with Python 3.11 or later."
+    if "python" in told:
+        return f"PyTorch was never imported by this command. {_RECORDS}", ""
+    return f"the command started no Python process that slowstep could record. {_RECORDS}", _AUTO
 
 
 def with_failure(run: RunFacts, text: str) -> str:

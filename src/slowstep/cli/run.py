@@ -20,6 +20,7 @@ from slowstep.experiments.known_levers import check, known_levers
 from slowstep.experiments.plan import parse_spec
 from slowstep.record import format as contract
 from slowstep.record.command import resolve_command
+from slowstep.record.folder import holds_nothing, remove_folder
 from slowstep.record.launch import RunOptions, launch
 from slowstep.record.lever import Spec
 from slowstep.record.overdue import START_UP_S
@@ -138,6 +139,8 @@ def run(
     outcome = launch(resolved, options, os.environ, on_recorded=report.show)
     if not outcome.reported:
         report.show(outcome.folder, seen=outcome.seen)
+    if report.found_nothing and holds_nothing(str(outcome.folder)):
+        remove_folder(str(outcome.folder))
     raise typer.Exit(outcome.exit_code)
 
 

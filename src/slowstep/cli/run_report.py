@@ -16,12 +16,16 @@ if TYPE_CHECKING:
     from slowstep.record.witness import Seen
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class RunReport:
-    """Diagnoses a recording, and puts the report where it was asked for: standard error, report.json, `--json`."""
+    """Diagnoses a recording, and puts the report where it was asked for: standard error, report.json, `--json`.
+
+    `found_nothing`: there was nothing to diagnose.
+    """
 
     warmup: int | None
     json_target: str | None
+    found_nothing: bool = False
     quiet: bool = False  # another launcher of the same job speaks: only the files in the recording are written
 
     def show(self, folder: Path, seen: tuple[Seen, ...] = ()) -> None:
@@ -47,6 +51,7 @@ class RunReport:
         try:
             diagnosed = diagnose_all(folder, warmup=self.warmup)
         except NothingRecorded as error:
+            self.found_nothing = True
             self._say(f"slowstep: {error}{_describe(seen)}")
             return
         # What others read comes first: a terminal may have gone away.

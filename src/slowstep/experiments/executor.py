@@ -224,6 +224,8 @@ class LiveExecutor:
         exit_code, left = self._guarded.end()
         self._look()
         self._page.stop(contract.STOPPED_BY_END)
+        # Whether all of its processes could tell is not known here: what one of them told holds all the same.
+        told = self._page.told if {"tensorflow", "jax"}.intersection(self._page.told) else None
         self._page.close()
         killed = exit_code is None
         note_end(
@@ -231,6 +233,7 @@ class LiveExecutor:
             exit_code=KILLED if exit_code is None else exit_code,
             ended_ns=self._now_ns(),
             sent=("SIGKILL",) if killed else None,
+            told=told,
         )
         self._journal.close()
         if not left:

@@ -17,6 +17,7 @@ from slowstep.record.ancestry import find_recording
 from slowstep.record.hook import Hook, Unfit
 from slowstep.record.recorder import Recorder, is_child_of_multiprocessing
 from slowstep.record.startup_stacks import StartupStacks
+from slowstep.record.told import tell
 from slowstep.record.tracebacks import show_own_frames
 from slowstep.registry import discover
 
@@ -32,6 +33,8 @@ def activated(just_imported: str | None = None, import_began_ns: int | None = No
         folder = find_recording(instead=True)
     if not folder or os.environ.get(contract.ENV_DISABLE):
         return None
+    if "torch" in sys.modules:
+        tell("torch")
     try:
         recorder = Recorder(
             folder,

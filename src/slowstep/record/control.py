@@ -57,6 +57,11 @@ class ControlPage:
         return self._word(contract.CONTROL_PID) or None
 
     @property
+    def told(self) -> tuple[str, ...]:
+        """What processes of the command have told of themselves so far (told.py)."""
+        return tuple(name for name, at in contract.CONTROL_TOLD.items() if self._page[at])
+
+    @property
     def plan(self) -> int:
         """How far the experiment is: one of format.PLAN_..."""
         return self._page[contract.CONTROL_PLAN]

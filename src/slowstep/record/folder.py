@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 
 DEFAULT_PARENT: Final = "slowstep_runs"
 LONGEST_STEM: Final = 64
-LAUNCHER_NOTES: Final = "launcher.jsonl"
-# The first names of files that are there whatever was recorded: `.gitignore` has none.
-_OF_LAUNCHER: Final = ("launcher", "")
+_LAUNCHER: Final = "launcher"
+LAUNCHER_NOTES: Final = f"{_LAUNCHER}.jsonl"
+# Another launcher may take away the folder of recordings, when nothing was in its own, at the moment at which it is made here.
+_TRIES: Final = 5
 _ASIDE: Final = "set-aside"
 
 
@@ -30,29 +31,36 @@ def create_folder(*, parent: str | None, stem: str, now_s: float | None = None, 
 
     Raises CommandNotStarted when the folder cannot be made: nothing of the user's has run by then.
     """
-    where = os.path.abspath(parent or DEFAULT_PARENT)
+    for tries_left in reversed(range(_TRIES)):
+        try:
+            return _created(os.path.abspath(parent or DEFAULT_PARENT), stem=stem, now_s=now_s, place=place)
+        except OSError as error:
+            if isinstance(error, FileNotFoundError) and tries_left:
+                continue
+            raise CommandNotStarted(
+                f"The recording cannot be written to {parent or DEFAULT_PARENT}: {error.strerror or error}. "
+                "Choose a folder that you may write to with --out DIR. The command was not started."
+            ) from error
+    raise AssertionError("the last try returns or raises")
+
+
+def _created(where: str, *, stem: str, now_s: float | None, place: Place | None) -> str:
     stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(now_s))
     name = f"{stamp}-{_file_name(stem)}"
-    try:
-        ours = _create_parent(where)
-        if place is not None and place.job is not None:
-            job = os.path.join(where, _file_name(f"{place.job}-{stem}"))
-            os.makedirs(job, mode=0o700, exist_ok=True)
-            os.chmod(job, 0o700)
-            folder = _create_unique(os.path.join(job, _file_name(place.name)))
-        else:
-            folder = _create_unique(os.path.join(where, name if place is None else f"{name}-{_file_name(place.name)}"))
-        _hide_from_git(where if ours else folder)
-    except OSError as error:
-        raise CommandNotStarted(
-            f"The recording cannot be written to {where}: {error.strerror or error}. "
-            "Choose a folder that you may write to with --out DIR. The command was not started."
-        ) from error
+    ours = _create_parent(where)
+    if place is not None and place.job is not None:
+        job = os.path.join(where, _file_name(f"{place.job}-{stem}"))
+        os.makedirs(job, mode=0o700, exist_ok=True)
+        os.chmod(job, 0o700)
+        folder = _create_unique(os.path.join(job, _file_name(place.name)))
+    else:
+        folder = _create_unique(os.path.join(where, name if place is None else f"{name}-{_file_name(place.name)}"))
+    _hide_from_git(where if ours else folder)
     return folder
 
 
 def remove_folder(folder: str) -> None:
-    """Remove a recording of a command that could not be started; the folder of recordings too when it was made for this one."""
+    """Remove a recording in which there is nothing; the folder of recordings too when it was made for this one."""
     shutil.rmtree(folder, ignore_errors=True)
     parent = os.path.dirname(folder)
     try:
@@ -62,7 +70,10 @@ def remove_folder(folder: str) -> None:
             parent = os.path.dirname(parent)
         if os.listdir(parent) == [".gitignore"] and os.path.basename(parent) == DEFAULT_PARENT:
             os.unlink(os.path.join(parent, ".gitignore"))
-            os.rmdir(parent)
+            try:
+                os.rmdir(parent)
+            except OSError:  # another recording is in it since
+                _hide_from_git(parent)
     except OSError:
         pass
 
@@ -74,11 +85,16 @@ def is_recording(folder: str) -> bool:
 
 
 def holds_nothing(folder: str) -> bool:
-    """Whether nothing was recorded into a recording but what its launcher says of itself: False where that cannot be told."""
+    """Whether no process has recorded anything into a recording, and none can any more: False where that cannot be told."""
     try:
-        return all(name.partition(".")[0] in _OF_LAUNCHER for name in os.listdir(folder))
+        return not any(entry.is_dir() or _is_of_a_process(entry.name) for entry in os.scandir(folder))
     except OSError:
         return False
+
+
+def _is_of_a_process(name: str) -> bool:
+    stem, ending = os.path.splitext(name)
+    return ending in (".rec", ".jsonl") and stem != _LAUNCHER
 
 
 def kept_words(folder: str) -> str:

@@ -101,6 +101,17 @@ def listen(package_folder: str, modules: tuple[str, ...] = ("torch",)) -> None:
     _FINDER.package_folder = package_folder
     for name in modules:
         _activate_after(name)
+    for name in ("tensorflow", "jax"):
+        _tell_after(name)
+
+
+def _tell_after(name: str) -> None:
+    def told() -> None:
+        from slowstep.record.told import tell
+
+        tell(name)
+
+    when_imported(name, told)
 
 
 def _activate_after(name: str) -> None:

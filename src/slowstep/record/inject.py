@@ -24,10 +24,26 @@ import os
 import sys
 
 
+def _tell(at):
+    # Not by mmap: this runs in whatever Python there is.
+    try:
+        page = os.open(os.path.join(os.environ[{recording!r}], {control!r}), os.O_WRONLY)
+        try:
+            os.lseek(page, at, 0)
+            os.write(page, b"\\1")
+        finally:
+            os.close(page)
+    except Exception:
+        pass  # the recording is over
+
+
 class _Door(object):
     def find_spec(self, name, path=None, target=None):
         if name not in {modules!r}:
             return None
+        if name == "torch":
+            # Now, and not when it has been imported: a command may be ended in the midst of that.
+            _tell({told[torch]!r})
         try:
             sys.meta_path.remove(self)
             listener = type(sys)("_slowstep_imports")
@@ -39,6 +55,8 @@ class _Door(object):
             return None  # a training is never harmed; that nothing was recorded is said at its end
 
 
+if {recording!r} in os.environ and not os.environ.get({disable!r}):
+    _tell({told[python]!r} if sys.version_info >= (3, 11) else {told[old_python]!r})
 if sys.version_info >= (3, 11) and {recording!r} in os.environ and not os.environ.get({disable!r}):
     sys.meta_path.insert(0, _Door())
     if {seeds!r} in os.environ:
@@ -52,7 +70,7 @@ sys.modules.pop("sitecustomize", None)
 import sitecustomize
 """
 # What opens the door: a framework, and slowstep itself, which a spawned worker asks for first.
-_MODULES: Final = ("torch", "slowstep")
+_MODULES: Final = ("torch", "tensorflow", "jax", "slowstep")
 
 
 def write_injection(folder: str) -> str:
@@ -63,6 +81,8 @@ def write_injection(folder: str) -> str:
         modules=_MODULES,
         recording=contract.ENV_RECORDING,
         disable=contract.ENV_DISABLE,
+        control=contract.CONTROL_FILE,
+        told=contract.CONTROL_TOLD,
         seeds=contract.ENV_SEEDS,
         imports=os.path.join(PACKAGE_FOLDER, "record", "imports.py"),
         package=PACKAGE_FOLDER,

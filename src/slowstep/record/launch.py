@@ -208,7 +208,9 @@ class _Run:
     def _close(self, ended_ns: int) -> None:
         self._page.stop(contract.STOPPED_BY_END)
         sent = self._stopper.sent if self._stopper else None
-        note_end(self._journal, exit_code=self._exit_code, ended_ns=ended_ns, sent=sent, received=self._received)
+        seen = self._witness.seen if self._witness else ()
+        told = None if any(process.unreachable for process in seen) else self._page.told
+        note_end(self._journal, exit_code=self._exit_code, ended_ns=ended_ns, sent=sent, received=self._received, told=told)
         self._clean_up()
 
     def _end_watching(self) -> None:

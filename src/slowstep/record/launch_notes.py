@@ -41,9 +41,20 @@ def note_start(
     journal.note("run", name=command.stem, command=words, started=started, started_ns=now_ns, warmup=warmup, stop=stop, host=host, **more)
 
 
-def note_end(journal: Journal, *, exit_code: int, ended_ns: int, sent: Sequence[str] | None, received: Sequence[str] = ()) -> None:
-    """Write the line `exit`; `sent` are the signals of --stop, None when it was not used, `received` those by which others ask to end."""
+def note_end(
+    journal: Journal,
+    *,
+    exit_code: int,
+    ended_ns: int,
+    sent: Sequence[str] | None,
+    received: Sequence[str] = (),
+    told: Sequence[str] | None = None,
+) -> None:
+    """Write the line `exit`; `sent` are the signals of --stop, None when it was not used, `received` those by which others ask to end.
+
+    `told` is what the command's processes told of themselves, None where some of them could not.
+    """
     by = "script" if not sent else "slowstep --stop"
-    journal.note("exit", code=exit_code, ended_ns=ended_ns, by=by, signals=list(sent or ()), received=list(received))
+    journal.note("exit", code=exit_code, ended_ns=ended_ns, by=by, signals=list(sent or ()), received=list(received), told=told)
     if journal.lost:
         journal.health("launcher-records-lost", "data_loss", "The disk was full: make room and record again.", count=journal.lost)

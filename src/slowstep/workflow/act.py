@@ -29,7 +29,7 @@ from slowstep.experiments.plan import Plan
 from slowstep.experiments.repeated import AllRepeated
 from slowstep.experiments.results import FIRST, arms_with_own_long_steps, corrected_arms
 from slowstep.experiments.runner import run
-from slowstep.record.folder import kept_words
+from slowstep.record.folder import holds_nothing, kept_words
 from slowstep.record.lever import Lever, Spec
 from slowstep.report.json import write
 from slowstep.units import format_count, format_duration, format_share
@@ -104,7 +104,7 @@ class Ended:
     """The report, None where the training left nothing to make one of; then `reason` says why.
 
     `exit_code` is the command's own, None where it was killed; `output` is the end of what it printed where it failed. `left_nothing`: it
-    was interrupted before there was anything to report on, and its recording is worth nothing.
+    was interrupted before there was anything to report on, or nothing was recorded at all, and its recording is worth nothing.
     """
 
     report: Report | None
@@ -353,7 +353,7 @@ class Act:
         try:
             report = diagnose_recording(self._executor.folder)
         except NothingRecorded as error:
-            return replace(ended, reason=_why_nothing(ended, ending, error), left_nothing=ended.ended_by == INTERRUPTED)
+            return replace(ended, reason=_why_nothing(ended, ending, error), left_nothing=self._left_nothing(ended))
         if self._rerun is not None and ended.ended_by != INTERRUPTED:
             report = self._rerun_refused(report, self._rerun)
             ended = replace(ended, ended_by=self._experiment.ended_by)
@@ -362,6 +362,9 @@ class Act:
             report, ended = diagnose_recording(self._executor.folder), replace(ended, ended_by=self._experiment.ended_by)
         write(report, self._executor.folder / REPORT)
         return replace(ended, report=report)
+
+    def _left_nothing(self, ended: Ended) -> bool:
+        return ended.ended_by == INTERRUPTED or holds_nothing(str(self._executor.folder))
 
     def _rerun_refused(self, report: Report, rerun: Rerun) -> Report:
         found = rerun(report, self._executor.lever_notes(), self._wanted.seed)

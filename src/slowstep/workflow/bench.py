@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from slowstep.experiments.executor import LiveExecutor
-from slowstep.record.folder import remove_folder
+from slowstep.record.folder import holds_nothing, remove_folder
 from slowstep.units import format_duration
 from slowstep.workflow.bench_act import Asked, Bench, Limits, Measured, Phase
 from slowstep.workflow.thrown_away import thrown_away
@@ -37,7 +37,7 @@ def bench(asked: Asked, environ: Mapping[str, str], *, say: Callable[[str], None
             executor = LiveExecutor(place.command, place.folder, sandbox, environ, limit_s=whole_s)
             return Bench(executor, asked, measured, phase, limits).run()
     finally:
-        if measured is not None and measured.left_nothing:
+        if measured is not None and (measured.left_nothing or holds_nothing(str(place.folder))):
             # It would be taken for one of a training that left nothing.
             remove_folder(str(place.folder))
 

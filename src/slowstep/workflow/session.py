@@ -75,7 +75,9 @@ class Recording:
 
     @property
     def folder(self) -> str | None:
-        """Where the recording is, absolute."""
+        """Where the recording is, absolute; None where nothing was recorded."""
+        if self.report is not None:
+            return None if self.report.folder is None else str(self.report.folder)
         return None if self._own is None else self._own.folder
 
     @property

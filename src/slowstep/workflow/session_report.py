@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from slowstep.errors import NothingRecorded, SlowstepError
-from slowstep.record.folder import analyze_words, kept_words
+from slowstep.record.folder import analyze_words, holds_nothing, kept_words, remove_folder
 from slowstep.workflow.diagnose_apart import diagnose_apart
 
 if TYPE_CHECKING:
@@ -35,6 +35,9 @@ class SessionReport:
             document = diagnose_apart(path, warmup=warmup)
         except NothingRecorded as error:
             message = f"slowstep: {error}"
+            if holds_nothing(folder):
+                remove_folder(folder)
+                return cls(message=message, place=place)
         except SlowstepError as error:
             message = f"slowstep: {error} {later}"
         except KeyboardInterrupt:

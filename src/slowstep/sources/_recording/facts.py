@@ -118,6 +118,7 @@ def run_facts(folder: str, launchers: list[Notes], cut_ns: int | None = None) ->
         exit_code=ending.get("code"),
         stop_signals=tuple(str(name) for name in ending.get("signals") or ()),
         received=tuple(str(name) for name in ending.get("received") or ()),
+        told=None if ending.get("told") is None else tuple(str(name) for name in ending["told"]),
         warmup=run.get("warmup"),
         session=_session(notes),
         host=run.get("host"),
