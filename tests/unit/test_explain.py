@@ -8,7 +8,8 @@ import typer
 from typer.testing import CliRunner
 
 from slowstep.cli import explain
-from slowstep.cli.explain import HEADINGS, LEVER_HEADINGS, LEVERS, RULES
+from slowstep.cli.explain import HEADINGS, LEVER_HEADINGS
+from slowstep.cli.plugin_texts import LEVERS, RULES, lever_text, names_of_levers, names_of_rules, rule_text
 from slowstep.errors import BadUsage
 from slowstep.registry import discover
 
@@ -55,6 +56,30 @@ def test_a_page_has_the_five_headings_in_order():
     assert page.endswith("WHAT TO TRY\n- num_workers=2\n- a smaller image\n")
 
 
+def test_names_are_those_that_the_plug_ins_give_themselves():
+    assert names_of_rules() == list(discover(RULES, "RULE"))
+    assert names_of_levers() == list(discover(LEVERS, "LEVER"))
+
+
+def test_all_are_listed_by_kind_and_stage_each_rule_under_every_kind_that_it_judges():
+    groups = explain.by_stage()
+
+    assert "slow-callback" in groups["Rules for recordings: output"]
+    assert "slow-callback" in groups["Rules for traces: output"]
+    assert "launch-bound" in groups["Rules for traces: compute"]
+    assert "launch-bound" not in groups["Rules for recordings: compute"]
+    *rules, (_, levers) = groups.items()
+    assert {name for _, texts in rules for name in texts} == set(discover(RULES, "RULE"))
+    assert set(levers) == set(discover(LEVERS, "LEVER"))
+
+
+def test_a_rule_and_a_lever_of_one_name_are_both_explained():
+    said = CliRunner().invoke(explain.app, ["cold-cache"]).stdout
+
+    assert rule_text("cold-cache") != lever_text("cold-cache")
+    assert all(heading.upper() in said for heading in (*HEADINGS, *LEVER_HEADINGS))
+
+
 def test_headings_may_be_set_in_stars():
     starred = re.sub(r"^(\w[\w ]+):$", r"*\1*", DOCUMENTED, flags=re.MULTILINE)
 
@@ -77,7 +102,7 @@ def test_an_unknown_name_gets_the_closest_ones(name, hint):
 
 @pytest.mark.parametrize("rule", sorted(discover(RULES, "RULE")))
 def test_every_rule_is_documented_in_the_fixed_form(rule):
-    text = explain.rule_texts()[rule]
+    text = rule_text(rule)
 
     page = explain.page(rule, text, WIDTH)
 
@@ -90,7 +115,7 @@ def test_every_rule_is_documented_in_the_fixed_form(rule):
 
 @pytest.mark.parametrize("lever", sorted(discover(LEVERS, "LEVER")))
 def test_every_lever_is_documented_in_the_fixed_form(lever):
-    text = explain.lever_texts()[lever]
+    text = lever_text(lever)
 
     headed = [line for line in explain.page(lever, text, WIDTH).splitlines() if line in [heading.upper() for heading in LEVER_HEADINGS]]
 

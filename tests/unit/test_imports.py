@@ -76,7 +76,7 @@ def test_importing_slowstep_reads_no_other_module_of_it():
 
 
 def test_the_public_names_are_these_and_all_of_them_resolve():
-    assert sorted(slowstep.__all__) == ["__version__", "record", "span", "start", "steps", "stop"]
+    assert sorted(slowstep.__all__) == ["__version__", "data", "record", "span", "start", "steps", "stop"]
     assert [name for name in slowstep.__all__ if not hasattr(slowstep, name)] == []
 
 

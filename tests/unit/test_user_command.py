@@ -8,13 +8,13 @@ import pytest
 import typer.main
 
 from slowstep.cli.bench import app as bench
-from slowstep.cli.main import app
+from slowstep.cli.run import app
 from slowstep.errors import BadUsage, CommandNotStarted
 
 
 def parsed(*words: str) -> dict[str, Any]:
-    group: Any = typer.main.get_command(app)
-    return dict(group.commands["run"].make_context("run", list(words)).params)
+    command: Any = typer.main.get_command(app)
+    return dict(command.make_context("run", list(words)).params)
 
 
 @pytest.fixture(autouse=True)
@@ -55,9 +55,9 @@ def test_the_words_of_a_script_are_not_looked_at() -> None:
 
 
 def test_a_single_number_is_no_command_and_the_option_says_what_is_missing(capsys) -> None:
-    group: Any = typer.main.get_command(app)
+    command: Any = typer.main.get_command(app)
     with pytest.raises(CommandNotStarted, match=r"--capture=31: give the first and the last step"):
-        group.commands["run"].main(["--capture", "31", "train.py"], standalone_mode=False)
+        command.main(["--capture", "31", "train.py"], standalone_mode=False)
 
 
 @pytest.mark.parametrize("words", [["slowstep", "prove", "train.py"], ["-m", "slowstep", "run", "train.py"], ["/opt/bin/slowstep", "run"]])
@@ -76,5 +76,5 @@ def test_a_folder_or_a_script_of_that_name_is_the_users(tmp_path) -> None:
 def test_bench_of_a_command_without_its_half_says_which_halves_there_are() -> None:
     group: Any = typer.main.get_command(bench)
 
-    with pytest.raises(BadUsage, match=r"^bench python \.\.\.: say first which half .* bench data python \.\.\. or bench compute python"):
+    with pytest.raises(BadUsage, match=r"^bench python: which half .* bench data python \.\.\. or slowstep bench compute python"):
         group.main(["python", "train.py"], standalone_mode=False)

@@ -2,13 +2,15 @@ import subprocess
 import sys
 from importlib.metadata import version
 
+import pytest
 from typer.testing import CliRunner
 
-from slowstep.cli.main import app
+from slowstep.cli.commands import app
 
 
-def test_the_version_is_the_installed_one() -> None:
-    said = CliRunner().invoke(app, ["--version"])
+@pytest.mark.parametrize("option", ["--version", "-V"])
+def test_the_version_is_the_installed_one(option: str) -> None:
+    said = CliRunner().invoke(app, [option])
 
     assert (said.exit_code, said.output) == (0, f"slowstep {version('slowstep')}\n")
 

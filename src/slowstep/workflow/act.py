@@ -392,7 +392,9 @@ def _why_nothing(ended: Ended, ending: Ending, error: NothingRecorded) -> str:
     if ended.ended_by == INTERRUPTED:
         return _TOO_EARLY
     if not ended.exit_code or ending.problem:
-        return ended.reason or str(error)
+        # Of a script that came to its end more is known now than in the lead-in.
+        came_to_its_end = ended.ended_by == SCRIPT_ENDED and not ending.problem
+        return str(error) if came_to_its_end else ended.reason or str(error)
     return f"{error} {EMPTY_INPUT.capitalize()}."
 
 
