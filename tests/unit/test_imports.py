@@ -80,6 +80,12 @@ def test_the_public_names_are_these_and_all_of_them_resolve():
     assert [name for name in slowstep.__all__ if not hasattr(slowstep, name)] == []
 
 
+def test_the_public_names_are_listed_before_any_of_them_is_imported():
+    done = _fresh("-c", "import sys, slowstep; print(set(slowstep.__all__) <= set(dir(slowstep)), 'slowstep.data' in sys.modules)")
+
+    assert done.stdout.split() == ["True", "False"], done.stderr
+
+
 def test_a_name_that_does_not_exist_is_an_attribute_error():
     with pytest.raises(AttributeError, match="no_such_name"):
         _ = slowstep.no_such_name

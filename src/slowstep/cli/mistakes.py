@@ -19,13 +19,14 @@ def explained(mistake: Any) -> str:
     kind, context = type(mistake).__name__, getattr(mistake, "ctx", None)
     if kind == "NoArgsIsHelpError":
         return str(mistake.message)
+    if kind == "BadOptionUsage":
+        # Nothing but a missing value: of it alone typer does not say at which command.
+        return f"slowstep: {mistake.option_name} needs a value. --help says which."
     if context is None:
         return f"slowstep: {mistake.format_message()}"
     path = context.command_path
     if kind == "NoSuchOption":
         return f"slowstep: {mistake.option_name} is no option of {path}. {_instead(mistake.option_name, context)}"
-    if kind == "BadOptionUsage":
-        return f"slowstep: {mistake.option_name} needs a value: {mistake.option_name} {_metavar(mistake.option_name, context)}."
     if kind == "MissingParameter" and getattr(context.command, "needs", None):
         return f"slowstep: give {context.command.needs}: {path} train.py"
     message = mistake.format_message().rstrip(".")
@@ -38,8 +39,3 @@ def _instead(option: str, context: Any) -> str:
     if close:
         return f"Did you mean {' or '.join(names[name] for name in close)}?"
     return f"{context.command_path} --help lists them."
-
-
-def _metavar(option: str, context: Any) -> str:
-    metavar = next((parameter.metavar for parameter in context.command.params if option in parameter.opts), None)
-    return metavar or "VALUE"

@@ -37,7 +37,7 @@ def bench(asked: Asked, environ: Mapping[str, str], *, say: Callable[[str], None
             executor = LiveExecutor(place.command, place.folder, sandbox, environ, limit_s=whole_s)
             return Bench(executor, asked, measured, phase, limits).run()
     finally:
-        if measured is not None and (measured.left_nothing or holds_nothing(str(place.folder))):
+        if measured is not None and (measured.left_nothing or (not measured.updates and holds_nothing(str(place.folder)))):
             # It would be taken for one of a training that left nothing.
             remove_folder(str(place.folder))
 

@@ -121,7 +121,8 @@ def runs_document(folder: Path, rows: Iterable[RunRow]) -> dict[str, Any]:
 
 def _folders(folder: Path) -> list[Path]:
     try:
-        return [Path(entry.path) for entry in os.scandir(folder) if entry.is_dir() and not entry.name.startswith(".")]
+        with os.scandir(folder) as entries:
+            return [Path(entry.path) for entry in entries if entry.is_dir() and not entry.name.startswith(".")]
     except OSError:
         return []
 

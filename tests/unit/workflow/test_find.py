@@ -36,13 +36,16 @@ def test_a_folder_of_something_else_holds_no_recording(tmp_path):
         load(tmp_path)
 
 
-def test_the_folder_above_the_recordings_names_the_latest_one(tmp_path):
+@pytest.mark.parametrize("given", ["slowstep_runs", "."])
+def test_a_folder_of_recordings_stands_for_the_last_of_them(tmp_path, given):
     runs = tmp_path / "slowstep_runs"
     for name in ("20261120-100000-train", "20261120-110000-train"):
-        make_recording(runs / name, Training(steps=3))
+        recording = make_recording(runs / name, Training(steps=3))
+        (recording / "capture.json").write_text(TRACE)
 
-    with pytest.raises(UnreadableInput, match=r"slowstep analyze .*20261120-110000-train"):
-        load(runs)
+    found, _ = find([tmp_path / given])
+
+    assert [each.path.name for each in found] == ["20261120-110000-train"]
 
 
 def test_the_folder_above_a_single_recording_stands_for_it(tmp_path):

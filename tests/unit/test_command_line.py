@@ -1,0 +1,105 @@
+"""The command line as a whole: mistakes, help, exit codes, and what is imported for which command."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from slowstep.cli import commands
+from slowstep.cli.commands import obey
+from slowstep.errors import SlowstepError
+
+HEAVY = ["polars", "numpy", "msgspec", "torch", "slowstep.analyses", "slowstep.timeline", "slowstep.experiments", "slowstep.workflow"]
+PROBE = """
+import json, sys
+sys.argv = ["slowstep", *json.loads(sys.argv[1])]
+from slowstep.cli.main import main
+try:
+    main()
+except SystemExit:
+    pass
+print(json.dumps([name for name in json.loads(sys.stdin.read()) if name in sys.modules]))
+"""
+
+
+def brought(*words: str, of: list[str]) -> list[str]:
+    ended = subprocess.run(
+        [sys.executable, "-c", PROBE, json.dumps(words)], input=json.dumps(of), capture_output=True, text=True, timeout=60, check=True
+    )
+    return list(json.loads(ended.stdout.splitlines()[-1]))
+
+
+def refused(*words: str) -> tuple[str, int]:
+    with pytest.raises(SlowstepError) as error:
+        obey(list(words))
+    return str(error.value), error.value.exit_code
+
+
+@pytest.mark.parametrize("words", [("--help",), ("-h",), ("explain", "serial-loader"), ("explain", "workers"), ("train.py",)])
+def test_what_only_prints_a_text_imports_nothing_heavy(words: tuple[str, ...]) -> None:
+    assert brought(*words, of=HEAVY) == []
+
+
+@pytest.mark.parametrize("option", ["--version", "-V"])
+def test_the_version_is_said_without_the_parser_of_command_lines(option: str) -> None:
+    assert brought(option, of=[*HEAVY, "typer", "rich", "slowstep.cli.commands"]) == []
+
+
+def test_the_probe_sees_what_an_analysis_imports() -> None:
+    assert "polars" in brought("analyze", "missing", of=HEAVY)
+
+
+@pytest.mark.parametrize("name", list(commands._HOMES))
+@pytest.mark.parametrize("option", ["-h", "--help"])
+def test_every_command_has_help_under_both_names(name: str, option: str, capsys) -> None:
+    assert obey([name, option]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith(f"Usage: slowstep {name}")
+    assert "..." not in said.replace("COMMAND...", "").replace("[PATH]...", "").replace("[ARGS]...", "")
+    assert "<" not in said
+
+
+def test_summaries_are_whole_and_commands_stand_in_the_order_in_which_they_are_met(capsys) -> None:
+    assert obey(["--help"]) == 0
+
+    listed = [line.split()[0] for line in capsys.readouterr().out.partition("Commands:\n")[2].partition("\n\n")[0].splitlines()]
+    assert listed == ["run", "analyze", "prove", "bench", "runs", "explain"]
+
+
+@pytest.mark.parametrize(
+    ("words", "text", "code"),
+    [
+        (["run", "--steps", "0", "x.py"], "--steps 0: give a whole number, 1 or more.", 125),
+        (["run", "--steps", "many", "x.py"], "--steps many: give a whole number, 1 or more.", 125),
+        (["run", "--level", "9", "x.py"], "--level 9: give a whole number, from 0 to 2.", 125),
+        (["prove", "--seed", "-1", "x.py"], "--seed -1: give a whole number, 0 or more.", 2),
+        (["analyze", "--rank", "-1", "x"], "--rank -1: give a whole number, 0 or more.", 2),
+    ],
+)
+def test_a_number_that_cannot_be_meant_is_said_with_its_option(words: list[str], text: str, code: int) -> None:
+    assert refused(*words) == (text, code)
+
+
+@pytest.mark.parametrize(
+    ("words", "said", "unsaid", "code"),
+    [
+        (["run", "--bogus", "x.py"], "slowstep run --help", "--out", 125),
+        (["run", "--stpes", "5", "x.py"], "--steps", "--out", 125),
+        (["bench", "data", "--buget", "5s", "x.py"], "--budget", "--out", 2),
+        (["run", "--steps"], "--steps needs a value", "Usage", 125),
+        (["run"], "slowstep run train.py", "Usage", 125),
+        (["prove"], "slowstep prove train.py", "Usage", 2),
+        (["analyze", "--step"], "--step needs a value", "Usage", 2),
+    ],
+)
+def test_a_mistake_in_options_is_one_line_that_says_what_to_type(words: list[str], said: str, unsaid: str, code: int, capsys) -> None:
+    assert obey(words) == code
+
+    err = capsys.readouterr().err
+    assert err.startswith("slowstep: ")
+    assert err.count("\n") == 1
+    assert said in err
+    assert unsaid not in err

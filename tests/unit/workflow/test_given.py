@@ -1,0 +1,107 @@
+"""What `slowstep analyze` makes of words that name no recording and no trace."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from made_recordings import Training, make_recording
+from slowstep.cli.commands import obey
+from slowstep.errors import BadUsage, NoRecording, UnreadableInput
+from slowstep.report.json import write
+from slowstep.workflow.diagnose import diagnose_recording
+from slowstep.workflow.given import what_is_given
+
+
+@pytest.fixture
+def recording(tmp_path, monkeypatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return make_recording(Path("slowstep_runs") / "20261120-100000-train", Training(steps=60))
+
+
+@pytest.mark.parametrize("words", [(), ("last",)])
+def test_without_a_path_the_last_run_is_meant(recording, words):
+    given = what_is_given([Path(word) for word in words])
+
+    assert given.paths == (recording,)
+    assert given.document is None
+
+
+def test_a_file_that_is_called_last_is_no_word(recording):
+    Path("last").touch()
+
+    assert what_is_given([Path("last")]).paths == (Path("last"),)
+
+
+def test_where_nothing_was_recorded_it_is_said_what_to_do(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    with pytest.raises(NoRecording, match=r"slowstep run train\.py") as refused:
+        what_is_given([])
+    assert refused.value.exit_code == 2
+
+
+def test_a_recording_may_be_named_without_its_folder(recording):
+    assert what_is_given([Path(recording.name)]).paths == (recording,)
+
+
+@pytest.mark.parametrize(("name", "command"), [("train.py", "slowstep run train.py"), ("my run.sh", "slowstep run bash 'my run.sh'")])
+def test_a_script_is_to_be_recorded_whether_it_exists_or_not(recording, name, command):
+    for _ in range(2):
+        with pytest.raises(BadUsage, match=command):
+            what_is_given([Path(name)])
+        Path(name).touch()
+
+
+@pytest.mark.parametrize(("name", "rank"), [("report.json", None), ("report-rank3.json", 3)])
+def test_a_report_stands_for_the_recording_that_it_lies_in(recording, name, rank):
+    write(diagnose_recording(recording), recording / name)
+
+    given = what_is_given([recording / name])
+
+    assert (given.paths, given.rank, given.document) == ((recording,), rank, None)
+
+
+def test_a_report_that_lies_elsewhere_is_shown_as_it_was_written(recording, tmp_path, capsys):
+    report = diagnose_recording(recording)
+    write(report, tmp_path / "mine.json")
+
+    assert what_is_given([tmp_path / "mine.json"]).document == report
+    assert obey(["analyze", "mine.json"]) == 0
+    assert report["verdict"]["state"].upper() in capsys.readouterr().out
+    with pytest.raises(BadUsage, match="made already"):
+        obey(["analyze", "mine.json", "--warmup", "3"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"schema": "slowstep/report/1"}',
+        '{"schema": "slowstep/report/1", "run": 3, "throughput": null, "ledger": [], "verdict": {}}',
+        '{"schema": "slowstep/report/1", ',
+        '{"schema": "slowstep/report/99"}',
+        '{"schema": "slowstep/bench/1"}',
+        '["slowstep/report/1", "slowstep/report/',
+    ],
+)
+def test_a_damaged_report_is_refused_in_words(recording, text):
+    Path("mine.json").write_text(text)
+
+    with pytest.raises(UnreadableInput, match=r"mine\.json"):
+        obey(["analyze", "mine.json"])
+
+
+def test_which_recording_was_chosen_is_said_beside_the_report_and_not_in_it(recording, capsys):
+    assert obey(["analyze", "--json", "-"]) == 0
+
+    said = capsys.readouterr()
+    assert json.loads(said.out)["run"]["recording"] == str(recording)
+    assert str(recording) in said.err
+
+
+def test_of_a_recording_that_was_named_nothing_is_said(recording, capsys):
+    assert obey(["analyze", str(recording), "--json", "-"]) == 0
+
+    assert capsys.readouterr().err == ""
