@@ -56,11 +56,12 @@ def describe_untrained(timeline: Timeline) -> str:
         return f"no training was seen{_duration(run)}. {ending}"
     if not seen and run.session:
         return f"no training was seen{_duration(run)}: nothing in the recording called a loader, backward or an optimizer. {_AROUND}"
+    not_yet = _NOT_YET if run.killer is not None or run.stop_signals else ""
     if not seen and (elsewhere := _trains_elsewhere(run)):
-        return " ".join(filter(None, (f"no training step was recorded{_duration(run)}: {elsewhere[0]}", ending, elsewhere[1])))
+        why, remedy = elsewhere
+        return " ".join(filter(None, (f"no training step was recorded{_duration(run)}: {why}", ending, not_yet, remedy)))
     if not seen:
         called = "no process that PyTorch was imported in called a loader, backward or an optimizer."
-        not_yet = _NOT_YET if run.killer is not None or run.stop_signals else ""
         return " ".join(filter(None, (f"no training was seen{_duration(run)}: {called}", ending, not_yet, _AUTO)))
     batches = timeline.table("waits").height
     backwards = timeline.table("spans").filter(pl.col("kind") == "backward").height

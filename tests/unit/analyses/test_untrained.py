@@ -161,6 +161,41 @@ def test_of_a_command_that_failed_at_once_the_failure_is_all_there_is_to_say(tmp
     assert "import slowstep.auto" in ended
 
 
+def without_files(folder: Path, *, told: list[str] | None, code: int = 0) -> str:
+    events = Events(folder)
+    events.launcher.lines[-1] |= {"started_ns": at(0)}
+    exit_line = {"kind": "exit", "code": code, "ended_ns": at(40_000), "by": "script", "signals": [], "told": told}
+    events.launcher.lines.append(exit_line)
+    events.close()
+    for file in folder.glob("100-1.*"):
+        file.unlink()
+    return describe_untrained(SOURCE.read(folder))
+
+
+@pytest.mark.parametrize(
+    ("told", "said", "unsaid"),
+    [
+        (["python"], ["PyTorch was never imported", "records PyTorch"], ["slowstep.auto", "analyze"]),
+        (["python", "tensorflow"], ["TensorFlow", "tf.profiler", "slowstep analyze logs"], ["slowstep.auto", "JAX"]),
+        (["python", "jax"], ["JAX", "jax.profiler", "slowstep analyze logs"], ["slowstep.auto", "TensorFlow"]),
+        (["old_python"], ["older than 3.11"], ["slowstep.auto"]),
+        ([], ["no Python process", "slowstep.auto"], ["never imported"]),
+        (["python", "torch"], ["slowstep.auto"], ["never", "records PyTorch"]),
+        (["python", "torch", "tensorflow", "jax"], ["slowstep.auto"], ["never", "JAX"]),
+        (None, ["slowstep.auto"], ["never", "records PyTorch"]),
+    ],
+)
+def test_what_is_advised_depends_on_what_was_imported(tmp_path, told, said, unsaid):
+    text = without_files(tmp_path, told=told)
+
+    assert [words for words in said if words not in text] == []
+    assert [words for words in unsaid if words in text] == []
+
+
+def test_a_command_that_was_ended_before_it_imported_pytorch_may_have_been_about_to(tmp_path):
+    assert "let it run longer" in without_files(tmp_path, told=["python"], code=143)
+
+
 def test_of_what_was_lost_it_is_not_said_that_it_was_not_called(events):
     remedy = "the recording of this process ended early (No space left on device): free some space"
     events.trainer.lines.append({"kind": "health", "name": "disk_full", "severity": "data_loss", "count": 1, "remedy": remedy})

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from slowstep.errors import CommandNotStarted
-from slowstep.record.folder import create_folder, remove_folder
+from slowstep.record import folder as recordings
+from slowstep.record.folder import create_folder, holds_nothing, remove_folder
 
 
 @pytest.fixture
@@ -87,3 +88,53 @@ def test_other_recordings_stay_when_one_never_began(work: Path) -> None:
     remove_folder(create_folder(parent=None, stem="train"))
 
     assert os.path.isdir(kept)
+
+
+@pytest.mark.parametrize(
+    ("names", "nothing"),
+    [
+        ([".gitignore", "launcher.jsonl", "launcher.rec"], True),
+        (["launcher.jsonl", "launcher.rec", "report.json"], True),
+        (["launcher.jsonl", "100-1.rec"], False),
+        (["launcher.jsonl", "100-1.jsonl"], False),
+        # A process that outlives the command may still record.
+        (["launcher.jsonl", "inject/"], False),
+    ],
+)
+def test_a_recording_holds_nothing_where_no_process_wrote_into_it(work: Path, names: list[str], nothing: bool) -> None:
+    for name in names:
+        (work / name).mkdir() if name.endswith("/") else (work / name).touch()
+
+    assert holds_nothing(str(work)) is nothing
+
+
+def test_of_a_folder_that_is_gone_it_is_not_said_that_it_holds_nothing(work: Path) -> None:
+    assert holds_nothing(str(work / "gone")) is False
+
+
+def test_a_folder_of_recordings_that_another_run_takes_away_is_made_again(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make, taken = recordings._create_unique, []
+
+    def create_unique(path: str) -> str:
+        if not taken:
+            taken.append(path)
+            os.rmdir(os.path.dirname(path))
+        return make(path)
+
+    monkeypatch.setattr(recordings, "_create_unique", create_unique)
+
+    assert Path(create_folder(parent=None, stem="train")).is_dir()
+    assert taken
+
+
+def test_a_recording_begun_while_the_folder_is_taken_away_stays_hidden_from_git(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, unlink = create_folder(parent=None, stem="a"), os.unlink
+
+    def begins_another(path: str) -> None:
+        unlink(path)
+        (work / "slowstep_runs" / "b").mkdir()
+
+    monkeypatch.setattr(recordings.os, "unlink", begins_another)
+    remove_folder(first)
+
+    assert sorted(os.listdir(work / "slowstep_runs")) == [".gitignore", "b"]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from slowstep.record.control import ControlPage
 from slowstep.record.inject import injected_environment, remove_injection, write_injection
 
 PYTHONS = ["python2", "python3.8", "python3.10", "python3.11", "python3.12", "python3.13", "python3.14"]
@@ -84,6 +85,32 @@ def test_a_process_that_imports_no_framework_sees_no_difference(tmp_path: Path, 
 
     plain = run(REPORT, without_injection(env), found)
     assert (recorded.returncode, recorded.stdout, recorded.stderr) == (0, plain.stdout, plain.stderr)
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("pass", ("python",)),
+        ("import torch", ("python", "torch")),
+        ("import jax, tensorflow", ("python", "tensorflow", "jax")),
+        # Libraries look whether a framework is installed: that is no import.
+        ("import importlib.util; importlib.util.find_spec('jax')", ("python",)),
+        # One whose import fails is none that trains; of torch the attempt counts, as it may be ended in the midst of it.
+        ("import broken_torch", ("python", "torch")),
+    ],
+)
+def test_what_a_process_imports_is_told_before_it_trains(tmp_path: Path, code: str, told: tuple[str, ...]) -> None:
+    for name in ("torch", "jax", "tensorflow"):
+        (tmp_path / f"{name}.py").write_text("import os\nif 'KILLED' in os.environ: os._exit(9)\n")
+    (tmp_path / "broken_torch.py").write_text("import os\nos.environ['KILLED'] = '1'\nimport torch\n")
+    page = ControlPage(str(tmp_path))
+    env = environment(tmp_path, str(tmp_path))
+
+    ended = run(code, env)
+
+    assert ended.stderr == ""
+    assert page.told == told
+    page.close()
 
 
 def test_the_users_own_sitecustomize_is_run_as_if_it_were_alone(tmp_path: Path) -> None:
