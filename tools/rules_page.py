@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from slowstep.cli.explain import RULES, rule_texts
+from slowstep.cli.plugin_texts import RULES, rule_text
 from slowstep.diagnosis.rule import Rule
 from slowstep.registry import discover
 from slowstep.stages import STAGE_MEANING
@@ -21,7 +21,7 @@ the verdict.
 def page() -> str:
     """The text of the page: a table for each stage."""
     rules: dict[str, Rule] = discover(RULES, "RULE")
-    texts = rule_texts()
+    texts = {name: rule_text(name) for name in rules}
     return BEGINNING + "".join(_table(stage, meaning, rules, texts) for stage, meaning in STAGE_MEANING.items())
 
 

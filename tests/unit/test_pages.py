@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from slowstep.analyses.trace.tables import TRACE_MEASUREMENT_TABLES
-from slowstep.cli.explain import rule_texts
+from slowstep.cli.plugin_texts import names_of_rules
 from slowstep.experiments.known_levers import known_levers
 from slowstep.timeline.trace_tables import TRACE_TABLES
 
@@ -32,7 +32,7 @@ def test_every_lever_is_on_its_page():
 def test_every_rule_is_on_its_page_once():
     text = (DOCS / "rules.md").read_text(encoding="utf-8")
 
-    assert sorted(re.findall(r"^\| `([a-z\d-]+)` \|", text, re.MULTILINE)) == sorted(rule_texts())
+    assert sorted(re.findall(r"^\| `([a-z\d-]+)` \|", text, re.MULTILINE)) == names_of_rules()
 
 
 def test_every_table_and_column_is_on_its_page():
@@ -60,7 +60,7 @@ def test_the_readme_names_only_rules_that_exist():
     named = set(re.findall(r"`([a-z\d_-]+)`", table)) - stages
 
     assert named
-    assert sorted(named - set(rule_texts())) == []
+    assert sorted(named - set(names_of_rules())) == []
 
 
 def test_the_readme_can_be_read_in_a_minute():
