@@ -140,4 +140,13 @@ class Events:
 
 
 def _process(pid: int, role: str) -> dict[str, Any]:
-    return {"kind": "process", "format": 1, "pid": pid, "ppid": 1, "started_ns": START_NS, "role": role, "cwd": str(Path(DATA).parent)}
+    return {
+        "kind": "process",
+        "format": 1,
+        "pid": pid,
+        "ppid": 1,
+        "started_ns": START_NS,
+        "role": role,
+        "torch": None if role == "launcher" else "2.13.0",
+        "cwd": str(Path(DATA).parent),
+    }

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import sys
 from types import SimpleNamespace
 
 import pytest
 import typer
 
 from slowstep.cli import bench as bench_command
-from slowstep.cli import main
+from slowstep.cli import commands, main
 from slowstep.cli import prove as prove_command
 from slowstep.cli.bench import compute as bench_compute
 from slowstep.cli.bench import data as bench_data
@@ -91,7 +92,8 @@ def test_ctrl_c_while_the_report_of_a_bench_is_made_says_that_it_is_lost(tmp_pat
 
 
 def test_ctrl_c_while_a_command_is_imported_shows_no_traceback(monkeypatch):
-    monkeypatch.setattr(main, "_add_other_commands", _interrupted)
+    monkeypatch.setattr(commands, "obey", _interrupted)
+    monkeypatch.setattr(sys, "argv", ["slowstep", "prove", "train.py"])
 
     with pytest.raises(SystemExit) as left:
         main.main()

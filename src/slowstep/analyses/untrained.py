@@ -8,6 +8,7 @@ from typing import Final
 import polars as pl
 
 from slowstep.timeline.timeline import RunFacts, Timeline
+from slowstep.units import format_count
 
 _AUTO = "If the command does train, put `import slowstep.auto` as the first line of the training script and run it the same way."
 _NOT_YET = "It may not have come to its first update yet (a validation before it, for instance): let it run longer."
@@ -19,6 +20,7 @@ _BY_HAND = (
     "profile a few steps with torch.profiler, prof.step() after each, and give the file to slowstep analyze."
 )
 
+_STEP: Final = "A step is one update of a PyTorch model: a loop without PyTorch has none, and no report can be made of it."
 _RECORDS: Final = "slowstep run records PyTorch trainings, on Linux, in Python 3.11 or later."
 
 
@@ -65,6 +67,9 @@ def describe_untrained(timeline: Timeline) -> str:
         return " ".join(filter(None, (f"no training was seen{_duration(run)}: {called}", ending, not_yet, _AUTO)))
     batches = timeline.table("waits").height
     backwards = timeline.table("spans").filter(pl.col("kind") == "backward").height
+    if not backwards and all(facts.torch is None for facts in timeline.processes if facts.role == "trainer"):
+        asked = f"{format_count(batches, 'batch', 'batches')} asked for through slowstep.steps(), and PyTorch was not imported"
+        return " ".join(filter(None, (f"no training step was recorded{_duration(run)}: {asked}. {_STEP}", ending)))
     used = f"{seen} process(es) used PyTorch ({batches} batches asked for, {backwards} backward passes)"
     what = f"no update was seen{_duration(run)}: {used}, but no torch.optim optimizer's step() was called."
     if _failed(run) and backwards < _BACKWARDS_BY_HAND:

@@ -192,6 +192,20 @@ def test_what_is_advised_depends_on_what_was_imported(tmp_path, told, said, unsa
     assert [words for words in unsaid if words in text] == []
 
 
+def test_batches_of_a_loop_without_pytorch_are_counted_and_promise_no_report(tmp_path):
+    events = Events(tmp_path)
+    for k in range(3):
+        events.wait(10 * k, 10 * k + 1)
+    with_torch = describe_untrained(events.timeline())
+    events.trainer.lines[0]["torch"] = None
+
+    text = describe_untrained(events.timeline())
+
+    assert "3 batches asked for through slowstep.steps()" in text
+    assert "PyTorch was not imported" in text
+    assert "slowstep.steps()" not in with_torch
+
+
 def test_a_command_that_was_ended_before_it_imported_pytorch_may_have_been_about_to(tmp_path):
     assert "let it run longer" in without_files(tmp_path, told=["python"], code=143)
 
