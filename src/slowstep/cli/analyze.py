@@ -133,12 +133,12 @@ def _show_document(given: Given, json: str | None, *, changed: bool) -> None:
     path, document = given.paths[0], given.document or {}
     if changed:
         raise BadUsage(f"{path} is a report, made already. Give the recording or the trace that it is of, with the same options.")
-    if json == "-":
-        sys.stdout.write(dumps(document))
-        return
     draw = show_bench if document["schema"] == BENCH_SCHEMA else show
     try:
-        show_and_write(lambda: draw(document, sys.stdout), document, json)
+        if json == "-":
+            sys.stdout.write(dumps(document))
+        else:
+            show_and_write(lambda: draw(document, sys.stdout), document, json)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise UnreadableInput(f"{path} is a report that lacks something, or was changed ({type(error).__name__}: {error}).") from error
 

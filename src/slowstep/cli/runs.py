@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_format
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Final
@@ -34,7 +35,7 @@ def runs(
 
     FOLDER is where they were made, or a folder of recordings: without it the current one.
     """
-    if not folder.is_dir():
+    if not os.path.isdir(folder):
         raise UnreadableInput(f"{folder} is no folder. Give the one in which `slowstep run` was started, or a folder of recordings.")
     check_json_target(json)
     last = last_run(folder)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 from collections.abc import Sequence
@@ -40,12 +41,12 @@ def what_is_given(paths: Sequence[Path]) -> Given:
     """What the words of the command line mean. Raises NoRecording where nothing was recorded here, BadUsage for a script, and
     UnreadableInput for a damaged report.
     """
-    if not paths or (list(paths) == [Path(LAST)] and not Path(LAST).exists()):
+    if not paths or (list(paths) == [Path(LAST)] and not os.path.exists(LAST)):
         return Given(paths=(last_run(Path()),), chosen=True)
     paths = tuple(_by_name(path) for path in paths)
     for path in paths:
         _refuse_script(path)
-    reports = [path for path in paths if path.is_file() and is_report(path)]
+    reports = [path for path in paths if os.path.isfile(path) and is_report(path)]
     if not reports:
         return Given(paths=paths)
     if len(paths) > 1:
@@ -56,11 +57,12 @@ def what_is_given(paths: Sequence[Path]) -> Given:
 def _by_name(path: Path) -> Path:
     """A recording may be named without the folder of recordings."""
     recording = Path(DEFAULT_PARENT) / path
-    return recording if not path.exists() and len(path.parts) == 1 and recording.is_dir() else path
+    # Not by Path.exists, which raises where a folder on the way is closed: whoever reads it says so.
+    return recording if not os.path.exists(path) and len(path.parts) == 1 and os.path.isdir(recording) else path
 
 
 def _refuse_script(path: Path) -> None:
-    if path.suffix in _SCRIPTS and not path.is_dir():
+    if path.suffix in _SCRIPTS and not os.path.isdir(path):
         words = [*(["bash"] if path.suffix == ".sh" else []), str(path)]
         raise BadUsage(f"{path} is a script, and no recording or trace. To record it: slowstep run {shlex.join(words)}")
 

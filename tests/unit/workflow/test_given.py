@@ -93,6 +93,14 @@ def test_a_damaged_report_is_refused_in_words(recording, text):
         obey(["analyze", "mine.json"])
 
 
+def test_a_path_that_may_not_be_looked_at_is_left_to_whoever_reads_it(recording):
+    too_long = Path("x" * 300)
+
+    assert what_is_given([too_long]).paths == (too_long,)
+    with pytest.raises(UnreadableInput):
+        obey(["analyze", str(too_long)])
+
+
 def test_which_recording_was_chosen_is_said_beside_the_report_and_not_in_it(recording, capsys):
     assert obey(["analyze", "--json", "-"]) == 0
 
