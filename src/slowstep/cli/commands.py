@@ -42,6 +42,7 @@ _HOMES: Final = {
     "analyze": _Home("slowstep.cli.analyze", "Show the report of a recording or of profiler traces."),
     "prove": _Home("slowstep.cli.prove", "Measure by experiment which fix makes a training faster."),
     "bench": _Home("slowstep.cli.bench", "Measure the loader, or the compute, of a training alone."),
+    "compare": _Home("slowstep.cli.compare", "Say how much faster one run is than another, and where."),
     "runs": _Home("slowstep.cli.runs", "List the recordings that were made here."),
     "explain": _Home("slowstep.cli.explain", "Explain a rule or a lever."),
 }

@@ -148,11 +148,19 @@ class Spread(TypedDict):
     p95: float | None
 
 
+class Ends(TypedDict):
+    """The ends of a 90 % interval."""
+
+    low: float
+    high: float
+
+
 class Throughput(TypedDict):
-    """How fast the training went."""
+    """How fast the training went; the interval is that of another run like it on this machine."""
 
     samples_per_s: float | None
     steps_per_s: float | None
+    steps_per_s_interval: NotRequired[Ends]
     step_ms: Spread
 
 

@@ -14,6 +14,7 @@ from slowstep.analyses.ledger import Ledger
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.own_cost import OwnCost
 from slowstep.diagnosis.engine import busy_note
+from slowstep.diagnosis.gain import speed_interval
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.findings import Finding, NotJudged
 from slowstep.health import Health
@@ -211,9 +212,11 @@ def _throughput(m: Measurements) -> Throughput:
     seconds = float(m.step_ns.sum()) / 1e9
     samples = float(m.steps.samples.sum())
     p05, median, p95 = np.percentile(usual, [5, 50, 95]) / 1e6
+    fastest_ns, slowest_ns = speed_interval(m)
     return {
         "samples_per_s": samples / seconds if math.isfinite(samples) and samples > 0 else None,
         "steps_per_s": m.steps.count / seconds,
+        "steps_per_s_interval": {"low": 1e9 / slowest_ns, "high": 1e9 / fastest_ns},
         "step_ms": {"median": float(median), "p05": float(p05), "p95": float(p95)},
     }
 

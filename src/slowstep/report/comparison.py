@@ -1,0 +1,167 @@
+"""Two reports side by side as plain data, `slowstep/comparison/1`: how much faster the second is, what differs, where the time went."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Final, Literal, TypedDict
+
+COMPARISON_SCHEMA: Final = "slowstep/comparison/1"
+# What should be the same in two runs of one training; where one differs it may be the change itself, or why they cannot be compared.
+FACTS: Final = ("name", "framework", "device", "cores", "ranks", "batch_size", "batches_per_step", "num_workers", "threads", "levers")
+# Facts of the machine: with another one the ratio is the machine's as much as the training's.
+MACHINE: Final = ("device", "cores")
+
+State = Literal["faster", "slower", "cannot distinguish", "not comparable"]
+
+
+class Side(TypedDict):
+    """One of the two runs."""
+
+    name: str
+    recording: str | None
+    started: str | None
+    samples_per_s: float | None
+    steps_per_s: float | None
+    step_ms: float | None
+    state: str
+    rule: str | None
+    gain: dict[str, Any] | None
+    """The predicted gain of its first finding, as in report.json."""
+
+
+class Ratio(TypedDict):
+    """The second run's throughput by the first's; the ends of its 90 % interval are None where a side has none."""
+
+    of: Literal["samples", "steps"]
+    value: float
+    low: float | None
+    high: float | None
+
+
+class Difference(TypedDict):
+    """A fact in which the runs differ."""
+
+    fact: str
+    before: Any
+    after: Any
+
+
+class StageChange(TypedDict):
+    """A stage's time per `per` of the comparison, ms; None where it was not seen."""
+
+    stage: str
+    before_ms: float | None
+    after_ms: float | None
+
+
+class Comparison(TypedDict):
+    """Two runs of one training."""
+
+    schema: str
+    before: Side
+    after: Side
+    state: State
+    ratio: Ratio | None
+    per: Literal["step", "sample"]
+    differs: list[Difference]
+    ledger: list[StageChange]
+
+
+def compare_reports(before: Mapping[str, Any], after: Mapping[str, Any]) -> Comparison:
+    """Compare two documents of report.json. Samples/s are compared where both are known, else steps/s."""
+    ratio = _ratio(before, after)
+    per = _per(before, after)
+    return {
+        "schema": COMPARISON_SCHEMA,
+        "before": _side(before),
+        "after": _side(after),
+        "state": _state(ratio),
+        "ratio": ratio,
+        "per": per,
+        "differs": _differences(before["run"], after["run"]),
+        "ledger": _ledger(before, after, per),
+    }
+
+
+def is_slower_by(comparison: Comparison, share: float) -> bool | None:
+    """Whether the second run surely lost more than this share of the throughput; None where nothing is sure, for want of an interval."""
+    ratio = comparison["ratio"]
+    if ratio is None or ratio["high"] is None:
+        return None
+    return ratio["high"] < 1 - share
+
+
+def _side(report: Mapping[str, Any]) -> Side:
+    run, speed, verdict = report["run"], report["throughput"], report["verdict"]
+    first = report["findings"][0]["gain"] if report["findings"] and verdict["rule"] else None
+    return {
+        "name": run["name"],
+        "recording": run.get("recording"),
+        "started": run.get("started"),
+        "samples_per_s": speed["samples_per_s"],
+        "steps_per_s": speed["steps_per_s"],
+        "step_ms": speed["step_ms"]["median"],
+        "state": verdict["state"],
+        "rule": verdict["rule"],
+        "gain": first,
+    }
+
+
+def _ratio(before: Mapping[str, Any], after: Mapping[str, Any]) -> Ratio | None:
+    """None where neither samples/s nor steps/s are known of both, or steps do not hold the same number of samples."""
+    old, new = before["throughput"], after["throughput"]
+    if old["samples_per_s"] and new["samples_per_s"]:
+        of: Literal["samples", "steps"] = "samples"
+        value = new["samples_per_s"] / old["samples_per_s"]
+    elif old["steps_per_s"] and new["steps_per_s"] and before["run"]["batch_size"] == after["run"]["batch_size"]:
+        of = "steps"
+        value = new["steps_per_s"] / old["steps_per_s"]
+    else:
+        return None
+    halves = [_half_width(speed) for speed in (old, new)]
+    if None in halves:
+        return {"of": of, "value": value, "low": None, "high": None}
+    # The two runs are independent: their errors add as squares, in logarithms.
+    both = math.exp(math.hypot(*(half for half in halves if half is not None)))
+    return {"of": of, "value": value, "low": value / both, "high": value * both}
+
+
+def _half_width(speed: Mapping[str, Any]) -> float | None:
+    """Half of the width of the interval of a run's steps/s, in logarithms; None where there is none."""
+    ends = speed.get("steps_per_s_interval")
+    return None if ends is None else math.log(ends["high"] / ends["low"]) / 2
+
+
+def _state(ratio: Ratio | None) -> State:
+    if ratio is None:
+        return "not comparable"
+    if ratio["low"] is not None and ratio["low"] > 1:
+        return "faster"
+    if ratio["high"] is not None and ratio["high"] < 1:
+        return "slower"
+    return "cannot distinguish"
+
+
+def _differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Difference]:
+    rows: list[Difference] = [
+        {"fact": fact, "before": before.get(fact), "after": after.get(fact)} for fact in FACTS if before.get(fact) != after.get(fact)
+    ]
+    if before.get("command") and after.get("command") and before["command"] != after["command"]:
+        rows.append({"fact": "command", "before": before["command"], "after": after["command"]})
+    return rows
+
+
+def _per(before: Mapping[str, Any], after: Mapping[str, Any]) -> Literal["step", "sample"]:
+    """Times of steps of different sizes are compared per sample."""
+    old, new = before["run"]["batch_size"], after["run"]["batch_size"]
+    return "sample" if old and new and old != new else "step"
+
+
+def _ledger(before: Mapping[str, Any], after: Mapping[str, Any], per: str) -> list[StageChange]:
+    times = []
+    for report in (before, after):
+        samples = report["run"]["batch_size"] * (report["run"].get("batches_per_step") or 1) if per == "sample" else 1
+        times.append({row["stage"]: row["ms_per_step"] and row["ms_per_step"] / samples for row in report["ledger"]})
+    old, new = times
+    return [{"stage": stage, "before_ms": old[stage], "after_ms": new.get(stage)} for stage in old]

@@ -1,0 +1,107 @@
+"""Two runs side by side on one screen: which is faster, what differs between them, and in which stage the time was won or lost."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING, Any, Final, TextIO, cast
+
+from slowstep.report.canvas import ASCII, UNICODE, Canvas, fitting, printable
+from slowstep.report.comparison import MACHINE
+from slowstep.report.ledger_chart import STAGE_STYLE
+from slowstep.report.streams import takes_color, takes_unicode, width_of
+from slowstep.units import format_duration, format_number, format_rate, format_ratio, format_ratio_interval
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from slowstep.report.comparison import Comparison, Difference, Ratio, Side, StageChange
+
+_STATE_STYLE: Final = {"faster": "bold green", "slower": "bold red", "cannot distinguish": "bold yellow", "not comparable": "bold yellow"}
+_LABEL_CELLS: Final = 11
+_NAME_CELLS, _MOST_TIME_CELLS = 17, 12
+# Of a step less than this is no change that one would look for.
+_SHOWN_SHARE: Final = 0.005
+
+
+def render(comparison: Mapping[str, Any], *, width: int, color: bool, unicode: bool = True) -> str:
+    """The comparison as text, `width` cells wide (40 to 120)."""
+    glyphs = UNICODE if unicode else ASCII
+    canvas = Canvas(width=fitting(width), glyphs=glyphs)
+    shown = cast("Comparison", printable(dict(comparison), glyphs))
+    for label, side in (("before", shown["before"]), ("after", shown["after"])):
+        canvas.prose(_side(side, glyphs.separator), label=label.ljust(_LABEL_CELLS), label_style="bold")
+    canvas.blank()
+    canvas.line((_headline(shown), _STATE_STYLE[shown["state"]]))
+    canvas.prose(_explanation(shown))
+    _draw_differences(canvas, shown["differs"])
+    canvas.blank()
+    _draw_ledger(canvas, shown["ledger"], shown["per"])
+    return canvas.text(color=color)
+
+
+def show(comparison: Mapping[str, Any], stream: TextIO) -> None:
+    """Print the comparison to a stream as it can take it."""
+    stream.write(render(comparison, width=width_of(stream), color=takes_color(stream), unicode=takes_unicode(stream)))
+    stream.flush()
+
+
+def _side(side: Side, separator: str) -> str:
+    speed = format_rate(side["samples_per_s"], "samples") if side["samples_per_s"] else ""
+    steps = format_rate(side["steps_per_s"], "steps") if side["steps_per_s"] else ""
+    step = f"step {format_duration(side['step_ms'] * 1e6)}" if side["step_ms"] is not None else ""
+    verdict = side["state"] + (f" {side['rule']}" if side["rule"] else "")
+    return separator.join(text for text in (side["recording"] or side["name"], speed, steps, step, verdict) if text)
+
+
+def _headline(shown: Comparison) -> str:
+    state = shown["state"].upper()
+    return state if shown["ratio"] is None else f"{state}: {_times(shown['ratio'])} the throughput"
+
+
+def _times(ratio: Ratio) -> str:
+    if ratio["low"] is None or ratio["high"] is None:
+        return format_ratio(ratio["value"])
+    return format_ratio_interval(ratio["value"], ratio["low"], ratio["high"])
+
+
+def _explanation(shown: Comparison) -> str:
+    ratio, facts = shown["ratio"], [row["fact"] for row in shown["differs"]]
+    if ratio is None:
+        return "Neither samples/s is known of both runs, nor steps/s of equal batches: analyze traces with --batch-size N."
+    if ratio["low"] is None:
+        return f"By {ratio['of']}/s. A trace holds too few steps for an interval: the ratio may be chance."
+    said = f"By {ratio['of']}/s; the 90 % interval holds how much two runs differ on this machine."
+    other = [fact for fact in facts if fact in MACHINE]
+    return said + (f" The runs differ in {' and '.join(other)}: the ratio is the machine's as well." if other else "")
+
+
+def _draw_differences(canvas: Canvas, rows: list[Difference]) -> None:
+    for number, row in enumerate(rows):
+        label = "" if number else "differs in"
+        canvas.prose(
+            f"{row['fact'].replace('_', ' ')}: {_value(row['before'])} before, {_value(row['after'])} after",
+            label=label.ljust(_LABEL_CELLS),
+        )
+
+
+def _value(value: Any) -> str:
+    if value is None:
+        return "unknown"
+    if isinstance(value, list):
+        return shlex.join(map(str, value)) or "none"
+    return format_number(value) if isinstance(value, int | float) else str(value)
+
+
+def _draw_ledger(canvas: Canvas, rows: list[StageChange], per: str) -> None:
+    cells = min(_MOST_TIME_CELLS, (canvas.width - _NAME_CELLS) // 3)
+    head = f"ms per {per}".ljust(_NAME_CELLS) + "".join(text.rjust(cells) for text in ("before", "after", "change"))
+    canvas.line((head, "dim"))
+    whole = sum(max(row["before_ms"] or 0.0, row["after_ms"] or 0.0) for row in rows)
+    digits = 1 if whole >= 10 else 3 if whole >= 0.1 else 5
+    for row in rows:
+        old, new = row["before_ms"], row["after_ms"]
+        if max(old or 0.0, new or 0.0) < _SHOWN_SHARE * whole:
+            continue
+        change = "" if old is None or new is None else f"{new - old:+,.{digits}f}"
+        times = [*("unknown" if value is None else f"{value:,.{digits}f}" for value in (old, new)), change]
+        canvas.line((row["stage"].ljust(_NAME_CELLS), STAGE_STYLE.get(row["stage"], "")), *(time.rjust(cells) for time in times))

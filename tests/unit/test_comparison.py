@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import copy
+import json
+
+import pytest
+
+from slowstep.cli.main import main
+from slowstep.report.comparison import compare_reports, is_slower_by
+from slowstep.report.comparison_terminal import render
+from slowstep.stages import STAGES, UNATTRIBUTED
+
+
+def report(*, per_s=100.0, half=1.02, batch_size=10, **run):
+    """A report of a training of `per_s` steps/s, whose interval is that times and by `half`."""
+    compute = {"stage": "compute", "share": 1.0, "ms_per_step": 1e3 / per_s, "parts": []}
+    others = [{"stage": stage, "share": 0.0, "ms_per_step": 0.0, "parts": []} for stage in (*STAGES, UNATTRIBUTED) if stage != "compute"]
+    return {
+        "schema": "slowstep/report/1",
+        "run": {"name": "train", "batch_size": batch_size, "command": ["train.py"], "device": "cpu", **run},
+        "throughput": {
+            "samples_per_s": None if batch_size is None else per_s * batch_size,
+            "steps_per_s": per_s,
+            "steps_per_s_interval": {"low": per_s / half, "high": per_s * half},
+            "step_ms": {"median": 1e3 / per_s, "p05": None, "p95": None},
+        },
+        "ledger": [compute, *others],
+        "verdict": {"state": "healthy", "stage": "compute", "healthy": True, "rule": None, "summary": "healthy"},
+        "findings": [],
+    }
+
+
+def test_the_ratio_is_of_samples_and_its_interval_adds_both_runs_as_squares():
+    comparison = compare_reports(report(per_s=100, half=1.03), report(per_s=150, half=1.04))
+
+    ratio = comparison["ratio"]
+    assert comparison["state"] == "faster"
+    assert ratio["of"] == "samples"
+    assert ratio["value"] == pytest.approx(1.5)
+    # ln 1.03 and ln 1.04 as the sides of a right angle.
+    assert ratio["high"] / ratio["value"] == pytest.approx(1.0502, abs=1e-3)
+    assert ratio["value"] / ratio["low"] == pytest.approx(1.0502, abs=1e-3)
+
+
+@pytest.mark.parametrize(("per_s", "state"), [(120, "faster"), (101, "cannot distinguish"), (99, "cannot distinguish"), (80, "slower")])
+def test_only_an_interval_without_1_tells_the_runs_apart(per_s, state):
+    assert compare_reports(report(), report(per_s=per_s))["state"] == state
+
+
+def test_two_samples_a_step_are_compared_with_twenty_by_the_sample():
+    comparison = compare_reports(report(per_s=100, batch_size=2), report(per_s=50, batch_size=20))
+
+    compute = next(row for row in comparison["ledger"] if row["stage"] == "compute")
+    assert comparison["ratio"]["value"] == pytest.approx(5.0)
+    assert comparison["per"] == "sample"
+    assert (compute["before_ms"], compute["after_ms"]) == (pytest.approx(5.0), pytest.approx(1.0))
+
+
+def test_steps_are_compared_only_where_they_are_known_to_be_alike():
+    unknown = report(batch_size=None)
+
+    assert compare_reports(unknown, report(per_s=200, batch_size=None))["ratio"]["of"] == "steps"
+    assert compare_reports(unknown, report(per_s=200, batch_size=10))["state"] == "not comparable"
+
+
+def test_without_an_interval_nothing_is_sure():
+    trace = copy.deepcopy(report())
+    del trace["throughput"]["steps_per_s_interval"]
+
+    comparison = compare_reports(trace, report(per_s=10))
+
+    assert comparison["state"] == "cannot distinguish"
+    assert (comparison["ratio"]["low"], comparison["ratio"]["high"]) == (None, None)
+    assert is_slower_by(comparison, 0.05) is None
+
+
+def test_what_differs_is_named_with_both_values():
+    comparison = compare_reports(report(num_workers=0), report(num_workers=2, device="cuda"))
+
+    assert comparison["differs"] == [
+        {"fact": "device", "before": "cpu", "after": "cuda"},
+        {"fact": "num_workers", "before": 0, "after": 2},
+    ]
+
+
+@pytest.mark.parametrize(("per_s", "slower"), [(90, False), (80, True), (120, False)])
+def test_a_gate_of_10_percent_trips_only_where_the_whole_interval_is_beyond(per_s, slower):
+    assert is_slower_by(compare_reports(report(), report(per_s=per_s)), 0.10) is slower
+
+
+@pytest.mark.parametrize(("per_s", "code"), [(100, 0), (70, 3)])
+def test_the_command_compares_files_of_reports_and_ends_with_the_gates_code(tmp_path, monkeypatch, capsys, per_s, code):
+    for name, each in {"a.json": report(), "b.json": report(per_s=per_s)}.items():
+        (tmp_path / name).write_text(json.dumps(each))
+    words = ["slowstep", "compare", str(tmp_path / "a.json"), str(tmp_path / "b.json"), "--fail-above", "5%", "--json", "-"]
+    monkeypatch.setattr("sys.argv", words)
+
+    with pytest.raises(SystemExit) as ended:
+        main()
+
+    assert ended.value.code == code
+    assert json.loads(capsys.readouterr().out)["ratio"]["value"] == pytest.approx(per_s / 100)
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_the_page_fits_and_has_both_runs_and_the_stages_that_took_time(width):
+    text = render(compare_reports(report(), report(per_s=150, recording="slowstep_runs/x")), width=width, color=False)
+
+    assert max(map(len, text.splitlines())) <= width
+    assert "slowstep_runs/x" in text
+    assert "FASTER" in text
+    assert "compute" in text
+    assert "preprocess" not in text
