@@ -158,6 +158,7 @@ class OwnRecording:
             lambda: inject.remove_injection(self.folder),
             lambda: atexit.unregister(self._at_exit),
             lambda: activation.detach(self._recorder),
+            self._recorder.close,
             self._ended.set,
         )
         for act in acts:
