@@ -10,6 +10,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from slowstep.errors import CommandNotStarted
+from slowstep.record.leftovers import remove_leftovers_in
 
 if TYPE_CHECKING:
     from slowstep.record.place import Place
@@ -40,6 +41,7 @@ def create_folder(*, parent: str | None, stem: str, now_s: float | None = None, 
         else:
             folder = _create_unique(os.path.join(where, name if place is None else f"{name}-{_file_name(place.name)}"))
         _hide_from_git(where if ours else folder)
+        remove_leftovers_in(where, but=folder)
     except OSError as error:
         raise CommandNotStarted(
             f"The recording cannot be written to {where}: {error.strerror or error}. "
