@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 class Journal:
-    """Notes and readings of the launcher. A full disk loses them, counted in `lost`, and stops nothing."""
+    """Notes and readings of the launcher. A full disk loses them, counted in `lost`, and stops nothing. `records` are what it wrote."""
 
     def __init__(self, folder: str) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
         self._notes = os.open(os.path.join(folder, "launcher.jsonl"), flags, 0o600)
         self._records = os.open(os.path.join(folder, "launcher.rec"), flags, 0o600)
         self._torn = False
-        self.lost = 0
+        self.lost = self.records = 0
 
     def note(self, kind: str, **fields: Any) -> None:
         """Append one JSON line."""
@@ -41,6 +41,7 @@ class Journal:
         # Behind a record cut short all others would be misread.
         self._torn = self._torn or not _append(self._records, records)
         self.lost += len(taken) if self._torn else 0
+        self.records += 0 if self._torn else len(taken)
 
     def clock(self) -> None:
         """Append the pair of clocks, by which other machines' times are compared."""

@@ -44,6 +44,7 @@ def note_start(
 def note_end(journal: Journal, *, exit_code: int, ended_ns: int, sent: Sequence[str] | None, received: Sequence[str] = ()) -> None:
     """Write the line `exit`; `sent` are the signals of --stop, None when it was not used, `received` those by which others ask to end."""
     by = "script" if not sent else "slowstep --stop"
-    journal.note("exit", code=exit_code, ended_ns=ended_ns, by=by, signals=list(sent or ()), received=list(received))
+    signals = {"signals": list(sent or ()), "received": list(received)}
+    journal.note("exit", code=exit_code, ended_ns=ended_ns, by=by, records=journal.records, **signals)
     if journal.lost:
         journal.health("launcher-records-lost", "data_loss", "The disk was full: make room and record again.", count=journal.lost)
