@@ -85,7 +85,7 @@ def _read_part(path: Path, cut_ns: int | None) -> _Part | None:
 def _damage(folder: Path, parts: list[_Part], *, is_over: bool) -> Iterable[Health]:
     """What is missing of all parts, as health. `is_over`: whether the run has ended, and with it what is written of it."""
     yield from missing_records([part.kept for part in parts])
-    yield from missing_notes(folder)
+    yield from missing_notes(folder, [part.notes for part in parts if part.notes.role == "launcher"])
     if is_over:
         yield from early_ends(sum(part.kept.is_open_end for part in parts if part.notes.role == "trainer"))
 

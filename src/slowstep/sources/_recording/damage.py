@@ -14,12 +14,8 @@ from slowstep.health import Health
 from slowstep.record.storage import FLUSH_RECORDS
 from slowstep.sources._recording.notes import Notes
 from slowstep.sources._recording.records import Written
-from slowstep.units import format_count, format_number, format_share
+from slowstep.units import format_count, format_share
 
-# Of damage, and not of a disk that was full: the names under which health has it.
-MISSING = "missing-records"
-NO_NOTES = "missing-notes"
-EARLY_END = "early-end"
 AGAIN = "record again, or bring back the whole folder"
 
 
@@ -65,23 +61,29 @@ def missing_records(all_kept: Sequence[Kept]) -> Iterable[Health]:
     """What all files together lack, as health."""
     missing, written = (sum(getattr(kept, name) for kept in all_kept) for name in ("missing", "written"))
     if missing:
-        # Half of it, and never all but nothing.
-        share = "all" if missing == written else format_share(missing / written)
-        lost = f"{format_count(missing, 'record')} of {format_number(written)} ({share})"
-        remedy = f"the recording is damaged: of {lost} nothing is there, their files were cut, emptied or removed; {AGAIN}"
-        yield Health(name=MISSING, severity="data_loss", count=missing, remedy=remedy)
+        share = "" if missing == written else f" ({format_share(missing / written)})"
+        lost = f"{missing:,} of {format_count(written, 'record')}{share} {'is' if missing == 1 else 'are'} missing"
+        remedy = f"the recording is damaged: {lost}, cut off or removed with their file; {AGAIN}"
+        yield Health(name="missing-records", severity="data_loss", count=missing, remedy=remedy)
 
 
-def missing_notes(folder: Path) -> Iterable[Health]:
-    """Files of records whose notes are gone: nothing says what they are of."""
-    orphans = [file for file in folder.glob("*.rec") if not file.with_suffix(".jsonl").exists()]
-    if orphans:
-        remedy = f"the recording is damaged: {orphans[0].stem}.jsonl is gone, without which {orphans[0].name} cannot be read; {AGAIN}"
-        yield Health(name=NO_NOTES, severity="data_loss", count=len(orphans), remedy=remedy)
+def missing_notes(folder: Path, launchers: Sequence[Notes]) -> Iterable[Health]:
+    """Files of records whose notes are gone: nothing says what they are of, or what was run."""
+    if not launchers and not (folder / "launcher.rec").exists():
+        remedy = f"the recording is damaged: launcher.jsonl and launcher.rec are gone; what was run, and what else ran, is unknown; {AGAIN}"
+        yield Health(name="missing-launcher", severity="data_loss", count=1, remedy=remedy)
+    lost = [file.stem for file in sorted(folder.glob("*.rec")) if not _has_content(file.with_suffix(".jsonl"))]
+    if lost:
+        remedy = f"the recording is damaged: {lost[0]}.jsonl is gone or empty, without which {lost[0]}.rec says little; {AGAIN}"
+        yield Health(name="missing-notes", severity="data_loss", count=len(lost), remedy=remedy)
+
+
+def _has_content(file: Path) -> bool:
+    return file.exists() and file.stat().st_size > 0
 
 
 def early_ends(count: int) -> Iterable[Health]:
     """Recordings of so many trainings that stop without an end."""
     if count:
         remedy = "the recording ends early: the process was killed, or its file was cut; what came later is not looked at"
-        yield Health(name=EARLY_END, severity="notice", count=count, remedy=remedy)
+        yield Health(name="early-end", severity="notice", count=count, remedy=remedy)

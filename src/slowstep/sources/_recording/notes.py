@@ -95,7 +95,7 @@ def _bad_lines(bad: int, *, is_torn: bool, is_full: bool) -> Iterator[Health]:
     if bad and (is_full or (is_torn and bad == 1)):
         yield Health(name="torn-notes", severity="notice", count=bad, remedy="lines that a process did not finish writing")
     elif bad:
-        remedy = "the recording is damaged: they make no sense, another program has written into the file; record again"
+        remedy = "the recording is damaged: lines of it make no sense, another program has written into the file; record again"
         yield Health(name="malformed-notes", severity="data_loss", count=bad, remedy=remedy)
 
 
