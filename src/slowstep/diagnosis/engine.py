@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from slowstep.analyses.load import BUSY_FROM, others_use
 from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.steps import ENOUGH_STEPS, STEPS_AT_LEAST
 from slowstep.diagnosis.healthy import Doubt, more_blocked, not_healthy
 from slowstep.diagnosis.law import Diagnosis, Next, is_bottleneck, larger_unknown, rules, sort_answers, what_is_left
 from slowstep.diagnosis.rule import Judged
@@ -11,8 +12,6 @@ from slowstep.diagnosis.unnamed import how_to_name, name_by_hand
 from slowstep.findings import Finding, Verdict
 from slowstep.stages import STAGES, UNATTRIBUTED
 from slowstep.units import format_count
-
-STEPS_AT_LEAST = 30
 
 
 def diagnose(m: Measurements) -> Diagnosis:
@@ -55,9 +54,11 @@ def _doubt(m: Measurements, first: Finding | None) -> Doubt | None:
         pace = f"{own_ns / 1e6:.1f} ms per step against {float(m.sharing.own_ns.mean()) / 1e6:.1f} here"
         return Doubt(f"this rank waits for rank {rank}, whose own work takes {pace}: look at the report of that one")
     if m.steps.count < STEPS_AT_LEAST:
-        enough = STEPS_AT_LEAST + 10
+        if m.steps.asked_too_many:
+            asked = f"the {m.steps.asked_warmup:,} that --warmup leaves out"
+            return Doubt(f"of {format_count(m.steps.total, 'step')} only {m.steps.count:,} are left after {asked}: leave out fewer")
         were = f"{format_count(m.steps.count, 'step')} {'was' if m.steps.count == 1 else 'were'}"
-        return Doubt(f"only {were} recorded after warm-up; let it run for at least {enough} steps")
+        return Doubt(f"only {were} recorded after warm-up; let it run for at least {ENOUGH_STEPS} steps")
     if first is None:
         return None
     larger = larger_unknown(m.ledger.share(UNATTRIBUTED), first, m.ledger.share(first.stage))

@@ -365,7 +365,13 @@ class Recorder:
         if self._notes is not None:
             sampler = self._sampler
             used = {} if sampler is None else {"sampler_cpu_ns": sampler.cpu_ns, "once_cpu_ns": sampler.once_ns}
-            line = {"event_ns": self._event_cost_ns, "sampler_cpu_ns": 0, "events": self._writer.events, "records": self._writer.records, **used}
+            line = {
+                "event_ns": self._event_cost_ns,
+                "sampler_cpu_ns": 0,
+                "events": self._writer.events,
+                "records": self._writer.records,
+                **used,
+            }
             self._notes.write({"kind": "cost", **line})
 
     def _say_losses(self) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 
 from slowstep.report.canvas import ASCII, NBSP, UNICODE, Canvas, fitting, printable
@@ -158,9 +157,9 @@ def _draw_footer(canvas: Canvas, report: Report) -> None:
     # What a profiler cost is in its trace's times; the trace's note says how much that may be.
     if "trace" not in report["run"]:
         _labelled(canvas, "Own cost", _own_cost(report))
-    if before := report["run"].get("before_next"):
-        _labelled(canvas, "First", before, "bold")
-    command = _next_command(report)
+    command, before = _next_command(report), report["run"].get("before_next")
+    if before:
+        _labelled(canvas, "Next" if command is None else "First", before, "bold")
     if command is not None:
         canvas.line(("Next".ljust(_LABEL_CELLS), "bold"), " ", (command, "bold cyan"))
 
@@ -200,12 +199,7 @@ def _own_cost(report: Report) -> str:
 
 
 def _next_command(report: Report) -> str | None:
-    """What to type next; None where nothing is to be done."""
-    given = report["run"].get("next_command")
-    if given:
-        return given
-    state, rule = report["verdict"]["state"], report["verdict"]["rule"]
-    command = report["run"]["command"]
-    if state == "undetermined":
-        return f"slowstep run --steps 200 {shlex.join(command)}" if command else None
-    return f"slowstep explain {rule}" if rule else None
+    """What to type next; None where nothing is to be done, or nothing that is typed would do it."""
+    verdict = report["verdict"]
+    explained = f"slowstep explain {verdict['rule']}" if verdict["rule"] and verdict["state"] != "undetermined" else None
+    return report["run"].get("next_command") or explained

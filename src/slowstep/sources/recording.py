@@ -63,10 +63,12 @@ def read(path: Path, how: Reading = PLAIN) -> Timeline:
         processes=tuple(process_facts(part.notes, part.written, part.kept) for part in recorded),
         run=run_facts(path.name, [part.notes for part in launchers], cut_ns),
         health=tuple(
-            _merged((
-                *_damage(path, parts, is_over=any(part.notes.ended for part in launchers)),
-                *(row for part in parts for row in (*part.notes.health, *losses(part.written.lost))),
-            ))
+            _merged(
+                (
+                    *_damage(path, parts, is_over=any(part.notes.ended for part in launchers)),
+                    *(row for part in parts for row in (*part.notes.health, *losses(part.written.lost))),
+                )
+            )
         ),
     )
 
@@ -74,7 +76,9 @@ def read(path: Path, how: Reading = PLAIN) -> Timeline:
 def _read_part(path: Path, cut_ns: int | None) -> _Part | None:
     """What one process wrote before an experiment began; None where it began to record after that."""
     notes = read_notes(path)
-    written = read_records(path.with_suffix(".rec"), latest_ns=min(notes.started_ns + LONGEST_NS, LATEST_NS) if notes.started_ns else LATEST_NS)
+    written = read_records(
+        path.with_suffix(".rec"), latest_ns=min(notes.started_ns + LONGEST_NS, LATEST_NS) if notes.started_ns else LATEST_NS
+    )
     kept = kept_of(notes, written)
     if cut_ns is None:
         return _Part(notes=notes, written=written, kept=kept)
