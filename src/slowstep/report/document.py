@@ -233,7 +233,9 @@ class FoldedRow(TypedDict):
 
 
 class FindingRow(TypedDict):
-    """One problem, the ledger parts it claims, and what fixing it would gain; `folded` is what the rules named by `also` advise."""
+    """One problem, the ledger parts it claims, and what fixing it would gain; `folded` is what the rules named by `also` advise. What lies
+    `outside` the script stands among `run.notes` on the screen.
+    """
 
     rule: str
     stage: str
@@ -242,6 +244,7 @@ class FindingRow(TypedDict):
     claims: list[str]
     also: list[str]
     folded: NotRequired[list[FoldedRow]]
+    outside: NotRequired[bool]
     gain: GainRow
     evidence: list[EvidenceRow]
     fixes: list[FixRow]

@@ -12,7 +12,6 @@ import numpy as np
 from slowstep.analyses.ledger import Ledger
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.own_cost import OwnCost
-from slowstep.diagnosis.engine import busy_note
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.findings import Finding, NotJudged
 from slowstep.health import Health
@@ -53,6 +52,8 @@ _BENCHED = (
 def fill(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosis) -> Report:
     """The report of one training."""
     row, following = _run(folder, timeline, m), next_after_run(folder, timeline, m, diagnosis)
+    if outside := [f"{finding.title} ({finding.fixes[0].text})" for finding in diagnosis.findings if finding.outside]:
+        row["notes"] = [*outside, *row.get("notes", [])]
     if urgent := [finding.title for finding in diagnosis.findings if finding.urgent]:
         row["notes"] = [*(f"out of memory within the hour at this rate: {title}" for title in urgent), *row.get("notes", [])]
     if following.command is not None:
@@ -88,7 +89,7 @@ def _name(run: RunFacts, script: str | None) -> str:
 def _run(folder: Path, timeline: Timeline, m: Measurements) -> Run:
     run, facts, steps = timeline.run, m.trainer.facts, m.steps
     first = int(m.trainer.update_end_ns[0])
-    notes = [note for note in (_by_hand(m), busy_note(m), _stopped(m), ending_note(timeline), _session(timeline, m)) if note]
+    notes = [note for note in (_by_hand(m), _stopped(m), ending_note(timeline), _session(timeline, m)) if note]
     if run.experiment_ns is not None and not (folder / EXPERIMENT_FILE).exists():
         notes.append(_BENCHED)
     notes += lever_notes(run.levers, facts.notes.get("levers", ()))
@@ -208,6 +209,8 @@ def finding_row(finding: Finding) -> FindingRow:
     row = asdict(finding)
     for internal in ("share_low", "share_high", "names", "names_cause", "advisory", "urgent"):
         del row[internal]
+    if not finding.outside:
+        del row["outside"]
     del row["gain"]["steady_low"]
     for name in ("claims", "also", "folded", "evidence", "fixes"):
         row[name] = list(row[name])

@@ -488,7 +488,7 @@ def test_load_of_others_widens_the_interval_and_is_said(tmp_path):
 
     assert widths[1] > widths[0] * 1.2
     assert "notes" not in quiet["run"]
-    assert "the machine is busy: others use 3.0 of 4" in busy["run"]["notes"][0]
+    assert "busy machine: other processes use 3.0 of 4" in busy["run"]["notes"][0]
 
 
 def test_the_gain_of_removing_a_callback_ends_where_the_workers_bind(tmp_path):

@@ -83,7 +83,7 @@ def judge(m: Measurements) -> Answer:
 
 def _reason(cost: FixedCost, step: float, *, busy: bool) -> str:
     if cost.high_ns is None:
-        why = "the machine is busy" if busy else "they were not counted"
+        why = "times may be off" if busy else "they were not counted"
         return f"{_sizes(cost)}, and what its operations cost is unknown: {why}"
     # The steps that it is known from may take longer than the usual one.
     low, high = (min(ns / step, 1.0) for ns in (cost.low_ns, cost.high_ns))
