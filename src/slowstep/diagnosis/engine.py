@@ -85,4 +85,3 @@ def _next(m: Measurements, first: Judged) -> Next | None:
     ratio = first.counterfactual.samples_ratio
     larger = "" if ratio == 1.0 else f" of {ratio:.3g} times the samples"
     return Next(stage=stage, predicted=f"{stage}, {left[stage] / 1e6:.1f} of {rest / 1e6:.1f} ms per step{larger}")
-

@@ -325,12 +325,23 @@ class ExperimentRow(TypedDict):
     throughput: ThroughputsRow | None
 
 
+class OverheadPart(TypedDict):
+    """What a part of slowstep cost: hooks, stacks, monitors, or the profiler that `--capture` asks for."""
+
+    name: str
+    share: float
+
+
 class Overhead(TypedDict):
-    """What slowstep itself cost the training."""
+    """What slowstep itself cost the training; `held` says whether recording, without the profiler, keeps to its limit."""
 
     us_per_step: float | None
     share: float | None
     once_ms: NotRequired[float]
+    parts: NotRequired[list[OverheadPart]]
+    limit_share: NotRequired[float]
+    held: NotRequired[bool]
+    call_timing_share_at_most: NotRequired[float | None]
 
 
 class Report(TypedDict):

@@ -11,7 +11,7 @@ import numpy as np
 
 from slowstep.analyses.ledger import Ledger
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.own_cost import OwnCost
+from slowstep.analyses.own_cost import MOST_SHARE, OwnCost
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.findings import Finding, NotJudged
 from slowstep.health import Health
@@ -237,4 +237,9 @@ def health_row(row: Health) -> HealthRow:
 def _overhead(cost: OwnCost | None) -> Overhead:
     if cost is None:
         return {"us_per_step": None, "share": None}
-    return {"us_per_step": cost.ns_per_step / 1e3, "share": cost.share, "once_ms": cost.once_ns / 1e6}
+    row: Overhead = {"us_per_step": cost.ns_per_step / 1e3, "share": cost.share, "once_ms": cost.once_ns / 1e6}
+    if cost.recording_share is not None:
+        row["parts"] = [{"name": name, "share": share} for name, share in sorted(cost.parts.items(), key=lambda part: -part[1])]
+        row["limit_share"], row["held"] = MOST_SHARE, cost.recording_share <= MOST_SHARE
+        row["call_timing_share_at_most"] = cost.timing_share
+    return row
