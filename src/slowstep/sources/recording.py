@@ -65,7 +65,7 @@ def read(path: Path, how: Reading = PLAIN) -> Timeline:
         health=tuple(
             _merged(
                 (
-                    *_damage(path, parts, is_over=any(part.notes.ended for part in launchers)),
+                    *_damage(path, parts, is_over=cut_ns is None and any(part.notes.ended for part in launchers)),
                     *(row for part in parts for row in (*part.notes.health, *losses(part.written.lost))),
                 )
             )
@@ -87,7 +87,7 @@ def _read_part(path: Path, cut_ns: int | None) -> _Part | None:
 
 
 def _damage(folder: Path, parts: list[_Part], *, is_over: bool) -> Iterable[Health]:
-    """What is missing of all parts, as health. `is_over`: whether the run has ended, and with it what is written of it."""
+    """What is missing of all parts, as health. `is_over`: whether the run has ended, and not by an experiment, which kills it."""
     yield from missing_records([part.kept for part in parts])
     yield from missing_notes(folder, [part.notes for part in parts if part.notes.role == "launcher"])
     if is_over:

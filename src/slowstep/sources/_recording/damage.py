@@ -16,6 +16,8 @@ from slowstep.sources._recording.notes import Notes
 from slowstep.sources._recording.records import Written
 from slowstep.units import format_count, format_share
 
+# Why a recorder ended, as it says itself (record/recorder.py).
+DISK_FULL = "disk full"
 AGAIN = "record again, or bring back the whole folder"
 
 
@@ -42,8 +44,8 @@ def kept_of(notes: Notes, written: Written) -> Kept:
     expected = _by_events(notes, written) if said is None else int(said)
     missing = max((expected or 0) - written.slots, 0)
     is_whole = notes.ended or written.is_reserved
-    if missing <= FLUSH_RECORDS and not notes.ended:
-        # They stood in the process's own memory when it was killed.
+    if missing <= FLUSH_RECORDS and (not notes.ended or notes.last("end").get("reason") == DISK_FULL):
+        # They stood in the process's own memory when it was killed, or the disk had no room for them.
         missing = 0
     is_open_end = expected is not None and not missing and not is_whole
     return Kept(written=max(expected or 0, written.slots), missing=missing, is_open_end=is_open_end)

@@ -69,8 +69,8 @@ def read_notes(path: Path, *, until: tuple[str, ...] = (), kept: tuple[str, ...]
     """
     lines: dict[str, list[Note]] = {}
     bad, is_over = 0, False
-    *whole, last = path.read_bytes().split(b"\n")
-    for raw in (*whole, last):
+    raws = path.read_bytes().split(b"\n")
+    for raw in raws:
         note = _parsed(raw)
         if note is not None and fits(note):
             is_over = is_over or note.get("kind") in until
@@ -79,7 +79,7 @@ def read_notes(path: Path, *, until: tuple[str, ...] = (), kept: tuple[str, ...]
         elif raw.strip(b"\0 \r") and not is_over:
             bad += 1
     health = [_health(row) for row in lines.get("health", [])]
-    health += _bad_lines(bad, is_torn=bool(last.strip(b"\0 \r")), is_full=any(row.name in _DISK_FULL for row in health))
+    health += _bad_lines(bad, is_torn=bool(raws[-1].strip(b"\0 \r")), is_full=any(row.name in _DISK_FULL for row in health))
     version = max((int(note.get("format", FORMAT_VERSION)) for note in lines.get("process", [])), default=FORMAT_VERSION)
     if version > FORMAT_VERSION:
         remedy = f"written by a newer slowstep (format {version}, this one reads {FORMAT_VERSION}): upgrade slowstep"
