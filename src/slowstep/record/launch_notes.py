@@ -45,6 +45,6 @@ def note_end(journal: Journal, *, exit_code: int, ended_ns: int, sent: Sequence[
     """Write the line `exit`; `sent` are the signals of --stop, None when it was not used, `received` those by which others ask to end."""
     by = "script" if not sent else "slowstep --stop"
     signals = {"signals": list(sent or ()), "received": list(received)}
-    journal.note("exit", code=exit_code, ended_ns=ended_ns, by=by, records=journal.records, **signals)
+    journal.note("exit", code=exit_code, ended_ns=ended_ns, by=by, **journal.written, **signals)
     if journal.lost:
         journal.health("launcher-records-lost", "data_loss", "The disk was full: make room and record again.", count=journal.lost)

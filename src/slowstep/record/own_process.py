@@ -172,7 +172,7 @@ class OwnRecording:
             raise interrupt
 
     def _note_end(self, by: str) -> None:
-        self._journal.note("exit", code=None, ended_ns=time.monotonic_ns(), by=by, records=self._journal.records, signals=[])
+        self._journal.note("exit", code=None, ended_ns=time.monotonic_ns(), by=by, **self._journal.written, signals=[])
 
     def _note_cells_anew(self) -> None:
         # A cell that was run again has another number, and its file the same name.

@@ -179,6 +179,19 @@ def test_records_whose_notes_are_gone_are_said(folder: Path, damage: Callable[[P
     assert doubts(folder)["missing-notes"].severity == "data_loss"
 
 
+def test_a_recording_of_which_all_processes_are_gone_does_not_say_that_nothing_trained(folder: Path) -> None:
+    drop(folder, "exit", name="launcher")
+    say(folder, {"kind": "exit", "code": 130, "ended_ns": 10**15, "received": ["SIGINT"], "processes": 1}, name="launcher")
+    assert doubts(folder) == {}
+
+    for file in folder.glob("100-1.*"):
+        file.unlink()
+
+    assert doubts(folder)["missing-processes"].count == 1
+    with pytest.raises(NothingRecorded, match="the recording is damaged"):
+        diagnose_recording(folder)
+
+
 def test_a_recording_whose_launcher_is_gone_says_so(folder: Path) -> None:
     for file in folder.glob("launcher.*"):
         file.unlink()

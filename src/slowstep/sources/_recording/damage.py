@@ -74,6 +74,13 @@ def missing_notes(folder: Path, launchers: Sequence[Notes]) -> Iterable[Health]:
     if not launchers and not (folder / "launcher.rec").exists():
         remedy = f"the recording is damaged: launcher.jsonl and launcher.rec are gone; what was run, and what else ran, is unknown; {AGAIN}"
         yield Health(name="missing-launcher", severity="data_loss", count=1, remedy=remedy)
+    said = sum(notes.last("exit").get("processes") or 0 for notes in launchers)
+    there = sum(file.name != "launcher.jsonl" for file in folder.glob("*.jsonl"))
+    if said > there:
+        gone = f"the files of {said - there:,} of {format_count(said, 'process', 'processes')} are gone"
+        yield Health(
+            name="missing-processes", severity="data_loss", count=said - there, remedy=f"the recording is damaged: {gone}; {AGAIN}"
+        )
     lost = [file.stem for file in sorted(folder.glob("*.rec")) if not _has_content(file.with_suffix(".jsonl"))]
     if lost:
         remedy = f"the recording is damaged: {lost[0]}.jsonl is gone or empty, without which {lost[0]}.rec says little; {AGAIN}"

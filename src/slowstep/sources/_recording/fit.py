@@ -154,7 +154,7 @@ _OPTIONAL: dict[str, dict[str, type]] = {
     "interrupted": {"by": str},
     "lever": {"name": str, "state": str, "reason": str, "updates": int},
     "gpu": {"name": str, "uuid": str} | dict.fromkeys(_GPU_NUMBERS, int),
-    "exit": {"ended_ns": int, "code": int, "by": str, "records": int, "signals": list, "received": list},
+    "exit": {"ended_ns": int, "code": int, "by": str, "records": int, "processes": int, "signals": list, "received": list},
     "end": {"ended_ns": int, "reason": str, "raised": str},
 }
 # What types of single values do not tell.
