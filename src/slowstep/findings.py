@@ -77,7 +77,8 @@ class Finding:
     `also` names the rules folded into it, and `folded` is what they advise; `names` is what it names for one to look at, which is said
     where it is folded itself (None: no more than its rule says); `names_cause` is True where it names a file, function,
     transform or callback. An `advisory` finding is worth knowing but claims no time: it never decides the verdict, and stands last unless
-    it is `urgent`: at the rate of the window the training is ended within the hour.
+    it is `urgent`: at the rate of the window the training is ended within the hour. What lies `outside` is caused by nothing in the
+    script: reports note it, and do not number it among what is to be changed there.
     Raises ValueError without evidence or without a fix, which could not be acted on, and for advice that claims time or predicts a gain.
     """
 
@@ -97,6 +98,7 @@ class Finding:
     names_cause: bool = False
     advisory: bool = False
     urgent: bool = False
+    outside: bool = False
 
     def __post_init__(self) -> None:
         if not self.evidence:

@@ -8,6 +8,8 @@ from typing import Final, Literal
 Severity = Literal["info", "notice", "data_loss", "error"]
 
 SEVERITIES: Final[tuple[Severity, ...]] = ("info", "notice", "data_loss", "error")
+# What somebody did to the files of a recording: what is missing then was there once.
+DAMAGE: Final = ("missing-records", "missing-notes", "missing-processes", "missing-launcher", "malformed-records", "malformed-notes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

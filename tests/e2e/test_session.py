@@ -120,6 +120,24 @@ assert open_files() == files, set(open_files()) ^ set(files)
         assert trainer.health.keys() <= {"late_stacks"}
 
 
+def test_the_files_of_a_recording_are_closed_at_its_end_and_not_when_garbage_is_collected(run: Run) -> None:
+    run("""
+train()
+gc.collect()
+gc.disable()
+files = open_files()
+for _ in range(3):
+    with slowstep.record():
+        train()
+        train(loader(1))
+    # The sampler's thread closes what only it has open.
+    deadline = time.monotonic() + 20
+    while threading.active_count() > 1 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert open_files() == files, set(open_files()) ^ set(files)
+""")
+
+
 def test_what_was_made_before_the_start_is_recorded(run: Run, tmp_path: Path) -> None:
     run("""
 batches = iter(loader())

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
+from slowstep.report.document import validate
 from slowstep.report.terminal import render, show
 
 REPORTS = Path(__file__).parents[1] / "data" / "reports"
@@ -385,3 +386,33 @@ def test_batch_sizes_that_change_are_a_range(bottleneck):
     bottleneck["run"].update(batch_size=16, batch_size_from=None, batch_sizes=[16, 32])
 
     assert "batch size 16 to 32 ·" in render(bottleneck, width=80, color=False)
+
+
+PARTS = [{"name": "monitors", "share": 0.003}, {"name": "hooks", "share": 0.002}]
+
+
+@pytest.mark.parametrize(
+    ("cost", "line"),
+    [
+        ({"share": 0.004, "held": True, "parts": PARTS}, "0.4 %; 25.0 us a step"),
+        (
+            {"share": 0.0051, "held": False, "parts": PARTS},
+            "0.51 %, above the limit of 0.5 % (monitors 0.3 %, hooks 0.2 %); 25.0 us a step",
+        ),
+        (
+            {"share": 0.095, "held": True, "parts": [{"name": "profiler", "share": 0.09}, *PARTS]},
+            "10 %: the profiler of --capture 9 %, recording 0.5 %; 25.0 us a step",
+        ),
+        ({"share": 0.004, "call_timing_share_at_most": 0.007}, "0.4 %; 25.0 us a step; up to 0.7 % more for timing calls"),
+        ({"share": None}, "25.0 us a step"),
+    ],
+    ids=["within the limit", "above it", "a profiler", "timed calls", "no share"],
+)
+def test_the_overhead_says_first_whether_it_is_above_its_limit_and_what_is_not_the_recorders(sample_report, cost, line):
+    report = sample_report("healthy")
+    report["overhead"] = {"us_per_step": 25.0, "limit_share": 0.005, **cost}
+
+    shown = next(row for row in render(report, width=120, color=False).splitlines() if row.startswith("Overhead"))
+
+    assert shown.split(maxsplit=1)[1] == line
+    validate(report)

@@ -47,7 +47,7 @@ def others_use(load: Load) -> str | None:
     """Busy cores of others, of those allowed, in words; None where they are unknown."""
     if load.foreign_share is None:
         return None
-    return f"others use {load.foreign_cores:.1f} of {load.cores:g} core{'' if load.cores == 1 else 's'}"
+    return f"other processes use {load.foreign_cores:.1f} of {load.cores:g} core{'' if load.cores == 1 else 's'}"
 
 
 def find_load(readings: pl.DataFrame, edges_ns: Ints, cores: float | None) -> Load:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 import polars as pl
@@ -11,16 +12,31 @@ from slowstep.analyses.captures import Capture
 from slowstep.analyses.trainer import Trainer, training_processes
 from slowstep.timeline.timeline import ProcessFacts, Timeline
 
+# The parts, as report.json names them.
+HOOKS, STACKS, MONITORS, PROFILER = "hooks", "stacks", "monitors", "profiler"
+# What recording costs at most in a step of 20 ms, as a share (benchmarks/overhead.py holds it to that).
+MOST_SHARE = 0.005
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OwnCost:
     """Cost inside the training process per step, and that of all processes as a share of the time in which the training ran. `once_ns` is
     no part of either: what is spent in a recording of any length, on code that is met for the first time and on calibration.
+
+    `parts` are what the share is made of. `timing_share` is no part of it, since nothing says how much of the time in which calls were
+    timed was their timing: at most so much.
     """
 
     ns_per_step: float
     share: float | None
     once_ns: float
+    parts: Mapping[str, float] = field(default_factory=dict)
+    timing_share: float | None = None
+
+    @property
+    def recording_share(self) -> float | None:
+        """The share without the profiler, which somebody has asked for."""
+        return None if self.share is None else self.share - self.parts.get(PROFILER, 0.0)
 
 
 def find_own_cost(timeline: Timeline, trainer: Trainer, steps: int, capture: Capture | None = None) -> OwnCost | None:
@@ -38,15 +54,23 @@ def find_own_cost(timeline: Timeline, trainer: Trainer, steps: int, capture: Cap
     # Of a session, what was spent while other cells trained belongs to them; so it does of trainings before and after.
     elsewhere = trainer.other_cells + (0 if trainer.elsewhere is None else trainer.elsewhere.updates)
     own = len(trainer.update_end_ns) / (len(trainer.update_end_ns) + elsewhere)
-    inside = own * sum(_of_process(facts) for facts in known if facts.pid == trainer.facts.pid)
+    inside = own * sum(map(sum, (_of_process(facts) for facts in known if facts.pid == trainer.facts.pid)))
     captured = (capture.extra_ns or 0.0) if capture is not None else 0.0
     inside += captured
     once = float(trainer.facts.once_cpu_ns or 0)
     first, last = int(trainer.update_end_ns[0]), int(trainer.update_end_ns[-1])
     if last <= first:
         return OwnCost(ns_per_step=inside / steps, share=None, once_ns=once)
-    everywhere = captured + own * sum(map(_of_process, known)) + _of_launcher(timeline.table("launcher_costs"), first, last)
-    return OwnCost(ns_per_step=inside / steps, share=everywhere / (last - first), once_ns=once)
+    hooks, stacks = (own * sum(each) for each in zip(*map(_of_process, known), strict=True))
+    monitors = _of_launcher(timeline.table("launcher_costs"), first, last)
+    used = {HOOKS: hooks, STACKS: stacks, MONITORS: monitors, PROFILER: captured}
+    return OwnCost(
+        ns_per_step=inside / steps,
+        share=sum(used.values()) / (last - first),
+        once_ns=once,
+        parts={name: ns / (last - first) for name, ns in used.items() if ns},
+        timing_share=own * _of_timing(timeline.table("calls"), trainer) / (last - first),
+    )
 
 
 def _of_others(timeline: Timeline, trainer: Trainer) -> set[int]:
@@ -57,10 +81,18 @@ def _of_others(timeline: Timeline, trainer: Trainer) -> set[int]:
     return others | set(workers["process"].to_list())
 
 
-def _of_process(facts: ProcessFacts) -> float:
+def _of_process(facts: ProcessFacts) -> tuple[float, float]:
+    """What its hooks and its stacks cost."""
     # What was spent once is told at once, the sampler's time with its next reading.
     sampling = max((facts.sampler_cpu_ns or 0) - (facts.once_cpu_ns or 0), 0)
-    return (facts.events or 0) * (facts.event_cost_ns or 0.0) + sampling
+    return (facts.events or 0) * (facts.event_cost_ns or 0.0), float(sampling)
+
+
+def _of_timing(calls: pl.DataFrame, trainer: Trainer) -> float:
+    """How much longer the training process took at most for timing calls: as long as if all that it did meanwhile had been Python code."""
+    each = calls.filter(pl.col("process") == trainer.process).group_by("kind").agg(pl.col("wall_ns", "slowdown").first())
+    longer = each["wall_ns"] * (1 - 1 / each["slowdown"].fill_null(1.0).clip(lower_bound=1.0))
+    return float(longer.sum() or 0.0)
 
 
 def _of_launcher(costs: pl.DataFrame, first_ns: int, last_ns: int) -> float:

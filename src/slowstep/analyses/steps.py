@@ -21,6 +21,10 @@ WARMUP_MEDIAN_OF = 10
 WARMUP_WITHIN = 0.10
 WARMUP_AT_LEAST = 3
 WARMUP_AT_MOST_SHARE = 0.20
+# Of fewer nothing is judged.
+STEPS_AT_LEAST = 30
+# What a report asks for where it had too few: epochs, callbacks and validations then recur in most trainings.
+ENOUGH_STEPS = 200
 # A median of 100,000 steps takes a millisecond: in long recordings not every step is tried as the first.
 WARMUP_TRIES = 500
 
@@ -46,6 +50,7 @@ class Steps:
     size_changes: tuple[SizeChange, ...]  # in the whole recording
     batches_per_step: float | None  # of the usual step; None where no batch was seen
     warmup: int
+    asked_warmup: int | None  # what was asked to be left out instead of what would have been found
     total: int  # in the whole recording, those only counted included
     only_counted: int
     eventful: NDArray[np.bool_]  # steps with a periodic event: epoch change, validation, checkpoint
@@ -61,6 +66,13 @@ class Steps:
     def count(self) -> int:
         """Steps in the window."""
         return int((~self.excluded).sum())
+
+    @property
+    def asked_too_many(self) -> bool:
+        """Whether there would be enough steps, had not so many been asked to be left out."""
+        found_at_most = WARMUP_AT_MOST_SHARE * self.total
+        is_more = self.asked_warmup is not None and self.asked_warmup > found_at_most
+        return is_more and self.count < STEPS_AT_LEAST <= self.total - found_at_most
 
     @property
     def stretches(self) -> int:
@@ -83,7 +95,7 @@ def find_steps(trainer: Trainer, totals: pl.DataFrame, stops: Stops, warmup: int
     kind, edges = _boundaries(trainer)
     if len(edges) < 3:
         there = format_count(len(trainer.update_end_ns), "update")
-        raise NothingRecorded(f"only {there} recorded: let the training run longer, at least 40 steps.")
+        raise NothingRecorded(f"only {there} recorded, too few for a report: let the training run longer, at least {ENOUGH_STEPS} steps.")
     totals = totals.filter(pl.col("process") == trainer.process)
     left_out = _thinned(edges, totals) | stops.holds(edges)
     if capture is not None:
@@ -111,6 +123,7 @@ def find_steps(trainer: Trainer, totals: pl.DataFrame, stops: Stops, warmup: int
         size_changes=batches.changes,
         batches_per_step=batches.per_step,
         warmup=skip,
+        asked_warmup=warmup,
         total=len(trainer.update_end_ns) + int(totals["steps"].sum()),
         only_counted=int(totals["steps"].sum()),
         eventful=eventful[first:last][~excluded],

@@ -7,6 +7,7 @@ from typing import Final
 
 import polars as pl
 
+from slowstep.health import DAMAGE
 from slowstep.timeline.timeline import RunFacts, Timeline
 from slowstep.units import format_count
 
@@ -50,9 +51,10 @@ def describe_untrained(timeline: Timeline) -> str:
     run = timeline.run
     seen = sum(1 for facts in timeline.processes if facts.role == "trainer")
     ending = _ending(run)
-    if lost := [row.remedy.rstrip(".") for row in timeline.health if row.severity in LOSSES]:
-        # What was not called cannot be told from what was not kept.
-        return " ".join(filter(None, (f"no update was kept{_duration(run)}: {lost[0]}.", ending)))
+    if lost := sorted((row for row in timeline.health if row.severity in LOSSES), key=lambda row: row.name not in DAMAGE):
+        # What was not called cannot be told from what was not kept, nor whether the command ended before or after it.
+        what = "no update can be read" if lost[0].name in DAMAGE else f"no update was kept{_duration(run)}"
+        return " ".join(filter(None, (f"{what}: {lost[0].remedy.rstrip('.')}.", _failure(run, ""))))
     if not seen and _failed_at_once(run):
         # It did not come to any training, seen or not.
         return f"no training was seen{_duration(run)}. {ending}"
@@ -130,5 +132,7 @@ def _failure(run: RunFacts, when: str) -> str:
     if not run.exit_code:
         return ""
     if run.killer is not None:
-        return f"The command was ended by {run.killer} (exit code {run.exit_code}) {when}."
+        return f"The command was ended by {run.killer} (exit code {run.exit_code}) {when}".rstrip() + "."
+    if not when:
+        return f"The command failed (exit code {run.exit_code})."
     return f"The command failed {when} (exit code {run.exit_code}): its own error message (above, where it ran) says why."

@@ -115,6 +115,7 @@ def run(
     seconds = _checked(for_, steps=steps, stop=stop, json=json)
     levers = _levers(with_ or [])
     wanted = None if capture is None else _captured(capture)
+    _check_leaves_steps(steps, warmup=warmup, capture=wanted)
     resolved = resolve_command(command, os.environ)
     place = find_place(os.environ)
     if os.environ.get(contract.ENV_DISABLE):
@@ -153,6 +154,16 @@ def _checked(for_: str | None, *, steps: int | None, stop: bool, json: str | Non
     except SlowstepError as error:
         raise CommandNotStarted(str(error)) from error
     return seconds
+
+
+def _check_leaves_steps(steps: int | None, *, warmup: int | None, capture: tuple[int, int] | None) -> None:
+    """Raises CommandNotStarted where a recording of so many steps would leave none to look at: that is better known before it is made."""
+    if steps is not None and warmup is not None and warmup >= steps:
+        few = f"--steps {steps} and --warmup {warmup} leave no step to look at: record more of them, or leave out fewer."
+        raise CommandNotStarted(f"{few} Without --warmup what to leave out is found.")
+    if steps is not None and capture is not None and capture[1] > steps:
+        ends = f"--steps {steps} ends the recording before the steps {capture[0]}-{capture[1]} of --capture"
+        raise CommandNotStarted(f"{ends}: record more of them, or capture earlier ones.")
 
 
 def _levers(texts: list[str]) -> tuple[Spec, ...]:

@@ -17,8 +17,11 @@ def advice(
     *,
     share: float = 0.0,
     urgent: bool = False,
+    outside: bool = False,
 ) -> Judged:
-    """A finding of advice; `share` (of the window, 0 to 1) is only shown, and what is `urgent` before all others."""
+    """A finding of advice; `share` (of the window, 0 to 1) is only shown, and what is `urgent` before all others. What lies `outside` the
+    script is noted, not numbered.
+    """
     finding = Finding(
         rule=rule,
         stage=stage,
@@ -32,5 +35,6 @@ def advice(
         fixes=tuple(fix if isinstance(fix, Fix) else Fix(text=fix) for fix in fixes),
         advisory=True,
         urgent=urgent,
+        outside=outside,
     )
     return Judged(finding=finding, counterfactual=None)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from slowstep.analyses.load import BUSY_FROM, others_use
 from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.steps import ENOUGH_STEPS, STEPS_AT_LEAST
 from slowstep.diagnosis.healthy import Doubt, more_blocked, not_healthy
 from slowstep.diagnosis.law import Diagnosis, Next, is_bottleneck, larger_unknown, rules, sort_answers, what_is_left
 from slowstep.diagnosis.rule import Judged
@@ -11,8 +11,6 @@ from slowstep.diagnosis.unnamed import how_to_name, name_by_hand
 from slowstep.findings import Finding, Verdict
 from slowstep.stages import STAGES, UNATTRIBUTED
 from slowstep.units import format_count
-
-STEPS_AT_LEAST = 30
 
 
 def diagnose(m: Measurements) -> Diagnosis:
@@ -55,9 +53,11 @@ def _doubt(m: Measurements, first: Finding | None) -> Doubt | None:
         pace = f"{own_ns / 1e6:.1f} ms per step against {float(m.sharing.own_ns.mean()) / 1e6:.1f} here"
         return Doubt(f"this rank waits for rank {rank}, whose own work takes {pace}: look at the report of that one")
     if m.steps.count < STEPS_AT_LEAST:
-        enough = STEPS_AT_LEAST + 10
+        if m.steps.asked_too_many:
+            of_all = f"{m.steps.count:,} of {format_count(m.steps.total, 'step')}"
+            return Doubt(f"a warm-up of {m.steps.asked_warmup:,} steps, as was asked for, leaves only {of_all}: leave out fewer")
         were = f"{format_count(m.steps.count, 'step')} {'was' if m.steps.count == 1 else 'were'}"
-        return Doubt(f"only {were} recorded after warm-up; let it run for at least {enough} steps")
+        return Doubt(f"only {were} recorded after warm-up; let it run for at least {ENOUGH_STEPS} steps")
     if first is None:
         return None
     larger = larger_unknown(m.ledger.share(UNATTRIBUTED), first, m.ledger.share(first.stage))
@@ -85,10 +85,3 @@ def _next(m: Measurements, first: Judged) -> Next | None:
     ratio = first.counterfactual.samples_ratio
     larger = "" if ratio == 1.0 else f" of {ratio:.3g} times the samples"
     return Next(stage=stage, predicted=f"{stage}, {left[stage] / 1e6:.1f} of {rest / 1e6:.1f} ms per step{larger}")
-
-
-def busy_note(m: Measurements) -> str | None:
-    """What is said where others use the machine; None on a quiet one."""
-    if not m.load.busy:
-        return None
-    return f"the machine is busy: {others_use(m.load)} (times are doubtful from {BUSY_FROM:.0%} on); repeat on a quieter machine"

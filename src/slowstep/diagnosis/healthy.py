@@ -10,7 +10,6 @@ import numpy as np
 
 from slowstep.analyses.gaps import BEFORE_BACKWARD, BESIDE_BACKWARD, FORWARD, ROLL_OUT
 from slowstep.analyses.ledger import CORE, Part
-from slowstep.analyses.load import others_use
 from slowstep.analyses.loop import lines_named
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.producers import COLLATE, SAMPLES
@@ -223,8 +222,8 @@ def _faster_input(m: Measurements, name: str) -> str:
 
 
 def _beside_others(m: Measurements) -> str:
-    """Who else uses the machine, where that makes all times doubtful."""
-    return f" while {others_use(m.load)} (repeat on a quieter machine)" if m.load.busy else ""
+    """That others use the machine, where that makes all times doubtful: who and how much is said by the rule for that."""
+    return " on this busy machine" if m.load.busy else ""
 
 
 def _of_queue(m: Measurements, queued: float) -> Doubt:

@@ -25,6 +25,7 @@ def process_line(role: dict[str, Any], *, level: int, started_ns: int) -> dict[s
         "started_ns": started_ns,
         "realtime_ns": time.time_ns(),
         "boot_id": boot_id(),
+        "process_ids": process_ids(),
         **role,
         "argv": redact_command(getattr(sys, "orig_argv", sys.argv)),
         "executable": sys.executable,
@@ -67,6 +68,14 @@ def torch_facts() -> dict[str, Any]:
 def boot_id() -> str | None:
     """This machine's boot: clocks of processes with another one cannot be compared. None where the kernel does not say."""
     return _first_line("/proc/sys/kernel/random/boot_id")
+
+
+def process_ids() -> str | None:
+    """The namespace of this process's number: in another container the same number is another process. None where the kernel has none."""
+    try:
+        return os.readlink("/proc/self/ns/pid")
+    except OSError:
+        return None
 
 
 def version_of(module: str) -> str | None:

@@ -62,13 +62,17 @@ class _Io:
             self._missing = True
             return None
 
-    def __del__(self) -> None:
-        # A recording that ends in mid-run leaves no file open; a fork has inherited this one and may have closed it.
+    def close(self) -> None:
+        """Give the file back; nothing is read any more. A fork has inherited it and may have closed it."""
+        self._missing = True
         try:
             if self._pid == os.getpid():
-                os.close(self._handle)
+                handle, self._handle = self._handle, -1
+                os.close(handle)
         except (OSError, AttributeError):
             pass
+
+    __del__ = close
 
 
 class Fetches:
@@ -82,6 +86,7 @@ class Fetches:
             "fetch", recorder.note, builtins=True, share=BUILTINS_SHARE, early=BUILTINS_EARLY, describe=builtin_rows, passed=PASSED
         )
         self._lines = LineCounts(recorder.note, lambda: False, of="fetch", is_call=True)
+        recorder.undos.append(self._io.close)
         recorder.forgetters += [self._calls.forget, self._builtins.forget, self._lines.forget, self._forget]
         self._forget()
 

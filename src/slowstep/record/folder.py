@@ -10,6 +10,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from slowstep.errors import CommandNotStarted
+from slowstep.record.leftovers import remove_leftovers_in
 
 if TYPE_CHECKING:
     from slowstep.record.place import Place
@@ -56,6 +57,7 @@ def _created(where: str, *, stem: str, now_s: float | None, place: Place | None)
     else:
         folder = _create_unique(os.path.join(where, name if place is None else f"{name}-{_file_name(place.name)}"))
     _hide_from_git(where if ours else folder)
+    remove_leftovers_in(where, but=folder)
     return folder
 
 

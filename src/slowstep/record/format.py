@@ -5,7 +5,8 @@ A recording is a folder. Every recorded process owns two files in it, `<pid>-<st
 * `.rec` holds fixed records of 48 bytes, no header. Files are reserved ahead, so a file ends in zero bytes; a record whose `kind` byte is
   zero was never finished (torn), because `kind` is the last byte written. Records of one thread are in the order in which they ended, but
   for what was held back to be written as a STEP, and for steps so short that several are written together (`fastpath.SHORT_NS`).
-* `.jsonl` holds what has no fixed size, one JSON object a line: the process, texts, frames, stacks, iterators, hooks, health.
+* `.jsonl` holds what has no fixed size, one JSON object a line: the process, texts, frames, stacks, iterators, hooks, health. Its lines
+  `cost` (of the launcher: `exit`) count the records written so far: by that a file that was cut is told from a process that was killed.
 
 The file `control` is one shared page through which the launcher and the recorded processes agree on when to stop.
 All times are nanoseconds of CLOCK_MONOTONIC, which all processes of a machine share.

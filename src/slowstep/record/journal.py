@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 class Journal:
-    """Notes and readings of the launcher. A full disk loses them, counted in `lost`, and stops nothing."""
+    """Notes and readings of the launcher. A full disk loses them, counted in `lost`, and stops nothing. `records` are what it wrote."""
 
     def __init__(self, folder: str) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
         self._notes = os.open(os.path.join(folder, "launcher.jsonl"), flags, 0o600)
         self._records = os.open(os.path.join(folder, "launcher.rec"), flags, 0o600)
-        self._torn = False
-        self.lost = 0
+        self._folder, self._torn = folder, False
+        self.lost = self.records = 0
 
     def note(self, kind: str, **fields: Any) -> None:
         """Append one JSON line."""
@@ -41,10 +41,20 @@ class Journal:
         # Behind a record cut short all others would be misread.
         self._torn = self._torn or not _append(self._records, records)
         self.lost += len(taken) if self._torn else 0
+        self.records += 0 if self._torn else len(taken)
 
     def clock(self) -> None:
         """Append the pair of clocks, by which other machines' times are compared."""
         self.readings(time.monotonic_ns(), [(contract.CLOCK, time.time_ns(), 0, 0, 0)])
+
+    @property
+    def written(self) -> dict[str, int]:
+        """How much there is of the recording when it ends, by which later losses are known: readings, and processes with notes."""
+        try:
+            notes = [name for name in os.listdir(self._folder) if name.endswith(".jsonl") and name != "launcher.jsonl"]
+        except OSError:  # the script has removed the folder: there is nobody left to tell
+            return {"records": self.records}
+        return {"records": self.records, "processes": len(notes)}
 
     def close(self) -> None:
         """Close both files."""

@@ -55,6 +55,7 @@ def note_end(
     `told` is what the command's processes told of themselves, None where some of them could not.
     """
     by = "script" if not sent else "slowstep --stop"
-    journal.note("exit", code=exit_code, ended_ns=ended_ns, by=by, signals=list(sent or ()), received=list(received), told=told)
+    signals = {"signals": list(sent or ()), "received": list(received), "told": told}
+    journal.note("exit", code=exit_code, ended_ns=ended_ns, by=by, **journal.written, **signals)
     if journal.lost:
         journal.health("launcher-records-lost", "data_loss", "The disk was full: make room and record again.", count=journal.lost)

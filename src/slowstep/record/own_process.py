@@ -152,12 +152,13 @@ class OwnRecording:
             lambda: self._recorder.stop("stop"),
             self._recorder.leave,
             self._note_cells_anew,
-            lambda: self._journal.note("exit", code=None, ended_ns=time.monotonic_ns(), by=by, signals=[]),
+            lambda: self._note_end(by),
             self._journal.close,
             self._page.close,
             lambda: inject.remove_injection(self.folder),
             lambda: atexit.unregister(self._at_exit),
             lambda: activation.detach(self._recorder),
+            self._recorder.close,
             self._ended.set,
         )
         for act in acts:
@@ -169,6 +170,9 @@ class OwnRecording:
                 self._recorder.fault(error)
         if interrupt is not None:
             raise interrupt
+
+    def _note_end(self, by: str) -> None:
+        self._journal.note("exit", code=None, ended_ns=time.monotonic_ns(), by=by, **self._journal.written, signals=[])
 
     def _note_cells_anew(self) -> None:
         # A cell that was run again has another number, and its file the same name.

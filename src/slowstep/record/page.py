@@ -15,7 +15,7 @@ _PLAN_NUMBER = contract.CONTROL_PLAN_NUMBER // 8
 
 
 class Page:
-    """The shared page, mapped. It stays mapped for the life of the process, and a forked child goes on using it.
+    """The shared page, mapped until the recording of this process ends; a forked child goes on using it.
 
     Raises OSError or ValueError where the folder has no such page.
     """
@@ -65,3 +65,11 @@ class Page:
         if self.recording:
             self.bytes[contract.CONTROL_REASON] = reason
             self.bytes[contract.CONTROL_RECORDING] = 0
+
+    def close(self) -> None:
+        """Unmap it, for a page keeps a file open. What it said last can still be read, by a hook that is in the middle of its work, too."""
+        last = bytearray(self.bytes)
+        last[contract.CONTROL_RECORDING] = 0
+        # Whoever looks just now holds the mapping a moment longer.
+        self.bytes = memoryview(last)
+        self._words = self.bytes.cast("Q")

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 from typing import Any, Final
+from weakref import WeakSet
 
 from slowstep.record import cost, facts
 from slowstep.record.callers import is_updating
@@ -60,7 +61,7 @@ class Recorder:
         self.page = Page(folder)
         # Looked at by hooks together with the page's first byte: is there anything to record for?
         self.live: list[bool] = [True]
-        self.local = PerThread()
+        self.local = PerThread(WeakSet())
         self.undos: list[Undo] = []
         # What no other thread than the one that updates may undo.
         self.optimizer_undos: list[Undo] = []
@@ -219,9 +220,8 @@ class Recorder:
             self.live[0] = False
         if self.startup is not None:
             self.startup.end()
-        sampler = self._sampler
-        if sampler is not None:
-            sampler.stop()
+        if self._sampler is not None:
+            self._sampler.stop()
         try:
             self._say_losses()
             for updater in list(self.updaters.values()):
@@ -237,6 +237,11 @@ class Recorder:
             self._last_words(error)
         if self._notes is not None:
             self._notes.close()
+
+    def close(self) -> None:
+        """Give back the files that are kept open for the whole recording, where the process goes on after it."""
+        self.local.close()
+        self.page.close()
 
     def fault(self, error: Exception) -> None:
         """Count a fault of our own; a full disk ends the recording. Raises only what a signal handler of the user's raised inside us."""
@@ -360,7 +365,13 @@ class Recorder:
         if self._notes is not None:
             sampler = self._sampler
             used = {} if sampler is None else {"sampler_cpu_ns": sampler.cpu_ns, "once_cpu_ns": sampler.once_ns}
-            line = {"event_ns": self._event_cost_ns, "sampler_cpu_ns": 0, "events": self._writer.events, **used}
+            line = {
+                "event_ns": self._event_cost_ns,
+                "sampler_cpu_ns": 0,
+                "events": self._writer.events,
+                "records": self._writer.records,
+                **used,
+            }
             self._notes.write({"kind": "cost", **line})
 
     def _say_losses(self) -> None:
@@ -384,9 +395,8 @@ class Recorder:
             remedy = f"the recording of this process ended early ({error}): free some space, or record into another folder with --out"
             self._notes.last_words({"kind": "health", "name": "disk_full", "severity": "data_loss", "count": 1, "remedy": remedy})
             self._notes.last_words({"kind": "end", "reason": "disk full", "ended_ns": now()})
-        sampler = self._sampler
-        if sampler is not None:
-            sampler.stop()
+        if self._sampler is not None:
+            self._sampler.stop()
 
 
 def is_child_of_multiprocessing() -> bool:

@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from slowstep.record.format import RECORD_BYTES
 
@@ -39,17 +40,23 @@ class Schedstat:
         computed, waited = os.pread(self._handle, 64, 0).split(None, 2)[:2]
         return int(computed), int(waited)
 
-    def __del__(self) -> None:
+    def close(self) -> None:
+        """Give the file back; it says nothing any more."""
         try:
-            os.close(self._handle)
+            # First the number: another file may get it.
+            handle, self._handle = self._handle, -1
+            os.close(handle)
         except (OSError, AttributeError):
             pass
+
+    __del__ = close
 
 
 class ThreadState:
     """State of one thread, in one object: attributes of a threading.local are slow to reach."""
 
     __slots__ = (
+        "__weakref__",
         "backward",
         "batch",
         "borrower",
@@ -142,13 +149,28 @@ class ThreadState:
             self.schedstat = False
             return None
 
+    def close(self) -> None:
+        """Give back the file that it keeps open: the recording has ended."""
+        schedstat, self.schedstat = self.schedstat, False
+        if isinstance(schedstat, Schedstat):
+            schedstat.close()
+
 
 class PerThread(threading.local):
-    """The calling thread's state, as `me`; a thread that is seen for the first time gets a fresh one."""
+    """The calling thread's state, as `me`; a thread that is seen for the first time gets a fresh one. `known` is to hold those of all."""
 
-    def __init__(self) -> None:
-        self.me = ThreadState()
+    def __init__(self, known: WeakSet[ThreadState]) -> None:
+        # Called anew in every thread, with the same argument.
+        self._known, self.me = known, ThreadState()
+        known.add(self.me)
 
     def forget(self) -> None:
         """Start anew: a thread that survived a fork is another thread, in another process."""
+        self._known.clear()
         self.me = ThreadState()
+        self._known.add(self.me)
+
+    def close(self) -> None:
+        """Give back the files that the threads keep open."""
+        for state in list(self._known):
+            state.close()

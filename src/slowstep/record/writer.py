@@ -131,7 +131,12 @@ class Writer:
     @property
     def events(self) -> int:
         """How many events hooks have sent, those that were only counted included."""
-        return self.used_bytes // RECORD_BYTES + self.counted + self.lost
+        return self.records + self.counted + self.lost
+
+    @property
+    def records(self) -> int:
+        """How many records were written so far, those that are buffered included."""
+        return self.used_bytes // RECORD_BYTES
 
     def _write(self, fields: Fields) -> None:
         slot = self._claim()

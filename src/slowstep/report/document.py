@@ -241,7 +241,9 @@ class FoldedRow(TypedDict):
 
 
 class FindingRow(TypedDict):
-    """One problem, the ledger parts it claims, and what fixing it would gain; `folded` is what the rules named by `also` advise."""
+    """One problem, the ledger parts it claims, and what fixing it would gain; `folded` is what the rules named by `also` advise. What lies
+    `outside` the script stands among `run.notes` on the screen.
+    """
 
     rule: str
     stage: str
@@ -250,6 +252,7 @@ class FindingRow(TypedDict):
     claims: list[str]
     also: list[str]
     folded: NotRequired[list[FoldedRow]]
+    outside: NotRequired[bool]
     gain: GainRow
     evidence: list[EvidenceRow]
     fixes: list[FixRow]
@@ -330,12 +333,23 @@ class ExperimentRow(TypedDict):
     throughput: ThroughputsRow | None
 
 
+class OverheadPart(TypedDict):
+    """What a part of slowstep cost: hooks, stacks, monitors, or the profiler that `--capture` asks for."""
+
+    name: str
+    share: float
+
+
 class Overhead(TypedDict):
-    """What slowstep itself cost the training."""
+    """What slowstep itself cost the training; `held` says whether recording, without the profiler, keeps to its limit."""
 
     us_per_step: float | None
     share: float | None
     once_ms: NotRequired[float]
+    parts: NotRequired[list[OverheadPart]]
+    limit_share: NotRequired[float]
+    held: NotRequired[bool]
+    call_timing_share_at_most: NotRequired[float | None]
 
 
 class Report(TypedDict):

@@ -32,7 +32,10 @@ _NS_PER: Final = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 
 
 def draw_findings(canvas: Canvas, findings: list[FindingRow], *, said: str) -> None:
-    """Draw the findings in their order; how many are left out is said. A title that was `said` above is not repeated."""
+    """Draw the findings in their order; how many are left out is said. A title that was `said` above is not repeated, and what lies outside
+    the script is in the notes.
+    """
+    findings = [finding for finding in findings if not finding.get("outside")]
     for number, finding in enumerate(findings[:_IN_FULL]):
         canvas.blank()
         _draw_title(canvas, number, finding)

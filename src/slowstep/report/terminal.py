@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 
 from slowstep.report.canvas import ASCII, NBSP, UNICODE, Canvas, fitting, printable
@@ -18,12 +17,14 @@ from slowstep.units import UNKNOWN, format_duration, format_number, format_numbe
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from slowstep.report.document import HealthRow, NotJudgedRow, Report, Run
+    from slowstep.report.document import HealthRow, NotJudgedRow, Overhead, Report, Run
 
 _REASONS_SHOWN: Final = 2
 _HEALTH_SHOWN: Final = 3
 # What is spent once and is less than this is no news.
 _ONCE_SHOWN_MS: Final = 1.0
+# Nor is what the timing of calls may have taken, where it is less.
+_TIMING_SHOWN: Final = 0.001
 _LABEL_CELLS: Final = 11
 _STATE_STYLE: Final = {"bottleneck": "bold red", "healthy": "bold green", "undetermined": "bold yellow"}
 _SEVERITY_STYLE: Final = {"notice": "yellow", "data_loss": "bold yellow", "error": "bold red"}
@@ -157,10 +158,10 @@ def _draw_footer(canvas: Canvas, report: Report) -> None:
     _draw_health(canvas, report["health"])
     # What a profiler cost is in its trace's times; the trace's note says how much that may be.
     if "trace" not in report["run"]:
-        _labelled(canvas, "Own cost", _own_cost(report))
-    if before := report["run"].get("before_next"):
-        _labelled(canvas, "First", before, "bold")
-    command = _next_command(report)
+        _labelled(canvas, "Overhead", _overhead(report))
+    command, before = _next_command(report), report["run"].get("before_next")
+    if before:
+        _labelled(canvas, "Next" if command is None else "First", before, "bold")
     if command is not None:
         canvas.line(("Next".ljust(_LABEL_CELLS), "bold"), " ", (command, "bold cyan"))
 
@@ -190,22 +191,36 @@ def _draw_health(canvas: Canvas, rows: list[HealthRow]) -> None:
         _labelled(canvas, "", f"and {len(doubts) - _HEALTH_SHOWN} more doubts in report.json")
 
 
-def _own_cost(report: Report) -> str:
+def _overhead(report: Report) -> str:
+    """What recording cost: first whether it is more than is promised, and what of it is not the recorder's."""
     cost = report["overhead"]
     if cost["us_per_step"] is None:
         return UNKNOWN
-    share = "" if cost["share"] is None else f" ({format_share(cost['share'])} of the time with what runs beside it)"
-    once = f", and {format_duration(cost['once_ms'] * 1e6)} once" if cost.get("once_ms", 0.0) >= _ONCE_SHOWN_MS else ""
-    return f"{format_duration(cost['us_per_step'] * 1e3)} a step{share}{once}"
+    text = f"{format_duration(cost['us_per_step'] * 1e3)} a step"
+    if cost["share"] is not None:
+        text = f"{_shares(cost, cost['share'])}; {text}"
+    if (timing := cost.get("call_timing_share_at_most") or 0.0) >= _TIMING_SHOWN:
+        text += f"; up to {format_share(timing)} more for timing calls"
+    once = cost.get("once_ms", 0.0)
+    return f"{text}; {format_duration(once * 1e6)} once" if once >= _ONCE_SHOWN_MS else text
+
+
+def _shares(cost: Overhead, share: float) -> str:
+    """The share of the time that all took, the profiler's apart, and what recording took more than it is to."""
+    parts = {part["name"]: part["share"] for part in cost.get("parts", [])}
+    recording, limit = share - parts.get("profiler", 0.0), cost.get("limit_share")
+    text = format_share(recording)
+    if limit is not None and not cost.get("held", True):
+        named = ", ".join(f"{name} {format_share(part)}" for name, part in parts.items() if name != "profiler")
+        # Of a share that is just above its limit, a digit more.
+        text = f"{recording * 100:.2f} %, above the limit of {format_share(limit)} ({named})"
+    if "profiler" not in parts:
+        return text
+    return f"{format_share(share)}: the profiler of --capture {format_share(parts['profiler'])}, recording {text}"
 
 
 def _next_command(report: Report) -> str | None:
-    """What to type next; None where nothing is to be done."""
-    given = report["run"].get("next_command")
-    if given:
-        return given
-    state, rule = report["verdict"]["state"], report["verdict"]["rule"]
-    command = report["run"]["command"]
-    if state == "undetermined":
-        return f"slowstep run --steps 200 {shlex.join(command)}" if command else None
-    return f"slowstep explain {rule}" if rule else None
+    """What to type next; None where nothing is to be done, or nothing that is typed would do it."""
+    verdict = report["verdict"]
+    explained = f"slowstep explain {verdict['rule']}" if verdict["rule"] and verdict["state"] != "undetermined" else None
+    return report["run"].get("next_command") or explained

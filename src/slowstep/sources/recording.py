@@ -14,16 +14,19 @@ from slowstep.record.folder import LAUNCHER_NOTES, is_recording
 from slowstep.sources._recording.by_hand import stand_ins, without_doubtful
 from slowstep.sources._recording.cells import name_cells
 from slowstep.sources._recording.cut import FIRST, KEPT, find_cut, written_before
+from slowstep.sources._recording.damage import Kept, early_ends, kept_of, missing_notes, missing_records
 from slowstep.sources._recording.facts import process_facts, run_facts
 from slowstep.sources._recording.machine import machine_tables
 from slowstep.sources._recording.notes import Notes, read_notes
 from slowstep.sources._recording.process import process_tables
-from slowstep.sources._recording.records import Written, losses, read_records
+from slowstep.sources._recording.records import LATEST_NS, Written, losses, read_records
 from slowstep.sources._source import PLAIN, Reading, Source
 from slowstep.timeline.schema import TABLE, TABLES
 from slowstep.timeline.timeline import Timeline
 
 LAUNCHER = LAUNCHER_NOTES
+# No process is recorded for longer: what has a later time has been written by something else.
+LONGEST_NS = 10 * 365 * 86400 * 10**9
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,6 +35,7 @@ class _Part:
 
     notes: Notes
     written: Written
+    kept: Kept
 
 
 def sniff(head: bytes, path: Path) -> bool:
@@ -57,19 +61,38 @@ def read(path: Path, how: Reading = PLAIN) -> Timeline:
     return Timeline(
         source="recording",
         tables=_tables(recorded, launchers),
-        processes=tuple(process_facts(part.notes, part.written) for part in recorded),
+        processes=tuple(process_facts(part.notes, part.written, part.kept) for part in recorded),
         run=run_facts(path.name, [part.notes for part in launchers], cut_ns),
-        health=tuple(_merged(row for part in parts for row in (*part.notes.health, *losses(part.written.lost)))),
+        health=tuple(
+            _merged(
+                (
+                    *_damage(path, parts, is_over=cut_ns is None and any(part.notes.ended for part in launchers)),
+                    *(row for part in parts for row in (*part.notes.health, *losses(part.written.lost))),
+                )
+            )
+        ),
     )
 
 
 def _read_part(path: Path, cut_ns: int | None) -> _Part | None:
     """What one process wrote before an experiment began; None where it began to record after that."""
-    written = read_records(path.with_suffix(".rec"))
+    notes = read_notes(path)
+    written = read_records(
+        path.with_suffix(".rec"), latest_ns=min(notes.started_ns + LONGEST_NS, LATEST_NS) if notes.started_ns else LATEST_NS
+    )
+    kept = kept_of(notes, written)
     if cut_ns is None:
-        return _Part(notes=read_notes(path), written=written)
+        return _Part(notes=notes, written=written, kept=kept)
     notes = read_notes(path, until=FIRST, kept=KEPT)
-    return None if notes.started_ns > cut_ns else _Part(notes=notes, written=written_before(cut_ns, written))
+    return None if notes.started_ns > cut_ns else _Part(notes=notes, written=written_before(cut_ns, written), kept=kept)
+
+
+def _damage(folder: Path, parts: list[_Part], *, is_over: bool) -> Iterable[Health]:
+    """What is missing of all parts, as health. `is_over`: whether the run has ended, and not by an experiment, which kills it."""
+    yield from missing_records([part.kept for part in parts])
+    yield from missing_notes(folder, [part.notes for part in parts if part.notes.role == "launcher"])
+    if is_over:
+        yield from early_ends(sum(part.kept.is_open_end for part in parts if part.notes.role == "trainer"))
 
 
 def _tables(recorded: list[_Part], launchers: list[_Part]) -> dict[str, pl.DataFrame]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from slowstep.errors import BadUsage
+from slowstep.record.leftovers import remove_leftovers
 from slowstep.sources._source import PLAIN, Reading
 from slowstep.workflow.diagnose import diagnose_recording
 from slowstep.workflow.find import RECORDING, find
@@ -30,6 +31,10 @@ def analyze(
         raise BadUsage(f"{len(found)} recordings or traces were given, of which {found[0].path} is a recording: give one recording alone.")
     if asked is not None and asked != Asked():
         raise BadUsage("--step and --batch-size are for traces: a recording has the batch size, and its report is of all steps.")
-    report = diagnose_recording(found[0].path, warmup=warmup, rank=rank)
+    try:
+        report = diagnose_recording(found[0].path, warmup=warmup, rank=rank)
+    finally:
+        # Of a launcher that was killed: whatever became of its recording, nobody needs them.
+        remove_leftovers(str(found[0].path))
     report["health"] += not_read(skipped)
     return report

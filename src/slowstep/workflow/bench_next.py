@@ -18,6 +18,7 @@ from slowstep.report.bench_document import NextRow
 from slowstep.units import format_count, format_ratio, format_share
 from slowstep.workflow.asked_again import USUAL_BUDGET_S, budget_words, place_words
 from slowstep.workflow.bench_act import Asked, EndedBy
+from slowstep.workflow.to_paste import to_paste
 
 _HALF: Final = 0.5
 _NO_LOADER: Final = (
@@ -31,10 +32,11 @@ _ELSE: Final[dict[EndedBy, str]] = {
     "stood still": "it stood still before its loader could be read: this says where its time goes",
 }
 # Of a measuring that ended before there was a whole: what makes the next one come further.
-_AGAIN: Final[dict[EndedBy, str]] = {
-    "interrupted": "it was interrupted before it was done",
-    "script ended": "let the script train longer (more epochs, more steps): it ended before this was done",
-}
+_INTERRUPTED: Final = "it was interrupted before it was done"
+_TOO_SHORT: Final = (
+    "the script ended before this was done: to measure its halves, let it train longer (more epochs, more steps); "
+    "of a short training, this says where its time goes"
+)
 
 
 def next_command(
@@ -53,9 +55,12 @@ def next_command(
     `unsure`: the same with all in their intervals that is not known of the compute, where `wholes` may take it as known for sure.
     `failed`: whether the script ended with an error of its own.
     """
-    command = shlex.join(words)
-    if whole is None and ended_by in _AGAIN:
-        return {"command": bench_command(asked, asked.what, command), "why": _FAILED if failed else _AGAIN[ended_by]}
+    command = to_paste(words)
+    if whole is None and ended_by == "script ended" and not failed:
+        # It would only end as early again.
+        return {"command": f"slowstep run {command}", "why": _TOO_SHORT}
+    if whole is None and ended_by in ("script ended", "interrupted"):
+        return {"command": bench_command(asked, asked.what, command), "why": _FAILED if failed else _INTERRUPTED}
     if point is None and ended_by in _ELSE:
         return {"command": f"slowstep run {command}", "why": _ELSE[ended_by]}
     if point is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import Any, Final
 
 import numpy as np
@@ -19,6 +18,7 @@ from slowstep.workflow.bench_act import Asked, Measured
 from slowstep.workflow.bench_next import next_command, prove_command
 from slowstep.workflow.bench_rows import bound_row, figure, loader_row, run_row, stage_rows, sweep_row, whole_row, words_of
 from slowstep.workflow.bench_sentences import LEAST_SAID, cache_sentences
+from slowstep.workflow.to_paste import filled_in, to_paste
 
 CACHED: Final = 2
 # The steps' samples are counted in batches by their first dimension; where they and the loader's own count differ by more, by the loader's.
@@ -46,18 +46,18 @@ def make_report(measured: Measured, asked: Asked) -> BenchReport:
         "compute": compute,
         "whole": None if whole is None else whole_row(whole),
         "notes": found.notes(),
-        "next": _next(found, measured, asked, whole),
+        "next": _filled_in(_next(found, measured, asked, whole)),
     }
 
 
 def _next(found: _Found, measured: Measured, asked: Asked, whole: Whole | None) -> NextRow:
     if found.lacks_others:
         why = "the training reads several loaders: this says how long it waits for them"
-        return {"command": prove_command(asked, shlex.join(words_of(measured)), "mock-loader"), "why": why}
+        return {"command": prove_command(asked, to_paste(words_of(measured)), "mock-loader"), "why": why}
     if found.lacks_samples and measured.ended_by == "done":
         # The other half's command walks the same blocks.
         why = "samples/s of its steps cannot be told: this says where a step's time goes"
-        return {"command": f"slowstep run {shlex.join(words_of(measured))}", "why": why}
+        return {"command": f"slowstep run {to_paste(words_of(measured))}", "why": why}
     return next_command(
         asked,
         words_of(measured),
@@ -68,6 +68,10 @@ def _next(found: _Found, measured: Measured, asked: Asked, whole: Whole | None) 
         ended_by=measured.ended_by,
         failed=measured.ending is not None and bool(measured.ending.exit_code),
     )
+
+
+def _filled_in(following: NextRow) -> NextRow:
+    return {**following, "why": filled_in(following["command"], following["why"]) or ""}
 
 
 class _Found:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shlex
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, cast
@@ -12,8 +11,7 @@ import numpy as np
 
 from slowstep.analyses.ledger import Ledger
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.own_cost import OwnCost
-from slowstep.diagnosis.engine import busy_note
+from slowstep.analyses.own_cost import MOST_SHARE, OwnCost
 from slowstep.diagnosis.gain import speed_interval
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.findings import Finding, NotJudged
@@ -37,14 +35,12 @@ from slowstep.stages import STAGES, UNATTRIBUTED
 from slowstep.timeline.timeline import RunFacts, Timeline
 from slowstep.units import format_duration
 from slowstep.workflow.doubts import find_doubts
-from slowstep.workflow.ending import ended_by_an_error, ending_note, first_after_error
+from slowstep.workflow.ending import ending_note
 from slowstep.workflow.lever_notes import lever_notes
-from slowstep.workflow.session_next import ENOUGH_STEPS, session_next
+from slowstep.workflow.run_next import next_after_run
 
 # Below this a part is numerical dust and is not listed.
 SMALLEST_SHARE = 1e-6
-# Of stacks, too, there are 200 by then.
-ENOUGH_NS = 10e9
 # Of such a loader every other step at most has a batch.
 _IN_TURNS = 1.5
 # `slowstep bench` posts plans, and writes no file of an experiment.
@@ -56,34 +52,15 @@ _BENCHED = (
 
 def fill(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosis) -> Report:
     """The report of one training."""
-    row, first = _run(folder, timeline, m), diagnosis.change
+    row, following = _run(folder, timeline, m), next_after_run(folder, timeline, m, diagnosis)
+    if outside := [f"{finding.title} ({finding.fixes[0].text})" for finding in diagnosis.findings if finding.outside]:
+        row["notes"] = [*outside, *row.get("notes", [])]
     if urgent := [finding.title for finding in diagnosis.findings if finding.urgent]:
         row["notes"] = [*(f"out of memory within the hour at this rate: {title}" for title in urgent), *row.get("notes", [])]
-    open_at_its_end = diagnosis.verdict.state == "undetermined" and _ended_by_itself(timeline, m)
-    if timeline.run.session and diagnosis.verdict.state == "undetermined":
-        first, row["next_command"] = session_next(timeline.run.session, diagnosis, steps=m.steps.total, is_alone=m.sharing.ranks == 1)
-    elif can_be_proved(timeline, m, diagnosis):
-        row["next_command"] = f"slowstep prove {shlex.join(timeline.run.command)}"
-    elif diagnosis.telling is not None and _can_run_again(timeline, m):
-        row["next_command"] = f"slowstep prove --levers {shlex.quote(diagnosis.telling)} {shlex.join(timeline.run.command)}"
-    elif open_at_its_end or (diagnosis.verdict.state == "undetermined" and m.steps.total >= ENOUGH_STEPS):
-        # A limit would record no more than this run did.
-        row["next_command"] = f"slowstep run {shlex.join(timeline.run.command)}"
-    if first is not None:
-        row["before_next"] = first
-    has_next = "next_command" in row or diagnosis.verdict.state != "healthy"
-    if has_next and ended_by_an_error(timeline):
-        row["before_next"] = first_after_error(timeline)
-    if open_at_its_end:
-        trained_ns = float(m.trainer.update_end_ns[-1] - m.trainer.update_end_ns[0])
-        steps = f"{ENOUGH_STEPS} steps" if m.steps.total < ENOUGH_STEPS else ""
-        time = f"{ENOUGH_NS / 1e9:.0f} s" if trained_ns < ENOUGH_NS else ""
-        if steps or time:
-            enough = " and ".join(filter(None, (steps, time)))
-            made = f"{m.steps.total} steps in {format_duration(trained_ns)}"
-            what = "the script train" if m.trainer.elsewhere is None else "this training run"
-            longer = f"let {what} for {enough} or more: it ended by itself after {made}"
-            row["before_next"] = longer if diagnosis.change is None else f"{diagnosis.change}, and {longer}"
+    if following.command is not None:
+        row["next_command"] = following.command
+    if following.first is not None:
+        row["before_next"] = following.first
     return {
         "schema": SCHEMA,
         "run": row,
@@ -97,23 +74,6 @@ def fill(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosis
         "overhead": _overhead(m.own_cost),
         "experiments": [],
     }
-
-
-def can_be_proved(timeline: Timeline, m: Measurements, diagnosis: Diagnosis) -> bool:
-    """Whether a lever tries the fix of the bottleneck or bounds it, in a training that can be run again by its command, alone."""
-    named = next((finding for finding in diagnosis.findings if finding.rule == diagnosis.verdict.rule), None)
-    return named is not None and bool(named.fixes[0].lever or named.fixes[0].bounded_by) and _can_run_again(timeline, m)
-
-
-def _can_run_again(timeline: Timeline, m: Measurements) -> bool:
-    """Whether its command runs this training alone."""
-    alone = timeline.run.session is None and timeline.run.launchers is None and m.sharing.ranks == 1
-    return alone and bool(timeline.run.command)
-
-
-def _ended_by_itself(timeline: Timeline, m: Measurements) -> bool:
-    """Whether the training came to its own end: not to that of the recording, nor by an error or a signal."""
-    return timeline.run.session is None and not timeline.run.exit_code and m.trainer.facts.notes.get("end") == "exit"
 
 
 def _by_hand(m: Measurements) -> str | None:
@@ -130,7 +90,7 @@ def _name(run: RunFacts, script: str | None) -> str:
 def _run(folder: Path, timeline: Timeline, m: Measurements) -> Run:
     run, facts, steps = timeline.run, m.trainer.facts, m.steps
     first = int(m.trainer.update_end_ns[0])
-    notes = [note for note in (_by_hand(m), busy_note(m), _stopped(m), ending_note(timeline), _session(timeline, m)) if note]
+    notes = [note for note in (_by_hand(m), _stopped(m), ending_note(timeline), _session(timeline, m)) if note]
     if run.experiment_ns is not None and not (folder / EXPERIMENT_FILE).exists():
         notes.append(_BENCHED)
     notes += lever_notes(run.levers, facts.notes.get("levers", ()))
@@ -252,6 +212,8 @@ def finding_row(finding: Finding) -> FindingRow:
     row = asdict(finding)
     for internal in ("share_low", "share_high", "names", "names_cause", "advisory", "urgent"):
         del row[internal]
+    if not finding.outside:
+        del row["outside"]
     del row["gain"]["steady_low"]
     for name in ("claims", "also", "folded", "evidence", "fixes"):
         row[name] = list(row[name])
@@ -278,4 +240,9 @@ def health_row(row: Health) -> HealthRow:
 def _overhead(cost: OwnCost | None) -> Overhead:
     if cost is None:
         return {"us_per_step": None, "share": None}
-    return {"us_per_step": cost.ns_per_step / 1e3, "share": cost.share, "once_ms": cost.once_ns / 1e6}
+    row: Overhead = {"us_per_step": cost.ns_per_step / 1e3, "share": cost.share, "once_ms": cost.once_ns / 1e6}
+    if cost.recording_share is not None:
+        row["parts"] = [{"name": name, "share": share} for name, share in sorted(cost.parts.items(), key=lambda part: -part[1])]
+        row["limit_share"], row["held"] = MOST_SHARE, cost.recording_share <= MOST_SHARE
+        row["call_timing_share_at_most"] = cost.timing_share
+    return row

@@ -22,6 +22,7 @@ from slowstep.record.lever import NUMERICS
 from slowstep.report.document import ExperimentFacts, ExperimentRow, HealthRow, IntervalRow
 from slowstep.workflow.experiment_readings import Recorded, read_experiment
 from slowstep.workflow.prove_next import before_next, next_command
+from slowstep.workflow.to_paste import filled_in
 
 Report = dict[str, Any]
 # A sandbox that writes at half the speed, or twice, changes what checkpoints and logs cost.
@@ -76,8 +77,11 @@ def add_experiments(report: Report, folder: Path) -> None:
     rows = _with_faults(rows, experiment, findings)
     report["experiments"] = [*rows, *(_untried_row(untried, findings) for untried in experiment.untried)]
     report["run"]["experiment"] = _facts(experiment, recorded, results)
-    report["run"]["next_command"] = next_command(report, _options(experiment, rows), experiment.kept)
-    if (before := before_next(report)) is not None:
+    command = next_command(report, _options(experiment, rows), experiment.kept)
+    report["run"].pop("next_command", None)
+    if command is not None:
+        report["run"]["next_command"] = command
+    if (before := filled_in(command, before_next(report))) is not None:
         report["run"]["before_next"] = before
     report["health"] += _doubts(experiment, results)
     for row in rows:

@@ -23,6 +23,7 @@ from slowstep.units import format_duration
 from slowstep.workflow.asked_again import USUAL_BUDGET_S, budget_words
 from slowstep.workflow.lead_in import Limits
 from slowstep.workflow.numerics_check import NEEDED
+from slowstep.workflow.to_paste import to_paste
 
 Report = dict[str, Any]
 # What `slowstep prove` takes where it is not told: half the width of an interval as a share.
@@ -34,13 +35,16 @@ FASTER = "_faster"
 ENDED_EARLY: Final = (SCRIPT_ENDED, NOT_TAKEN_UP, STOOD_STILL, CUT_SHORT)
 
 
-def next_command(report: Report, options: tuple[str, ...], kept: tuple[str, ...] = ()) -> str:
-    """What helps most now: the same with more time, with other levers, or the training itself once the fix is made.
+def next_command(report: Report, options: tuple[str, ...], kept: tuple[str, ...] = ()) -> str | None:
+    """What helps most now: the same with more time, with other levers, or the training itself once the fix is made. None where the script
+    would only end as early again.
 
     `options` are the words that chose the levers, `kept` those that every experiment of this training is to be asked for with.
     """
     facts, rows = report["run"]["experiment"], _lever_rows(report)
-    command = shlex.join(report["run"]["command"])
+    command = to_paste(report["run"]["command"])
+    if _is_too_short(report):
+        return None
     again = _prove(*options, *kept)
     if ended_untried(report) and (rows or report["verdict"]["state"] == "undetermined"):
         return f"{again} {command}"
@@ -138,20 +142,31 @@ def before_next(report: Report) -> str | None:
         return f"write faster code as {_faster(name)}, beside {name}; what it gains is then measured, in place of the bound"
     facts = report["run"]["experiment"]
     untried = ended_untried(report)
+    if _is_too_short(report):
+        # The longest lead-in may take as long again as the experiment.
+        needed = format_duration((facts["budget_s"] + Limits().most_s) * 1e9)
+        return f"let the script train longer, {needed} or more (more epochs, more steps): it ended before {_what_was_missing(report)}"
     if not untried and not _needs_more(report) and _waits_for_cores(report):
         return "end what else runs on this machine, or wait for it: it had cores that the levers ask for"
     if not untried and (facts["ended_by"] != SCRIPT_ENDED or not _needs_more(report)):
         return None
-    missing = "a lever was tried" if untried else "the gains were known"
+    missing = _what_was_missing(report)
     if facts["ended_by"] == CUT_SHORT:
         return f"mend why it had to be ended: {facts.get('problem')}"
     if facts["ended_by"] in (NOT_TAKEN_UP, STOOD_STILL):
         return f"find out what the training waits for: it made no more steps before {missing} (slowstep run says where its time goes)"
-    if facts["exit_code"]:
-        return f"mend the script's own error: it ended with exit code {facts['exit_code']} before {missing}"
-    # The longest lead-in may take as long again as the experiment.
-    needed = format_duration((facts["budget_s"] + Limits().most_s) * 1e9)
-    return f"let the script train longer, {needed} or more (more epochs, more steps): it ended before {missing}"
+    return f"mend the script's own error: it ended with exit code {facts['exit_code']} before {missing}"
+
+
+def _is_too_short(report: Report) -> bool:
+    """Whether the script came to its own end, without an error, before what was asked for was known."""
+    facts = report["run"]["experiment"]
+    is_open = ended_untried(report) and (bool(_lever_rows(report)) or report["verdict"]["state"] == "undetermined")
+    return facts["ended_by"] == SCRIPT_ENDED and not facts["exit_code"] and (is_open or _needs_more(report))
+
+
+def _what_was_missing(report: Report) -> str:
+    return "a lever was tried" if ended_untried(report) else "the gains were known"
 
 
 def _lever_rows(report: Report) -> list[ExperimentRow]:

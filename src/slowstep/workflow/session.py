@@ -154,6 +154,8 @@ def _check(*, level: int, steps: int | None, seconds: float | None, out: str | N
     for name, value, least in (("steps", steps, 1), ("warmup", warmup, 0)):
         if value is not None and not (_is_a(Integral, value) and value >= least):
             raise BadUsage(f"{name}={value!r} cannot be meant: expected a whole number, {least} or more.")
+    if steps is not None and warmup is not None and warmup >= steps:
+        raise BadUsage(f"steps={steps!r} and warmup={warmup!r} leave no step to look at: record more of them, or leave out fewer.")
     if seconds is not None and not (_is_a(Real, seconds) and seconds > 0):
         raise BadUsage(f"seconds={seconds!r} cannot be meant: expected a number above zero.")
     if out is not None and not isinstance(out, (str, os.PathLike)):

@@ -6,14 +6,13 @@ import re
 import shlex
 from typing import TYPE_CHECKING, Final
 
+from slowstep.analyses.steps import ENOUGH_STEPS
 from slowstep.workflow.place import Place
 
 if TYPE_CHECKING:
     from slowstep.diagnosis.law import Diagnosis
     from slowstep.timeline.timeline import Session
 
-# What a report asks for where it had too few: epochs, callbacks and validations then recur in most trainings.
-ENOUGH_STEPS: Final = 200
 # What to write for a lever, whose value follows.
 _BY_HAND: Final = {
     "batch-size": "batch size ",

@@ -6,6 +6,7 @@ import pytest
 
 from made_events import Events, at
 from made_recordings import MS, Writer
+from slowstep.analyses.captures import Capture
 from slowstep.analyses.own_cost import OwnCost, find_own_cost
 from slowstep.analyses.trainer import find_trainer
 from slowstep.record import format as fmt
@@ -19,7 +20,8 @@ def a_second_of_training(events: Events) -> None:
 
 
 def cost_line(writer: Writer, **line: Any) -> None:
-    writer.lines.append({"kind": "cost", **line})
+    # So many were only counted.
+    writer.lines.append({"kind": "cost", "records": 0, **line})
 
 
 def launcher_used(events: Events, when: float, cpu_ms: float) -> None:
@@ -112,4 +114,33 @@ def test_what_recording_costs_another_rank_is_not_this_ones(tmp_path):
     cost = found(events)
 
     assert cost is not None
+    assert cost.share == pytest.approx(5 / 1000)
+
+
+def test_the_share_is_made_of_its_parts_and_recording_is_told_from_the_profiler(tmp_path):
+    events = Events(tmp_path)
+    a_second_of_training(events)
+    launcher_used(events, 0, 10)
+    launcher_used(events, 1000, 14)
+    timeline = events.timeline()
+    captured = Capture(file="x", reason=None, first=1, last=2, begin_ns=0, end_ns=1, extra_ns=90.0 * MS)
+
+    cost = find_own_cost(timeline, find_trainer(timeline), 10, captured)
+
+    assert cost is not None
+    assert cost.parts == pytest.approx({"hooks": 0.002, "stacks": 0.003, "monitors": 0.004, "profiler": 0.09}, rel=0.02)
+    assert (cost.share, cost.recording_share) == (pytest.approx(0.099, rel=0.02), pytest.approx(0.009, rel=0.02))
+
+
+def test_the_timing_of_calls_is_bounded_and_no_part_of_the_share(tmp_path):
+    events = Events(tmp_path)
+    a_second_of_training(events)
+    function = {"file": "train.py", "function": "fit", "first_line": 1, "line": 1, "total_ns": 5, "own_ns": 5, "callees": []}
+    timed = {"kind": "calls", "stretches": 2, "slowdown": 4.0, "functions": [function]}
+    events.trainer.lines += [{**timed, "of": "gap", "wall_ns": 8 * MS}, {**timed, "of": "body", "wall_ns": 4 * MS, "slowdown": 2.0}]
+
+    cost = found(events)
+
+    assert cost is not None
+    assert cost.timing_share == pytest.approx(0.008)
     assert cost.share == pytest.approx(5 / 1000)

@@ -93,7 +93,7 @@ def test_a_later_look_at_the_loader_lengthens_no_step(tmp_path):
 
 def test_the_cost_of_other_cells_is_theirs(tmp_path):
     events = session(tmp_path)
-    events.trainer.lines.append({"kind": "cost", "events": 1050, "event_ns": 2000, "sampler_cpu_ns": 0})
+    events.trainer.lines.append({"kind": "cost", "events": 1050, "records": 0, "event_ns": 2000, "sampler_cpu_ns": 0})
     whole = timeline(events)
 
     cost = find_own_cost(whole, find_trainer(whole), steps=60)

@@ -30,7 +30,7 @@ def test_one_or_two_updates_make_no_steps_and_the_message_asks_for_more(tmp_path
     for k in range(updates):
         events.step(10 * k)
 
-    with pytest.raises(NothingRecorded, match=f"only {updates} update.*longer, at least 40 steps"):
+    with pytest.raises(NothingRecorded, match=f"only {updates} update.*longer, at least 200 steps"):
         _steps(events.timeline())
 
 

@@ -9,10 +9,10 @@ import pytest
 from made_machine import GIB, MIB, MadeMachine, make_machine_recording
 from made_recordings import TRAINER_PID, Training
 from slowstep.analyses.measurements import measure
-from slowstep.diagnosis.engine import busy_note, diagnose
 from slowstep.diagnosis.rule import Judged
 from slowstep.diagnosis.rules import foreign_load
 from slowstep.report.document import validate
+from slowstep.report.terminal import render
 from slowstep.sources.recording import SOURCE
 from slowstep.workflow.diagnose import diagnose_recording
 
@@ -286,11 +286,20 @@ def test_what_others_take_is_of_the_cores_of_all_ranks_wherever_it_is_said(tmp_p
     # A second rank trains beside it: of the cores that both may use, half are this one's.
     m = replace(alone, cores=2.0)
 
-    answer, told = foreign_load.judge(m), diagnose(m)
+    answer = foreign_load.judge(m)
 
     assert isinstance(answer, Judged)
-    assert "others use 2.0 of 4 cores" in answer.finding.title
+    assert "other processes use 2.0 of 4 cores" in answer.finding.title
     share = {row.name: row for row in answer.finding.evidence}["their share of the cores"].value
     assert (share, answer.finding.evidence[0].where) == (pytest.approx(0.5, rel=0.05), "of 4 allowed")
-    assert "others use 2.0 of 4 cores" in (busy_note(m) or "")
-    assert "others use 2.0 of 4 cores" in told.verdict.summary
+
+
+def test_what_others_take_is_said_once_and_is_no_numbered_finding(tmp_path: Path) -> None:
+    busy = report_of(tmp_path, MadeMachine(pressure=0.6), foreign_cores=2.0, delay_ms=2, after_ms=15)
+
+    (finding,) = [row for row in busy["findings"] if row["rule"] == "foreign-load"]
+    page = render(busy, width=200, color=False)
+    assert finding["outside"]
+    assert page.count("other processes use 2.0 of 4 cores") == page.count("cores") - page.count("cores of its own") == 1
+    assert "foreign-load" not in page
+    assert [line for line in page.splitlines() if line.startswith(("1. ", "2. "))][1:] == []

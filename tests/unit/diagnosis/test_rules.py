@@ -393,7 +393,7 @@ def test_what_a_loop_calls_of_torch_before_its_forward_may_stand_for_python_code
     [
         ({"nodes": None}, "small-batch could not be judged"),
         ({"nodes": 500}, "small-batch could not be judged"),
-        ({"steps": 30}, "only 26 steps.*at least 40"),
+        ({"steps": 30}, "only 26 steps.*at least 200"),
         ({"after_ms": 15, "drop_training_frame": True}, "could not be attributed.*slowstep"),
         ({"workers": 2, "getitem_ms": 50, "missing_workers": (0,)}, "recorded.*unknown who made the batch"),
         ({"workers": 4, "getitem_ms": 110, "cores": 8, "missing_workers": (0, 1, 2, 3)}, "workers did was not recorded"),
@@ -440,7 +440,8 @@ def test_a_script_that_ended_by_itself_too_soon_is_to_train_longer(tmp_path):
     for steps in (12, 300, 700):
         report = report_of(tmp_path / str(steps), {"steps": steps, "saves": (5, 10), "after_ms": 1.5})
         assert report["verdict"]["state"] == "undetermined"
-        assert "--steps" not in report["run"]["next_command"]
+        # The same command would only end the same way.
+        assert not report["run"].get("next_command", "").startswith("slowstep run")
         told[steps] = report["run"].get("before_next", "")
 
     assert "train for 200 steps and 10 s or more: it ended by itself after 12 steps" in told[12]
@@ -487,7 +488,7 @@ def test_load_of_others_widens_the_interval_and_is_said(tmp_path):
 
     assert widths[1] > widths[0] * 1.2
     assert "notes" not in quiet["run"]
-    assert "the machine is busy: others use 3.0 of 4" in busy["run"]["notes"][0]
+    assert "busy machine: other processes use 3.0 of 4" in busy["run"]["notes"][0]
 
 
 def test_the_gain_of_removing_a_callback_ends_where_the_workers_bind(tmp_path):

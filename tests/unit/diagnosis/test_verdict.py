@@ -191,7 +191,7 @@ def test_with_few_steps_even_a_large_gain_is_undetermined(monkeypatch, tmp_path)
     verdict = _diagnose(monkeypatch, few, _judged(few, "a", 2.0, 1.9)).verdict
 
     assert verdict.state == "undetermined"
-    assert "let it run for at least 40 steps" in verdict.summary
+    assert "let it run for at least 200 steps" in verdict.summary
 
 
 def _counterfactual(case: Case, worse: Case | None = None, better: Case | None = None, ratio: float = 1.0) -> Counterfactual:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
+from weakref import WeakSet
 
 import pytest
 
@@ -64,7 +65,7 @@ class Loop:
             event=lambda *fields: self.events.append(fields),
             level=level,
             live=[True],
-            local=PerThread(),
+            local=PerThread(WeakSet()),
             forgetters=[],
             undos=[],
             call_timers=[],

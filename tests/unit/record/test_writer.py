@@ -6,6 +6,7 @@ import errno
 import os
 import threading
 from pathlib import Path
+from weakref import WeakSet
 
 import pytest
 
@@ -36,7 +37,7 @@ def faults() -> Faults:
 
 
 def mapped(path: Path, faults: Faults, *, limit_bytes: int = 1 << 28, reserve=os.posix_fallocate) -> Writer:
-    writer = Writer(PerThread(), faults, limit_bytes=limit_bytes)
+    writer = Writer(PerThread(WeakSet()), faults, limit_bytes=limit_bytes)
 
     def open_files() -> bool:
         writer.use_mapped(MappedFile(str(path), limit_bytes=limit_bytes, reserve=reserve))
@@ -47,7 +48,7 @@ def mapped(path: Path, faults: Faults, *, limit_bytes: int = 1 << 28, reserve=os
 
 
 def appended(path: Path, faults: Faults, *, limit_bytes: int = 1 << 28) -> Writer:
-    writer = Writer(PerThread(), faults, limit_bytes=limit_bytes)
+    writer = Writer(PerThread(WeakSet()), faults, limit_bytes=limit_bytes)
 
     def open_files() -> bool:
         writer.use_appended(AppendFile(str(path)))

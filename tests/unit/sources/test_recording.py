@@ -120,6 +120,7 @@ def _combine_steps(file: Path) -> int:
             kept.append(row)
     kept += held.values()
     file.write_bytes(b"".join(row if isinstance(row, bytes) else fmt.RECORD.pack(*row) for row in kept))
+    _append(file.with_suffix(".jsonl"), {"kind": "cost", "events": len(kept), "records": len(kept)})
     return sum(isinstance(row, bytes) for row in kept)
 
 
@@ -152,7 +153,7 @@ def test_events_that_were_counted_are_three_for_a_step_in_one_record(serial):
     counted = sum(row[8] != 0 for row in fmt.RECORD.iter_unpack(file.read_bytes()))
     combined = _combine_steps(file)
     # So many more were only counted, those of steps that were left out.
-    _append(serial / "100-1.jsonl", {"kind": "cost", "events": counted - 2 * combined + 1000})
+    _append(serial / "100-1.jsonl", {"kind": "cost", "events": counted - 2 * combined + 1000, "records": counted - 2 * combined})
 
     assert read(serial).processes[0].events == counted + 1000
 
@@ -207,12 +208,14 @@ MALFORMED = [
 
 
 @pytest.mark.parametrize("line", MALFORMED)
-def test_a_torn_or_malformed_line_is_counted_and_the_rest_is_read(folder, line):
-    _append(folder / "100-1.jsonl", line)
+@pytest.mark.parametrize(("end", "name", "severity"), [("\n", "malformed-notes", "data_loss"), ("", "torn-notes", "notice")])
+def test_a_torn_or_malformed_line_is_counted_and_the_rest_is_read(folder, line, end, name, severity):
+    with (folder / "100-1.jsonl").open("a") as notes:
+        notes.write(line + end)
 
     timeline = read(folder)
 
-    assert _health(timeline) == {"torn-notes": 1}
+    assert [(row.name, row.count, row.severity) for row in timeline.health] == [(name, 1, severity)]
     assert timeline.processes[0].torch == "2.13.0"
 
 

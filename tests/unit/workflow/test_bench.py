@@ -411,7 +411,7 @@ def test_a_training_without_a_loader_is_sent_to_the_command_that_needs_none():
     ("changes", "code", "following"),
     [
         ({"ends_s": 2.0}, 2, "slowstep run train.py --lr 1"),
-        ({"ends_s": 4.0}, 2, "slowstep bench data train.py --lr 1"),
+        ({"ends_s": 4.0}, 2, "slowstep run train.py --lr 1"),
         ({"ends_s": 4.0, "exit_code": 3}, 1, "slowstep bench data train.py --lr 1"),
         ({"task_s": 1e6}, 2, "slowstep run train.py --lr 1"),
     ],

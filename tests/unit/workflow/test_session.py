@@ -27,3 +27,12 @@ def test_what_cannot_be_meant_is_said_by_name_whatever_its_type(tmp_path, monkey
         start(**options)
 
     assert not list(tmp_path.iterdir())
+
+
+def test_a_warm_up_as_long_as_the_recording_is_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    with pytest.raises(BadUsage, match="leave no step to look at"):
+        start(steps=20, warmup=20)
+
+    assert not list(tmp_path.iterdir())

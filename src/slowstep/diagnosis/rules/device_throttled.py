@@ -47,7 +47,7 @@ def judge(m: Measurements) -> Answer:
         if reason is not None:
             title = f"device {device.device} runs below its speed while it works: {reason}"
             fixes = ("nvidia-smi -q -d PERFORMANCE,CLOCK,POWER says more: cooling for heat, an administrator for limits and clocks",)
-            return advice(NAME, "compute", title, _evidence(device), "kernels follow the clock", fixes)
+            return advice(NAME, "compute", title, _evidence(device), "kernels follow the clock", fixes, outside=True)
     return None
 
 

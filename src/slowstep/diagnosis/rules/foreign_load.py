@@ -40,9 +40,9 @@ def judge(m: Measurements) -> Answer:
         Evidence(name="training thread in the queue for a core", value=queued, unit="share of window"),
         Evidence(name="some task of the machine waited for a core", value=m.machine.pressure.get("cpu"), unit="share of time"),
     )
-    title = f"the machine is busy: {others_use(m.load)}; nothing in the script causes that"
-    fixes = ("record again on a quieter machine, or with cores of its own: until then all times are doubtful",)
-    return advice(NAME, "compute", title, evidence, "the others are gone", fixes, share=queued)
+    title = f"busy machine: {others_use(m.load)}; times may be off"
+    fixes = ("record again on a quieter machine, or with cores of its own",)
+    return advice(NAME, "compute", title, evidence, "the others are gone", fixes, share=queued, outside=True)
 
 
 RULE = Rule(name=NAME, stages=("compute",), judge=judge, advisory=True)

@@ -49,7 +49,7 @@ def judge(m: Measurements) -> Answer:
     )
     title = f"somebody else computes on device {device.device} as well"
     fixes = ("another device (CUDA_VISIBLE_DEVICES=N), or end what was forgotten there: nvidia-smi lists the processes",)
-    return advice(NAME, "compute", title, evidence, "the device is the training's alone", fixes)
+    return advice(NAME, "compute", title, evidence, "the device is the training's alone", fixes, outside=True)
 
 
 RULE = Rule(name=NAME, stages=("compute",), judge=judge, advisory=True)

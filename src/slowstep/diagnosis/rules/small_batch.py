@@ -83,8 +83,8 @@ def judge(m: Measurements) -> Answer:
 
 def _reason(cost: FixedCost, step: float, *, busy: bool) -> str:
     if cost.high_ns is None:
-        why = "the machine is busy" if busy else "they were not counted"
-        return f"{_sizes(cost)}, and what its operations cost is unknown: {why}"
+        why = "here (busy machine)" if busy else "(they were not counted)"
+        return f"{_sizes(cost)}, and what its operations cost is unknown {why}"
     # The steps that it is known from may take longer than the usual one.
     low, high = (min(ns / step, 1.0) for ns in (cost.low_ns, cost.high_ns))
     known = f"the fixed cost is only known to be {low:.0%} to {high:.0%} of the step"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 from slowstep.record.format import EXPERIMENT_FILE
@@ -35,4 +36,4 @@ def written_before(cut_ns: int, written: Written) -> Written:
     """The records that ended by then. Those that were not finished are the last ones of a killed process."""
     kept = written.records[written.records["t1"] <= cut_ns]
     # What the process had counted by then is no more than what is kept.
-    return Written(records=kept, uncounted=0, lost=Lost(torn=0, malformed=written.lost.malformed))
+    return replace(written, records=kept, uncounted=0, lost=Lost(torn=0, malformed=written.lost.malformed))

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from slowstep.sources._recording.by_hand import place_of, stand_ins, users_of_gradients
+from slowstep.sources._recording.damage import Kept
 from slowstep.sources._recording.fit import Note
 from slowstep.sources._recording.notes import Notes
 from slowstep.sources._recording.records import Written
 from slowstep.timeline.timeline import Frame, Loops, ProcessFacts, RunFacts, Session
 
 
-def process_facts(notes: Notes, written: Written | None = None) -> ProcessFacts:
-    """What the notes of one process say of it, and how many events it has written."""
+def process_facts(notes: Notes, written: Written | None = None, kept: Kept | None = None) -> ProcessFacts:
+    """What the notes of one process say of it, and how many events it has written. Of a part that is `kept`, what that part cost."""
     process, facts, cost = notes.process, notes.last("facts"), notes.last("cost")
+    share = 1.0 if kept is None else kept.share
     return ProcessFacts(
         pid=notes.pid,
         role=notes.role,
@@ -35,8 +37,8 @@ def process_facts(notes: Notes, written: Written | None = None) -> ProcessFacts:
         graph_elements=notes.last("graph").get("elements"),
         event_cost_ns=cost.get("event_ns"),
         # A process that was killed has counted some seconds ago, and one under experiment before it began.
-        events=_events(cost.get("events"), written),
-        sampler_cpu_ns=cost.get("sampler_cpu_ns"),
+        events=_events(cost.get("events"), written, share),
+        sampler_cpu_ns=None if (sampler_ns := cost.get("sampler_cpu_ns")) is None else int(sampler_ns * share),
         once_cpu_ns=cost.get("once_cpu_ns"),
         notes={
             "facts": facts,
@@ -63,8 +65,10 @@ def _left_ns(notes: Notes) -> int | None:
     return end.get("ended_ns") if end.get("reason") == "exit" else None
 
 
-def _events(counted: int | None, written: Written | None) -> int | None:
-    return counted if counted is None or written is None else max(counted + written.uncounted, len(written.records))
+def _events(counted: int | None, written: Written | None, kept_share: float) -> int | None:
+    if counted is None or written is None:
+        return counted
+    return max(int(counted * kept_share) + written.uncounted, len(written.records))
 
 
 def _membership(notes: Notes) -> dict[str, int | None]:

@@ -146,7 +146,7 @@ _OPTIONAL: dict[str, dict[str, type]] = {
     "optimizer": {"id": int, "params": int, "dtypes": dict, "device": str, "type": str, "fused": bool},
     "calls": {"wall_ns": int, "slowdown": float, "began_ns": list},
     "graph": {"nodes": int, "elements": int},
-    "cost": {"event_ns": float, "events": int, "sampler_cpu_ns": int, "once_cpu_ns": int},
+    "cost": {"event_ns": float, "events": int, "records": int, "sampler_cpu_ns": int, "once_cpu_ns": int},
     "health": {"count": int},
     "run": {"name": str, "command": list, "started": str, "started_ns": int, "warmup": int}
     | {"started_in": str, "recorded_from_ns": int, "thread": int}
@@ -154,7 +154,7 @@ _OPTIONAL: dict[str, dict[str, type]] = {
     "interrupted": {"by": str},
     "lever": {"name": str, "state": str, "reason": str, "updates": int},
     "gpu": {"name": str, "uuid": str} | dict.fromkeys(_GPU_NUMBERS, int),
-    "exit": {"ended_ns": int, "code": int, "by": str, "signals": list, "received": list, "told": list},
+    "exit": {"ended_ns": int, "code": int, "by": str, "records": int, "processes": int, "signals": list, "received": list, "told": list},
     "end": {"ended_ns": int, "reason": str, "raised": str},
 }
 # What types of single values do not tell.

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from slowstep.health import SEVERITIES, Health
 from slowstep.record.format import FORMAT_VERSION
 from slowstep.sources._recording.fit import Note, fits
+
+# Names of health that say it.
+_DISK_FULL = ("disk_full", "launcher-records-lost")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,7 +69,8 @@ def read_notes(path: Path, *, until: tuple[str, ...] = (), kept: tuple[str, ...]
     """
     lines: dict[str, list[Note]] = {}
     bad, is_over = 0, False
-    for raw in path.read_bytes().split(b"\n"):
+    raws = path.read_bytes().split(b"\n")
+    for raw in raws:
         note = _parsed(raw)
         if note is not None and fits(note):
             is_over = is_over or note.get("kind") in until
@@ -74,8 +79,7 @@ def read_notes(path: Path, *, until: tuple[str, ...] = (), kept: tuple[str, ...]
         elif raw.strip(b"\0 \r") and not is_over:
             bad += 1
     health = [_health(row) for row in lines.get("health", [])]
-    if bad:
-        health.append(Health(name="torn-notes", severity="notice", count=bad, remedy="lines that a process did not finish writing"))
+    health += _bad_lines(bad, is_torn=bool(raws[-1].strip(b"\0 \r")), is_full=any(row.name in _DISK_FULL for row in health))
     version = max((int(note.get("format", FORMAT_VERSION)) for note in lines.get("process", [])), default=FORMAT_VERSION)
     if version > FORMAT_VERSION:
         remedy = f"written by a newer slowstep (format {version}, this one reads {FORMAT_VERSION}): upgrade slowstep"
@@ -84,6 +88,15 @@ def read_notes(path: Path, *, until: tuple[str, ...] = (), kept: tuple[str, ...]
     texts = {int(row["id"]): str(row["text"]) for row in lines.get("text", [])}
     places = {int(row["text"]): (str(row["file"]), int(row["line"])) for row in lines.get("place", [])}
     return Notes(lines=lines, texts=texts, places=places, health=tuple(health))
+
+
+def _bad_lines(bad: int, *, is_torn: bool, is_full: bool) -> Iterator[Health]:
+    """Lines that cannot be read: the last one of a killed process, those that a full disk cut short, or what others have written."""
+    if bad and (is_full or (is_torn and bad == 1)):
+        yield Health(name="torn-notes", severity="notice", count=bad, remedy="lines that a process did not finish writing")
+    elif bad:
+        remedy = "the recording is damaged: lines of it make no sense, another program has written into the file; record again"
+        yield Health(name="malformed-notes", severity="data_loss", count=bad, remedy=remedy)
 
 
 def _parsed(raw: bytes) -> Note | None:

@@ -35,6 +35,10 @@ _STEP = np.dtype(
 )
 
 
+# Times are signed numbers of 64 bits in all tables.
+LATEST_NS = int(np.iinfo(np.int64).max)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Lost:
     """Records of a file that cannot be used: not written to their end, or impossible."""
@@ -47,15 +51,21 @@ class Lost:
 class Written:
     """What a file holds: its finished records, in the order in which each thread sent them, and how many events they are more than what
     its writer has counted, who counts a whole step as one.
+
+    `slots` are records up to the last that was begun, as they stand in the file; behind them are zero bytes where it `is_reserved`
+    ahead. `counts_only`: of some steps the recorder has only kept the number.
     """
 
     records: Records
     uncounted: int
     lost: Lost
+    slots: int = 0
+    is_reserved: bool = False
+    counts_only: bool = False
 
 
-def read_records(path: Path) -> Written:
-    """The finished records of a file, and what of it cannot be used."""
+def read_records(path: Path, *, latest_ns: int = LATEST_NS) -> Written:
+    """The finished records of a file, and what of it cannot be used: what ends later than `latest_ns` is none of the recorder's."""
     if not path.exists():
         return Written(records=np.zeros(0, DTYPE), uncounted=0, lost=Lost(torn=0, malformed=0))
     raw = np.fromfile(path, dtype=np.uint8)
@@ -63,12 +73,20 @@ def read_records(path: Path) -> Written:
     finished = records["kind"] != 0
     used = int(np.flatnonzero(finished)[-1]) + 1 if finished.any() else 0
     tail = records[used : used + 1]
-    torn = int((~finished[:used]).sum()) + int(len(tail) and tail.tobytes() != bytes(fmt.RECORD_BYTES))
-    sane = (records["t0"] <= records["t1"]) & (records["t1"] <= np.iinfo(np.int64).max) & ~_is_broken_step(records)
+    is_torn_at_end = bool(len(tail)) and tail.tobytes() != bytes(fmt.RECORD_BYTES)
+    torn = int((~finished[:used]).sum()) + is_torn_at_end
+    sane = (records["t0"] <= records["t1"]) & (records["t1"] <= latest_ns) & ~_is_broken_step(records)
     usable = records[finished & sane]
     parts = taken_apart(usable)
     lost = Lost(torn=torn, malformed=int((finished & ~sane).sum()))
-    return Written(records=parts, uncounted=len(parts) - len(usable), lost=lost)
+    return Written(
+        records=parts,
+        uncounted=len(parts) - len(usable),
+        lost=lost,
+        slots=used + is_torn_at_end,
+        is_reserved=len(raw) >= (used + is_torn_at_end + 1) * fmt.RECORD_BYTES,
+        counts_only=bool((usable["kind"] == fmt.TOTALS).any()),
+    )
 
 
 def taken_apart(records: Records) -> Records:
@@ -119,7 +137,7 @@ def losses(lost: Lost) -> Iterable[Health]:
             name="malformed-records",
             severity="data_loss",
             count=lost.malformed,
-            remedy="they end before they begin: something else has written into the file; record again",
+            remedy="the recording is damaged: records of it make no sense, another program has written into the file; record again",
         )
 
 

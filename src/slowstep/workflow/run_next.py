@@ -1,0 +1,122 @@
+"""What to do after the report of a recording: the command that tells more, and what has to be changed before it can.
+
+A script that ends by itself ends the same way again: then what is to be changed is all that is said, and no command.
+"""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.steps import ENOUGH_STEPS, WARMUP_AT_MOST_SHARE
+from slowstep.diagnosis.law import Diagnosis
+from slowstep.record.folder import analyze_words
+from slowstep.timeline.timeline import Timeline
+from slowstep.units import format_count, format_duration
+from slowstep.workflow.ending import ended_by_an_error, first_after_error
+from slowstep.workflow.session_next import session_next
+from slowstep.workflow.to_paste import filled_in, to_paste
+
+# Of stacks, too, there are 200 by then.
+ENOUGH_NS: Final = 10e9
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NextStep:
+    """`first` is to be done before `command` is typed, or is all there is to do; None where nothing is."""
+
+    first: str | None = None
+    command: str | None = None
+
+
+def next_after_run(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosis) -> NextStep:
+    """What helps most now."""
+    is_open = diagnosis.verdict.state == "undetermined"
+    if timeline.run.session and is_open:
+        first, command = session_next(timeline.run.session, diagnosis, steps=m.steps.total, is_alone=m.sharing.ranks == 1)
+        return NextStep(first=first, command=command)
+    found = _to_prove(timeline, m, diagnosis) or (_open(folder, timeline, m, diagnosis) if is_open else NextStep(first=diagnosis.change))
+    first = found.first
+    if ended_by_an_error(timeline) and (found.command is not None or diagnosis.verdict.state != "healthy"):
+        first = first_after_error(timeline)
+    return NextStep(first=filled_in(found.command, first), command=found.command)
+
+
+def can_be_proved(timeline: Timeline, m: Measurements, diagnosis: Diagnosis) -> bool:
+    """Whether a lever tries the fix of the bottleneck or bounds it, in a training that can be run again by its command, alone."""
+    named = next((finding for finding in diagnosis.findings if finding.rule == diagnosis.verdict.rule), None)
+    return named is not None and bool(named.fixes[0].lever or named.fixes[0].bounded_by) and _can_run_again(timeline, m)
+
+
+def _can_run_again(timeline: Timeline, m: Measurements) -> bool:
+    """Whether its command runs this training alone."""
+    alone = timeline.run.session is None and timeline.run.launchers is None and m.sharing.ranks == 1
+    return alone and bool(timeline.run.command)
+
+
+def _to_prove(timeline: Timeline, m: Measurements, diagnosis: Diagnosis) -> NextStep | None:
+    """The experiment that measures the fix, or tells what is open; None where none does."""
+    if can_be_proved(timeline, m, diagnosis):
+        levers: tuple[str, ...] = ()
+    elif diagnosis.telling is not None and _can_run_again(timeline, m):
+        levers = ("--levers", diagnosis.telling)
+    else:
+        return None
+    command = f"{shlex.join(('slowstep', 'prove', *levers))} {to_paste(timeline.run.command)}"
+    longer = _longer(timeline, m) if diagnosis.verdict.state == "undetermined" else None
+    return NextStep(first=_both(diagnosis.change, longer), command=command)
+
+
+def _open(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosis) -> NextStep:
+    """What may leave less open."""
+    if m.steps.asked_too_many:
+        # What was recorded is enough: less of it is to be left out.
+        warmup = int(WARMUP_AT_MOST_SHARE * m.steps.total)
+        return NextStep(command=f"{analyze_words(str(folder))} --warmup {warmup}")
+    run = f"slowstep run {to_paste(timeline.run.command)}" if timeline.run.command else None
+    if not _ended_by_itself(timeline, m):
+        limit = f" --steps {ENOUGH_STEPS}" if m.steps.total < ENOUGH_STEPS else ""
+        # A limit would record no more than this run did.
+        return NextStep(first=diagnosis.change, command=None if run is None else run.replace("slowstep run", f"slowstep run{limit}", 1))
+    if (longer := _longer(timeline, m)) is not None:
+        # Of a script that is changed anyway the command is worth typing again.
+        return NextStep(first=_both(diagnosis.change, longer), command=None if diagnosis.change is None else run)
+    if diagnosis.change is not None:
+        return NextStep(first=diagnosis.change, command=run)
+    if m.load.busy:
+        return NextStep(first="repeat it on a quieter machine", command=run)
+    if m.device != "cpu" and m.capture is None and run is not None:
+        return NextStep(command=run.replace("slowstep run", "slowstep run --capture", 1))
+    return NextStep(
+        first=f"let {_what(m)} train longer than these {format_count(m.steps.total, 'step')}: more epochs, checkpoints, validations"
+    )
+
+
+def _both(change: str | None, longer: str | None) -> str | None:
+    return ", and ".join(filter(None, (change, longer))) or None
+
+
+def _longer(timeline: Timeline, m: Measurements) -> str | None:
+    """What a script is to be given that ended by itself before there was enough of it; None where there was."""
+    if not _ended_by_itself(timeline, m):
+        return None
+    trained_ns = float(m.trainer.update_end_ns[-1] - m.trainer.update_end_ns[0])
+    steps = f"{ENOUGH_STEPS} steps" if m.steps.total < ENOUGH_STEPS else ""
+    time = f"{ENOUGH_NS / 1e9:.0f} s" if trained_ns < ENOUGH_NS else ""
+    if not steps and not time:
+        return None
+    enough = " and ".join(filter(None, (steps, time)))
+    made = f"{format_count(m.steps.total, 'step')} in {format_duration(trained_ns)}"
+    return f"let {_what(m)} train for {enough} or more: it ended by itself after {made}"
+
+
+def _what(m: Measurements) -> str:
+    return "the script" if m.trainer.elsewhere is None else "this training"
+
+
+def _ended_by_itself(timeline: Timeline, m: Measurements) -> bool:
+    """Whether the training came to its own end: not to that of the recording, nor by an error or a signal."""
+    return timeline.run.session is None and not timeline.run.exit_code and m.trainer.facts.notes.get("end") == "exit"

@@ -1,0 +1,85 @@
+"""What to do after the report of a recording: never what can only end the same way, in one number of steps, and as it can be pasted."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from made_recordings import Training, make_recording
+from slowstep.report.document import validate
+from slowstep.workflow.diagnose import diagnose_recording
+from slowstep.workflow.to_paste import FILL_IN
+
+# Undetermined without a lever that tells more: another batch size is to be tried by hand.
+OPEN = {"nodes": 500, "loader": False}
+
+
+def report_of(folder: Path, *, warmup: int | None = None, **training: Any) -> dict[str, Any]:
+    report = diagnose_recording(make_recording(folder, Training(**training)), warmup=warmup)
+    validate(report)
+    return report
+
+
+def with_command(folder: Path, command: list[str]) -> Path:
+    notes = folder / "launcher.jsonl"
+    lines = [json.loads(line) for line in notes.read_text().splitlines()]
+    notes.write_text("".join(json.dumps(line | {"command": command} if line["kind"] == "run" else line) + "\n" for line in lines))
+    return folder
+
+
+def test_a_script_that_was_too_short_is_not_run_again_as_it_is_and_is_told_one_number_of_steps(tmp_path: Path) -> None:
+    report = report_of(tmp_path, steps=12, workers=2)
+
+    assert report["verdict"]["state"] == "undetermined"
+    assert "next_command" not in report["run"]
+    told = f"{report['verdict']['summary']} {report['run']['before_next']}"
+    assert set(re.findall(r"(\d+) steps", told)) - {"8", "12"} == {"200"}
+
+
+def test_a_script_that_is_changed_first_is_run_again(tmp_path: Path) -> None:
+    run = report_of(tmp_path, steps=300, **OPEN)["run"]
+
+    assert run["next_command"] == "slowstep run train.py"
+    assert run["before_next"].startswith("try another batch size, and let the script train for 10 s or more")
+
+
+@pytest.mark.parametrize("warmup", [190, 100_000])
+def test_where_too_many_steps_were_asked_to_be_left_out_fewer_are_next_and_no_verdict_is_given(tmp_path: Path, warmup: int) -> None:
+    report = report_of(tmp_path, warmup=warmup, steps=200, workers=2, after_ms=15)
+
+    assert report["verdict"]["state"] == "undetermined"
+    assert f"a warm-up of {warmup:,} steps" in report["verdict"]["summary"]
+    *words, given = shlex.split(report["run"]["next_command"])
+    assert (words[:2], words[-1], int(given)) == (["slowstep", "analyze"], "--warmup", 40)
+    assert diagnose_recording(tmp_path, warmup=int(given))["verdict"]["state"] == "bottleneck"
+
+
+def test_a_warm_up_that_leaves_enough_is_taken_as_asked(tmp_path: Path) -> None:
+    report = report_of(tmp_path, warmup=100, steps=200, workers=2, after_ms=15)
+
+    assert report["verdict"]["state"] == "bottleneck"
+    assert report["run"]["warmup_steps"] == 100
+
+
+@pytest.mark.parametrize(
+    "training", [{"steps": 300, **OPEN}, {"steps": 300, "workers": 2, "after_ms": 15}], ids=["undetermined", "bottleneck"]
+)
+def test_without_the_command_that_was_run_no_command_is_made_of_it(tmp_path: Path, training: dict[str, Any]) -> None:
+    folder = with_command(make_recording(tmp_path, Training(**training)), [])
+
+    assert "next_command" not in diagnose_recording(folder)["run"]
+
+
+def test_a_command_is_quoted_and_its_secrets_are_marked_to_be_filled_in(tmp_path: Path) -> None:
+    words = ["train.py", "--api-key=***", "--name", "it's mine", "$HOME"]
+    folder = with_command(make_recording(tmp_path, Training(steps=300, workers=2, after_ms=15)), words)
+
+    run = diagnose_recording(folder)["run"]
+
+    assert shlex.split(run["next_command"]) == ["slowstep", "prove", "train.py", f"--api-key={FILL_IN}", "--name", "it's mine", "$HOME"]
+    assert FILL_IN in run["before_next"]
