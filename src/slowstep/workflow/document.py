@@ -14,8 +14,11 @@ from slowstep.analyses.ledger import Ledger
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.own_cost import OwnCost
 from slowstep.diagnosis.engine import busy_note
+from slowstep.diagnosis.few_steps import FOR_A_VERDICT, enough_ns, is_provisional
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.findings import Finding, NotJudged
+from slowstep.frameworks._known import plain
+from slowstep.frameworks._words import Words
 from slowstep.health import Health
 from slowstep.record.format import EXPERIMENT_FILE
 from slowstep.report.document import (
@@ -33,8 +36,8 @@ from slowstep.report.document import (
     Throughput,
 )
 from slowstep.stages import STAGES, UNATTRIBUTED
-from slowstep.timeline.timeline import RunFacts, Timeline
-from slowstep.units import format_duration
+from slowstep.timeline.timeline import RunFacts, Session, Timeline
+from slowstep.units import format_duration, type_duration
 from slowstep.workflow.doubts import find_doubts
 from slowstep.workflow.ending import ended_by_an_error, ending_note, first_after_error
 from slowstep.workflow.lever_notes import lever_notes
@@ -60,7 +63,7 @@ def fill(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosis
         row["notes"] = [*(f"out of memory within the hour at this rate: {title}" for title in urgent), *row.get("notes", [])]
     open_at_its_end = diagnosis.verdict.state == "undetermined" and _ended_by_itself(timeline, m)
     if timeline.run.session and diagnosis.verdict.state == "undetermined":
-        first, row["next_command"] = session_next(timeline.run.session, diagnosis, steps=m.steps.total, is_alone=m.sharing.ranks == 1)
+        first, row["next_command"] = _session_next(timeline.run.session, diagnosis, m)
     elif can_be_proved(timeline, m, diagnosis):
         row["next_command"] = f"slowstep prove {shlex.join(timeline.run.command)}"
     elif diagnosis.telling is not None and _can_run_again(timeline, m):
@@ -68,6 +71,8 @@ def fill(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosis
     elif open_at_its_end or (diagnosis.verdict.state == "undetermined" and m.steps.total >= ENOUGH_STEPS):
         # A limit would record no more than this run did.
         row["next_command"] = f"slowstep run {shlex.join(timeline.run.command)}"
+    elif _enough_steps(m) < ENOUGH_STEPS and _can_run_again(timeline, m):
+        row["next_command"] = f"slowstep run --for {type_duration(enough_ns(m))} {shlex.join(timeline.run.command)}"
     if first is not None:
         row["before_next"] = first
     has_next = "next_command" in row or diagnosis.verdict.state != "healthy"
@@ -75,7 +80,8 @@ def fill(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosis
         row["before_next"] = first_after_error(timeline)
     if open_at_its_end:
         trained_ns = float(m.trainer.update_end_ns[-1] - m.trainer.update_end_ns[0])
-        steps = f"{ENOUGH_STEPS} steps" if m.steps.total < ENOUGH_STEPS else ""
+        enough_steps = _enough_steps(m)
+        steps = f"{enough_steps} steps" if m.steps.total < enough_steps else ""
         time = f"{ENOUGH_NS / 1e9:.0f} s" if trained_ns < ENOUGH_NS else ""
         if steps or time:
             enough = " and ".join(filter(None, (steps, time)))
@@ -96,6 +102,16 @@ def fill(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosis
         "overhead": _overhead(m.own_cost),
         "experiments": [],
     }
+
+
+def _session_next(session: Session, diagnosis: Diagnosis, m: Measurements) -> tuple[str | None, str]:
+    alone = m.sharing.ranks == 1
+    return session_next(session, diagnosis, words=m.words, steps=m.steps.total, is_alone=alone, enough=_enough_steps(m))
+
+
+def _enough_steps(m: Measurements) -> int:
+    """How many steps to ask for: of long ones no more than a verdict takes."""
+    return FOR_A_VERDICT if is_provisional(m) and enough_ns(m) >= ENOUGH_NS else ENOUGH_STEPS
 
 
 def can_be_proved(timeline: Timeline, m: Measurements, diagnosis: Diagnosis) -> bool:
@@ -137,7 +153,7 @@ def _run(folder: Path, timeline: Timeline, m: Measurements) -> Run:
     row: dict[str, Any] = {
         "name": _name(run, facts.script),
         "command": list(run.command),
-        "framework": f"torch {facts.torch}" if facts.torch else "torch",
+        "framework": _framework(facts.torch, m.words),
         "ranks": m.sharing.ranks,
         "steps": steps.count,
         "step_boundary": steps.boundary,
@@ -149,6 +165,7 @@ def _run(folder: Path, timeline: Timeline, m: Measurements) -> Run:
         "duration_s": (run.ended_ns - began_ns) / 1e9 if run.ended_ns and began_ns else None,
         "startup_s": (first - run.started_ns) / 1e9 if run.started_ns else None,
         "warmup_steps": steps.warmup,
+        "provisional": is_provisional(m),
         "recording": str(folder),
         "recorded_steps": steps.total,
         "whole_periods": steps.whole_periods,
@@ -167,6 +184,12 @@ def _run(folder: Path, timeline: Timeline, m: Measurements) -> Run:
     if steps.batch_sizes is not None:
         row["batch_sizes"] = list(steps.batch_sizes)
     return cast(Run, row)
+
+
+def _framework(torch: str | None, words: Words) -> str:
+    """PyTorch's version, and whose loop trains where it is not the script's."""
+    version = f"torch {torch}" if torch else "torch"
+    return version if words == plain() else f"{version} with {words.title}"
 
 
 def _stopped(m: Measurements) -> str | None:
