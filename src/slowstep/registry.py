@@ -12,15 +12,16 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 
-def discover(package_name: str, attribute: str) -> dict[str, object]:
+def discover(package_name: str, attribute: str, *, inside: str = "") -> dict[str, object]:
     """The plug-ins of a package, sorted by name: each module's attribute (`RULE`, `HOOK`, ...) by its own `name`, else by the module's.
 
-    Modules whose name begins with an underscore are no plug-ins. Raises DiscoveryError, naming the file, for a module that cannot be
-    imported, one without the attribute, and two of the same name: a plug-in left out silently would look like one that found nothing.
+    Modules whose name begins with an underscore are no plug-ins. Where plug-ins are folders, `inside` is the module of theirs that has the
+    attribute (`outside.words`). Raises DiscoveryError, naming the file, for a module that cannot be imported, one without the attribute,
+    and two of the same name: a plug-in left out silently would look like one that found nothing.
     """
     found: dict[str, object] = {}
     origin: dict[str, str] = {}
-    for module in _modules(package_name):
+    for module in _modules(package_name, inside):
         path = module.__file__ or module.__name__
         if not hasattr(module, attribute):
             raise DiscoveryError(f"{path} has no {attribute}. Define it, or begin the file's name with an underscore if it is no plug-in.")
@@ -32,15 +33,15 @@ def discover(package_name: str, attribute: str) -> dict[str, object]:
     return dict(sorted(found.items()))
 
 
-def _modules(package_name: str) -> list[ModuleType]:
+def _modules(package_name: str, inside: str) -> list[ModuleType]:
     package = importlib.import_module(package_name)
     names = sorted(info.name for info in pkgutil.iter_modules(package.__path__) if not info.name.startswith("_"))
-    return [_imported(package, name) for name in names]
+    return [_imported(package, f"{name}.{inside}" if inside else name) for name in names]
 
 
 def _imported(package: ModuleType, name: str) -> ModuleType:
     try:
         return importlib.import_module(f"{package.__name__}.{name}")
     except Exception as error:  # importing runs the file, and that may raise anything; all of it means the same to the user
-        where = f"{next(iter(package.__path__))}/{name}.py"
+        where = f"{next(iter(package.__path__))}/{name.replace('.', '/')}.py"
         raise DiscoveryError(f"{where} cannot be imported: {type(error).__name__}: {error}. Repair or remove the file.") from error

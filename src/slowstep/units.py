@@ -46,6 +46,12 @@ def format_duration(duration_ns: float | None) -> str:
     return f"{duration_ns:.0f} ns"
 
 
+def type_duration(duration_ns: float) -> str:
+    """A duration to type, rounded up: "20s", "4m"."""
+    seconds = duration_ns / 1e9
+    return f"{max(math.ceil(seconds / 10), 1) * 10}s" if seconds <= 90 else f"{math.ceil(seconds / 60)}m"
+
+
 def format_number_beside(duration_ns: float, beside_ns: float) -> str:
     """Nanoseconds as a bare number, in the unit in which another duration stands before it: "(p05 690)" beside "705 us"."""
     unit = next((ns for _, ns in _NS_PER_UNIT if abs(beside_ns) >= ns * 0.9995), 1)

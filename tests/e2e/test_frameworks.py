@@ -29,6 +29,7 @@ def needs(framework: str) -> Any:
     return pytest.param(framework, marks=pytest.mark.skipif(bool(missing), reason=f"not installed: {', '.join(missing)}"))
 
 
+TITLES = {"lightning": "Lightning", "huggingface": "Hugging Face Trainer"}
 FRAMEWORKS = [needs(framework) for framework in NEEDS]
 TRAINERS = [needs("lightning"), needs("huggingface")]
 
@@ -359,5 +360,6 @@ def test_a_slow_callback_is_the_verdict_with_its_name_and_place(work: Workplace,
 def test_a_healthy_training_is_not_blamed(work: Workplace, framework: str) -> None:
     report = report_of(work, f"{framework}_training.py")
 
+    assert report["run"]["framework"].endswith(f"with {TITLES[framework]}")
     assert report["verdict"]["state"] != "bottleneck", report["verdict"]["summary"]
     assert max(report["ledger"], key=lambda row: row["share"] or 0)["stage"] == "compute"

@@ -23,11 +23,7 @@ from slowstep.timeline.timeline import Frame, Timeline
 LIBRARY = re.compile(r"[/\\]lib(64)?[/\\]python\d+(\.\d+)?[/\\]|[/\\](site|dist)-packages[/\\]|^<(?!stdin>|python-input-)")
 # PyTorch, and what trains on top of it; of transformers only its trainer: its models are called by anybody's loop.
 FRAMEWORK = re.compile(r"[/\\](site|dist)-packages[/\\](torch[/\\]|accelerate[/\\]|(pytorch_)?lightning[/\\]|transformers[/\\]trainer)")
-# The loops of Lightning's Trainer; Fabric's are the script's own.
-LIGHTNING_LOOP = re.compile(r"[/\\](pytorch_lightning|lightning[/\\]pytorch)[/\\]loops[/\\]")
-# And that of transformers' Trainer.
-HUGGING_FACE_LOOP = re.compile(r"[/\\]transformers[/\\]trainer\.py$")
-# Their modules that do something with results: the `output` stage.
+# Modules of trainers that do something with results: the `output` stage.
 REPORTING = re.compile(r"[/\\](loggers|callbacks|integrations)[/\\]|[/\\]trainer_callback\.py$")
 # Optimizers' own methods are called through the last of these.
 TRAINING = re.compile(r"[/\\](site|dist)-packages[/\\]torch[/\\]((optim|nn|autograd|amp)[/\\]|_compile\.py$)")

@@ -12,8 +12,6 @@ from typing import NamedTuple
 
 from slowstep.analyses.functions import (
     FRAMEWORK,
-    HUGGING_FACE_LOOP,
-    LIGHTNING_LOOP,
     Path,
     enclosing,
     is_comprehension,
@@ -111,16 +109,6 @@ def called_framework(path: Path, way: Path, files: re.Pattern[str] = FRAMEWORK) 
     frames = path[depth + 1 :]
     first = path[depth : depth + 2] if is_library(path[depth]) else frames[:1]
     return all(is_library(frame) for frame in frames) and any(files.search(frame.file) for frame in first)
-
-
-def is_lightnings(way: Path) -> bool:
-    """Whether the loop is that of Lightning's Trainer, which makes the iterators of its loaders itself."""
-    return any(LIGHTNING_LOOP.search(frame.file) for frame in way)
-
-
-def is_hugging_faces(way: Path) -> bool:
-    """Whether the loop is that of transformers' Trainer."""
-    return any(HUGGING_FACE_LOOP.search(frame.file) for frame in way)
 
 
 def is_before(path: Path, way: Path) -> bool:

@@ -49,6 +49,8 @@ from slowstep.analyses.stops import Stops, find_stops
 from slowstep.analyses.threads_beside import ThreadsBeside, find_threads_beside
 from slowstep.analyses.trainer import Trainer, find_trainer
 from slowstep.analyses.work import Work, find_work
+from slowstep.frameworks._known import words_of_loop
+from slowstep.frameworks._words import Words
 from slowstep.stages import STAGES
 from slowstep.timeline.timeline import Timeline
 
@@ -100,6 +102,11 @@ class Measurements:
     prefetch_threads: PrefetchThreads | None  # of them those that make batches
     pace_spread: float  # of the machine, between eighths of the window: standard deviation of a logarithm
     capture: Capture | None = None  # of a few steps, by a profiler
+
+    @property
+    def words(self) -> Words:
+        """The words of the framework that trains, in which fixes are written."""
+        return words_of_loop(frame.file for frame in self.trainer.way_to_update)
 
     @property
     def step_ns(self) -> Floats:

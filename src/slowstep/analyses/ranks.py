@@ -111,7 +111,8 @@ def first_shown(measured: Mapping[int, Measurements]) -> int:
 
 def compare(measured: Mapping[int, Measurements]) -> dict[int, Measurements]:
     """The same measurements, each rank's with the rank that it clearly waits for, where own work was seen of both."""
-    ranks = {number: m for number, m in measured.items() if m.sharing.ranks > 1 and m.sharing.seen}
+    # Of a rank with fewer steps nothing is certain, and it must not stand for the slowest.
+    ranks = {n: m for n, m in measured.items() if m.sharing.ranks > 1 and m.sharing.seen and m.steps.count >= 2 * BLOCK_STEPS}
     if len(ranks) < 2:
         return dict(measured)
     slowest = max(ranks, key=lambda number: (float(ranks[number].sharing.own_ns.mean()), -number))

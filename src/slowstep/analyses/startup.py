@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -44,6 +44,12 @@ class Startup:
     def ns(self) -> int:
         """The whole start-up."""
         return sum(part.ns for part in self.parts)
+
+    @property
+    def beyond_a_step(self) -> tuple[StartupPart, ...]:
+        """The same, of the first step only what it takes longer than others: the rest is training."""
+        excess = self.excess_ns
+        return tuple(replace(part, ns=excess) if part.name == FIRST_STEP and excess is not None else part for part in self.parts)
 
 
 def find_startup(timeline: Timeline, trainer: Trainer, usual_step_ns: float) -> Startup | None:

@@ -51,6 +51,7 @@ class Steps:
     batches_per_step: float | None  # of the usual step; None where no batch was seen
     warmup: int
     asked_warmup: int | None  # what was asked to be left out instead of what would have been found
+    includes_warmup: bool  # the window does: so few steps were recorded that none is left out
     total: int  # in the whole recording, those only counted included
     only_counted: int
     eventful: NDArray[np.bool_]  # steps with a periodic event: epoch change, validation, checkpoint
@@ -91,11 +92,13 @@ class Steps:
 
 
 def find_steps(trainer: Trainer, totals: pl.DataFrame, stops: Stops, warmup: int | None = None, *, capture: Capture | None = None) -> Steps:
-    """Cut the training into steps. Raises NothingRecorded with fewer than three updates, which make no step after the first."""
+    """Cut the training into steps. Raises NothingRecorded where not one has both a beginning and an end."""
     kind, edges = _boundaries(trainer)
-    if len(edges) < 3:
+    if len(edges) <= WARMUP_AT_LEAST:
+        edges = _with_ends(trainer, edges)
+    if len(edges) < 2:
         there = format_count(len(trainer.update_end_ns), "update")
-        raise NothingRecorded(f"only {there} recorded, too few for a report: let the training run longer, at least {ENOUGH_STEPS} steps.")
+        raise NothingRecorded(f"only {there} recorded, and not where its step begins: let the training run longer.")
     totals = totals.filter(pl.col("process") == trainer.process)
     left_out = _thinned(edges, totals) | stops.holds(edges)
     if capture is not None:
@@ -124,6 +127,7 @@ def find_steps(trainer: Trainer, totals: pl.DataFrame, stops: Stops, warmup: int
         batches_per_step=batches.per_step,
         warmup=skip,
         asked_warmup=warmup,
+        includes_warmup=warmup is None and first < WARMUP_AT_LEAST,
         total=len(trainer.update_end_ns) + int(totals["steps"].sum()),
         only_counted=int(totals["steps"].sum()),
         eventful=eventful[first:last][~excluded],
@@ -142,6 +146,19 @@ def _boundaries(trainer: Trainer) -> tuple[str, Ints]:
     return "end of backward" if trainer.by_hand else "end of the optimizer call", ends
 
 
+def _with_ends(trainer: Trainer, edges: Ints) -> Ints:
+    """Of very few steps the first one too, where it is known from its request for input on.
+
+    Of a single update also what is known of its step: from the forward on, or to the optimizer's end.
+    """
+    first, last = int(trainer.update_start_ns[0]), int(trainer.update_end_ns[-1])
+    asked, forwards = (np.asarray(table["start_ns"].to_numpy()) for table in (trainer.waits, trainer.training_forwards))
+    begins = asked if trainer.is_fed else forwards if len(edges) < 2 else asked[:0]
+    before = begins[begins < first][:1].tolist()
+    after = [] if len(edges) else [last]
+    return np.array([*before, *edges.tolist(), *after], dtype=np.int64)
+
+
 def _thinned(edges: Ints, totals: pl.DataFrame) -> NDArray[np.bool_]:
     """Which stretches between boundaries hold steps that the recorder only counted."""
     thinned = np.zeros(len(edges) - 1, dtype=bool)
@@ -158,11 +175,14 @@ def _index_of_kept(skip: int, left_out: NDArray[np.bool_]) -> int:
 
 
 def find_warmup(duration_ns: Ints) -> int:
-    """Steps to leave out at the start: until the median of 10 is within 10 % of the median of the rest; 3 at least, 20 % at most."""
+    """Steps to leave out at the start: until the median of 10 is within 10 % of the median of the rest; 3 at least, 20 % at most.
+
+    None of so few that three are more than that.
+    """
     n = len(duration_ns)
-    most = max(int(n * WARMUP_AT_MOST_SHARE), 0)
+    most = int(n * WARMUP_AT_MOST_SHARE)
     if most <= WARMUP_AT_LEAST:
-        return min(WARMUP_AT_LEAST, max(n - 1, 0))
+        return WARMUP_AT_LEAST if most == WARMUP_AT_LEAST else 0
     for first in range(WARMUP_AT_LEAST, most, max((most - WARMUP_AT_LEAST) // WARMUP_TRIES, 1)):
         rest = float(np.median(duration_ns[first:]))
         here = float(np.median(duration_ns[first : first + WARMUP_MEDIAN_OF]))

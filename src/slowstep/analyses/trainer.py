@@ -52,6 +52,8 @@ class Trainer:
     def __post_init__(self) -> None:
         # After the last update there may be no request any more: it says nothing about the others.
         asked = self.next_request_ns()[:-1] < NEVER
+        if len(self.update_end_ns) == 1:
+            asked = self.waits["start_ns"].to_numpy()[:1] < self.update_start_ns
         object.__setattr__(self, "is_fed", bool(len(asked)) and bool(asked.mean() >= BOUNDARY_SHARE))
 
     def next_request_ns(self) -> Ints:

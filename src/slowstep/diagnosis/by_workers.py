@@ -18,6 +18,7 @@ from slowstep.diagnosis.rule import CLAIM
 from slowstep.diagnosis.spread import EXACT, Spread
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE
 from slowstep.findings import Fix, Gain
+from slowstep.frameworks._words import Change
 from slowstep.units import format_count
 
 
@@ -74,8 +75,8 @@ def leave_most(m: Measurements, side: Side) -> bool:
 
 def fix_by_workers(m: Measurements, handed: HandedOver, workers: int) -> Fix:
     """Workers for a loader that has none, with the lever that tries them."""
-    text = f"DataLoader(..., num_workers={workers}, persistent_workers=True){_for(m, handed)}"
-    return fix_of_its_loader(m, text, workers_lever(workers))
+    text = m.words.write({Change.WORKERS: workers, Change.PERSISTENT_WORKERS: True})
+    return fix_of_its_loader(m, text + _for(m, handed), workers_lever(workers))
 
 
 def _for(m: Measurements, handed: HandedOver) -> str:

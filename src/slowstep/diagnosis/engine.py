@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.steps import ENOUGH_STEPS, STEPS_AT_LEAST
+from slowstep.diagnosis.few_steps import is_provisional, provisional, why_provisional
 from slowstep.diagnosis.healthy import Doubt, more_blocked, not_healthy
 from slowstep.diagnosis.law import Diagnosis, Next, is_bottleneck, larger_unknown, rules, sort_answers, what_is_left
 from slowstep.diagnosis.rule import Judged
@@ -16,6 +16,8 @@ from slowstep.units import format_count
 def diagnose(m: Measurements) -> Diagnosis:
     """Judge the measurements by every rule and draw the verdict."""
     answers = sort_answers((rule, rule.judge(m)) for rule in rules().values() if rule.judge is not None)
+    if is_provisional(m):
+        answers = provisional(answers)
     leading = answers.leading
     first = next((judged.finding for judged in leading if is_bottleneck(judged.finding)), None)
     doubt = _doubt(m, first) or (None if first is not None else not_healthy(m, answers))
@@ -52,12 +54,11 @@ def _doubt(m: Measurements, first: Finding | None) -> Doubt | None:
         rank, own_ns = m.sharing.slower
         pace = f"{own_ns / 1e6:.1f} ms per step against {float(m.sharing.own_ns.mean()) / 1e6:.1f} here"
         return Doubt(f"this rank waits for rank {rank}, whose own work takes {pace}: look at the report of that one")
-    if m.steps.count < STEPS_AT_LEAST:
-        if m.steps.asked_too_many:
-            of_all = f"{m.steps.count:,} of {format_count(m.steps.total, 'step')}"
-            return Doubt(f"a warm-up of {m.steps.asked_warmup:,} steps, as was asked for, leaves only {of_all}: leave out fewer")
-        were = f"{format_count(m.steps.count, 'step')} {'was' if m.steps.count == 1 else 'were'}"
-        return Doubt(f"only {were} recorded after warm-up; let it run for at least {ENOUGH_STEPS} steps")
+    if m.steps.asked_too_many:
+        of_all = f"{m.steps.count:,} of {format_count(m.steps.total, 'step')}"
+        return Doubt(f"a warm-up of {m.steps.asked_warmup:,} steps, as was asked for, leaves only {of_all}: leave out fewer")
+    if is_provisional(m):
+        return Doubt(why_provisional(m))
     if first is None:
         return None
     larger = larger_unknown(m.ledger.share(UNATTRIBUTED), first, m.ledger.share(first.stage))

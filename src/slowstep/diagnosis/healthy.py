@@ -28,6 +28,7 @@ from slowstep.diagnosis.rule import CLAIM, Judged
 from slowstep.diagnosis.trainer_side import blocked_inside
 from slowstep.diagnosis.unnamed import NAME_IT, RECORD_ALONE, how_to_name, name_by_hand
 from slowstep.findings import Finding, NotJudged
+from slowstep.frameworks._words import Change
 from slowstep.stages import STAGES, UNATTRIBUTED
 
 # No rule judges this stage without a trace, so the same share as of a stage whose rules could not judge.
@@ -106,7 +107,7 @@ def _unseen(m: Measurements) -> Doubt | None:
         return Doubt(f"{what}: look in their reports for one whose own work takes longer {own}")
     if shared >= HEALTHY_SHARING:
         what = f"{shared:.0%} of the time goes into sharing gradients and waiting for other ranks; what could be hidden is not known"
-        return by_hand(what, "try fewer, larger exchanges: gradient accumulation under no_sync()")
+        return by_hand(what, f"try fewer, larger exchanges: accumulate gradients, {m.words.write({Change.ACCUMULATE: ...})}")
     before = m.before_update
     if before is not None and before.share >= HEALTHY_UNATTRIBUTED:
         what = f"{before.name}, between backward and update, takes {before.share:.0%} of the time"

@@ -13,6 +13,7 @@ from slowstep.diagnosis.gain import Case, Counterfactual
 from slowstep.diagnosis.growing import growing
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE, delay_share, producers_beside_ns, with_core_delay
 from slowstep.findings import Fix
+from slowstep.frameworks._words import Change, Words
 
 # Of an optimizer's time what is left with fused=True. Measured on one and two shared cores (torch 2.13), of parameters of 0.1 to 30 million
 # elements in 1 to 60 tensors: 0.17 to 0.40 of Adam's and AdamW's, 0.21 to 0.56 of Adagrad's (median of all 0.28); in 20 to 1000 tensors of
@@ -51,9 +52,17 @@ def takes_most_of_fixed(m: Measurements) -> bool:
     return optimizer_ns(m) >= LARGEST * max(cost.likely_ns or 0.0, cost.value_ns or 0.0, cost.low_ns)
 
 
-def fuse(kind: str, share: float) -> Fix:
+def fuse(words: Words, kind: str, share: float) -> Fix:
     """The fix of an unfused optimizer that takes the share of the step."""
-    return Fix(text=f"torch.optim.{kind}(..., fused=True): one pass over parameters, of an optimizer that takes {share:.0%} of the step")
+    how = fused(words, kind)
+    return Fix(text=f"{how}: one pass over parameters, of an optimizer that takes {share:.0%} of the step")
+
+
+def fused(words: Words, kind: str) -> str:
+    """How a script asks for a fused optimizer: of a trainer, where that makes it by itself."""
+    own = words.write({Change.FUSED: True}, kind=kind)
+    by_trainer = words.write({Change.FUSED_ADAMW: True}) if kind == "AdamW" else ""
+    return f"{by_trainer}, or {own} where the script makes it" if by_trainer else own
 
 
 def fused_counterfactual(m: Measurements, kind: str) -> Counterfactual:

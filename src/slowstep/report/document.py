@@ -110,6 +110,8 @@ class Run(TypedDict):
     duration_s: float | None
     startup_s: float | None
     warmup_steps: int | None
+    provisional: NotRequired[bool]
+    """Whether the window holds too few steps for a verdict: ledger and findings are of what there is, and claim no gain."""
     startup: NotRequired[list[StartupPart] | None]
     """The start-up's parts, in the order in which they come; None where the start is not known."""
     periodic: NotRequired[list[Periodic]]

@@ -31,39 +31,42 @@ _NO_UNITS: Final = ("of", "in", "per", "begun")
 _NS_PER: Final = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 
 
-def draw_findings(canvas: Canvas, findings: list[FindingRow], *, said: str) -> None:
+def draw_findings(canvas: Canvas, findings: list[FindingRow], *, said: str, provisional: bool = False) -> None:
     """Draw the findings in their order; how many are left out is said. A title that was `said` above is not repeated, and what lies outside
-    the script is in the notes.
+    the script is in the notes. Those of too few steps for a verdict are `provisional`: nothing is said of a gain.
     """
     findings = [finding for finding in findings if not finding.get("outside")]
     for number, finding in enumerate(findings[:_IN_FULL]):
         canvas.blank()
-        _draw_title(canvas, number, finding)
+        _draw_title(canvas, number, finding, provisional)
         if finding["title"] != said:
             canvas.prose(finding["title"], indent=_INDENT)
         _draw_evidence(canvas, finding["evidence"], _EVIDENCE_ROWS[number])
-        _draw_gain(canvas, finding["gain"])
+        if not provisional or finding["gain"]["measured"] is not None:
+            _draw_gain(canvas, finding["gain"])
         _draw_fixes(canvas, finding, _FIXES[number])
     if len(findings) > _IN_FULL:
         canvas.blank()
     for number, finding in enumerate(findings[_IN_FULL:_IN_ALL], start=_IN_FULL):
-        _draw_title(canvas, number, finding)
+        _draw_title(canvas, number, finding, provisional)
     if len(findings) > _IN_ALL:
         canvas.line((f"   and {len(findings) - _IN_ALL} more in report.json", "dim"))
 
 
-def _draw_title(canvas: Canvas, number: int, finding: FindingRow) -> None:
-    style, gain = STAGE_STYLE.get(finding["stage"], ""), _gain_in_short(finding["gain"])
+def _draw_title(canvas: Canvas, number: int, finding: FindingRow, provisional: bool) -> None:
+    style, gain = STAGE_STYLE.get(finding["stage"], ""), _gain_in_short(finding["gain"], provisional)
     label = f"{number + 1}.".ljust(_INDENT)
     canvas.edges([(label, "bold"), (finding["rule"], f"bold {style}"), (f" in {in_words(finding['stage'])}", "")], [(gain, "bold")])
 
 
-def _gain_in_short(gain: GainRow) -> str:
+def _gain_in_short(gain: GainRow, provisional: bool) -> str:
     """What is known best: what was measured, else what is predicted."""
     measured, predicted = gain["measured"], gain["predicted"]
     if measured is not None:
         doubt = ", perhaps none" if measured["low"] <= 1.0 <= measured["high"] else ""
         return f"gain {format_ratio(measured['value'])} measured{doubt}"
+    if provisional:
+        return "provisional"
     return "gain unknown" if predicted is None else f"gain {format_ratio(predicted)}"
 
 

@@ -34,11 +34,12 @@ def in_words(stage: str) -> str:
     return f"{stage} time" if stage == UNATTRIBUTED else stage
 
 
-def draw_ledger(canvas: Canvas, ledger: list[LedgerRow]) -> None:
+def draw_ledger(canvas: Canvas, ledger: list[LedgerRow], *, provisional: bool = False) -> None:
     """Draw the shares of the window; stages of no or next to no time, and those not measured, are named below."""
     rows = [row for row in ledger if (row["share"] or 0.0) >= _SMALL]
     if rows:
-        canvas.edges([("where a step's time goes", "bold")], [("share".rjust(_SHARE_CELLS) + "ms/step".rjust(_TIME_CELLS), "dim")])
+        title: list[tuple[str, str]] = [("where a step's time goes", "bold"), (" (provisional)", "yellow")]
+        canvas.edges(title[: 1 + provisional], [("share".rjust(_SHARE_CELLS) + "ms/step".rjust(_TIME_CELLS), "dim")])
     whole = max((row["share"] or 0.0 for row in rows), default=1.0)
     digits = _digits(rows)
     for row in rows:

@@ -15,11 +15,13 @@ from slowstep.record.format import EXPERIMENT_FILE
 from slowstep.sources._source import PLAIN
 from slowstep.sources.recording import SOURCE as RECORDING
 from slowstep.timeline.timeline import Timeline
+from slowstep.units import format_count
 from slowstep.workflow.document import fill
 from slowstep.workflow.find import EXPECTED
 from slowstep.workflow.rank_rows import add_ranks
 
 REPORT = "report.json"
+FEWEST_BESIDE_OTHERS = 3
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,6 +90,11 @@ def _measure_all(timeline: Timeline, roll: Roll, warmup: int | None) -> tuple[di
             measured[training.number] = measure(timeline, warmup, process=training.process)
         except NothingRecorded as error:
             unmeasured[training.number] = str(error)
+    # Beside others, what has hardly begun is no training to compare with.
+    begun = {number for number, m in measured.items() if m.steps.total < FEWEST_BESIDE_OTHERS}
+    if len(begun) < len(measured):
+        for number in begun:
+            unmeasured[number] = f"only {format_count(measured.pop(number).steps.total, 'update')} recorded"
     if not measured:
         raise NothingRecorded(with_failure(timeline.run, next(iter(unmeasured.values())))) if unmeasured else _nothing(timeline)
     return measured, unmeasured

@@ -12,9 +12,12 @@ import numpy as np
 from slowstep.analyses.ledger import Ledger
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.own_cost import MOST_SHARE, OwnCost
+from slowstep.diagnosis.few_steps import is_provisional
 from slowstep.diagnosis.gain import speed_interval
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.findings import Finding, NotJudged
+from slowstep.frameworks._known import plain
+from slowstep.frameworks._words import Words
 from slowstep.health import Health
 from slowstep.record.format import EXPERIMENT_FILE
 from slowstep.report.document import (
@@ -98,7 +101,7 @@ def _run(folder: Path, timeline: Timeline, m: Measurements) -> Run:
     row: dict[str, Any] = {
         "name": _name(run, facts.script),
         "command": list(run.command),
-        "framework": f"torch {facts.torch}" if facts.torch else "torch",
+        "framework": _framework(facts.torch, m.words),
         "ranks": m.sharing.ranks,
         "steps": steps.count,
         "step_boundary": steps.boundary,
@@ -110,6 +113,7 @@ def _run(folder: Path, timeline: Timeline, m: Measurements) -> Run:
         "duration_s": (run.ended_ns - began_ns) / 1e9 if run.ended_ns and began_ns else None,
         "startup_s": (first - run.started_ns) / 1e9 if run.started_ns else None,
         "warmup_steps": steps.warmup,
+        "provisional": is_provisional(m),
         "recording": str(folder),
         "recorded_steps": steps.total,
         "whole_periods": steps.whole_periods,
@@ -128,6 +132,12 @@ def _run(folder: Path, timeline: Timeline, m: Measurements) -> Run:
     if steps.batch_sizes is not None:
         row["batch_sizes"] = list(steps.batch_sizes)
     return cast(Run, row)
+
+
+def _framework(torch: str | None, words: Words) -> str:
+    """PyTorch's version, and whose loop trains where it is not the script's."""
+    version = f"torch {torch}" if torch else "torch"
+    return version if words == plain() else f"{version} with {words.title}"
 
 
 def _stopped(m: Measurements) -> str | None:

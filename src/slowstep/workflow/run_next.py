@@ -8,20 +8,17 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.steps import ENOUGH_STEPS, WARMUP_AT_MOST_SHARE
+from slowstep.diagnosis.few_steps import ENOUGH_NS, enough_ns, enough_steps
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.record.folder import analyze_words
-from slowstep.timeline.timeline import Timeline
-from slowstep.units import format_count, format_duration
+from slowstep.timeline.timeline import Session, Timeline
+from slowstep.units import format_count, format_duration, type_duration
 from slowstep.workflow.ending import ended_by_an_error, first_after_error
 from slowstep.workflow.session_next import session_next
 from slowstep.workflow.to_paste import filled_in, to_paste
-
-# Of stacks, too, there are 200 by then.
-ENOUGH_NS: Final = 10e9
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,13 +33,18 @@ def next_after_run(folder: Path, timeline: Timeline, m: Measurements, diagnosis:
     """What helps most now."""
     is_open = diagnosis.verdict.state == "undetermined"
     if timeline.run.session and is_open:
-        first, command = session_next(timeline.run.session, diagnosis, steps=m.steps.total, is_alone=m.sharing.ranks == 1)
+        first, command = _session_next(timeline.run.session, diagnosis, m)
         return NextStep(first=first, command=command)
     found = _to_prove(timeline, m, diagnosis) or (_open(folder, timeline, m, diagnosis) if is_open else NextStep(first=diagnosis.change))
     first = found.first
     if ended_by_an_error(timeline) and (found.command is not None or diagnosis.verdict.state != "healthy"):
         first = first_after_error(timeline)
     return NextStep(first=filled_in(found.command, first), command=found.command)
+
+
+def _session_next(session: Session, diagnosis: Diagnosis, m: Measurements) -> tuple[str | None, str]:
+    alone = m.sharing.ranks == 1
+    return session_next(session, diagnosis, words=m.words, steps=m.steps.total, is_alone=alone, enough=enough_steps(m))
 
 
 def can_be_proved(timeline: Timeline, m: Measurements, diagnosis: Diagnosis) -> bool:
@@ -78,7 +80,7 @@ def _open(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosi
         return NextStep(command=f"{analyze_words(str(folder))} --warmup {warmup}")
     run = f"slowstep run {to_paste(timeline.run.command)}" if timeline.run.command else None
     if not _ended_by_itself(timeline, m):
-        limit = f" --steps {ENOUGH_STEPS}" if m.steps.total < ENOUGH_STEPS else ""
+        limit = _limit(m)
         # A limit would record no more than this run did.
         return NextStep(first=diagnosis.change, command=None if run is None else run.replace("slowstep run", f"slowstep run{limit}", 1))
     if (longer := _longer(timeline, m)) is not None:
@@ -95,6 +97,13 @@ def _open(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosi
     )
 
 
+def _limit(m: Measurements) -> str:
+    """How much to record, as options of `run`: of long steps as long as a verdict takes."""
+    if enough_steps(m) < ENOUGH_STEPS:
+        return f" --for {type_duration(enough_ns(m))}"
+    return f" --steps {ENOUGH_STEPS}" if m.steps.total < ENOUGH_STEPS else ""
+
+
 def _both(change: str | None, longer: str | None) -> str | None:
     return ", and ".join(filter(None, (change, longer))) or None
 
@@ -104,13 +113,14 @@ def _longer(timeline: Timeline, m: Measurements) -> str | None:
     if not _ended_by_itself(timeline, m):
         return None
     trained_ns = float(m.trainer.update_end_ns[-1] - m.trainer.update_end_ns[0])
-    steps = f"{ENOUGH_STEPS} steps" if m.steps.total < ENOUGH_STEPS else ""
+    enough = enough_steps(m)
+    steps = f"{enough} steps" if m.steps.total < enough else ""
     time = f"{ENOUGH_NS / 1e9:.0f} s" if trained_ns < ENOUGH_NS else ""
     if not steps and not time:
         return None
-    enough = " and ".join(filter(None, (steps, time)))
+    asked = " and ".join(filter(None, (steps, time)))
     made = f"{format_count(m.steps.total, 'step')} in {format_duration(trained_ns)}"
-    return f"let {_what(m)} train for {enough} or more: it ended by itself after {made}"
+    return f"let {_what(m)} train for {asked} or more: it ended by itself after {made}"
 
 
 def _what(m: Measurements) -> str:

@@ -7,31 +7,30 @@ import shlex
 from typing import TYPE_CHECKING, Final
 
 from slowstep.analyses.steps import ENOUGH_STEPS
+from slowstep.frameworks._words import Change, Words
 from slowstep.workflow.place import Place
 
 if TYPE_CHECKING:
     from slowstep.diagnosis.law import Diagnosis
     from slowstep.timeline.timeline import Session
 
-# What to write for a lever, whose value follows.
-_BY_HAND: Final = {
-    "batch-size": "batch size ",
-    "workers": "num_workers=",
-    "prefetch": "prefetch_factor=",
-    "threads": "torch.set_num_threads",
-}
+# What to change for a lever with a value.
+_BY_HAND: Final = {"workers": Change.WORKERS, "prefetch": Change.PREFETCH}
 _LEVER: Final = re.compile(r"(?P<name>[a-z-]+)=(?P<value>\d+)")
 
 
-def session_next(session: Session, diagnosis: Diagnosis, *, steps: int, is_alone: bool) -> tuple[str | None, str]:
+def session_next(
+    session: Session, diagnosis: Diagnosis, *, words: Words, steps: int, is_alone: bool, enough: int = ENOUGH_STEPS
+) -> tuple[str | None, str]:
     """What to do first where the same again would tell no more (None: nothing), and what to type then, after `steps` recorded steps.
 
-    `is_alone` where no other ranks train with this one: a script of its own can then be tried by `slowstep prove`.
+    `enough` are as many as are asked for. `is_alone` where no other ranks train with this one: a script of its own can then be tried by
+    `slowstep prove`.
     """
-    first = diagnosis.change or _instead_of(diagnosis.telling, is_alone=is_alone)
+    first = diagnosis.change or _instead_of(diagnosis.telling, words, is_alone=is_alone)
     how = ["with that done"] if first is not None else []
-    if steps < ENOUGH_STEPS:
-        how.append(f"{ENOUGH_STEPS} steps or more")
+    if steps < enough:
+        how.append(f"{enough} steps or more")
     elif first is None:
         how.append(f"longer than these {steps:,} steps")
     if session.kind != Place.words:
@@ -39,18 +38,21 @@ def session_next(session: Session, diagnosis: Diagnosis, *, steps: int, is_alone
     return first, f"with slowstep.record(): ({', '.join(how)})"
 
 
-def _instead_of(levers: str | None, *, is_alone: bool) -> str | None:
+def _instead_of(levers: str | None, words: Words, *, is_alone: bool) -> str | None:
     """What tells the same as an experiment with these levers, which a session cannot make; None where nothing is known to."""
     if levers is None:
         return None
-    by_hand = _by_hand(levers)
+    by_hand = _by_hand(levers, words)
     script = f"put the training into a script: slowstep prove --levers {shlex.quote(levers)} python SCRIPT" if is_alone else None
     return ", or ".join(filter(None, (by_hand, script))) or None
 
 
-def _by_hand(levers: str) -> str | None:
+def _by_hand(levers: str, words: Words) -> str | None:
     found = _LEVER.fullmatch(levers)
-    if found is None or found["name"] not in _BY_HAND:
+    if found is None:
         return None
-    value = f"({found['value']})" if found["name"] == "threads" else found["value"]
-    return f"try {_BY_HAND[found['name']]}{value}"
+    name, value = found["name"], int(found["value"])
+    if name in _BY_HAND:
+        return f"try {words.write({_BY_HAND[name]: value})}"
+    by_hand = {"batch-size": f"try batch size {value}", "threads": f"try torch.set_num_threads({value})"}
+    return by_hand.get(name)

@@ -37,10 +37,10 @@ def test_a_body_is_forward_backward_and_optimizer_and_the_wait_before_it_transpo
 
     assert _ledger(events) == pytest.approx(
         {
-            ("preprocess", "transport"): 4,
-            ("compute", "forward and the rest"): 6,
-            ("compute", "backward"): 6,
-            ("compute", "optimizer"): 4,
+            ("preprocess", "transport"): 6,
+            ("compute", "forward and the rest"): 9,
+            ("compute", "backward"): 9,
+            ("compute", "optimizer"): 6,
         }
     )
 
@@ -55,10 +55,10 @@ def test_of_a_closure_inside_the_optimizer_forward_and_backward_are_not_the_opti
 
     assert _ledger(events) == pytest.approx(
         {
-            ("preprocess", "transport"): 4,
-            ("compute", "forward and the rest"): 4,
-            ("compute", "backward"): 8,
-            ("compute", "optimizer"): 4,
+            ("preprocess", "transport"): 6,
+            ("compute", "forward and the rest"): 6,
+            ("compute", "backward"): 12,
+            ("compute", "optimizer"): 6,
         }
     )
 
@@ -77,7 +77,7 @@ def test_a_gap_that_nothing_names_is_unattributed(tmp_path):
     for k in range(4):
         events.step(20 * k, batch=k, length=10)
 
-    assert _ledger(events)["unattributed", "unattributed"] == pytest.approx(20)
+    assert _ledger(events)["unattributed", "unattributed"] == pytest.approx(30)
 
 
 def test_a_few_stacks_name_nothing(tmp_path):
@@ -118,7 +118,7 @@ def test_a_wait_that_is_marked_as_validation_is_output_though_a_backward_follows
         events.step(20 * k, batch=k, length=10)
         events.wait(20 * k + 10, 20 * k + 20, k, flags=VALIDATION)
 
-    assert _ledger(events)["output", "validation"] == pytest.approx(20)
+    assert _ledger(events)["output", "validation"] == pytest.approx(30)
 
 
 def test_a_checkpoint_inside_a_validation_is_store(tmp_path):

@@ -24,25 +24,51 @@ def _simulated(folder, warmup=None, **changes):
     return _steps(SOURCE.read(make_recording(folder, Training(**changes))), warmup)
 
 
-@pytest.mark.parametrize("updates", [1, 2])
-def test_one_or_two_updates_make_no_steps_and_the_message_asks_for_more(tmp_path, updates):
+def test_an_update_of_which_nothing_else_is_known_makes_no_step(tmp_path):
+    events = Events(tmp_path)
+    events.update(9, 10)
+
+    with pytest.raises(NothingRecorded, match=r"only 1 update recorded.*longer"):
+        _steps(events.timeline())
+
+
+@pytest.mark.parametrize(
+    ("updates", "edges"),
+    [(1, [0, 10]), (2, [0, 12]), (3, [0, 12, 24]), (4, [0, 12, 24, 36]), (5, [12, 24, 36, 48])],
+)
+def test_the_first_of_few_steps_begins_with_its_request_for_input(tmp_path, updates, edges):
     events = Events(tmp_path)
     for k in range(updates):
-        events.step(10 * k)
+        events.step(12 * k, batch=k, length=10)
 
-    with pytest.raises(NothingRecorded, match=f"only {updates} update.*longer, at least 200 steps"):
-        _steps(events.timeline())
+    steps = _steps(events.timeline(), warmup=None)
+
+    assert steps.edges_ns.tolist() == [at(edge) for edge in edges]
+    assert (steps.warmup, steps.includes_warmup) == (0, True)
+
+
+def test_the_first_step_without_a_request_for_input_is_left_out_unless_it_is_the_only_one(tmp_path):
+    def loop(updates):
+        events = Events(tmp_path / str(updates))
+        for k in range(updates):
+            events.forward(10 * k + 2, 10 * k + 4)
+            events.backward(10 * k + 4, 10 * k + 8)
+            events.update(10 * k + 8, 10 * k + 9)
+        return _steps(events.timeline()).edges_ns.tolist()
+
+    assert loop(1) == [at(2), at(9)]
+    assert loop(2) == [at(9), at(19)]
 
 
 def test_steps_end_at_the_first_request_after_the_update(tmp_path):
     events = Events(tmp_path)
-    for k in range(4):
+    for k in range(5):
         events.step(12 * k, batch=k, length=10)
 
     steps = _steps(events.timeline())
 
     assert steps.boundary == REQUEST
-    assert steps.edges_ns.tolist() == [at(12), at(24), at(36)]
+    assert steps.edges_ns.tolist() == [at(12), at(24), at(36), at(48)]
 
 
 def test_the_request_that_ends_an_epoch_is_a_boundary_too(tmp_path):
@@ -103,16 +129,16 @@ def test_a_second_optimizer_called_as_often_makes_no_steps_of_its_own(tmp_path):
 @pytest.mark.parametrize(
     ("durations", "left_out"),
     [
-        ([10] * 5, 3),
+        ([10] * 14, 0),
+        ([10] * 15, 3),
         ([10], 0),
-        ([10, 10], 1),
         ([10] * 100, 3),
         ([100] * 8 + [10] * 92, 4),
         ([100] * 15 + [10] * 85, 11),
         ([100] * 50 + [10] * 50, 20),
         ([0] * 100, 3),
     ],
-    ids=["five", "one", "two", "steady", "short", "long", "never steady", "no time at all"],
+    ids=["fourteen", "fifteen", "one", "steady", "short", "long", "never steady", "no time at all"],
 )
 def test_warm_up_ends_when_ten_steps_are_like_the_rest_after_3_steps_and_before_a_fifth(durations, left_out):
     assert find_warmup(np.array(durations, dtype=np.int64)) == left_out

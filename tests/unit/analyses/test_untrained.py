@@ -59,7 +59,8 @@ def test_a_command_that_failed_after_many_backward_passes_says_so_before_any_oth
 @pytest.mark.parametrize(
     ("code", "signals", "failed"), [(1, [], True), (0, [], False), (130, [2], False)], ids=["failed", "ended", "stopped"]
 )
-def test_of_too_few_updates_it_is_said_whether_the_command_failed(events, code, signals, failed):
+def test_of_an_update_alone_it_is_said_whether_the_command_failed(tmp_path, code, signals, failed):
+    events = Events(tmp_path)
     events.update(30, 31)
     events.launcher.lines[-1] |= {"started_ns": at(0)}
     events.launcher.lines.append({"kind": "exit", "ended_ns": at(40_000), "by": "script", "signals": signals, "code": code})

@@ -486,6 +486,13 @@ def test_a_slow_start_is_advice_that_names_its_longest_part(tmp_path):
     assert report["verdict"]["state"] == "healthy"
 
 
+def test_the_first_of_long_steps_is_no_slow_start(tmp_path):
+    report = report_of(tmp_path, {"startup_ms": 2_000, "fixed_ms": 40_000, "steps": 4, "epoch_steps": None, "stack_period_ms": 5_000.0})
+
+    assert report["run"]["startup_s"] > 40
+    assert "slow-start" not in named(report)
+
+
 def test_uneven_work_is_advice_and_no_bottleneck(tmp_path):
     report = report_of(tmp_path, {"uneven": 4.0, "getitem_ms": 1})
 

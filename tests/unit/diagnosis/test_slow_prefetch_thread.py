@@ -35,7 +35,7 @@ def test_a_thread_that_always_computes_is_named_with_what_workers_gain(tmp_path)
     assert values["of it on a core"] == pytest.approx(0.95 * step, rel=0.02)
     # The body, and the receipt of a batch, take longer than the workers that are proposed.
     assert finding["gain"]["predicted"] == pytest.approx(step / (step - 30 + 1), rel=0.05)
-    assert f"num_workers={math.ceil(step / (COMFORTABLE * (step - 30)))}:" in finding["fixes"][0]["text"]
+    assert f"num_workers={math.ceil(step / (COMFORTABLE * (step - 30)))})" in finding["fixes"][0]["text"]
 
 
 def test_on_few_cores_workers_gain_what_the_cores_allow(tmp_path):

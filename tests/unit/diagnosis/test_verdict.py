@@ -28,6 +28,7 @@ from slowstep.diagnosis.rules import (
 )
 from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
 from slowstep.sources.recording import SOURCE
+from slowstep.units import format_duration
 
 
 @pytest.fixture(scope="module")
@@ -188,10 +189,11 @@ def test_an_unjudged_rule_does_not_hide_a_bottleneck(monkeypatch, healthy):
 def test_with_few_steps_even_a_large_gain_is_undetermined(monkeypatch, tmp_path):
     few = _measured(tmp_path, Training(steps=20, after_ms=30))
 
-    verdict = _diagnose(monkeypatch, few, _judged(few, "a", 2.0, 1.9)).verdict
+    diagnosis = _diagnose(monkeypatch, few, _judged(few, "a", 2.0, 1.9))
 
-    assert verdict.state == "undetermined"
-    assert "let it run for at least 200 steps" in verdict.summary
+    assert (diagnosis.verdict.state, diagnosis.verdict.stage, diagnosis.next) == ("undetermined", "output", None)
+    assert [(finding.rule, finding.gain.predicted, finding.gain.low) for finding in diagnosis.findings] == [("a", None, None)]
+    assert f"it takes 30 after the warm-up, about {format_duration(38 * float(few.step_ns.mean()))}" in diagnosis.verdict.summary
 
 
 def _counterfactual(case: Case, worse: Case | None = None, better: Case | None = None, ratio: float = 1.0) -> Counterfactual:

@@ -8,21 +8,48 @@ import pytest
 from made_recordings import Training, make_recording
 from slowstep.errors import NothingRecorded
 from slowstep.report.document import validate
+from slowstep.report.terminal import render
 from slowstep.workflow.diagnose import diagnose_recording
 
-
-@pytest.mark.parametrize("steps", [1, 2])
-def test_one_or_two_updates_are_no_training_and_the_text_says_what_to_do(tmp_path, steps):
-    with pytest.raises(NothingRecorded, match=f"only {steps} update.*longer"):
-        diagnose_recording(make_recording(tmp_path, Training(steps=steps)))
+LONG = {"fixed_ms": 4_000.0, "epoch_steps": None, "stack_period_ms": 500.0}
 
 
-@pytest.mark.parametrize("steps", [3, 4, 5, 12, 29])
-def test_few_updates_are_diagnosed_as_undetermined(tmp_path, steps):
-    report = diagnose_recording(make_recording(tmp_path, Training(steps=steps, epoch_steps=None)))
+@pytest.mark.parametrize("steps", [1, 2, 3, 4, 5, 12, 29])
+@pytest.mark.parametrize("loader", [True, False], ids=["loader", "loop"])
+def test_few_updates_make_a_provisional_report_without_verdict_or_gain(tmp_path, steps, loader):
+    report = diagnose_recording(make_recording(tmp_path, Training(steps=steps, epoch_steps=None, loader=loader, after_ms=40, input_ms=5)))
 
     validate(report)
-    assert report["verdict"]["state"] == "undetermined"
+    render(report, width=80, color=False)
+    assert (report["run"]["provisional"], report["verdict"]["state"], report["next"]) == (True, "undetermined", None)
+    assert report["throughput"]["steps_per_s"] > 0
+    assert {row["gain"]["predicted"] for row in report["findings"]} <= {None}
+    assert "removed per step" not in {row["name"] for finding in report["findings"] for row in finding["evidence"]}
+
+
+def test_a_report_of_enough_steps_is_not_provisional(tmp_path):
+    report = diagnose_recording(make_recording(tmp_path, Training(steps=40, epoch_steps=None)))
+
+    assert (report["run"]["provisional"], report["run"]["warmup_steps"], report["run"]["steps"]) == (False, 3, 36)
+
+
+def test_of_few_long_steps_the_largest_stage_is_told_and_how_long_enough_of_them_take(tmp_path):
+    report = diagnose_recording(make_recording(tmp_path, Training(steps=3, **LONG)))
+
+    assert (report["run"]["steps"], report["run"]["warmup_steps"], report["verdict"]["stage"]) == (3, 0, "compute")
+    assert "it takes 30 after the warm-up, about 2.5 min" in report["verdict"]["summary"]
+    assert "38 steps" in report["run"]["before_next"]
+
+
+def test_a_training_of_long_steps_that_was_killed_is_to_be_recorded_for_the_time_that_it_needs(tmp_path):
+    folder = make_recording(tmp_path, Training(steps=2, **LONG))
+    for name, end in (("100-1", '"kind": "end"'), ("launcher", '"kind": "exit"')):
+        notes = folder / f"{name}.jsonl"
+        notes.write_text("".join(line + "\n" for line in notes.read_text().splitlines() if end not in line))
+
+    run = diagnose_recording(folder)["run"]
+
+    assert run["next_command"] == "slowstep run --for 3m train.py"
 
 
 def test_a_folder_with_only_the_launchers_files_says_that_no_training_was_seen(tmp_path):

@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from made_events import Events
 from made_recordings import Training, make_recording
 from slowstep.errors import NothingRecorded, SlowstepError, UnreadableInput
 from slowstep.workflow.diagnose import diagnose_recording
@@ -21,7 +22,9 @@ def test_the_report_is_the_same_and_is_kept(tmp_path):
 
 
 def test_what_cannot_be_diagnosed_is_the_same_error(tmp_path):
-    folder = make_recording(tmp_path, Training(steps=1))
+    events = Events(tmp_path)
+    events.update(9, 10)
+    folder = events.close()
 
     with pytest.raises(NothingRecorded, match="only 1 update"):
         diagnose_apart(folder)

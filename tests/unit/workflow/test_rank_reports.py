@@ -130,7 +130,7 @@ def test_a_rank_with_too_few_steps_has_a_row_and_no_report(tmp_path: Path) -> No
 def test_where_no_rank_trained_long_enough_that_is_the_error(tmp_path: Path) -> None:
     for i in range(2):
         events = Events(tmp_path, pid=100 + i, rank=(i, 2))
-        events.step(0)
+        events.update(9, 10)
         events.close()
 
     with pytest.raises(NothingRecorded, match="only 1 update"):

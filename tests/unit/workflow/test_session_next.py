@@ -9,6 +9,7 @@ import pytest
 from made_recordings import Training, make_recording
 from slowstep.diagnosis.law import Diagnosis
 from slowstep.findings import Verdict
+from slowstep.frameworks._known import plain
 from slowstep.timeline.timeline import Session
 from slowstep.workflow.diagnose import diagnose_recording
 from slowstep.workflow.session_next import session_next
@@ -18,7 +19,7 @@ OPEN = Verdict(state="undetermined", stage="compute", healthy=None, rule=None, s
 
 def following(*, kind: str = "a notebook", steps: int = 1100, is_alone: bool = True, **doubt: str) -> tuple[str | None, str]:
     diagnosis = Diagnosis(findings=(), not_judged=(), verdict=OPEN, next=None, **doubt)
-    return session_next(Session(kind=kind, from_ns=0, thread=1, prompts_ns=()), diagnosis, steps=steps, is_alone=is_alone)
+    return session_next(Session(kind=kind, from_ns=0, thread=1, prompts_ns=()), diagnosis, words=plain(), steps=steps, is_alone=is_alone)
 
 
 def test_too_few_steps_are_to_be_more():
@@ -34,7 +35,7 @@ def test_enough_steps_are_not_asked_for_again():
     ("lever", "by_hand"),
     [
         ("batch-size=128", "try batch size 128"),
-        ("workers=0", "try num_workers=0"),
+        ("workers=0", "try DataLoader(..., num_workers=0)"),
         ("threads=1", "try torch.set_num_threads(1)"),
     ],
 )

@@ -28,6 +28,7 @@ from slowstep.analyses.trace.steps import find_steps
 from slowstep.analyses.trace.synchronizations import find_synchronizations
 from slowstep.analyses.trace.training import batch_size as batch_size_of
 from slowstep.analyses.trace.training import is_training
+from slowstep.analyses.trace.trains_with import find_words
 from slowstep.errors import BadUsage
 from slowstep.timeline.timeline import Timeline
 
@@ -83,6 +84,7 @@ def measure_trace(timeline: Timeline, *, batch_size: int | None = None, step: Ch
         device_busy_share=1 - int((gaps["end_ns"] - gaps["start_ns"]).sum()) / window_ns if device and window_ns else None,
         has_device=bool(device),
         chosen_of=None if step is None else whole.height,
+        words=find_words(timeline),
         notes=notes,
     )
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import polars as pl
 
 from slowstep.analyses.trace.recording_cost import LESS_MOST_COST, LESS_USUAL_COST
 from slowstep.analyses.trace.scenarios import UNCHANGED
+from slowstep.frameworks._known import plain
+from slowstep.frameworks._words import Words
 from slowstep.timeline.trace import TraceFacts
 
 # The mark of a trace that shows no steps, and is taken as one.
@@ -50,6 +52,7 @@ class TraceMeasurements:
     device_busy_share: float | None  # of the window; None without device events
     has_device: bool
     chosen_of: int | None = None
+    words: Words = field(default_factory=plain)  # of the framework that trains
     notes: tuple[str, ...] = ()  # sentences that the reader must see, e.g. how the steps were made out
 
     def table(self, name: str) -> pl.DataFrame:

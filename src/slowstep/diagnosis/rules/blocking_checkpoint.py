@@ -32,6 +32,9 @@ from slowstep.diagnosis.named_ranges import WRITES, judge_ranges
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE, delay_share, producers_beside_ns, with_core_delay
 from slowstep.findings import Evidence, Finding, Fix
+from slowstep.frameworks._known import plain
+from slowstep.frameworks._words import Change, Words
+from slowstep.stages import CHECKPOINT
 
 NAME = "blocking-checkpoint"
 
@@ -76,13 +79,25 @@ def judge(m: Measurements) -> Answer:
         claims=tuple(name for _, name in parts),
         evidence=evidence,
         gain=predict(m, counterfactual),
-        fixes=(
-            Fix(text="write checkpoints less often, or from a background thread on a copy of the state", lever=CHECKPOINT_OFF),
-            Fix(text="leave out of the checkpoint what can be made again"),
-        ),
+        fixes=_fixes(m.words if any(name.startswith(CHECKPOINT) for _, name in parts) else plain()),
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _fixes(words: Words) -> tuple[Fix, ...]:
+    """In the words of the framework whose trainer writes them."""
+    seldom, aside = (
+        words.write({Change.CHECKPOINT_BY_STEPS: True, Change.CHECKPOINT_STEPS: ...}),
+        words.write({Change.CHECKPOINT_ASIDE: True}),
+    )
+    weights = words.write({Change.CHECKPOINT_WEIGHTS: True})
+    often = f"write checkpoints less often{seldom and f', {seldom}'}"
+    only = weights and f": {weights} keeps the weights alone, from which no optimizer goes on"
+    return (
+        Fix(text=f"{often}, or from a background thread on a copy of the state{aside and f', {aside}'}", lever=CHECKPOINT_OFF),
+        Fix(text=f"leave out of the checkpoint what can be made again{only}"),
+    )
 
 
 def judge_trace(m: TraceMeasurements) -> Answer:

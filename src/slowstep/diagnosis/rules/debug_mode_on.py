@@ -17,32 +17,18 @@ What to try:
 
 from __future__ import annotations
 
-from slowstep.analyses.loop import is_hugging_faces, is_lightnings
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.gain import share_interval, unknown_gain
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
+from slowstep.frameworks._known import plain
+from slowstep.frameworks._words import Change
 
 NAME = "debug-mode-on"
 # Often on purpose, and free where an operation has one algorithm only.
 HARMLESS = "deterministic algorithms"
 ANOMALY = "anomaly detection"
-NOT_DETERMINISTIC = "torch.use_deterministic_algorithms(False)"
-FIXES = {
-    ANOMALY: "turn anomaly detection off (torch.autograd.set_detect_anomaly(False)) once the NaN is found",
-    HARMLESS: f"{NOT_DETERMINISTIC} unless runs must be repeated bit by bit",
-    "torch's profiler": "profile a few steps only: torch.profiler.schedule(wait, warmup, active, repeat=1)",
-}
-# Around every fit Lightning sets anomaly detection to what its argument says, whatever the script has set before; determinism only where
-# that argument is given.
-LIGHTNINGS = {
-    ANOMALY: "leave anomaly detection out: Trainer(detect_anomaly=False) once the NaN is found (Lightning sets it again in every fit)",
-    HARMLESS: f"Trainer(deterministic=False), unless runs must be repeated bit by bit: it calls {NOT_DETERMINISTIC} itself",
-}
-HUGGING_FACES = {
-    HARMLESS: f"TrainingArguments(full_determinism=False), or {NOT_DETERMINISTIC} where the script asks for it, unless runs must be "
-    "repeated bit by bit",
-}
+PROFILER = "torch's profiler"
 
 
 def judge(m: Measurements) -> Answer:
@@ -77,9 +63,16 @@ def _judged(m: Measurements, modes: dict[str, float], *, share: float, low: floa
 
 def _fix(m: Measurements, mode: str) -> str:
     """What turns a mode off: who trains may have set it."""
-    way = m.trainer.way_to_update
-    trainers = LIGHTNINGS if is_lightnings(way) else HUGGING_FACES if is_hugging_faces(way) else {}
-    return trainers.get(mode) or FIXES.get(mode, f"run without {mode}")
+    if mode == ANOMALY:
+        # Around every fit Lightning sets it to what its argument says, whatever the script has set before.
+        return f"turn anomaly detection off once the NaN is found: {m.words.write({Change.ANOMALY: False})}"
+    if mode == HARMLESS:
+        own, torch = (words.write({Change.DETERMINISM: False}) for words in (m.words, plain()))
+        asked = f"{own}, or {torch} where the script asks for it" if own != torch else own
+        return f"{asked}, unless runs must be repeated bit by bit"
+    if mode == PROFILER:
+        return "profile a few steps only: torch.profiler.schedule(wait, warmup, active, repeat=1)"
+    return f"run without {mode}"
 
 
 RULE = Rule(name=NAME, stages=("compute",), judge=judge)

@@ -19,6 +19,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.gain import share_interval, unknown_gain
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
+from slowstep.frameworks._words import Change
 
 NAME = "device-not-used"
 
@@ -34,7 +35,7 @@ def judge(m: Measurements) -> Answer:
     names = ", ".join(f"{count} by {make.upper()}" for make, count in found.items())
     built = m.work.accelerator_built
     install = "install a torch that is built for it (https://pytorch.org/get-started): this one has no support for accelerators"
-    move = 'move model and batches to it: model.to("cuda"), batch.to("cuda", non_blocking=True) from pinned memory'
+    move = f"move the training to it: {m.words.write({Change.DEVICE: True})}"
     finding = Finding(
         rule=NAME,
         stage="compute",

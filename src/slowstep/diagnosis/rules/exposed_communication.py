@@ -29,6 +29,7 @@ from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import for_framework, no_device, per_step, share_interval, steps_seen
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.frameworks._words import Change
 
 NAME = "exposed-communication"
 # The Kineto TensorBoard plugin's mark for communication.
@@ -115,7 +116,7 @@ def _fixes(m: TraceMeasurements, operation: str | None) -> tuple[Fix, ...]:
     )
     fewer = for_framework(
         m,
-        torch="exchange every k micro-batches: model.no_sync() around all but the last",
+        torch=f"exchange every k micro-batches: {m.words.write({Change.ACCUMULATE: ...})}",
         tensorflow="exchange every k micro-batches: accumulate gradients before apply_gradients",
         jax="exchange every k micro-batches: optax.MultiSteps",
     )

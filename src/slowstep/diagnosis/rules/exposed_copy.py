@@ -29,6 +29,7 @@ from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import for_framework, no_device, share_interval, steps_seen
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.frameworks._words import Change
 
 NAME = "exposed-copy"
 PARAMETERS_STAY = "copy less: keep parameters and states on the device instead of offloading them, or offload a part of them only"
@@ -83,7 +84,8 @@ def _fixes(m: TraceMeasurements, found: Held) -> tuple[Fix, ...]:
         return (Fix(text=_parameters_ahead(m)), Fix(text=PARAMETERS_STAY))
     ahead = for_framework(
         m,
-        torch="copy the next batch on a stream of its own while this step runs: pin_memory=True, .to(device, non_blocking=True)",
+        torch="copy the next batch on a stream of its own while this step runs: "
+        + m.words.write({Change.PIN_MEMORY: True, Change.COPY_AHEAD: True}),
         tensorflow="end the input with tf.data.experimental.prefetch_to_device('/gpu:0')",
         jax="call jax.device_put for the next batch before this step's result is waited for",
     )

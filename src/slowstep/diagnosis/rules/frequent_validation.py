@@ -24,6 +24,7 @@ What to try:
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from enum import Enum
 
@@ -37,6 +38,7 @@ from slowstep.diagnosis.lever_specs import VALIDATION_OFF, seldom
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE, delay_share, producers_beside_ns
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.frameworks._words import Change, Words
 from slowstep.units import format_count
 
 NAME = "frequent-validation"
@@ -94,9 +96,9 @@ def judge(m: Measurements) -> Answer:
         ),
         gain=predict(m, counterfactual),
         fixes=(
-            Fix(text=f"validate every {2 * every} steps", lever=_lever(m)),
+            Fix(text=f"validate every {2 * every} steps{_seldom(m, event, frequency)}", lever=_lever(m)),
             *_cheaper(m),
-            Fix(text="validate on a fixed part of the data, with workers, a larger batch and torch.inference_mode()"),
+            Fix(text=_less_data(m.words)),
         ),
         names_cause=True,
     )
@@ -114,6 +116,32 @@ def _frequency(m: Measurements, event: Event) -> Frequency:
     if not known.among_steps:
         return Frequency.ONCE_A_PASS
     return Frequency.HIGH if (known.samples_ratio or 0.0) > MOST_SAMPLES else Frequency.UNKNOWN
+
+
+def _seldom(m: Measurements, event: Event, frequency: Frequency) -> str:
+    """How the framework's trainer is asked for half as many; nothing where the loop is the script's."""
+    words, restarts = m.words, m.over_time.restarts
+    if frequency is Frequency.ONCE_A_PASS and words.has(Change.VALIDATION_EPOCHS):
+        epochs = max(round(restarts.count / event.count), 1)
+        return f": {words.write({Change.VALIDATION_EPOCHS: 2 * epochs})}"
+    every = 2 * (event.every_steps or 1)
+    if words.has(Change.VALIDATION_STEPS):
+        return f": {words.write({Change.VALIDATION_BY_STEPS: True, Change.VALIDATION_STEPS: round(every)})}"
+    if not words.has(Change.VALIDATION_BATCHES):
+        return ""
+    batches = round(every * (m.steps.batches_per_step or 1))
+    # More than an epoch has are counted over several, where they are not to be counted by epochs.
+    changes: dict[Change, object] = {Change.VALIDATION_BATCHES: batches}
+    if batches > (restarts.batches_each or math.inf):
+        changes[Change.VALIDATION_EPOCHS] = None
+    return f": {words.write(changes)}"
+
+
+def _less_data(words: Words) -> str:
+    part = f", {words.write({Change.VALIDATION_LENGTH: ...})}" if words.has(Change.VALIDATION_LENGTH) else ""
+    batch = words.write({Change.VALIDATION_BATCH_SIZE: ...}) or "a larger batch"
+    without_gradients = "" if words.has_loop else " and torch.inference_mode()"
+    return f"validate on a fixed part of the data{part}, with workers{' and' if words.has_loop else ','} {batch}{without_gradients}"
 
 
 def _lever(m: Measurements) -> str | None:

@@ -28,6 +28,7 @@ from slowstep.diagnosis.rule import CLAIM, Answer, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import for_framework, no_device, share_interval, steps_seen
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.frameworks._words import Change
 
 NAME = "full-precision-matmul"
 # XProf's overview recommends 16 bit where the share of device time in it is below this (its "16-bit operations" line).
@@ -103,7 +104,7 @@ def _fixes(m: TraceMeasurements, fell_back: str | None) -> tuple[Fix, ...]:
     kind = "float16" if old else "bfloat16"
     first = for_framework(
         m,
-        torch=f"with torch.autocast('cuda', dtype=torch.{kind}): around forward and loss{', with torch.amp.GradScaler' if old else ''}",
+        torch=m.words.write({Change.FLOAT16 if old else Change.BFLOAT16: True}),
         tensorflow=f"tf.keras.mixed_precision.set_global_policy('mixed_{kind}')",
         jax=f"keep parameters in float32 and compute in jnp.{kind} (flax: dtype=jnp.{kind})",
     )
@@ -113,7 +114,7 @@ def _fixes(m: TraceMeasurements, fell_back: str | None) -> tuple[Fix, ...]:
     if not old and m.facts.vendor != "amd":
         easy = for_framework(
             m,
-            torch="torch.set_float32_matmul_precision('high') and torch.backends.cudnn.allow_tf32 = True: TF32, float32 stays in memory",
+            torch=f"{m.words.write({Change.TF32: True})}: TF32, float32 stays in memory",
             tensorflow="tf.config.experimental.enable_tensor_float_32_execution(True): TF32, float32 stays in memory",
             jax="jax.config.update('jax_default_matmul_precision', 'tensorfloat32')",
         )

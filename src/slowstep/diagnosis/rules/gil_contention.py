@@ -28,6 +28,7 @@ from slowstep.diagnosis.gain import share_interval, unknown_gain
 from slowstep.diagnosis.lever_specs import stub
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.frameworks._words import Change
 
 NAME = "gil-contention"
 UNKNOWN = "what the other threads compute is done in other processes"
@@ -67,7 +68,7 @@ def judge(m: Measurements) -> Answer:
         ),
         gain=unknown_gain(UNKNOWN),
         fixes=(
-            Fix(text=f"if {_name(busiest)} makes input: torch.utils.data.DataLoader with num_workers, which are processes"),
+            Fix(text=f"if {_name(busiest)} makes input: {m.words.write({Change.WORKERS: ...})}, which are processes"),
             Fix(text="else run it in a process of its own (multiprocessing), or less often", lever=_lever(m, busiest)),
         ),
     )

@@ -32,6 +32,7 @@ from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import for_framework, no_launches, per_step, share_interval, steps_seen
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.frameworks._words import Change
 
 NAME = "input-wait"
 # The lower mark of XProf and the Kineto plugin's only one. Their readings are of requests; here only the part that nothing hides counts.
@@ -100,8 +101,8 @@ def _longest_ms(requests: pl.DataFrame) -> float | None:
 
 
 def _fixes(m: TraceMeasurements, makes_them: bool) -> tuple[Fix, ...]:
-    workers = "give the DataLoader workers: num_workers=4 or more, persistent_workers=True"
-    deeper = "raise the DataLoader's num_workers, then its prefetch_factor"
+    workers = f"give the loader four workers or more: {m.words.write({Change.WORKERS: 4, Change.PERSISTENT_WORKERS: True})}"
+    deeper = f"raise the loader's {m.words.name_of(Change.WORKERS)}, then its {m.words.name_of(Change.PREFETCH)}"
     text = for_framework(
         m,
         torch=workers if makes_them else deeper,

@@ -25,7 +25,6 @@ from __future__ import annotations
 import numpy as np
 
 from slowstep.analyses.ledger import COLLECTING, SHUTDOWN
-from slowstep.analyses.loop import is_lightnings
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.producers import STARTUP
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval, share_queued
@@ -33,6 +32,7 @@ from slowstep.diagnosis.input_side import claims
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import AFTER_FORK_HIGH, WORSE_BESIDE, copying_after_forks, producers_beside_ns, with_core_delay
 from slowstep.findings import Evidence, Finding, Fix
+from slowstep.frameworks._words import Change, Words
 
 NAME = "iterator-recreated"
 FEWEST = 10
@@ -72,8 +72,9 @@ def judge(m: Measurements) -> Answer:
     quicker = np.maximum(quicker, np.minimum(listed, MOST_BY_LISTS * own))
     at_better = removed - collected + all_collected + quicker
     better = Case(removed_ns=at_better, beside_ns=beside, delay_share=share_queued(all_collected - m.ledger.of(*GARBAGE), at_better))
-    in_lightning = is_lightnings(m.trainer.way_to_update)
-    who = "Lightning" if in_lightning else "the loop"
+    # Such a trainer makes the iterators of its loaders itself.
+    in_lightning = m.words.has(Change.KEEP_LOADER)
+    who = m.words.title if in_lightning else "the loop"
     assumes = _assumes(in_lightning=in_lightning, serial=serial, used_up=used_up)
     counterfactual = Counterfactual(assumes=assumes, expected=case, worse=worse, better=better)
     ends = tuple(name for stage, name in m.ledger.parts if stage == "preprocess" and name in (STARTUP, SHUTDOWN))
@@ -94,7 +95,7 @@ def judge(m: Measurements) -> Answer:
             Evidence(name="removed per step", value=float(removed.mean()) / 1e6, unit="ms"),
         ),
         gain=predict(m, counterfactual),
-        fixes=_fixes(in_lightning=in_lightning, serial=serial, used_up=used_up),
+        fixes=_fixes(m.words, in_lightning=in_lightning, serial=serial, used_up=used_up),
         names_cause=True,
     )
     return Judged(finding=finding, counterfactual=counterfactual)
@@ -116,14 +117,14 @@ def _assumes(*, in_lightning: bool, serial: bool, used_up: bool) -> str:
     return "the loader's workers outlive the epoch" if in_lightning and not serial else "one iterator is read to its end"
 
 
-def _fixes(*, in_lightning: bool, serial: bool, used_up: bool) -> tuple[Fix, ...]:
+def _fixes(words: Words, *, in_lightning: bool, serial: bool, used_up: bool) -> tuple[Fix, ...]:
     if not (in_lightning or used_up):
         return (Fix(text="make iter(loader) once before the loop and anew only when it is exhausted: for batch in loader"),)
     longer = Fix(text="longer epochs: a sampler that goes over the data set several times")
     if serial:
         return (longer,)
-    kept = "DataLoader(..., persistent_workers=True), made once: Trainer(reload_dataloaders_every_n_epochs=0)"
-    return (Fix(text=kept), longer)
+    made_once = f": {words.write({Change.KEEP_LOADER: 0})}" if in_lightning else ""
+    return (Fix(text=f"{words.write({Change.PERSISTENT_WORKERS: True})}, made once{made_once}"), longer)
 
 
 RULE = Rule(name=NAME, stages=("preprocess",), judge=judge)

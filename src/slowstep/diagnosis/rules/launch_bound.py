@@ -45,6 +45,7 @@ from slowstep.diagnosis.trace_side import (
     to_mark_steps,
 )
 from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
+from slowstep.frameworks._words import Change
 
 NAME = "launch-bound"
 # The time until a launched kernel begins, at most (seed 002): a kernel that is shorter may end before the next one is there.
@@ -168,7 +169,8 @@ def _fixes(m: TraceMeasurements, own_work: bool, worst: str | None) -> tuple[Fix
     )
     fuse = for_framework(
         m,
-        torch="torch.compile(mode='reduce-overhead') fuses kernels and launches the rest as a graph; an optimizer with fused=True",
+        torch=f"{m.words.write({Change.GRAPHS: True})} fuses kernels and launches the rest as a graph; "
+        f"{m.words.write({Change.FUSED_ADAMW: True}) or 'an optimizer with fused=True'}",
         tensorflow="tf.function(jit_compile=True) fuses kernels",
         jax="put the whole step, optimizer included, into one jax.jit, so that its kernels are fused",
     )

@@ -27,6 +27,7 @@ from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import by_step, claim_of, no_device, no_launches, share_interval, steps_seen, with_stacks
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.frameworks._words import Change
 
 NAME = "loss-scaling-gaps"
 # Scaling is for float16: a trace in which hardly any kernel computes in it has none (XProf's mark for 16 bit).
@@ -99,10 +100,12 @@ def _wait_ms(m: TraceMeasurements, reads: pl.DataFrame) -> float:
 
 
 def _fixes(m: TraceMeasurements, unknown: str) -> tuple[Fix, ...]:
-    fused = Fix(text=f"AdamW(fused=True) or SGD(fused=True): the optimizer skips its update on the device, nothing is read back{unknown}")
+    optimizer = m.words.write({Change.FUSED_ADAMW: True}) or "AdamW(fused=True) or SGD(fused=True)"
+    fused = Fix(text=f"{optimizer}: the optimizer skips its update on the device, nothing is read back{unknown}")
     if m.compute_capability is not None and m.compute_capability < FIRST_BFLOAT16:
         return (fused,)
-    return Fix(text="autocast with dtype=torch.bfloat16 and no GradScaler: it needs no loss scaling", changes_numerics=True), fused
+    bfloat16 = m.words.write({Change.BFLOAT16: True}) + ("" if m.words.has_loop else ", and no loss scaling (GradScaler)")
+    return Fix(text=f"{bfloat16}: bfloat16 needs none", changes_numerics=True), fused
 
 
 RULE = Rule(name=NAME, stages=("d2h",), judge_trace=judge_trace)

@@ -24,6 +24,7 @@ from slowstep.analyses.memory import Limit
 from slowstep.diagnosis.advice import advice
 from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.findings import Evidence, NotJudged
+from slowstep.frameworks._words import Change
 from slowstep.units import GIB, MIB
 
 NAME = "memory-near-limit"
@@ -57,8 +58,9 @@ def judge(m: Measurements) -> Answer:
         if swaps
         else f"memory is nearly used up: {limit.left_bytes / GIB:.1f} of {limit.limit_bytes / GIB:.1f} GiB of {limit.of} were left"
     )
+    fewer_batches = f"fewer loader workers or a smaller {m.words.name_of(Change.PREFETCH)}"
     fixes = (
-        "fewer loader workers or a smaller prefetch_factor; keep the dataset in arrays or mapped files, not in Python lists",
+        f"{fewer_batches}; keep the dataset in arrays or mapped files, not in Python lists",
         "a smaller batch, or a larger limit",
     )
     return advice(NAME, "compute", title, evidence, "memory is not short", fixes)

@@ -41,6 +41,7 @@ from slowstep.diagnosis.lever_specs import workers as workers_lever
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import AFTER_FORK, AFTER_FORK_HIGH, copying_after_forks
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.frameworks._words import Change
 from slowstep.units import format_duration
 
 NAME = "needless-workers"
@@ -110,7 +111,7 @@ def judge(m: Measurements) -> Answer:
         evidence=evidence,
         gain=predict(m, counterfactual),
         fixes=(
-            fix_of_its_loader(m, "DataLoader(..., num_workers=0)", workers_lever(0)),
+            fix_of_its_loader(m, m.words.write({Change.WORKERS: 0}), workers_lever(0)),
             Fix(text="of data that is in memory, index the tensors by whole batches, without a DataLoader"),
         ),
         names_cause=True,
@@ -123,7 +124,8 @@ def _may_gain(m: Measurements, side: Side, waits: Floats) -> NotJudged | None:
     better, worse = (_case(m, side, waits, assumed).removed_ns.sum() / m.step_ns.sum() for assumed in (ALONE_AT_BETTER, ALONE_AT_WORSE))
     if better < MAY_MATTER or m.load.busy:
         return None
-    reason = f"num_workers=0 may gain, try it: without workers a step may be {better:.0%} shorter, or {max(-worse, 0.0):.0%} longer"
+    without = f"{m.words.name_of(Change.WORKERS)}=0"
+    reason = f"{without} may gain, try it: without workers a step may be {better:.0%} shorter, or {max(-worse, 0.0):.0%} longer"
     return NotJudged(rule=NAME, reason=reason, lever=of_its_loader(m, workers_lever(0)))
 
 

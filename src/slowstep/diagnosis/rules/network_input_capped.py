@@ -34,6 +34,7 @@ from slowstep.diagnosis.input_side import WAIT_SHARE, claims, find_side, removab
 from slowstep.diagnosis.lever_specs import MOCK_LOADER, fix_of_its_loader, of_its_loader, workers
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
+from slowstep.frameworks._words import Change
 
 NAME = "network-input-capped"
 # Of what is received, waiting for the first byte of an answer: from a half on it is latency, which more workers hide.
@@ -114,7 +115,7 @@ def _together(m: Measurements) -> tuple[Evidence, ...]:
 def _more_workers(m: Measurements, number: int, *, known: bool) -> Fix:
     """What gains where each connection is slow by itself, and tells whether it is where that is not `known`."""
     lever = workers(number)
-    tried = f"num_workers={number}" if known else f"num_workers={number}, if each connection is slow by itself"
+    tried = m.words.write({Change.WORKERS: number}) + ("" if known else ", if each connection is slow by itself")
     told = "" if of_its_loader(m, lever) is None else f": slowstep prove --levers {lever} tells"
     return fix_of_its_loader(m, tried + told, lever)
 

@@ -26,6 +26,7 @@ from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import for_framework, no_device, share_interval, steps_seen, with_stacks
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.frameworks._words import Change
 
 NAME = "pageable-copy"
 
@@ -75,7 +76,7 @@ def _unknown(m: TraceMeasurements, copies: pl.DataFrame) -> Answer:
 def _fixes(m: TraceMeasurements, unknown: str) -> tuple[Fix, ...]:
     first = for_framework(
         m,
-        torch=f"DataLoader(pin_memory=True) and .to(device, non_blocking=True), both{unknown}",
+        torch=f"{m.words.write({Change.PIN_MEMORY: True, Change.COPY_AHEAD: True})}{', both' * m.words.has(Change.COPY_AHEAD)}{unknown}",
         tensorflow="feed the model by tf.data with prefetch, not by NumPy arrays in feed_dict or train_on_batch: its buffers are pinned",
         jax="jax.device_put the next batch while this step runs: it stages copies without keeping the step",
     )

@@ -44,6 +44,7 @@ from slowstep.diagnosis.input_side import (
 from slowstep.diagnosis.loop_side import known_by, made_in_loop, spread_of_loop_input, workers_unknown
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.frameworks._words import Change
 from slowstep.units import format_share
 
 NAME = "serial-loader"
@@ -136,7 +137,7 @@ def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
         gain=gain,
         fixes=(
             Fix(
-                text=f"put {name} into a Dataset's __getitem__ and read it by a DataLoader with num_workers={workers}, "
+                text=f"put {name} into a Dataset's __getitem__ and read it by {m.words.write({Change.WORKERS: workers})}, "
                 "if it needs nothing that the training changes meanwhile (as a replay memory)"
             ),
             *(() if _is_python(made) else (BACKGROUND_THREAD,)),

@@ -63,6 +63,7 @@ from slowstep.diagnosis.spread import EXACT, Spread, stack_spread
 from slowstep.diagnosis.trainer_side import delay_share, with_core_delay
 from slowstep.diagnosis.unnamed import how_to_name
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.frameworks._words import Change
 from slowstep.stages import CALLBACK, LOGGING, METRICS, PROGRESS, UNATTRIBUTED, VALIDATION
 from slowstep.units import format_share
 
@@ -217,8 +218,12 @@ def _fixes(m: Measurements, part: Part, entry: Told | None) -> tuple[Fix, ...]:
     """What is advised depends on what kind of callback it is, on how often it is called already, and on what it does."""
     name, lever, doing = _name(part), _lever(m, part), doing_of(m, part, _shown(part))
     if part[1].startswith(LOGGING):
-        interval = f"log every k steps (the trainer's logging interval, or an if around the call), or {_aside(doing)}"
+        how = m.words.write({Change.LOGGING_STEPS: ...}) or "an if around the call"
+        interval = f"log every k steps ({how}), or {_aside(doing)}"
         return Fix(text=interval, lever=lever), Fix(text=_log_less(name, doing))
+    if part[1].startswith(PROGRESS) and m.words.has(Change.PROGRESS_BAR):
+        bar = f"leave out the progress bar: {m.words.write({Change.PROGRESS_BAR: False})}"
+        return Fix(text=bar, lever=lever), Fix(text=f"call {name} every k steps")
     every = next((event.every_steps for event in m.over_time.events if event.part == part), None)
     often = f"more seldom than every {round(every)} steps" if every is not None and round(every) > 1 else "every k steps"
     if lines_named(part[1]):

@@ -33,6 +33,7 @@ from slowstep.diagnosis.loop_side import workers_unknown
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.diagnosis.spread import EXACT, stack_spread
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.frameworks._words import Change
 from slowstep.units import format_share
 
 NAME = "slow-prefetch-thread"
@@ -92,7 +93,9 @@ def _judged(
         ),
         gain=predict(m, counterfactual) if taken is None else unknown_gain(taken),
         fixes=(
-            Fix(text=f"put what {function} does for a sample into a Dataset, read by a DataLoader with num_workers={workers}: processes"),
+            Fix(
+                text=f"put what {function} does for a sample into a Dataset, read by processes: {m.words.write({Change.WORKERS: workers})}"
+            ),
             *((Fix(text=f"do less in {threads.inner[0]}, or use a faster library for it"),) if threads.inner else ()),
         ),
         names_cause=True,

@@ -3,8 +3,8 @@
 What it sees:
     The launcher's start of the command, and the end of the first update: at least 30 s lie between, and at least a tenth of the whole run.
     They are divided by what is known: what came before the import of torch, that import, what the script did until it asked for its first
-    batch (other imports, indexing data, building the model: by stacks, four a second), the loader's start, the first batches, and the first
-    step, in which a model that is compiled is.
+    batch (other imports, indexing data, building the model: by stacks, four a second), the loader's start, the first batches, and what the
+    first step takes longer than a usual one, in which a model that is compiled is.
 Why it costs:
     It is paid at every start: at each try of a developer, each job of a sweep, each restart after a failure, with accelerators idle.
 How the gain is predicted:
@@ -18,7 +18,7 @@ What to try:
 from __future__ import annotations
 
 from slowstep.analyses.measurements import Measurements
-from slowstep.analyses.startup import FIRST_STEP, Startup
+from slowstep.analyses.startup import FIRST_STEP, StartupPart
 from slowstep.analyses.startup_functions import OTHER_IMPORTS
 from slowstep.diagnosis.advice import advice
 from slowstep.diagnosis.rule import Answer, Rule
@@ -33,16 +33,18 @@ SHARE_AT_LEAST = 0.10
 def judge(m: Measurements) -> Answer:
     """Whether the start-up is long, and which part of it."""
     startup = m.over_time.startup
-    if startup is None or startup.ns < SECONDS_AT_LEAST * 1e9:
+    if startup is None:
         return None
-    share = startup.ns / (startup.ns + m.over_time.trained_ns)
-    if share < SHARE_AT_LEAST:
+    parts = startup.beyond_a_step
+    taken_ns = sum(part.ns for part in parts)
+    share = taken_ns / (startup.ns + m.over_time.trained_ns)
+    if taken_ns < SECONDS_AT_LEAST * 1e9 or share < SHARE_AT_LEAST:
         return None
-    longest = max(startup.parts, key=lambda part: part.ns)
+    longest = max(parts, key=lambda part: part.ns)
     stage = "compute" if longest.name == FIRST_STEP else "preprocess"
-    title = f"{startup.ns / 1e9:.0f} s pass before the first update, {longest.ns / 1e9:.0f} s of them in: {longest.name}"
+    title = f"{taken_ns / 1e9:.0f} s pass before the first update, {longest.ns / 1e9:.0f} s of them in: {longest.name}"
     fix = _IMPORTED_LATE if _is_import(longest.name) else _FIXES.get(longest.name, _STORED)
-    return advice(NAME, stage, title, _evidence(startup, share), "a shorter start makes no step faster", (fix,))
+    return advice(NAME, stage, title, _evidence(parts, taken_ns, share), "a shorter start makes no step faster", (fix,))
 
 
 _STORED = "store what is computed there and load it at the next start"
@@ -54,11 +56,11 @@ def _is_import(part: str) -> bool:
     return part.startswith("import of ") or part == OTHER_IMPORTS
 
 
-def _evidence(startup: Startup, share: float) -> tuple[Evidence, ...]:
+def _evidence(parts: tuple[StartupPart, ...], taken_ns: int, share: float) -> tuple[Evidence, ...]:
     return (
-        Evidence(name="start-up", value=startup.ns / 1e9, unit="s", threshold=SECONDS_AT_LEAST),
+        Evidence(name="start-up", value=taken_ns / 1e9, unit="s", threshold=SECONDS_AT_LEAST),
         Evidence(name="of start-up and training", value=share, unit="share of the run", threshold=SHARE_AT_LEAST),
-        *(Evidence(name=part.name, value=part.ns / 1e9, unit="s") for part in startup.parts),
+        *(Evidence(name=part.name, value=part.ns / 1e9, unit="s") for part in parts),
     )
 
 

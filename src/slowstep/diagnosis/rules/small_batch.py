@@ -37,13 +37,14 @@ from slowstep.analyses.trace.parts import LAUNCH
 from slowstep.analyses.trace.scenarios import LARGER_BATCH
 from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interval
 from slowstep.diagnosis.lever_specs import batch_size
-from slowstep.diagnosis.optimizer_side import LARGEST, flush_denormals, optimizer_ns
+from slowstep.diagnosis.optimizer_side import LARGEST, flush_denormals, fused, optimizer_ns, unfused
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import no_device, no_launches, per_step, steps_seen
 from slowstep.diagnosis.trace_side import share_interval as trace_share_interval
 from slowstep.diagnosis.trainer_side import producers_beside_ns
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.frameworks._words import Change, Words
 
 NAME = "small-batch"
 DOMINATES = 0.5
@@ -148,7 +149,9 @@ def _judged(m: Measurements, cost: FixedCost, fixed: float, step: float) -> Judg
 
 def _fixes(m: Measurements, cost: FixedCost, factor: int) -> tuple[Fix, ...]:
     """What the gain is of comes first."""
-    last = Fix(text="a fused or foreach optimizer, torch.compile: both lower the fixed cost itself")
+    kind = unfused(m)
+    optimizer = "a fused or foreach optimizer" if kind is None else fused(m.words, kind)
+    last = Fix(text=f"{optimizer}, or {m.words.write({Change.COMPILE: True})}: both lower the fixed cost itself")
     return tuple(fix for fix in (_larger(m, cost, factor), flush_denormals(m), last) if fix is not None)
 
 
@@ -157,8 +160,14 @@ def _larger(m: Measurements, cost: FixedCost, factor: int) -> Fix:
     if cost.varied is not None:
         return Fix(text=f"batches {factor} times as large (memory permitting; scale the learning rate)", changes_numerics=True)
     own = _of_loader(m, cost)
-    text = f"batch size {factor * own} instead of {own} (memory permitting; scale the learning rate)"
+    text = f"batch size {factor * own} instead of {own}{_by(m.words)} (memory permitting; scale the learning rate)"
     return Fix(text=text, lever=batch_size(factor * own), changes_numerics=True)
+
+
+def _by(words: Words) -> str:
+    """The argument for it, where that is called otherwise."""
+    name = words.name_of(Change.BATCH_SIZE)
+    return "" if name in (None, "batch_size") else f", by {words.write({Change.BATCH_SIZE: ...})}"
 
 
 def _factor(fixed: float, step: float) -> int:
@@ -241,8 +250,8 @@ def _trace_fixes(m: TraceMeasurements) -> tuple[Fix, ...]:
     size = f"batch size {2 * m.batch_size} instead of {m.batch_size}" if m.batch_size is not None else "twice the batch size, or more"
     lever = None if m.batch_size is None else batch_size(2 * m.batch_size)
     return (
-        Fix(text=f"{size} (memory permitting; scale the learning rate)", lever=lever, changes_numerics=True),
-        Fix(text="CUDA graphs (torch.compile(mode='reduce-overhead')) or a compiled step: both lower the cost of launching itself"),
+        Fix(text=f"{size}{_by(m.words)} (memory permitting; scale the learning rate)", lever=lever, changes_numerics=True),
+        Fix(text=f"CUDA graphs ({m.words.write({Change.GRAPHS: True})}) or a compiled step: both lower the cost of launching itself"),
     )
 
 

@@ -30,6 +30,7 @@ from slowstep.diagnosis.rule import CLAIM, Answer, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import claim_of, for_framework, no_device, no_marks, per_step, share_interval, steps_seen
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.frameworks._words import Change
 
 NAME = "small-collectives"
 # torch.distributed._DEFAULT_FIRST_BUCKET_BYTES: what DDP itself thinks worth a collective of its own.
@@ -127,7 +128,7 @@ def _fixes(m: TraceMeasurements) -> tuple[Fix, ...]:
     )
     third = for_framework(
         m,
-        torch="exchange every k micro-batches: model.no_sync() around all but the last",
+        torch=f"exchange every k micro-batches: {m.words.write({Change.ACCUMULATE: ...})}",
         tensorflow="exchange every k micro-batches: accumulate gradients before apply_gradients",
         jax="exchange every k micro-batches: optax.MultiSteps",
     )

@@ -32,11 +32,13 @@ from slowstep.diagnosis.input_side import WAIT_SHARE, claims, removable_waits, w
 from slowstep.diagnosis.lever_specs import MOCK_LOADER
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
+from slowstep.frameworks._words import Change
 from slowstep.units import format_duration
 
 NAME = "straggler-samples"
 LEFT_AT_WORSE = 0.25
-MADE_AHEAD = Fix(text="DataLoader(..., prefetch_factor=8, in_order=False) hides some of it", changes_numerics=True)
+# Batches that each worker makes ahead: four times as many as by itself.
+AHEAD = 8
 
 
 def judge(m: Measurements) -> Answer:
@@ -66,13 +68,18 @@ def judge(m: Measurements) -> Answer:
         gain=predict(m, counterfactual),
         fixes=(
             Fix(text="look at the samples named: shrink, re-encode or cache them, or leave them out", bounded_by=MOCK_LOADER),
-            *((MADE_AHEAD,) if has_workers and not found.keep_the_lock else ()),
+            *((_made_ahead(m),) if has_workers and not found.keep_the_lock else ()),
         ),
         names=_which(found) if found.named else None,
         # Where other samples make most of the waits, what makes those is the cause.
         names_cause=bool(found.removed_ns.sum() >= DOMINANT_SHARE * removable_waits(m).sum()),
     )
     return Judged(finding=finding, counterfactual=counterfactual)
+
+
+def _made_ahead(m: Measurements) -> Fix:
+    hiding = m.words.write({Change.PREFETCH: AHEAD, Change.ANY_ORDER: False})
+    return Fix(text=f"{hiding} hides some of it", changes_numerics=m.words.has(Change.ANY_ORDER))
 
 
 def _evidence(found: Stragglers, share: float) -> tuple[Evidence, ...]:

@@ -51,6 +51,7 @@ from slowstep.diagnosis.lever_specs import fix_of_its_loader, of_its_loader, pre
 from slowstep.diagnosis.lever_specs import workers as workers_lever
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.frameworks._words import Change
 from slowstep.units import format_count
 
 NAME = "too-few-workers"
@@ -113,7 +114,7 @@ def _whose(loader: Loader, workers: int) -> str:
 
 
 def _fix(m: Measurements, loader: Loader, workers: int) -> Fix:
-    return fix_of_its_loader(m, f"DataLoader(..., num_workers={workers}){_for(loader)}", workers_lever(workers))
+    return fix_of_its_loader(m, m.words.write({Change.WORKERS: workers}) + _for(loader), workers_lever(workers))
 
 
 def _for(loader: Loader) -> str:
@@ -148,7 +149,7 @@ def _uneven(m: Measurements, side: Side) -> NotJudged | None:
     each = 1e6 * max(m.demand.batches, 1e-9)
     makes = f"one batch in {side.wall_ns / workers / each:.2g} ms, needed every {needed_every_ns(side) / each:.2g} ms"
     keep = f"{_whose(m.loader, workers)} {'keeps' if workers == 1 else 'keep'} up on average ({makes})"
-    why = f"what is waited for are batches that take longer than others; try prefetch_factor={ahead}"
+    why = f"what is waited for are batches that take longer than others; try {m.words.name_of(Change.PREFETCH)}={ahead}"
     return NotJudged(rule=NAME, reason=f"{keep}: {why}", lever=of_its_loader(m, prefetch(ahead)))
 
 

@@ -27,6 +27,7 @@ from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import for_framework, no_device, no_marks, share_interval, steps_seen
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.frameworks._words import Change
 
 NAME = "unfused-elementwise"
 SHARE = 0.10
@@ -78,13 +79,14 @@ def judge_trace(m: TraceMeasurements) -> Answer:
 def _fixes(m: TraceMeasurements, named: str) -> tuple[Fix, ...]:
     first = for_framework(
         m,
-        torch=f"model = torch.compile(model){named}",
+        torch=f"{m.words.write({Change.COMPILE: True})}{named}",
         tensorflow=f"tf.function(jit_compile=True), or compile(jit_compile=True) in Keras{named}",
         jax=f"put what runs step by step into one jax.jit{named}",
     )
     second = for_framework(
         m,
-        torch="fused variants: AdamW(fused=True), torch.nn.functional.scaled_dot_product_attention, gradients clipped with foreach=True",
+        torch=f"fused variants: {m.words.write({Change.FUSED_ADAMW: True}) or 'AdamW(fused=True)'}, "
+        "torch.nn.functional.scaled_dot_product_attention, gradients clipped with foreach=True",
         tensorflow="fused variants: tf.keras.layers.BatchNormalization(fused=True), an optimizer with jit_compile=True",
         jax="optax updates inside the jitted step",
     )

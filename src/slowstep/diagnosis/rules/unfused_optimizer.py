@@ -56,7 +56,7 @@ def judge(m: Measurements) -> Answer:
             Evidence(name="removed per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
         ),
         gain=predict(m, counterfactual),
-        fixes=(fuse(kind, share), *(() if flushed is None else (flushed,))),
+        fixes=(fuse(m.words, kind, share), *(() if flushed is None else (flushed,))),
         names_cause=takes_most_of_fixed(m),
     )
     return Judged(finding=finding, counterfactual=counterfactual)

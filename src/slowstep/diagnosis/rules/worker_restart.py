@@ -31,6 +31,7 @@ from slowstep.diagnosis.lever_specs import PERSISTENT_WORKERS, fix_of_its_loader
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import AFTER_FORK_HIGH, WORSE_BESIDE, copying_after_forks, producers_beside_ns
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.frameworks._words import Change
 from slowstep.units import format_count, format_duration
 
 NAME = "worker-restart"
@@ -80,7 +81,7 @@ def judge(m: Measurements) -> Answer:
         ),
         gain=predict(m, counterfactual),
         fixes=(
-            fix_of_its_loader(m, "DataLoader(..., persistent_workers=True)", PERSISTENT_WORKERS),
+            fix_of_its_loader(m, m.words.write({Change.PERSISTENT_WORKERS: True}), PERSISTENT_WORKERS),
             Fix(text="longer epochs: a sampler that goes over the data set several times"),
         ),
         names_cause=True,
@@ -95,9 +96,10 @@ def _too_few(m: Measurements, starts: int) -> NotJudged | None:
     if share < UNJUDGED or m.loader is None:
         return None
     workers, times = format_count(m.loader.num_workers, "worker"), "once" if starts == 1 else "twice"
+    once = f"{m.words.name_of(Change.PERSISTENT_WORKERS)}=True starts them once"
     reason = (
         f"starting and ending the loader's {workers} took {format_duration(taken_ns)}, {share:.0%} of the time, but was seen {times}; "
-        f"record {FEWEST} epochs or more. Fewer workers start sooner, and persistent_workers=True starts them once"
+        f"record {FEWEST} epochs or more. Fewer workers start sooner, and {once}"
     )
     return NotJudged(rule=NAME, reason=reason, lever=of_its_loader(m, PERSISTENT_WORKERS))
 

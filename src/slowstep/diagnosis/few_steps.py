@@ -1,0 +1,69 @@
+"""Trainings with too few steps for a verdict: what there is, as provisional, and how long enough steps take."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from slowstep.analyses.measurements import Measurements
+from slowstep.analyses.steps import ENOUGH_STEPS, STEPS_AT_LEAST, WARMUP_AT_MOST_SHARE
+from slowstep.diagnosis.law import Answers
+from slowstep.diagnosis.rule import Judged
+from slowstep.stages import STAGES, UNATTRIBUTED
+from slowstep.units import format_count, format_duration
+
+# With the longest warm-up that is left out.
+FOR_A_VERDICT = math.ceil(STEPS_AT_LEAST / (1 - WARMUP_AT_MOST_SHARE))
+# Of stacks, too, there are 200 by then.
+ENOUGH_NS = 10e9
+# What rules call, in their evidence, that which a gain is predicted from.
+REMOVED = "removed per step"
+# What is worth a word of it.
+LARGEST_PART = 0.1
+
+
+def is_provisional(m: Measurements) -> bool:
+    """Whether the window holds too few steps for a verdict."""
+    return m.steps.count < STEPS_AT_LEAST
+
+
+def enough_ns(m: Measurements) -> float:
+    """How long enough steps take at this pace, from the first update on."""
+    return FOR_A_VERDICT * float(m.step_ns.mean())
+
+
+def enough_steps(m: Measurements) -> int:
+    """How many steps to ask for: of long ones no more than a verdict takes."""
+    return FOR_A_VERDICT if is_provisional(m) and enough_ns(m) >= ENOUGH_NS else ENOUGH_STEPS
+
+
+def why_provisional(m: Measurements) -> str:
+    """That they are too few, what most of the time is nevertheless, and how long enough of them take."""
+    count = m.steps.count
+    few = f"{format_count(count, 'step')} {'is' if count == 1 else 'are'} too few for a verdict"
+    holds = f", and {'it is' if count == 1 else 'they include'} the warm-up" if m.steps.includes_warmup else ""
+    needed = f"it takes {STEPS_AT_LEAST} after the warm-up, about {format_duration(enough_ns(m))}"
+    return f"{few}{holds}: {needed}. Provisionally, {_largest(m)}"
+
+
+def provisional(answers: Answers) -> Answers:
+    """The same without gains: of so few steps none is claimed, and no fix tried on its account."""
+    return replace(answers, leading=[_without_gain(judged) for judged in answers.leading])
+
+
+def _without_gain(judged: Judged) -> Judged:
+    finding = judged.finding
+    unknown = replace(finding.gain, predicted=None, low=None, high=None, steady_low=None)
+    known = tuple(row for row in finding.evidence if row.name != REMOVED) or finding.evidence
+    return Judged(finding=replace(finding, gain=unknown, evidence=known), counterfactual=None)
+
+
+def _largest(m: Measurements) -> str:
+    """The stage with most time, and its largest part: "most is compute, 92% (forward 60%)"."""
+    stage = max((*STAGES, UNATTRIBUTED), key=m.ledger.share)
+    text = f"{'most is' if m.ledger.share(stage) > 0.5 else 'the largest is'} {stage}, {m.ledger.share(stage):.0%}"
+    parts = [name for of, name in m.ledger.parts if of == stage and stage != UNATTRIBUTED]
+    part = max(parts, key=lambda name: m.ledger.share(stage, name), default=None)
+    if part is None or m.ledger.share(stage, part) < LARGEST_PART:
+        return text
+    return f"{text} ({part} {m.ledger.share(stage, part):.0%})"

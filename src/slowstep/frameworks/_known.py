@@ -1,0 +1,38 @@
+"""Which framework trains, by files or names that only its own training loop has; plain torch where nothing tells."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import cache
+
+from slowstep.frameworks._words import Words
+from slowstep.registry import discover
+
+PLAIN = "torch"
+
+
+@cache
+def all_words() -> dict[str, Words]:
+    """The words of all frameworks, by name."""
+    found = discover("slowstep.frameworks", "WORDS", inside="outside.words")
+    return {words.name: words for words in found.values() if isinstance(words, Words)}
+
+
+def plain() -> Words:
+    """The words of a loop of the script's own."""
+    return all_words()[PLAIN]
+
+
+def words_of_loop(files: Iterable[str]) -> Words:
+    """The words of the framework that has one of the files in its training loop."""
+    there = list(files)
+    return _first(lambda words: words.loop is not None and any(map(words.loop.search, there)))
+
+
+def words_of_marks(is_there: Callable[[str], bool]) -> Words:
+    """The words of the framework that a trace names: `is_there` says whether a pattern finds one of the trace's names."""
+    return _first(lambda words: words.marks is not None and is_there(words.marks.pattern))
+
+
+def _first(trains: Callable[[Words], bool]) -> Words:
+    return min(filter(trains, all_words().values()), key=lambda words: words.beneath, default=plain())

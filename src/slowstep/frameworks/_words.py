@@ -1,0 +1,123 @@
+"""The words of a framework: how its users write a change of their training, and by which of its files it is known."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+
+class Change(Enum):
+    """What rules ask to be changed; each framework has an argument of its own for it, or none."""
+
+    WORKERS = "worker processes of the loader"
+    PERSISTENT_WORKERS = "whether they outlive an epoch"
+    PREFETCH = "batches that each makes ahead"
+    ANY_ORDER = "whether batches may come in another order"
+    PIN_MEMORY = "batches in pinned memory"
+    COPY_AHEAD = "copies to the device that nobody waits for"
+    KEEP_LOADER = "one loader for all epochs"
+    BATCH_SIZE = "samples in a batch"
+    ACCUMULATE = "batches in an update"
+    FUSED = "an optimizer with one pass over its parameters"
+    FUSED_ADAMW = "the same of the AdamW that the framework makes by itself"
+    COMPILE = "a compiled model"
+    GRAPHS = "a compiled model whose kernels are launched together"
+    BFLOAT16 = "mixed precision with bfloat16"
+    FLOAT16 = "mixed precision with float16"
+    TF32 = "products of float32 on Tensor Cores"
+    DEVICE = "an accelerator"
+    VALIDATION_BY_STEPS = "validations by steps, not by epochs"
+    VALIDATION_STEPS = "steps between validations"
+    VALIDATION_BATCHES = "batches between validations"
+    VALIDATION_EPOCHS = "epochs between validations"
+    VALIDATION_LENGTH = "batches in a validation"
+    VALIDATION_BATCH_SIZE = "samples in a batch of a validation"
+    CHECKPOINT_BY_STEPS = "checkpoints by steps, not by epochs"
+    CHECKPOINT_STEPS = "steps between checkpoints"
+    CHECKPOINT_WEIGHTS = "checkpoints of the weights alone"
+    CHECKPOINT_ASIDE = "checkpoints that a background thread writes"
+    LOGGING_STEPS = "steps between log entries"
+    PROGRESS_BAR = "the progress bar"
+    ANOMALY = "anomaly detection"
+    DETERMINISM = "deterministic algorithms"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Argument:
+    """An argument of a call, as scripts write it: of `Trainer({arguments})` the `name`, with its value.
+
+    `owner` is where what is called can be imported from. `value` is what makes the change where there is one choice; else whoever asks
+    gives it. `{kind}` is the class that the script chose.
+    """
+
+    call: str
+    owner: str
+    name: str
+    value: object = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Words:
+    """How users of a framework write changes. What it has no word for is said in those of the framework that it `rests_on`.
+
+    `loop` finds a file of its training loop, `marks` what a profiler's trace calls it; of one that is `beneath` others, these train where
+    both are seen. `places` are where scripts make some calls, and `lacks` what it does not let them change.
+    """
+
+    name: str
+    title: str
+    arguments: Mapping[Change, Argument | str]
+    loop: re.Pattern[str] | None = None
+    marks: re.Pattern[str] | None = None
+    beneath: bool = False
+    places: Mapping[str, str] = field(default_factory=dict)
+    lacks: frozenset[Change] = frozenset()
+    rests_on: Words | None = None
+
+    @property
+    def has_loop(self) -> bool:
+        """Whether the training loop is the framework's, and no script's."""
+        return self.loop is not None and not self.beneath
+
+    def find(self, change: Change) -> Argument | str | None:
+        """The argument that makes a change, or a phrase where that is no argument; None where there is no one word for it."""
+        found = self.arguments.get(change)
+        if found is not None or self.rests_on is None or change in self.lacks:
+            return found
+        return self.rests_on.find(change)
+
+    def has(self, *changes: Change) -> bool:
+        """Whether there are words for all of the changes."""
+        return all(self.find(change) is not None for change in changes)
+
+    def write(self, changes: Mapping[Change, object], *, kind: str = "") -> str:
+        """The changes as a script makes them, those without a word left out: "DataLoader(..., num_workers=2, persistent_workers=True)".
+
+        The values are the arguments'; an ellipsis stands for one that is not known, or the user's to choose.
+        """
+        calls: dict[str, list[str]] = {}
+        for change, value in changes.items():
+            found = self.find(change)
+            if isinstance(found, Argument):
+                given = value if found.value is None else found.value
+                calls.setdefault(found.call, []).append(f"{found.name}={_written(given)}")
+            elif found is not None:
+                calls[found] = []
+        return " and ".join(self._call(call, arguments, kind) if arguments else call for call, arguments in calls.items())
+
+    def name_of(self, change: Change) -> str | None:
+        """What the argument itself is called; None where there is none."""
+        found = self.find(change)
+        return found.name if isinstance(found, Argument) else None
+
+    def _call(self, call: str, arguments: list[str], kind: str) -> str:
+        place = next((place for begin, place in self.places.items() if call.startswith(begin)), "")
+        return call.format(kind=kind, arguments=", ".join(arguments)) + place
+
+
+def _written(value: object) -> str:
+    if value is ...:
+        return "..."
+    return f'"{value}"' if isinstance(value, str) else str(value)

@@ -1,0 +1,1 @@
+"""Hugging Face's Accelerate: what is known of it."""

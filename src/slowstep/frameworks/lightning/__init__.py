@@ -1,0 +1,1 @@
+"""Lightning: what is known of it."""

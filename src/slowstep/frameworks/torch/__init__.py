@@ -1,0 +1,1 @@
+"""PyTorch: what is known of it."""

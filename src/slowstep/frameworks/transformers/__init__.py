@@ -1,0 +1,1 @@
+"""Hugging Face's Trainer: what is known of it."""

@@ -1,0 +1,139 @@
+"""The words of frameworks are those of the installed versions, and rules write fixes in the words of the framework that trains."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+import slowstep
+from made_measured_traces import made_measured
+from made_recordings import Training, make_recording
+from made_traces import host, made_trace, step
+from slowstep.analyses.measurements import measure
+from slowstep.analyses.trace.measure import measure_trace
+from slowstep.diagnosis.engine import diagnose
+from slowstep.diagnosis.rules import full_precision_matmul
+from slowstep.frameworks._known import all_words, plain, words_of_loop
+from slowstep.frameworks._words import Argument, Change, Words
+from slowstep.sources.recording import SOURCE
+
+PACKAGES = "/usr/lib/python3.11/site-packages"
+LOOPS = {
+    "lightning": [f"{PACKAGES}/lightning/pytorch/loops/fit_loop.py"],
+    "transformers": [f"{PACKAGES}/transformers/trainer.py"],
+    "accelerate": [f"{PACKAGES}/accelerate/optimizer.py"],
+}
+ARGUMENTS = [
+    pytest.param(argument, id=f"{words.name}-{change.name}")
+    for words in all_words().values()
+    for change, argument in words.arguments.items()
+    if isinstance(argument, Argument)
+]
+WORKERS = {Change.WORKERS: 2, Change.PERSISTENT_WORKERS: True}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("argument", ARGUMENTS)
+def test_every_argument_is_one_of_the_installed_version(argument):
+    for kind in ("Adam", "AdamW", "Adagrad") if "{kind}" in argument.owner else ("",):
+        module, _, name = argument.owner.format(kind=kind).partition(":")
+        called = getattr(importlib.import_module(module), name)
+
+        assert argument.name in inspect.signature(called).parameters
+
+
+def test_the_words_of_a_change_are_those_of_the_script():
+    assert {name: words.write(WORKERS) for name, words in all_words().items()} == {
+        "torch": "DataLoader(..., num_workers=2, persistent_workers=True)",
+        "accelerate": "DataLoader(..., num_workers=2, persistent_workers=True), before accelerator.prepare()",
+        "lightning": "DataLoader(..., num_workers=2, persistent_workers=True) in train_dataloader(), or where it is given to fit()",
+        "transformers": "TrainingArguments(dataloader_num_workers=2, dataloader_persistent_workers=True)",
+    }
+
+
+def test_changes_without_a_word_are_left_out_and_values_are_written_as_code():
+    trainer = all_words()["transformers"]
+
+    assert trainer.write({Change.PREFETCH: 8, Change.ANY_ORDER: False}) == "TrainingArguments(dataloader_prefetch_factor=8)"
+    assert trainer.write({Change.KEEP_LOADER: 0}) == ""
+    assert trainer.write({Change.BFLOAT16: True}) == "TrainingArguments(bf16=True)"
+    assert all_words()["lightning"].write({Change.BFLOAT16: True}) == 'Trainer(precision="bf16-mixed")'
+    assert plain().write({Change.FUSED: True}, kind="Adam") == "torch.optim.Adam(..., fused=True)"
+    assert plain().write({Change.BATCH_SIZE: ...}) == "DataLoader(..., batch_size=...)"
+
+
+@pytest.mark.parametrize(("name", "files"), LOOPS.items())
+def test_a_framework_is_known_by_a_file_of_its_loop(name, files):
+    assert words_of_loop(["/home/user/train.py", *files]).name == name
+
+
+def test_the_trainer_trains_where_it_has_the_optimizer_prepared_by_another_one():
+    assert words_of_loop([*LOOPS["transformers"], *LOOPS["accelerate"]]).name == "transformers"
+
+
+@pytest.mark.parametrize("files", [[], ["/home/user/train.py"], [f"{PACKAGES}/transformers/models/bert.py"]])
+def test_a_loop_of_the_scripts_own_is_plain(files):
+    assert words_of_loop(files) == plain()
+
+
+@pytest.mark.parametrize(
+    ("name", "event"),
+    [
+        ("lightning", host("[pl][profile][Strategy]SingleDeviceStrategy.training_step", 0, 90, kind="annotation")),
+        ("transformers", host("/opt/site-packages/transformers/trainer.py(1943): _run_epoch", 0, 90, kind="python")),
+        ("transformers", host("aten::mm", 0, 90, stack="train.py(7): step;transformers/trainer.py(1943): _run_epoch")),
+        ("accelerate", host("accelerate/optimizer.py(152): step", 0, 90, kind="python")),
+        ("torch", host("aten::mm", 0, 90, stack="train.py(7): step")),
+    ],
+)
+def test_in_a_trace_a_framework_is_known_by_the_names_of_its_loop(name, event):
+    trace = made_trace(hosts=[event, host("aten::relu", 90, 95)], steps=[step(n, 100 * n, 100 * n + 100) for n in range(3)])
+
+    assert measure_trace(trace).words.name == name
+
+
+def test_a_rule_about_traces_speaks_the_words_of_who_trains():
+    judged = full_precision_matmul._fixes(made_measured(words=all_words()["lightning"], facts={"framework": "pytorch"}), None)
+
+    assert judged[0].text == 'Trainer(precision="bf16-mixed")'
+
+
+def _fixes(folder: Path, words: Words, training: Training) -> str:
+    """All fixes of a recording whose optimizer is called from a framework's loop."""
+    make_recording(folder, training)
+    way = [["/home/user/project/train.py", "main", 10, 30]] + [[file, "run", 1, 2] for file in LOOPS.get(words.name, [])]
+    with (folder / "100-1.jsonl").open("a") as notes:
+        notes.write(f'{{"kind": "training_path", "optimizer": 0, "frames": {way}}}\n'.replace("'", '"'))
+    found = diagnose(measure(SOURCE.read(folder)))
+    return "\n".join(fix.text for finding in found.findings for fix in (*finding.fixes, *(f for o in finding.folded for f in o.fixes)))
+
+
+@pytest.mark.parametrize("words", all_words().values(), ids=all_words())
+def test_the_fix_of_a_serial_loader_is_in_the_words_of_who_trains(tmp_path, words):
+    said = _fixes(tmp_path, words, Training(workers=0, getitem_ms=12.0))
+
+    assert words.write({Change.WORKERS: 1, Change.PERSISTENT_WORKERS: True}) in said
+    assert words.name != "transformers" or "DataLoader" not in said
+
+
+def test_rules_write_no_call_that_the_words_of_a_framework_have():
+    calls = {re.escape(name) for words in all_words().values() for name in re.findall(r"^\w+\(", _calls(words), re.MULTILINE)}
+    rules = sorted(Path(slowstep.__path__[0], "diagnosis").rglob("*.py"))
+
+    written = [f"{file.name}: {line.strip()}" for file in rules for line in _code(file) if re.search("|".join(calls), line)]
+
+    assert [line for line in written if "WHOLE_BATCHES" not in line] == []
+
+
+def _calls(words: Words) -> str:
+    return "\n".join(each.call for each in words.arguments.values() if isinstance(each, Argument))
+
+
+def _code(file: Path) -> list[str]:
+    """The lines of a module without its docstring."""
+    text = file.read_text(encoding="utf-8")
+    return text.split('"""', 2)[2].splitlines()
