@@ -15,6 +15,7 @@ from slowstep.analyses.trace.measure import Chosen
 from slowstep.cli.numbers import whole_number
 from slowstep.cli.progress import progress_on
 from slowstep.cli.user_command import check_json_target
+from slowstep.cli.verbose import Verbose
 from slowstep.errors import BadUsage, UnreadableInput
 from slowstep.report.bench_document import SCHEMA as BENCH_SCHEMA
 from slowstep.report.bench_terminal import show as show_bench
@@ -97,6 +98,7 @@ def analyze(
             f"TRACE{SUFFIX['parquet']} in the current folder.",
         ),
     ] = None,
+    verbose: Verbose = False,
 ) -> None:
     """Diagnose a recording or a trace: where the time goes, what the bottleneck is, what fixing it would gain.
 
@@ -119,11 +121,11 @@ def analyze(
     if json == "-":
         sys.stdout.write(dumps(report))
         return
-    show_and_write(lambda: _show(report, place), report, json)
+    show_and_write(lambda: _show(report, place, verbose=verbose), report, json)
 
 
-def _show(report: dict[str, Any], place: Path | None) -> None:
-    show(report, sys.stdout)
+def _show(report: dict[str, Any], place: Path | None, *, verbose: bool) -> None:
+    show(report, sys.stdout, verbose=verbose)
     if place is not None:
         print(f"Written     {place}")
 

@@ -282,7 +282,8 @@ def call_seldom(
     finding = Finding(
         rule=rule,
         stage=max(entry.parts, key=lambda part: _total_ns(m, (part,)))[0],
-        title=f"{entry.name} ({entry.where}) {entry.says(does)} {what} after every step and {entry.says('take')} {share:.0%} of the time",
+        title=f"{entry.name} ({entry.where}) {entry.says(does)} {what} after every step and {entry.says('take')} "
+        f"{format_share(share)} of the time",
         share=share,
         share_low=low * entry.spread.low,
         share_high=min(high * entry.spread.high, 1.0),

@@ -17,6 +17,7 @@ from slowstep.diagnosis.trace_engine import LATE_ONE_NOT_SEEN
 from slowstep.diagnosis.waited_collectives import not_judged, without_waiting
 from slowstep.findings import Finding, NotJudged, Verdict
 from slowstep.stages import STAGES, UNATTRIBUTED
+from slowstep.units import format_share
 
 BECAUSE: Final = "undetermined, because "
 NONE_LATER: Final = "no other rank is clearly later: try fewer, larger exchanges"
@@ -118,7 +119,8 @@ def _without_bottleneck(findings: list[Finding], unjudged: list[NotJudged]) -> s
         return f"{unjudged[0].rule} could not be judged: {unjudged[0].reason}"
     most = max((finding for finding in findings if finding.stage == STAGE), key=lambda finding: finding.share)
     return (
-        f"what this rank waits for later ones leaves {most.rule} {most.share:.0%} of the time, whose gain may be nothing; trace more steps"
+        f"what this rank waits for later ones leaves {most.rule} {format_share(most.share)} of the time, whose gain may be "
+        "nothing; trace more steps"
     )
 
 

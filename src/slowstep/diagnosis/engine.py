@@ -10,7 +10,7 @@ from slowstep.diagnosis.rule import Judged
 from slowstep.diagnosis.unnamed import how_to_name, name_by_hand
 from slowstep.findings import Finding, Verdict
 from slowstep.stages import STAGES, UNATTRIBUTED
-from slowstep.units import format_count
+from slowstep.units import format_count, format_share
 
 STEPS_AT_LEAST = 30
 
@@ -41,7 +41,7 @@ def _verdict(m: Measurements, first: Finding | None, doubt: Doubt | None) -> Ver
     if first is not None:
         return Verdict(state="bottleneck", stage=first.stage, healthy=False, rule=first.rule, summary=first.title)
     share = m.ledger.share(largest)
-    summary = f"no rule found anything worth 10 %: {share:.0%} of the time is {largest}, the training's own work"
+    summary = f"no rule found anything worth 10 %: {format_share(share)} of the time is {largest}, the training's own work"
     return Verdict(state="healthy", stage=largest, healthy=True, rule=None, summary=summary)
 
 
@@ -91,4 +91,4 @@ def busy_note(m: Measurements) -> str | None:
     """What is said where others use the machine; None on a quiet one."""
     if not m.load.busy:
         return None
-    return f"the machine is busy: {others_use(m.load)} (times are doubtful from {BUSY_FROM:.0%} on); repeat on a quieter machine"
+    return f"the machine is busy: {others_use(m.load)} (times are doubtful from {format_share(BUSY_FROM)} on); repeat on a quieter machine"

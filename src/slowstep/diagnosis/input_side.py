@@ -14,6 +14,7 @@ from slowstep.analyses.prefetch_threads import PrefetchThreads
 from slowstep.analyses.producers import REMOVABLE, STARTUP
 from slowstep.analyses.steps import Floats
 from slowstep.stages import STAGES, UNATTRIBUTED
+from slowstep.units import format_share
 
 # From this share of the window on, waiting for input is worth a finding: XProf's "moderately input-bound", and the Kineto plugin's.
 WAIT_SHARE = 0.05
@@ -93,7 +94,7 @@ def find_side(m: Measurements) -> Side | str:
     if m.demand.wall_ns is None or m.demand.cpu_ns is None:
         return UNRECORDED
     if m.unmatched_share >= WAIT_SHARE:
-        return f"{UNRECORDED}: for {m.unmatched_share:.0%} of the time it is unknown who made the batch waited for"
+        return f"{UNRECORDED}: for {format_share(m.unmatched_share)} of the time it is unknown who made the batch waited for"
     if m.cores is None:
         return "how many cores the training may use is unknown"
     removable = np.maximum(removable_waits(m) - m.filling_ns, 0.0)

@@ -19,6 +19,7 @@ from slowstep.diagnosis.rule import CLAIM, Answer, Judged
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import HOST_SHARE, by_step, no_device, per_step, share_interval, steps_seen
 from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
+from slowstep.units import format_share
 
 MOST = 0.5
 # What the replay takes away besides is under a tenth of it.
@@ -94,7 +95,7 @@ def judge_device_work(m: TraceMeasurements, name: str) -> Answer:
     finding = Finding(
         rule=name,
         stage="compute",
-        title=f"the device computes for {part} {share[0]:.0%} of the time",
+        title=f"the device computes for {part} {format_share(share[0])} of the time",
         share=share[0],
         share_low=share[1],
         share_high=share[2],
@@ -126,7 +127,7 @@ def _without_device(m: TraceMeasurements, name: str, of: Named) -> Answer:
     if unseen is not None:
         # The device may compute meanwhile, or the range wait for it.
         return NotJudged(rule=name, reason=unseen)
-    title = f"{part} {of.alone} {share[0]:.0%} of the time"
+    title = f"{part} {of.alone} {format_share(share[0])} of the time"
     gain = shortened(m, removed, f"{part} takes no time on the training thread")
     evidence = (*_held(part, share[0], CLAIM, float(removed.mean()) / 1e6), _steps_with(removed), steps_seen(m))
     return _judged(name, of, part, (part,), share, evidence, title, gain)
@@ -144,7 +145,7 @@ def _beside_a_device(m: TraceMeasurements, name: str, of: Named) -> Answer:
     if share[0] < HOST_SHARE:
         return None
     part, parts = _largest(gaps), tuple(gaps["part"].unique(maintain_order=True).to_list())
-    title = f"{part} {of.waited} {share[0]:.0%} of the time"
+    title = f"{part} {of.waited} {format_share(share[0])} of the time"
     is_all = float(gaps["ns"].sum()) >= NEARLY_ALL * float(rows["ns"].sum())
     gain = replayed_gain(m, of.scenario, of.assumes) if is_all else unknown_gain(of.assumes)
     evidence = (*_held(part, share[0], HOST_SHARE, removed_ms(m, of.scenario)), _steps_with(held), steps_seen(m))

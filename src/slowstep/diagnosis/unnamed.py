@@ -7,6 +7,7 @@ from slowstep.analyses.ledger import CORE
 from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.law import HEALTHY_UNATTRIBUTED
 from slowstep.stages import STAGES, UNATTRIBUTED
+from slowstep.units import format_share
 
 NAME_IT = "wrap the loop's input in slowstep.steps(), or name stretches by slowstep.span()"
 BETWEEN = "between updates and the requests for the next input"
@@ -25,7 +26,7 @@ def how_to_name(m: Measurements) -> str:
         return NAME_IT
     where, queued = f"it lies {BETWEEN}", _queued(m)
     if queued >= HEALTHY_UNATTRIBUTED:
-        return f"{where}, and the training thread waited for a core for {queued:.0%} of the time: {MORE_CORES}"
+        return f"{where}, and the training thread waited for a core for {format_share(queued)} of the time: {MORE_CORES}"
     return f"{where}: name what runs there by slowstep.span()"
 
 

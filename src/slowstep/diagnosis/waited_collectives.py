@@ -12,7 +12,7 @@ from slowstep.diagnosis.law import UNJUDGED_STAGE
 from slowstep.diagnosis.rule import CLAIM
 from slowstep.diagnosis.rules.exposed_communication import COMPARE_RANKS, NOT_SEEN
 from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
-from slowstep.units import format_count
+from slowstep.units import format_count, format_share
 
 # What the screen rounds to a percent.
 SAID_FROM: Final = 0.005
@@ -36,7 +36,7 @@ def without_waiting(finding: Finding, standing: Standing, compared: Compared) ->
     gain = _gain(finding.gain, low, share, high)
     in_time = OTHERS_IN_TIME if compared.is_whole else f"{OTHERS_IN_TIME} ({compared.missing} of them not seen)"
     gain = replace(gain, assumes=gain.assumes.replace(NOT_SEEN, in_time))
-    for_whom = f"; for {waited:.0%} of it this rank waits for later ones" if waited >= SAID_FROM else ""
+    for_whom = f"; for {format_share(waited)} of it this rank waits for later ones" if waited >= SAID_FROM else ""
     return replace(
         finding,
         title=f"{finding.title}{for_whom}",

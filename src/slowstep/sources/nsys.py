@@ -26,6 +26,7 @@ from slowstep.sources._source import PLAIN, Reading, Source
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import RunFacts, Timeline
 from slowstep.timeline.trace import TraceFacts
+from slowstep.units import format_share
 
 MAGIC: Final = b"SQLite format 3\x00"
 REPORT_ENDINGS: Final = (".nsys-rep", ".qdrep")
@@ -252,7 +253,8 @@ def _helpers(running: Sequence[Process]) -> list[Health]:
     named = ", ".join(f"{process.pid} ({process.kernels:,})" for process in others[:PROCESSES_SHOWN])
     more = f" and {len(others) - PROCESSES_SHOWN} more" if len(others) > PROCESSES_SHOWN else ""
     remedy = (
-        f"left out, for they ran under {RANK_FROM:.0%} of the kernels of process {running[0].pid} ({running[0].kernels:,}): {named}{more}"
+        f"left out, for they ran under {format_share(RANK_FROM)} of the kernels of process {running[0].pid} "
+        f"({running[0].kernels:,}): {named}{more}"
     )
     return [Health(name="other-processes", severity="notice", count=len(others), remedy=remedy)]
 

@@ -253,6 +253,8 @@ def finding_row(finding: Finding) -> FindingRow:
     for internal in ("share_low", "share_high", "names", "names_cause", "advisory", "urgent"):
         del row[internal]
     del row["gain"]["steady_low"]
+    if finding.gain.unknown_because is None:
+        del row["gain"]["unknown_because"]
     for name in ("claims", "also", "folded", "evidence", "fixes"):
         row[name] = list(row[name])
     for other in row["folded"]:

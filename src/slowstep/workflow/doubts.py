@@ -13,7 +13,7 @@ from slowstep.analyses.trainer import Trainer
 from slowstep.diagnosis.gain import PACE_DEVIATIONS
 from slowstep.diagnosis.unnamed import RECORD_ALONE
 from slowstep.health import Health
-from slowstep.units import format_count
+from slowstep.units import format_count, format_share
 
 # Two runs that may differ by twice the least gain of a verdict: who fixes something may not see it.
 UNEVEN = 0.20
@@ -30,7 +30,8 @@ def find_doubts(m: Measurements) -> list[Health]:
         )
     if (differ := math.exp(PACE_DEVIATIONS * m.pace_spread) - 1) >= UNEVEN and not m.load.busy:
         remedy = (
-            f"compute was now faster, now slower, as on a shared machine: another run may differ by {differ:.0%} (slowstep prove: in pairs)"
+            f"compute was now faster, now slower, as on a shared machine: another run may differ by {format_share(differ)} "
+            "(slowstep prove: in pairs)"
         )
         rows.append(Health(name="uneven-pace", severity="notice", count=1, remedy=remedy))
     if m.steps.size_changes:
@@ -84,7 +85,7 @@ def _of_others(trainer: Trainer, others: Elsewhere) -> str:
     more = f" and {len(places) - CHANGES_TOLD} more" if len(places) > CHANGES_TOLD else ""
     where = f" ({', '.join(places[:CHANGES_TOLD])}{more})" if places else ""
     made = f"{format_count(others.updates, 'update')} of other optimizers before or after these{where}"
-    return f"{made}, {others.share:.0%} of the training time, are not looked at: {RECORD_ALONE}"
+    return f"{made}, {format_share(others.share)} of the training time, are not looked at: {RECORD_ALONE}"
 
 
 def _first_few(told: list[str]) -> str:

@@ -112,7 +112,7 @@ def _recording(m: TraceMeasurements) -> str:
     share = m.recording_share
     if share is None or share[0] < RECORDING_MATTERS:
         return ""
-    return f"; recording it took some {share[0]:.0%} to {share[1]:.0%} of the host's time, which gains leave out"
+    return f"; recording it took some {format_share(share[0])} to {format_share(share[1])} of the host's time, which gains leave out"
 
 
 def _throughput(m: TraceMeasurements) -> Throughput:

@@ -39,6 +39,7 @@ from slowstep.diagnosis.trace_side import (
     with_stacks,
 )
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.units import format_share
 
 NAME = "allocator-churn"
 STAGES = ("compute", "d2h")
@@ -70,7 +71,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage=largest_stage(gaps),
-        title=f"device memory is allocated and freed inside the steps ({worst}), and the device waits: {share:.0%} of the time",
+        title=f"device memory is allocated and freed inside the steps ({worst}), and the device waits: {format_share(share)} of the time",
         share=share,
         share_low=low,
         share_high=high,

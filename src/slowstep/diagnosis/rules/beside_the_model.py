@@ -41,6 +41,7 @@ from slowstep.diagnosis.trainer_side import WORSE_BESIDE, body_rest, delay_share
 from slowstep.diagnosis.untimed import unseen_python
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.stages import TRANSFORM
+from slowstep.units import format_share
 
 NAME = "beside-the-model"
 # Of a hook that runs every few steps, or reads nothing back: the same assumption as python-between-operations'.
@@ -68,7 +69,7 @@ def _judge_transform(m: Measurements) -> Judged | None:
     finding = Finding(
         rule=NAME,
         stage="preprocess",
-        title=f"{named.shown} makes input on the training thread in every step and takes {share:.0%} of the time",
+        title=f"{named.shown} makes input on the training thread in every step and takes {format_share(share)} of the time",
         share=share,
         share_low=low,
         share_high=high,
@@ -104,7 +105,7 @@ def _judge_function(m: Measurements) -> Judged | None:
     finding = Finding(
         rule=NAME,
         stage="compute",
-        title=f"{_shown(beside, where)} {_what(beside)} and takes {share * beside.share:.0%} of the time",
+        title=f"{_shown(beside, where)} {_what(beside)} and takes {format_share(share * beside.share)} of the time",
         share=share * beside.share,
         share_low=low * beside.low,
         share_high=min(high * beside.high, 1.0),

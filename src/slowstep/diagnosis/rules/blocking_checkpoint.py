@@ -32,6 +32,7 @@ from slowstep.diagnosis.named_ranges import WRITES, judge_ranges
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE, delay_share, producers_beside_ns, with_core_delay
 from slowstep.findings import Evidence, Finding, Fix
+from slowstep.units import format_share
 
 NAME = "blocking-checkpoint"
 
@@ -69,7 +70,8 @@ def judge(m: Measurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="store",
-        title=f"the training stands still for {each / 1e6:.0f} ms at each of {m.saves.count} checkpoints, {share:.0%} of the time",
+        title=f"the training stands still for {each / 1e6:.0f} ms at each of {m.saves.count} checkpoints, {format_share(share)} of "
+        "the time",
         share=share,
         share_low=low,
         share_high=high,

@@ -19,6 +19,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.gain import share_interval, unknown_gain
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
+from slowstep.units import format_share
 
 NAME = "device-not-used"
 
@@ -38,7 +39,7 @@ def judge(m: Measurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="compute",
-        title=f"the model trains on the processor, {share:.0%} of the time, and an accelerator is here ({names})",
+        title=f"the model trains on the processor, {format_share(share)} of the time, and an accelerator is here ({names})",
         share=share,
         share_low=low,
         share_high=high,

@@ -22,6 +22,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.advice import advice
 from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.findings import Evidence, NotJudged
+from slowstep.units import format_share
 
 NAME = "device-throttled"
 # One odd reading of ten is a change of load; five readings are five seconds.
@@ -56,7 +57,7 @@ def _reason(device: DeviceUse) -> str | None:
         return f"performance state P{device.state}"
     for reason, share in sorted(device.lowered.items(), key=lambda item: -item[1]):
         if share >= LOWERED_SHARE and _is_fault(device, reason):
-            return f"{reason}, in {share:.0%} of the readings"
+            return f"{reason}, in {format_share(share)} of the readings"
     return None
 
 

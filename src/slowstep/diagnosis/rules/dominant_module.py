@@ -20,6 +20,7 @@ from slowstep.analyses.measurements import Measurements
 from slowstep.diagnosis.advice import advice
 from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.findings import Evidence
+from slowstep.units import format_share
 
 NAME = "dominant-module"
 DOMINATES = 0.5
@@ -40,7 +41,7 @@ def judge(m: Measurements) -> Answer:
         Evidence(name="its share of the time", value=share, unit="share of window", threshold=WORTH),
         Evidence(name="stacks in the forward", value=line.stacks, unit="stacks"),
     )
-    title = f"{what} in {line.function} holds {line.share:.0%} of the forward"
+    title = f"{what} in {line.function} holds {format_share(line.share)} of the forward"
     fix = f"look at {what} first: a cheaper layer, a smaller input to it, channels_last, or torch.compile"
     return advice(NAME, "compute", title, evidence, "that line takes less", (fix,), share=share)
 

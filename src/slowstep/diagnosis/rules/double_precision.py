@@ -38,6 +38,7 @@ from slowstep.diagnosis.trace_side import no_device, per_step, steps_seen
 from slowstep.diagnosis.trace_side import share_interval as trace_share_interval
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE, producers_beside_ns
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.units import format_share
 
 NAME = "double-precision"
 MOSTLY = 0.5
@@ -68,7 +69,8 @@ def judge(m: Measurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="compute",
-        title=f"{double:.0%} of the parameters are float64: the model computes with twice the bytes, {share:.0%} of the time",
+        title=f"{format_share(double)} of the parameters are float64: the model computes with twice the bytes, {format_share(share)} "
+        "of the time",
         share=share,
         share_low=low,
         share_high=high,
@@ -121,7 +123,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="compute",
-        title=f"{what} compute in float64 for {share:.0%} of the time",
+        title=f"{what} compute in float64 for {format_share(share)} of the time",
         share=share,
         share_low=low,
         share_high=high,
@@ -151,7 +153,7 @@ def _unknown(m: TraceMeasurements) -> Answer:
     # Names of float64 kernels nearly always tell it (dgemm, <double>): a few that tell nothing are no reason for doubt.
     if share < MOSTLY:
         return None
-    why = f"the precision of what takes {share:.0%} of the time is not in the trace"
+    why = f"the precision of what takes {format_share(share)} of the time is not in the trace"
     # Nothing is in float64 that was not asked for: not to know it leaves no verdict in doubt.
     return NotJudged(rule=NAME, reason=f"{why}: record with record_shapes=True, which writes the inputs' types", advisory=True)
 

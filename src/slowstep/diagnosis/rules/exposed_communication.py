@@ -29,6 +29,7 @@ from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import for_framework, no_device, per_step, share_interval, steps_seen
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.units import format_share
 
 NAME = "exposed-communication"
 # The Kineto TensorBoard plugin's mark for communication.
@@ -56,7 +57,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="gradient_sharing",
-        title=f"collectives run for {share:.0%} of the time while nothing is computed{_mostly(collectives)}",
+        title=f"collectives run for {format_share(share)} of the time while nothing is computed{_mostly(collectives)}",
         share=share,
         share_low=low,
         share_high=high,

@@ -29,6 +29,7 @@ from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import for_framework, no_device, share_interval, steps_seen
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.units import format_share
 
 NAME = "exposed-copy"
 PARAMETERS_STAY = "copy less: keep parameters and states on the device instead of offloading them, or offload a part of them only"
@@ -46,7 +47,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="h2d",
-        title=f"copies to the device that nothing hides take {share:.0%} of the time ({site_name(found)})",
+        title=f"copies to the device that nothing hides take {format_share(share)} of the time ({site_name(found)})",
         share=share,
         share_low=low,
         share_high=high,

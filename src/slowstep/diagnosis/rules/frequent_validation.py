@@ -37,7 +37,7 @@ from slowstep.diagnosis.lever_specs import VALIDATION_OFF, seldom
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE, delay_share, producers_beside_ns
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
-from slowstep.units import format_count
+from slowstep.units import format_count, format_share
 
 NAME = "frequent-validation"
 FEWEST = 3
@@ -78,7 +78,7 @@ def judge(m: Measurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="output",
-        title=f"validation every {every} steps takes {event.each_ns / 1e6:.0f} ms each, {share:.0%} of the time{_mostly_in(m)}",
+        title=f"validation every {every} steps takes {event.each_ns / 1e6:.0f} ms each, {format_share(share)} of the time{_mostly_in(m)}",
         share=share,
         share_low=low,
         share_high=high,
@@ -130,8 +130,13 @@ def _is_most_of_short_passes(m: Measurements) -> bool:
 
 
 def _not_judged(share: float) -> NotJudged:
-    usual = f"once in a pass over the training data that is no more than usual (under {SHARE_ONCE_AN_EPOCH:.0%}), more often it is too much"
-    reason = f"validation takes {share:.0%} of the time, and without a loader it is not known where a pass ends: {usual}; count it"
+    usual = (
+        f"once in a pass over the training data that is no more than usual (under {format_share(SHARE_ONCE_AN_EPOCH)}), more "
+        "often it is too much"
+    )
+    reason = (
+        f"validation takes {format_share(share)} of the time, and without a loader it is not known where a pass ends: {usual}; count it"
+    )
     return NotJudged(rule=NAME, reason=reason, lever=seldom(VALIDATION_OFF, 2))
 
 

@@ -28,6 +28,7 @@ from slowstep.diagnosis.rule import CLAIM, Answer, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import for_framework, no_device, share_interval, steps_seen
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.units import format_share
 
 NAME = "full-precision-matmul"
 # XProf's overview recommends 16 bit where the share of device time in it is below this (its "16-bit operations" line).
@@ -88,14 +89,14 @@ def _unknown(m: TraceMeasurements, products: pl.DataFrame, ordinary: pl.DataFram
         tensorflow="name the precision by tf.keras.mixed_precision.global_policy().name",
         jax="name the precision by jax.config.jax_default_matmul_precision",
     )
-    return NotJudged(rule=NAME, reason=f"the precision of kernels that take {share:.0%} of the time is not in their names: {ask}")
+    return NotJudged(rule=NAME, reason=f"the precision of kernels that take {format_share(share)} of the time is not in their names: {ask}")
 
 
 def _title(share: float, in_sixteen_bit: float | None, operator: str | None, where: str | None) -> str:
     if (in_sixteen_bit or 0.0) >= XPROF_SIXTEEN_BIT:
         named = whose(operator, where, None) or "some operators"
-        return f"{named} fell back to float32, beside the Tensor Cores: {share:.0%} of the time"
-    return f"matrix multiplications and convolutions run in float32, beside the Tensor Cores: {share:.0%} of the time"
+        return f"{named} fell back to float32, beside the Tensor Cores: {format_share(share)} of the time"
+    return f"matrix multiplications and convolutions run in float32, beside the Tensor Cores: {format_share(share)} of the time"
 
 
 def _fixes(m: TraceMeasurements, fell_back: str | None) -> tuple[Fix, ...]:

@@ -47,6 +47,7 @@ from slowstep.diagnosis.trace_side import (
     steps_seen,
 )
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.units import format_share
 
 NAME = "gaps-between-steps"
 STAGES_BETWEEN = ("compute", "output", "store")
@@ -78,7 +79,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage=parts["stage"][0],
-        title=f"between two steps the device has nothing to do, {share:.0%} of the time: {what or 'host work without a name'}",
+        title=f"between two steps the device has nothing to do, {format_share(share)} of the time: {what or 'host work without a name'}",
         share=share,
         share_low=low,
         share_high=high,

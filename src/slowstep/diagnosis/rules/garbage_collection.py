@@ -29,6 +29,7 @@ from slowstep.diagnosis.gain import Case, Counterfactual, predict, share_interva
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE, delay_share, producers_beside_ns, with_core_delay
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.units import format_share
 
 NAME = "garbage-collection"
 PART = ("output", COLLECTING)
@@ -99,10 +100,10 @@ def _full(garbage: Garbage, *, asked: bool) -> Collected:
 def _title(m: Measurements, garbage: Garbage, share: float, *, asked: bool) -> str:
     if asked:
         where = f" ({garbage.asked_at})" if garbage.asked_at else ""
-        return f"the script asks for collections of garbage{where}: {share:.0%} of the time"
+        return f"the script asks for collections of garbage{where}: {format_share(share)} of the time"
     mean_ms = sum(kind.total_ns for kind in garbage.kinds) / garbage.count / 1e6
     often = f"{_per_100(m, garbage.count):.3g} times in 100 steps"
-    return f"Python's garbage collector stops the training {often}, {mean_ms:.3g} ms each: {share:.0%} of the time"
+    return f"Python's garbage collector stops the training {often}, {mean_ms:.3g} ms each: {format_share(share)} of the time"
 
 
 def _per_100(m: Measurements, count: int) -> float:

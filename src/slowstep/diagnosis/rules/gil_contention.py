@@ -28,6 +28,7 @@ from slowstep.diagnosis.gain import share_interval, unknown_gain
 from slowstep.diagnosis.lever_specs import stub
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.units import format_share
 
 NAME = "gil-contention"
 UNKNOWN = "what the other threads compute is done in other processes"
@@ -53,7 +54,8 @@ def judge(m: Measurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="compute",
-        title=f"{_work(m, busiest)} uses {busiest.cores:.2g} cores{_others(beside.threads)}; steps are blocked for {share:.0%} of the time",
+        title=f"{_work(m, busiest)} uses {busiest.cores:.2g} cores{_others(beside.threads)}; steps are blocked for "
+        f"{format_share(share)} of the time",
         share=share,
         share_low=low,
         share_high=high,

@@ -27,7 +27,7 @@ from slowstep.diagnosis.run_dry import RunDry, in_every_step, run_dries, togethe
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import for_framework, no_device, no_launches, share_interval, steps_seen, with_stacks
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
-from slowstep.units import format_count
+from slowstep.units import format_count, format_share
 
 NAME = "host-sync"
 
@@ -47,7 +47,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="d2h",
-        title=f"{worst.named}{others} waits for the device, which then has nothing to do for {share:.0%} of the time",
+        title=f"{worst.named}{others} waits for the device, which then has nothing to do for {format_share(share)} of the time",
         share=share,
         share_low=low,
         share_high=high,

@@ -32,6 +32,7 @@ from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import for_framework, no_launches, per_step, share_interval, steps_seen
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.units import format_share
 
 NAME = "input-wait"
 # The lower mark of XProf and the Kineto plugin's only one. Their readings are of requests; here only the part that nothing hides counts.
@@ -58,7 +59,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="preprocess",
-        title=f"the training waits for its next batch in {share:.0%} of the time{' and makes it itself' if makes_them else ''}",
+        title=f"the training waits for its next batch in {format_share(share)} of the time{' and makes it itself' if makes_them else ''}",
         share=share,
         share_low=low,
         share_high=high,

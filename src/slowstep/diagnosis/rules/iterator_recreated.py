@@ -33,6 +33,7 @@ from slowstep.diagnosis.input_side import claims
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import AFTER_FORK_HIGH, WORSE_BESIDE, copying_after_forks, producers_beside_ns, with_core_delay
 from slowstep.findings import Evidence, Finding, Fix
+from slowstep.units import format_share
 
 NAME = "iterator-recreated"
 FEWEST = 10
@@ -80,7 +81,8 @@ def judge(m: Measurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="preprocess",
-        title=f"{who} makes a new iterator of its loader for every {_batches(restarts.batches_each or 0.0)}: {share:.0%} of the time",
+        title=f"{who} makes a new iterator of its loader for every {_batches(restarts.batches_each or 0.0)}: {format_share(share)} of "
+        "the time",
         share=share,
         share_low=low,
         share_high=high,

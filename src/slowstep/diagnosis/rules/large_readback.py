@@ -28,6 +28,7 @@ from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import for_framework, no_device, share_interval, steps_seen, with_stacks
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.units import format_share
 
 NAME = "large-readback"
 
@@ -45,7 +46,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="d2h",
-        title=f"copies of {_each_mb(found):,.1f} MB to the host hold the step for {share:.0%} of the time ({site_name(found)})",
+        title=f"copies of {_each_mb(found):,.1f} MB to the host hold the step for {format_share(share)} of the time ({site_name(found)})",
         share=share,
         share_low=low,
         share_high=high,

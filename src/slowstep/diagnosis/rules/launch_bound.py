@@ -45,6 +45,7 @@ from slowstep.diagnosis.trace_side import (
     to_mark_steps,
 )
 from slowstep.findings import Evidence, Finding, Fix, Gain, NotJudged
+from slowstep.units import format_share
 
 NAME = "launch-bound"
 # The time until a launched kernel begins, at most (seed 002): a kernel that is shorter may end before the next one is there.
@@ -96,8 +97,8 @@ def _gain(m: TraceMeasurements, long_share: float) -> Gain:
     assumes = "all kernels of a step are launched at once"
     if long_share < OWN_WORK:
         return replayed_gain(m, LAUNCHES_FREE, assumes)
-    why = "gain not judged: most of the gaps are host work of 1 ms and more, which a graph does not take away"
-    return Gain(predicted=None, low=None, high=None, assumes=f"{assumes} ({why})")
+    why = "most of the gaps are host work of 1 ms and more, which a graph does not take away"
+    return Gain(predicted=None, low=None, high=None, assumes=assumes, unknown_because=why)
 
 
 def _worst(gaps: pl.DataFrame) -> str | None:
@@ -112,10 +113,10 @@ def _worst(gaps: pl.DataFrame) -> str | None:
 
 def _title(m: TraceMeasurements, share: float, long_share: float, worst: str | None) -> str:
     if long_share >= OWN_WORK:
-        return f"the device waits in {share:.0%} of the time for the host's own work between launches ({worst or 'not named'})"
+        return f"the device waits in {format_share(share)} of the time for the host's own work between launches ({worst or 'not named'})"
     kernels = m.table("launches")["kernels"].median()
     many = f" of {kernels:,.0f} kernels{'' if m.is_window else ' a step'}" if isinstance(kernels, int | float) else ""
-    return f"the device waits in {share:.0%} of the time for the launches{many}"
+    return f"the device waits in {format_share(share)} of the time for the launches{many}"
 
 
 def _launches(m: TraceMeasurements) -> tuple[Evidence, ...]:

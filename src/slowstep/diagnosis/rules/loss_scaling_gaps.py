@@ -27,6 +27,7 @@ from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import by_step, claim_of, no_device, no_launches, share_interval, steps_seen, with_stacks
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.units import format_share
 
 NAME = "loss-scaling-gaps"
 # Scaling is for float16: a trace in which hardly any kernel computes in it has none (XProf's mark for 16 bit).
@@ -52,7 +53,8 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="d2h",
-        title=f"the gradient scaler's check for overflow is read back by the host{f' ({where})' if where else ''}: {share:.0%} of the time",
+        title=f"the gradient scaler's check for overflow is read back by the host{f' ({where})' if where else ''}: "
+        f"{format_share(share)} of the time",
         share=share,
         share_low=low,
         share_high=high,

@@ -41,7 +41,7 @@ from slowstep.diagnosis.lever_specs import workers as workers_lever
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import AFTER_FORK, AFTER_FORK_HIGH, copying_after_forks
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
-from slowstep.units import format_duration
+from slowstep.units import format_duration, format_share
 
 NAME = "needless-workers"
 # Of the training thread's own work: the rest is there without workers, too.
@@ -82,7 +82,10 @@ def judge(m: Measurements) -> Answer:
     if share < WAIT_SHARE:
         return _may_gain(m, side, waits)
     if m.load.busy:
-        reason = f"a step may be {share:.0%} shorter without workers, but receiving takes longer on a busy machine, whoever made the batch"
+        reason = (
+            f"a step may be {format_share(share)} shorter without workers, but receiving takes longer on a busy machine, whoever "
+            "made the batch"
+        )
         return NotJudged(rule=NAME, reason=reason)
     counterfactual = Counterfactual(
         assumes="the training thread makes a batch as fast as a worker, torch's own collating four times as fast",
@@ -123,7 +126,10 @@ def _may_gain(m: Measurements, side: Side, waits: Floats) -> NotJudged | None:
     better, worse = (_case(m, side, waits, assumed).removed_ns.sum() / m.step_ns.sum() for assumed in (ALONE_AT_BETTER, ALONE_AT_WORSE))
     if better < MAY_MATTER or m.load.busy:
         return None
-    reason = f"num_workers=0 may gain, try it: without workers a step may be {better:.0%} shorter, or {max(-worse, 0.0):.0%} longer"
+    reason = (
+        f"num_workers=0 may gain, try it: without workers a step may be {format_share(better)} shorter, or "
+        f"{format_share(max(-worse, 0.0))} longer"
+    )
     return NotJudged(rule=NAME, reason=reason, lever=of_its_loader(m, workers_lever(0)))
 
 

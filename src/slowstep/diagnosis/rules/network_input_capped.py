@@ -34,6 +34,7 @@ from slowstep.diagnosis.input_side import WAIT_SHARE, claims, find_side, removab
 from slowstep.diagnosis.lever_specs import MOCK_LOADER, fix_of_its_loader, of_its_loader, workers
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
+from slowstep.units import format_share
 
 NAME = "network-input-capped"
 # Of what is received, waiting for the first byte of an answer: from a half on it is latency, which more workers hide.
@@ -81,7 +82,7 @@ def judge(m: Measurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="read",
-        title=f"{who} spends {received:.0%} of making a batch in receiving: {LIMITS[together]}",
+        title=f"{who} spends {format_share(received)} of making a batch in receiving: {LIMITS[together]}",
         share=share,
         share_low=low,
         share_high=high,

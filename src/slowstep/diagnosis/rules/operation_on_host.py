@@ -42,6 +42,7 @@ from slowstep.diagnosis.trace_side import (
     with_stacks,
 )
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.units import format_share
 
 NAME = "operation-on-host"
 STAGES = ("compute", "d2h")
@@ -62,7 +63,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage=largest_stage(gaps),
-        title=f"{worst} computes on the host, and the device waits for it: {share:.0%} of the time",
+        title=f"{worst} computes on the host, and the device waits for it: {format_share(share)} of the time",
         share=share,
         share_low=low,
         share_high=high,

@@ -29,6 +29,7 @@ from slowstep.diagnosis.spread import EXACT
 from slowstep.diagnosis.trainer_side import delay_share
 from slowstep.findings import Evidence, Finding, Fix
 from slowstep.stages import METRICS
+from slowstep.units import format_share
 
 NAME = "per-step-metrics"
 
@@ -73,7 +74,7 @@ def _judge_logged(m: Measurements) -> Judged | None:
     finding = Finding(
         rule=NAME,
         stage="output",
-        title=f"{named.shown} hands over metrics in every step and takes {share:.0%} of the time",
+        title=f"{named.shown} hands over metrics in every step and takes {format_share(share)} of the time",
         share=share,
         share_low=low,
         share_high=high,

@@ -44,6 +44,7 @@ from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE, body_rest, delay_share, producers_beside_ns, with_core_delay
 from slowstep.diagnosis.untimed import unseen_python
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.units import format_share
 
 NAME = "python-between-operations"
 # What is left after the fix: the same assumption as slow-transform's.
@@ -83,7 +84,7 @@ def judge(m: Measurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="compute",
-        title=f"{_line(loop, where)} at least {loop.runs} times a step in Python and {what} {held:.0%} of the time",
+        title=f"{_line(loop, where)} at least {loop.runs} times a step in Python and {what} {format_share(held)} of the time",
         share=held,
         share_low=low * loop.low,
         share_high=min(max(high * loop.high, held_high), 1.0),

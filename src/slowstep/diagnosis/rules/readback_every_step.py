@@ -29,6 +29,7 @@ from slowstep.diagnosis.run_dry import EVERY_STEP, RunDry, in_every_step, run_dr
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import claim_of, for_framework, no_device, no_launches, share_interval, steps_seen, with_stacks
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.units import format_share
 
 NAME = "readback-every-step"
 # As chatty-logging's advice: a curve with a point in 50 steps still shows the training.
@@ -75,7 +76,7 @@ def _title(found: list[RunDry], share: float, *, ahead: bool) -> str:
     others = sum(one.places for one in found) - 1
     reads = f" and {others} more read values" if others else " reads a value"
     costs = "the host then cannot launch ahead of the device" if ahead else "the device then has nothing to do"
-    return f"{found[0].named}{reads} back in every step, and {costs}: {share:.0%} of the time"
+    return f"{found[0].named}{reads} back in every step, and {costs}: {format_share(share)} of the time"
 
 
 def _costs(m: TraceMeasurements, dry: Floats, late: Floats) -> tuple[Evidence, ...]:

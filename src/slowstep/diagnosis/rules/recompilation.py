@@ -41,6 +41,7 @@ from slowstep.diagnosis.trace_side import (
     with_stacks,
 )
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.units import format_share
 
 NAME = "recompilation"
 WHAT = "compiling"
@@ -68,7 +69,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage=_stage(m, found),
-        title=f"{share:.0%} of the time is compiling, in {steps} of {m.table('steps').height} steps ({worst})",
+        title=f"{format_share(share)} of the time is compiling, in {steps} of {m.table('steps').height} steps ({worst})",
         share=share,
         share_low=low,
         share_high=high,

@@ -27,6 +27,7 @@ from slowstep.diagnosis.input_side import WAIT_SHARE, Side, claims, find_side, w
 from slowstep.diagnosis.lever_specs import MOCK_LOADER
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
+from slowstep.units import format_share
 
 NAME = "reopened-files"
 # Of a container's opening, at worse: the first use of what was read at opening is paid for later.
@@ -77,8 +78,8 @@ def _title(m: Measurements, cost: FileCost) -> str:
     around = m.input.around(cost.share)
     who = "every sample" if around is None else f"{around.name} ({place(m, around)})"
     if cost.container is not None:
-        return f"{who} opens a container anew for each sample ({cost.container.name}): {cost.share:.0%} of making a batch"
-    return f"{who} opens {cost.opens_per_sample:.0f} files per sample: {cost.share:.0%} of making a batch"
+        return f"{who} opens a container anew for each sample ({cost.container.name}): {format_share(cost.share)} of making a batch"
+    return f"{who} opens {cost.opens_per_sample:.0f} files per sample: {format_share(cost.share)} of making a batch"
 
 
 def _fixes(cost: FileCost) -> tuple[Fix, ...]:

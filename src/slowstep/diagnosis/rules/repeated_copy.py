@@ -27,6 +27,7 @@ from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import for_framework, no_device, one_step_only, share_interval, steps_seen, with_stacks
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.units import format_share
 
 NAME = "repeated-copy"
 
@@ -49,7 +50,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="h2d",
-        title=f"the same copy to the device is made in every step and holds it for {share:.0%} of the time ({site_name(found)})",
+        title=f"the same copy to the device is made in every step and holds it for {format_share(share)} of the time ({site_name(found)})",
         share=share,
         share_low=low,
         share_high=high,

@@ -33,6 +33,7 @@ from slowstep.diagnosis.input_side import WAIT_SHARE, claims, find_side
 from slowstep.diagnosis.lever_specs import MOCK_LOADER
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
+from slowstep.units import format_share
 
 NAME = "repeated-preprocessing"
 DECODERS = (
@@ -81,7 +82,8 @@ def judge(m: Measurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="preprocess",
-        title=f"{_called(decoder)} does the same for each of {m.input.dataset_length} samples in every pass: {held:.0%} of making a batch",
+        title=f"{_called(decoder)} does the same for each of {m.input.dataset_length} samples in every pass: {format_share(held)} of "
+        "making a batch",
         share=share,
         share_low=low,
         share_high=high,

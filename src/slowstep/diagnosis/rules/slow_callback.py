@@ -146,7 +146,7 @@ def _judge_part(m: Measurements, part: Part, named: dict[Part, int], following: 
     finding = Finding(
         rule=NAME,
         stage=part[0],
-        title=f"{_shown(part)} {_does(part)} {ran} and {_takes(part)} {share:.0%} of the time{_more(m, following)}",
+        title=f"{_shown(part)} {_does(part)} {ran} and {_takes(part)} {format_share(share)} of the time{_more(m, following)}",
         share=share,
         share_low=low * spread.low if held is None else share_interval(m, held.low)[1],
         share_high=min(high * spread.high if held is None else share_interval(m, held.high)[2], 1.0),
@@ -169,7 +169,7 @@ def _next(m: Measurements, part: Part | None) -> tuple[Evidence, ...]:
 
 def _more(m: Measurements, part: Part | None) -> str:
     """The same at the end of the title."""
-    return "" if part is None else f"; {_shown(part)} {_takes(part)} {_share(m, part):.0%} more"
+    return "" if part is None else f"; {_shown(part)} {_takes(part)} {format_share(_share(m, part))} more"
 
 
 def _share(m: Measurements, part: Part) -> float:

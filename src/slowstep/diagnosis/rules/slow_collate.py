@@ -89,7 +89,7 @@ def judge(m: Measurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="preprocess",
-        title=f"{name}{where} takes {held:.0%} of the time in which a batch is made{most}",
+        title=f"{name}{where} takes {format_share(held)} of the time in which a batch is made{most}",
         share=share,
         share_low=low,
         share_high=high,

@@ -55,7 +55,9 @@ def judge(m: Measurements) -> Answer:
     if threads is None:
         return NotJudged(rule=NAME, reason=f"{workers_unknown(largest)}: no thread that hands something over was seen to compute")
     if threads.busy_share < BUSY_SHARE:
-        reason = f"{workers_unknown(largest)}: {threads.name}, in a thread, waits itself for {1 - threads.busy_share:.0%} of its time"
+        reason = (
+            f"{workers_unknown(largest)}: {threads.name}, in a thread, waits itself for {format_share(1 - threads.busy_share)} of its time"
+        )
         return NotJudged(rule=NAME, reason=reason)
     side = side_of_threads(m, waited, threads)
     if isinstance(side, str):

@@ -29,6 +29,7 @@ from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.diagnosis.spread import EXACT, Spread, stack_spread
 from slowstep.diagnosis.trainer_side import WORSE_BESIDE, producers_beside_ns
 from slowstep.findings import Evidence, Finding, Fix
+from slowstep.units import format_share
 
 NAME = "slow-sampler"
 # What is left after the fix: the same assumption as slow-transform's.
@@ -48,7 +49,7 @@ def judge(m: Measurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="preprocess",
-        title=f"the training thread draws the loader's next indices itself: {name} ({where}) takes {share:.0%} of the time",
+        title=f"the training thread draws the loader's next indices itself: {name} ({where}) takes {format_share(share)} of the time",
         share=share,
         share_low=low * spread.low,
         share_high=min(high * spread.high, 1.0),

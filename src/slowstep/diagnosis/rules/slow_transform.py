@@ -135,7 +135,7 @@ def judge(m: Measurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="preprocess",
-        title=f"{function.name} ({where}) takes {function.share:.0%} of the time in which samples are made, and {why}",
+        title=f"{function.name} ({where}) takes {format_share(function.share)} of the time in which samples are made, and {why}",
         share=share,
         share_low=low,
         share_high=high,
@@ -168,7 +168,7 @@ def _not_python(function: Function, where: str) -> NotJudged | None:
     """A little that is made fast is nobody's fault: without workers that would gain, only what is known to be a loop in Python is named."""
     if function.python_share is not None:
         return None
-    held = f"{function.name} ({where}), {function.share:.0%} of making samples,"
+    held = f"{function.name} ({where}), {format_share(function.share)} of making samples,"
     return NotJudged(rule=NAME, reason=f"whether {held} is a loop in Python was not seen; record longer, at --level 1 or more")
 
 
@@ -213,7 +213,7 @@ def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="preprocess",
-        title=f"{name} ({where}) makes batches in the loop for {share:.0%} of the time{'' if take_most else NO_WORKERS}",
+        title=f"{name} ({where}) makes batches in the loop for {format_share(share)} of the time{'' if take_most else NO_WORKERS}",
         share=share,
         share_low=low * spread.low,
         share_high=min(high * spread.high, 1.0),

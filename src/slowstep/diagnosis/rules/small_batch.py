@@ -44,6 +44,7 @@ from slowstep.diagnosis.trace_side import no_device, no_launches, per_step, step
 from slowstep.diagnosis.trace_side import share_interval as trace_share_interval
 from slowstep.diagnosis.trainer_side import producers_beside_ns
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.units import format_share
 
 NAME = "small-batch"
 DOMINATES = 0.5
@@ -87,7 +88,7 @@ def _reason(cost: FixedCost, step: float, *, busy: bool) -> str:
         return f"{_sizes(cost)}, and what its operations cost is unknown: {why}"
     # The steps that it is known from may take longer than the usual one.
     low, high = (min(ns / step, 1.0) for ns in (cost.low_ns, cost.high_ns))
-    known = f"the fixed cost is only known to be {low:.0%} to {high:.0%} of the step"
+    known = f"the fixed cost is only known to be {format_share(low)} to {format_share(high)} of the step"
     if cost.value_ns is None:
         return f"{_sizes(cost)}: {known}; {_another_size(cost)}"
     return f"{known} ({cost.source}); record longer, on a quieter machine"
@@ -134,7 +135,8 @@ def _judged(m: Measurements, cost: FixedCost, fixed: float, step: float) -> Judg
     finding = Finding(
         rule=NAME,
         stage="compute",
-        title=f"{fixed / step:.0%} of a step is paid however small the batch is, and it holds only {round(cost.samples or 0.0)} samples",
+        title=f"{format_share(fixed / step)} of a step is paid however small the batch is, and it holds only "
+        f"{round(cost.samples or 0.0)} samples",
         share=share,
         share_low=min(low, cost.low_ns / step),
         share_high=max(high, (cost.high_ns or fixed) / step),
@@ -206,7 +208,8 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="compute",
-        title=f"the device waits {share:.0%} of the time for launches of kernels that are shorter than those: batches are too small for it",
+        title=f"the device waits {format_share(share)} of the time for launches of kernels that are shorter than those: batches are "
+        "too small for it",
         share=share,
         share_low=low,
         share_high=high,
@@ -233,7 +236,8 @@ def _on_the_host(m: TraceMeasurements) -> NotJudged | None:
         return None
     each = f"{int(short['count'].sum()) / max(len(m.step_ns), 1):,.0f} operators per step of less than {SHORT_OPERATOR_NS / 1000:.0f} us"
     return NotJudged(
-        rule=NAME, reason=f"{each} take {share:.0%} of the time, and how much of that is the profiler's is unknown; use slowstep run"
+        rule=NAME,
+        reason=f"{each} take {format_share(share)} of the time, and how much of that is the profiler's is unknown; use slowstep run",
     )
 
 

@@ -30,6 +30,7 @@ from slowstep.diagnosis.rule import CLAIM, Answer, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import claim_of, for_framework, no_device, no_marks, per_step, share_interval, steps_seen
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.units import format_share
 
 NAME = "small-collectives"
 # torch.distributed._DEFAULT_FIRST_BUCKET_BYTES: what DDP itself thinks worth a collective of its own.
@@ -58,7 +59,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="gradient_sharing",
-        title=f"{a_step:,.0f} small collectives a step carry {carried / 1e6:.3g} MB between them: {share:.0%} of the time",
+        title=f"{a_step:,.0f} small collectives a step carry {carried / 1e6:.3g} MB between them: {format_share(share)} of the time",
         share=share,
         share_low=low,
         share_high=high,
@@ -109,7 +110,9 @@ def _unknown(m: TraceMeasurements, joining: pl.DataFrame) -> Answer:
         jax="look for them in the program's HLO (XLA_FLAGS=--xla_dump_to=...)",
         nsys="record with nsys profile --trace=cuda,nvtx and NCCL_NVTX at its default",
     )
-    return NotJudged(rule=NAME, reason=f"the sizes of the collectives that hold {share:.0%} of the time are not in the trace: {ask}")
+    return NotJudged(
+        rule=NAME, reason=f"the sizes of the collectives that hold {format_share(share)} of the time are not in the trace: {ask}"
+    )
 
 
 def _fixes(m: TraceMeasurements) -> tuple[Fix, ...]:

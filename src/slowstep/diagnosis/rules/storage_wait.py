@@ -28,6 +28,7 @@ from slowstep.diagnosis.input_side import WAIT_SHARE, claims, find_side, removab
 from slowstep.diagnosis.lever_specs import MOCK_LOADER, WARM_CACHE, fix_of_its_loader
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
+from slowstep.units import format_share
 
 NAME = "storage-wait"
 # Later passes that read less than half of the first one's bytes are being served by the page cache more and more: see cold-cache.
@@ -60,7 +61,7 @@ def judge(m: Measurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="read",
-        title=f"making batches waits for storage {share:.0%} of the time, {read_bytes / 1e6:.1f} MB per step",
+        title=f"making batches waits for storage {format_share(share)} of the time, {read_bytes / 1e6:.1f} MB per step",
         share=share,
         share_low=low,
         share_high=high,

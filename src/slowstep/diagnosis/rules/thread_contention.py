@@ -29,6 +29,7 @@ from slowstep.diagnosis.lever_specs import threads as threads_lever
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix
 from slowstep.stages import STAGES
+from slowstep.units import format_share
 
 NAME = "thread-contention"
 # The alert CPUThrottlingHigh of kubernetes-mixin.
@@ -85,7 +86,8 @@ def _quota(m: Measurements) -> _Cause | None:
     more = threads is not None and threads * m.machine.ranks > quota
     fewer = max(int(quota // m.machine.ranks), 1)
     return _Cause(
-        title=f"the CPU quota of {quota:g} cores is used up in {throttling.share:.0%} of its periods, and then everything stands still",
+        title=f"the CPU quota of {quota:g} cores is used up in {format_share(throttling.share)} of its periods, and then everything "
+        "stands still",
         evidence=(
             Evidence(name="periods in which the quota was used up", value=throttling.share, unit="share", threshold=THROTTLED_SHARE),
             Evidence(name="cores held back", value=throttling.cores, unit="cores on average"),

@@ -51,7 +51,7 @@ from slowstep.diagnosis.lever_specs import fix_of_its_loader, of_its_loader, pre
 from slowstep.diagnosis.lever_specs import workers as workers_lever
 from slowstep.diagnosis.rule import Answer, Judged, Rule
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
-from slowstep.units import format_count
+from slowstep.units import format_count, format_share
 
 NAME = "too-few-workers"
 # One more worker may slow those that are there: at worse they share what they wait for by a tenth.
@@ -135,7 +135,7 @@ def _restarts(m: Measurements) -> NotJudged | None:
     if lost < RESTARTS:
         return None
     return NotJudged(
-        rule=NAME, reason=f"{lost:.0%} of the time goes to each epoch's first batch, which nothing makes ahead; try longer epochs"
+        rule=NAME, reason=f"{format_share(lost)} of the time goes to each epoch's first batch, which nothing makes ahead; try longer epochs"
     )
 
 

@@ -27,6 +27,7 @@ from slowstep.diagnosis.rule import Answer, Rule
 from slowstep.diagnosis.trace_gain import removed_ms, replayed_gain
 from slowstep.diagnosis.trace_side import for_framework, no_device, no_marks, share_interval, steps_seen
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
+from slowstep.units import format_share
 
 NAME = "unfused-elementwise"
 SHARE = 0.10
@@ -56,7 +57,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="compute",
-        title=f"{a_step:,.0f} elementwise kernels a step each go through memory on their own: {share:.0%} of the time",
+        title=f"{a_step:,.0f} elementwise kernels a step each go through memory on their own: {format_share(share)} of the time",
         share=share,
         share_low=low,
         share_high=high,

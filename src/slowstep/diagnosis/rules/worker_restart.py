@@ -31,7 +31,7 @@ from slowstep.diagnosis.lever_specs import PERSISTENT_WORKERS, fix_of_its_loader
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.diagnosis.trainer_side import AFTER_FORK_HIGH, WORSE_BESIDE, copying_after_forks, producers_beside_ns
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
-from slowstep.units import format_count, format_duration
+from slowstep.units import format_count, format_duration, format_share
 
 NAME = "worker-restart"
 # One start, or two, are no habit.
@@ -65,7 +65,7 @@ def judge(m: Measurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="preprocess",
-        title=f"workers are started anew at each of {restarts.count} epochs: {each / 1e6:.0f} ms each, {share:.0%} of the time",
+        title=f"workers are started anew at each of {restarts.count} epochs: {each / 1e6:.0f} ms each, {format_share(share)} of the time",
         share=share,
         share_low=low,
         share_high=high,
@@ -96,7 +96,8 @@ def _too_few(m: Measurements, starts: int) -> NotJudged | None:
         return None
     workers, times = format_count(m.loader.num_workers, "worker"), "once" if starts == 1 else "twice"
     reason = (
-        f"starting and ending the loader's {workers} took {format_duration(taken_ns)}, {share:.0%} of the time, but was seen {times}; "
+        f"starting and ending the loader's {workers} took {format_duration(taken_ns)}, {format_share(share)} of the time, but was "
+        f"seen {times}; "
         f"record {FEWEST} epochs or more. Fewer workers start sooner, and persistent_workers=True starts them once"
     )
     return NotJudged(rule=NAME, reason=reason, lever=of_its_loader(m, PERSISTENT_WORKERS))

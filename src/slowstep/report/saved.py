@@ -1,0 +1,56 @@
+"""The last lines of a report: what it left out, where its recording lies, and the command that shows more of it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from typing import TYPE_CHECKING, Any, Final
+
+from slowstep.report.left_out import LeftOut
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from slowstep.report.canvas import Canvas
+
+_LABEL_CELLS: Final = 11
+
+
+def draw_saved(canvas: Canvas, run: Mapping[str, Any], left_out: LeftOut | None = None, prompt: str = "") -> None:
+    """Draw the lines for what `run["recording"]` names. A recording can be looked at again; of a trace, only what was read is said."""
+    left_out = left_out or LeftOut(verbose=True)
+    recording = run.get("recording")
+    is_trace = "trace" in run
+    if missing := left_out.words():
+        whole = "--json FILE" if is_trace or recording is None else "report.json"
+        _labelled(canvas, "Not shown", f"{missing} (in {whole})" if not is_trace else f"{missing} (--verbose, or {whole})", "dim")
+    if recording is None:
+        return
+    path = beside(recording)
+    if is_trace:
+        _labelled(canvas, "Report of", path, "")
+        return
+    _labelled(canvas, "Saved", path, "")
+    verbose = " --verbose" if missing else ""
+    command = f"{prompt}slowstep analyze{verbose}{_rank(run)} {shlex.quote(path)}"
+    # A command is left whole, to be copied.
+    canvas.line(("More" if missing else "Again").ljust(_LABEL_CELLS), " ", (command, "cyan"))
+
+
+def beside(path: str) -> str:
+    """A path as one would type it here: relative to the current folder where it lies below that."""
+    try:
+        relative = os.path.relpath(path)
+    except (OSError, ValueError):  # the current folder is gone
+        return path
+    return path if relative.startswith("..") else relative
+
+
+def _rank(run: Mapping[str, Any]) -> str:
+    """The option that shows the same one of several ranks."""
+    rank = run.get("rank")
+    return "" if rank is None or len(run.get("rank_rows") or ()) < 2 else f" --rank {rank}"
+
+
+def _labelled(canvas: Canvas, label: str, text: str, style: str) -> None:
+    canvas.prose(text, label=label.ljust(_LABEL_CELLS), label_style="dim", style=style)
