@@ -180,5 +180,5 @@ def test_a_loop_in_python_beside_a_compiled_model_is_not_called_healthy(work: Wo
 
     reasons = {row["rule"]: row["reason"] for row in report["not_judged"]}
     assert report["verdict"]["state"] != "healthy"
-    # Its caller, where the loop has kept the interpreter's lock to its end.
+    # Its caller, where the loop has kept the GIL to its end.
     assert re.search(r"most of them in (make_mask|fit_compiled) \(train\.py:\d+\)", reasons["python-between-operations"])

@@ -344,7 +344,7 @@ def test_the_name_of_a_call_does_not_push_thresholds_off_the_page(bottleneck, wi
     bottleneck["findings"][0]["evidence"] = [
         row | {"name": "idle before a launch", "value": 0.74},
         row | {"name": "most of it before", "value": "DistributedDataParallel.forward", "unit": "", "threshold": None},
-        row | {"name": "of it in stretches of 1 ms and more", "value": 0.28, "unit": "share"},
+        row | {"name": "of it in gaps of 1 ms and more", "value": 0.28, "unit": "share"},
         *[row | {"name": "more", "value": 0.1}] * 7,
     ]
 

@@ -56,7 +56,7 @@ def pace(compared: Compared, rank: int | None = None) -> str | None:
     if compared.is_uneven and not compared.is_one:
         return f"{here}in each step another rank is the last, and the others wait for it{gain}"
     who = "this rank" if rank == compared.slowest else f"rank {compared.slowest}"
-    goes = f"the job goes at the pace of {who}" if compared.is_whole else f"{here}{who} is the last"
+    goes = f"{who} sets the pace of the job" if compared.is_whole else f"{here}{who} is the last"
     often = "" if compared.last_in in (None, compared.steps) else f" (the last in {compared.last_in} of {compared.steps} steps)"
     slowest, fastest = (_ms(compared.standings[number].own_ns) for number in (compared.slowest, compared.fastest))
     return f"{goes}{often}: its own work takes {slowest} per step, that of rank {compared.fastest} {fastest}{gain}"
@@ -100,7 +100,7 @@ def _verdict(
         return undetermined(f"{held_up}: {_advice(compared, rank)}")
     if verdict.state == "bottleneck" or (verdict.state == "undetermined" and unjudged):
         return undetermined(_without_bottleneck(findings, unjudged))
-    of_others = LATE_ONE_NOT_SEEN.replace("a late one", f"one of the {compared.missing} that left no trace here")
+    of_others = LATE_ONE_NOT_SEEN.replace("a late one", f"one of the {compared.missing} without a trace here")
     late = NONE_LATER if compared.is_whole else of_others
     return replace(verdict, summary=verdict.summary.replace(LATE_ONE_NOT_SEEN, late))
 

@@ -47,7 +47,7 @@ ATTAINED = 0.85
 # Of the cores that workers would keep busy: with less than half of them left, most of their work displaces the training's own.
 ENOUGH_LEFT = 0.5
 
-UNRECORDED = "what the loader's workers did was not recorded"
+UNRECORDED = "the work of the loader's workers was not recorded"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

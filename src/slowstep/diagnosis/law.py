@@ -135,4 +135,7 @@ def larger_unknown(unattributed: float, first: Finding, stage: float) -> str | N
     found = max(first.share, stage)
     if unattributed < HEALTHY_UNATTRIBUTED or unattributed <= found:
         return None
-    return f"{format_share(unattributed)} of the time could not be attributed, more than {first.stage} holds ({format_share(found)})"
+    return (
+        f"{format_share(unattributed)} of the time could not be attributed to any stage, more than {first.stage} takes "
+        f"({format_share(found)})"
+    )

@@ -61,17 +61,17 @@ CALLBACKS: Final = Named(
     scenario=NO_CALLBACKS,
     between_steps=False,
     alone="runs on the training thread beside the model and takes",
-    waited="holds the training thread inside the steps, and the device has nothing to do:",
-    assumes="what somebody has named beside the model takes no time on the training thread",
+    waited="holds the training thread inside the steps, and the device is idle:",
+    assumes="what somebody has named beside the model took no time on the training thread",
     fixes=_do_less,
 )
 WRITES: Final = Named(
     stage="store",
     scenario=NO_WRITES,
     between_steps=True,
-    alone="writes on the training thread, which stands still for",
-    waited="writes on the training thread, and the device has nothing to do:",
-    assumes="writing checkpoints takes no time on the training thread",
+    alone="writes on the training thread, which is blocked for",
+    waited="writes on the training thread, and the device is idle:",
+    assumes="writing checkpoints took no time on the training thread",
     fixes=_write_less,
 )
 
@@ -107,7 +107,7 @@ def judge_device_work(m: TraceMeasurements, name: str) -> Answer:
             _steps_with(held),
             steps_seen(m),
         ),
-        gain=unknown_gain(f"{part} is done less often"),
+        gain=unknown_gain(f"{part} ran less often"),
         fixes=(Fix(text=f"do {part} less often, or on fewer batches: slowstep run sees how often it comes, and what that costs"),),
         names_cause=True,
     )
@@ -128,7 +128,7 @@ def _without_device(m: TraceMeasurements, name: str, of: Named) -> Answer:
         # The device may compute meanwhile, or the range wait for it.
         return NotJudged(rule=name, reason=unseen)
     title = f"{part} {of.alone} {format_share(share[0])} of the time"
-    gain = shortened(m, removed, f"{part} takes no time on the training thread")
+    gain = shortened(m, removed, f"{part} took no time on the training thread")
     evidence = (*_held(part, share[0], CLAIM, float(removed.mean()) / 1e6), _steps_with(removed), steps_seen(m))
     return _judged(name, of, part, (part,), share, evidence, title, gain)
 
@@ -156,7 +156,7 @@ def _held(part: str, share: float, threshold: float, removed: float | None) -> t
     return (
         Evidence(name="range", value=part, unit=""),
         Evidence(name="beside the model", value=share, unit="share of window", threshold=threshold),
-        Evidence(name="removed per step", value=removed, unit="ms"),
+        Evidence(name="fix saves per step", value=removed, unit="ms"),
     )
 
 

@@ -69,7 +69,7 @@ def fused_counterfactual(m: Measurements, kind: str) -> Counterfactual:
         return Case(removed_ns=removed, beside_ns=beside, delay_share=delay_share(m, OPTIMIZER))
 
     return Counterfactual(
-        assumes=f"{kind} with fused=True takes {format_share(FUSED_LEFT)} of its time",
+        assumes=f"{kind} with fused=True took {format_share(FUSED_LEFT)} of its time",
         expected=case(FUSED_LEFT),
         worse=case(FUSED_LEFT_AT_WORSE, WORSE_BESIDE),
         better=case(FUSED_LEFT_AT_BETTER),

@@ -35,9 +35,9 @@ def is_inference(m: TraceMeasurements) -> bool:
 
 def _no_training(m: TraceMeasurements) -> str:
     if not m.facts.complete:
-        return f"the file is cut off, and whether it trains is not seen: {COPY_AGAIN}"
+        return f"the file is cut off, so it cannot be told whether it trains: {COPY_AGAIN}"
     if not m.whole_steps:
-        return "the trace holds no whole step, and whether it trains is not seen: see what was left out, and why"
+        return "the trace holds no whole step, so it cannot be told whether it trains: see what was left out, and why"
     seen = "it is of an inference, or of a part of a training" if is_inference(m) else "whether it trains is not seen"
     return f"this trace shows no backward pass: {seen}"
 

@@ -110,9 +110,13 @@ def _verdict(m: TraceMeasurements, answers: Answers) -> Verdict:
     if why is not None:
         return undetermined(why, step)
     if step:
-        return undetermined(f"no rule found anything worth 10 % in it, which says nothing of the others: {ALL_STEPS}", step)
+        return undetermined(
+            f"no problem was found in it that costs 10 % or more, which says nothing about the other steps: {ALL_STEPS}", step
+        )
     busy = "" if m.device_busy_share is None else f", the device is busy {format_share(m.device_busy_share)} of it"
-    summary = f"no rule found anything worth 10 %: {format_share(m.share(largest or MODEL))} of the time is {largest or MODEL}{busy}"
+    summary = (
+        f"no problem was found that costs 10 % or more: {format_share(m.share(largest or MODEL))} of the time is {largest or MODEL}{busy}"
+    )
     return Verdict(state="healthy", stage=largest, healthy=True, rule=None, summary=summary)
 
 
@@ -135,7 +139,7 @@ def _not_healthy(m: TraceMeasurements, answers: Answers) -> str | None:
     """Why the training cannot be called healthy though no single finding is a bottleneck; None where it can."""
     unattributed = m.share(UNATTRIBUTED)
     if unattributed >= HEALTHY_UNATTRIBUTED:
-        return f"{format_share(unattributed)} of the time could not be attributed; {_shows_more(m)}"
+        return f"{format_share(unattributed)} of the time could not be attributed to any stage; {_shows_more(m)}"
     findings = [j.finding for j in answers.leading]
     unknown = next((f for f in findings if f.gain.predicted is None and f.share >= HEALTHY_SHARE_OF_UNKNOWN_GAIN), None)
     if unknown is not None:
@@ -143,8 +147,8 @@ def _not_healthy(m: TraceMeasurements, answers: Answers) -> str | None:
     together = combined_gain(answers.leading)
     if together >= BOTTLENECK_PREDICTED:
         if (findings[0].gain.predicted or 0.0) >= BOTTLENECK_PREDICTED:
-            return f"the first finding's gain ({findings[0].gain.predicted:.2f}x) may be nothing; trace more steps"
-        return f"no finding alone reaches 10 %, but all together predict {together:.2f}x; see the findings"
+            return f"the first finding's gain ({findings[0].gain.predicted:.2f}x) may be none; trace more steps"
+        return f"no single finding would gain 10 %, but all together predict {together:.2f}x; see the findings"
     for doubtful in (j.finding for j in answers.uncertain if _may_gain(j.finding)):
         return (
             f"{doubtful.rule} may concern {format_share(doubtful.share_low)} to {format_share(doubtful.share_high)} of the time; "
@@ -184,8 +188,8 @@ def _beside_the_model(m: TraceMeasurements, stage: str, found: bool) -> str:
     if stage == SHARED:
         return f"{share}, and {LATE_ONE_NOT_SEEN}"
     if found:
-        return f"{share}, and what is known to help (below) takes too little of it away"
-    return f"{share}, and no rule knows how to take it away; record the training: slowstep run"
+        return f"{share}, and the fixes below would save too little of it"
+    return f"{share}, and no fix for it is known; record the training: slowstep run"
 
 
 def combined_gain(leading: list[Judged]) -> float:

@@ -31,7 +31,7 @@ _FORMATS: Final[dict[str, Callable[[float], str]]] = {"share": format_share, "by
 _NO_UNITS: Final = ("of", "in", "per", "begun")
 # Shares are of the time that was looked at, which needs no name.
 _IN_WORDS: Final = {"of window": "of the time"}
-_HOW_SEEN: Final = ("timed in", "stacks in it", "stacks in the forward")
+_HOW_SEEN: Final = ("timed in", "stack samples in it", "stack samples in the forward")
 # What a script sets by this name: "num_workers=0" says it shorter than a name, a number and a unit.
 _SETTING: Final = re.compile(r"[a-z]+(?:_[a-z]+)+")
 # Of `diagnosis/gain.py` and `experiments/intervals.py`.
@@ -109,7 +109,7 @@ def _draw_evidence(canvas: Canvas, rows: list[EvidenceRow], *, thresholds: bool)
 
 def _beside(canvas: Canvas, row: EvidenceRow, *, thresholds: bool) -> str:
     threshold = "" if row["threshold"] is None or not thresholds else f"threshold {_with_unit(row['threshold'], _unit_alone(row['unit']))}"
-    where = canvas.cut(row["where"] or "", canvas.width - _INDENT - _GAP)
+    where = "" if _is_setting(row) else canvas.cut(row["where"] or "", canvas.width - _INDENT - _GAP)
     return ", ".join(text for text in (where, threshold) if text)
 
 
@@ -119,7 +119,8 @@ def _draw_evidence_as_text(canvas: Canvas, row: EvidenceRow, *, thresholds: bool
 
 
 def _setting(row: EvidenceRow) -> str:
-    return f"{row['name']}={row['value']}"
+    where = f" ({row['where']})" if row["where"] else ""
+    return f"{row['name']}={row['value']}{where}"
 
 
 def _is_setting(row: EvidenceRow) -> bool:

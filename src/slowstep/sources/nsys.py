@@ -130,7 +130,7 @@ def _require_exported(path: Path, head: bytes) -> None:
             f"{path} is a report of Nsight Systems, which only its own tools can read. Analyze an export of it: {_command(path)}"
         )
     if head != MAGIC:
-        raise UnreadableInput(f"{path} is no SQLite file, so no export of Nsight Systems. {_command(path)}")
+        raise UnreadableInput(f"{path} is not an SQLite file, so not an export of Nsight Systems. {_command(path)}")
 
 
 def _command(path: Path) -> str:
@@ -140,7 +140,7 @@ def _command(path: Path) -> str:
 def _require_events(path: Path, database: Database) -> None:
     if not any(name in database.columns for name in OWN_TABLES):
         tables = ", ".join(sorted(database.columns)[:5]) or "no table"
-        raise UnreadableInput(f"{path} is an SQLite file, but no export of Nsight Systems: it holds {tables}.")
+        raise UnreadableInput(f"{path} is an SQLite file, but not an export of Nsight Systems: it holds {tables}.")
     if not any(database.has(table, "start") and database.rows(table) for table in EVENT_TABLES):
         raise UnreadableInput(
             f"{path} holds neither CUDA nor NVTX events. Record with them: nsys profile --trace=cuda,nvtx,osrt python train.py"

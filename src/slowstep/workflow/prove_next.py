@@ -148,7 +148,7 @@ def before_next(report: Report) -> str | None:
     if facts["ended_by"] in (NOT_TAKEN_UP, STOOD_STILL):
         return f"find out what the training waits for: it made no more steps before {missing} (slowstep run says where its time goes)"
     if facts["exit_code"]:
-        return f"mend the script's own error: it ended with exit code {facts['exit_code']} before {missing}"
+        return f"fix the script's own error: it ended with exit code {facts['exit_code']} before {missing}"
     # The longest lead-in may take as long again as the experiment.
     needed = format_duration((facts["budget_s"] + Limits().most_s) * 1e9)
     return f"let the script train longer, {needed} or more (more epochs, more steps): it ended before {missing}"

@@ -165,14 +165,14 @@ def _why_not() -> str | None:
 def _check(*, level: int, steps: int | None, seconds: float | None, out: str | None, warmup: int | None) -> None:
     """Raises BadUsage for what cannot be meant, whatever its type: callers need not be typed."""
     if not _is_a(Integral, level) or level not in (0, 1, 2):
-        raise BadUsage(f"level={level!r} cannot be meant: 0 records steps and waits, 1 causes, 2 everything.")
+        raise BadUsage(f"level={level!r} is not valid: 0 records steps and waits, 1 causes, 2 everything.")
     for name, value, least in (("steps", steps, 1), ("warmup", warmup, 0)):
         if value is not None and not (_is_a(Integral, value) and value >= least):
-            raise BadUsage(f"{name}={value!r} cannot be meant: expected a whole number, {least} or more.")
+            raise BadUsage(f"{name}={value!r} is not valid: expected a whole number, {least} or more.")
     if seconds is not None and not (_is_a(Real, seconds) and seconds > 0):
-        raise BadUsage(f"seconds={seconds!r} cannot be meant: expected a number above zero.")
+        raise BadUsage(f"seconds={seconds!r} is not valid: expected a number above zero.")
     if out is not None and not isinstance(out, (str, os.PathLike)):
-        raise BadUsage(f"out={out!r} cannot be meant: expected the path of a folder.")
+        raise BadUsage(f"out={out!r} is not valid: expected the path of a folder.")
 
 
 def _is_a(kind: type, value: object) -> bool:

@@ -103,7 +103,7 @@ def _coverage(m: TraceMeasurements) -> str:
         said.append(f"{format_share(coverage.kernels_with_launch)} of the kernels with their launch")
     if coverage.inside_steps is not None:
         said.append(f"{format_share(coverage.inside_steps)} of the trace's time {'in the window' if m.is_window else 'inside steps'}")
-    shown = "the trace shows " + ", ".join(said) + ("" if m.facts.complete else "; it is cut off")
+    shown = "the trace shows " + ", ".join(said) + ("" if m.facts.complete else "; the file was cut off")
     return shown + _recording(m)
 
 

@@ -176,9 +176,9 @@ def test_two_of_many_ranks_prove_nothing_about_the_others() -> None:
 
     found = judged(before, few, 1).findings[0]
 
-    assert found.gain.assumes.endswith("no other rank becomes late (126 of them not seen)")
+    assert found.gain.assumes.endswith("no other rank became late (126 of them were not recorded)")
     assert [fix.text for fix in found.fixes][1:] == [
-        "compare with the 126 ranks that left no trace here; where one is late, its own cause comes first"
+        "compare with the 126 ranks without a trace here; where one is late, its own cause comes first"
     ]
     late = ranks(standing(36.5, 23.6, 21.6, waits=True), standing(58.1, 2.0), gain=1.56, size=128)
     assert "of the 2 of 128 ranks here this rank is the last: its own work" in judged(diagnosis(state="healthy"), late, 1).verdict.summary
@@ -190,7 +190,7 @@ def test_where_all_ranks_were_looked_at_nobody_is_sent_to_look_at_all_ranks() ->
     even, few = ranks(standing(70, 10), standing(70, 10)), ranks(standing(70, 10), standing(70, 10), size=128)
 
     assert "no other rank is clearly later" in judged(before, even, 0).verdict.summary
-    assert "waits for one of the 126 that left no trace here is not seen: analyze" in judged(before, few, 0).verdict.summary
+    assert "waits for one of the 126 without a trace here is not seen: analyze" in judged(before, few, 0).verdict.summary
 
 
 def test_a_rank_that_is_the_last_in_some_steps_only_is_said_to_be_so() -> None:

@@ -37,7 +37,7 @@ def test_a_late_batch_is_found_with_its_share_and_the_gain_of_the_replay():
     assert found.share == pytest.approx(0.30)
     assert found.gain.predicted == pytest.approx(100 / 70)
     assert evidence(found, "waiting for input").where == WORKERS
-    assert evidence(found, "removed per step").value == pytest.approx(30.0)
+    assert evidence(found, "fix saves per step").value == pytest.approx(30.0)
     assert evidence(found, "longest request").value == pytest.approx(30.2)
 
 
@@ -82,7 +82,7 @@ def test_a_scenario_that_was_not_replayed_leaves_the_gain_unknown_with_the_reaso
 
     assert (found.gain.predicted, found.gain.low, found.gain.high) == (None, None, None)
     assert "delays without a cause" in found.gain.assumes
-    assert evidence(found, "removed per step").value is None
+    assert evidence(found, "fix saves per step").value is None
 
 
 def test_without_any_request_input_is_not_judged():
@@ -221,7 +221,7 @@ def test_long_host_work_between_launches_is_no_matter_of_launching_and_its_gain_
     assert "aten::add in f (model.py:9)" in found.fixes[0].text
     assert not any("graph" in fix.text for fix in found.fixes)
     assert found.gain.predicted is None
-    assert evidence(found, "removed per step").value is None
+    assert evidence(found, "fix saves per step").value is None
 
 
 def test_long_host_work_without_a_name_is_to_be_named():

@@ -86,7 +86,7 @@ def test_float32_beside_the_tensor_cores_is_found_with_its_operator_and_its_gain
     assert found.share == pytest.approx(0.6)
     assert found.claims == (piece(KERNELS, "matmul, float32"),)
     assert found.gain.predicted == pytest.approx(100 / 60)
-    assert value(found, "removed per step") == pytest.approx(40.0)
+    assert value(found, "fix saves per step") == pytest.approx(40.0)
     assert "autocast('cuda', dtype=torch.bfloat16)" in found.fixes[0].text
     assert "set_float32_matmul_precision('high')" in found.fixes[1].text
     assert all(fix.changes_numerics for fix in found.fixes)
@@ -192,7 +192,7 @@ def test_beside_products_with_vectors_the_replays_gain_is_not_that_of_padding():
 
     assert found.gain.predicted is None
     assert "no padding helps" in found.gain.assumes
-    assert value(found, "removed per step") is None
+    assert value(found, "fix saves per step") is None
 
 
 def test_products_with_vectors_and_aligned_sizes_are_no_finding():

@@ -184,8 +184,8 @@ def test_findings_of_an_inference_are_still_listed_and_where_there_are_none_none
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"facts": {"complete": False}}, "the file is cut off, and whether it trains is not seen: copy the file again"),
-        ({"steps": 0}, "the trace holds no whole step, and whether it trains is not seen"),
+        ({"facts": {"complete": False}}, "the file is cut off, so it cannot be told whether it trains: copy the file again"),
+        ({"steps": 0}, "the trace holds no whole step, so it cannot be told whether it trains"),
     ],
     ids=["cut off", "no step"],
 )

@@ -61,7 +61,7 @@ def _judged(
         share_low=share_low,
         share_high=0.4,
         claims=claims or (rule,),
-        evidence=(Evidence(name="removed per step", value=1.0, unit="ms"),),
+        evidence=(Evidence(name="fix saves per step", value=1.0, unit="ms"),),
         gain=Gain(predicted=predicted, low=low, high=predicted * 1.1, assumes="it is gone"),
         fixes=(Fix(text="remove it"),),
         names_cause=names_cause,

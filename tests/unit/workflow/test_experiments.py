@@ -244,7 +244,7 @@ def test_the_next_command_of_an_experiment_without_results_asks_for_the_same_lev
     ("exit_code", "expected"),
     [
         (0, "let the script train longer, 2.0 min or more (more epochs, more steps): it ended before a lever was tried"),
-        (3, "mend the script's own error: it ended with exit code 3 before a lever was tried"),
+        (3, "fix the script's own error: it ended with exit code 3 before a lever was tried"),
     ],
 )
 def test_a_script_that_ended_before_a_lever_was_tried_says_what_to_do_first(tmp_path, exit_code, expected):

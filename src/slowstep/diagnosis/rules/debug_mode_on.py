@@ -68,7 +68,7 @@ def _judged(m: Measurements, modes: dict[str, float], *, share: float, low: floa
         share_high=high,
         claims=() if advisory else tuple(name for stage, name in m.ledger.parts if stage == "compute"),
         evidence=tuple(Evidence(name=name, value=on, unit=f"share of {m.work.looks} looks") for name, on in modes.items()),
-        gain=unknown_gain("it is off"),
+        gain=unknown_gain("it were off"),
         fixes=tuple(Fix(text=_fix(m, name)) for name in sorted(modes, key=lambda name: -modes[name])),
         advisory=advisory,
     )
@@ -79,7 +79,7 @@ def _fix(m: Measurements, mode: str) -> str:
     """What turns a mode off: who trains may have set it."""
     way = m.trainer.way_to_update
     trainers = LIGHTNINGS if is_lightnings(way) else HUGGING_FACES if is_hugging_faces(way) else {}
-    return trainers.get(mode) or FIXES.get(mode, f"run without {mode}")
+    return trainers.get(mode) or FIXES.get(mode, f"the training ran without {mode}")
 
 
 RULE = Rule(name=NAME, stages=("compute",), judge=judge)

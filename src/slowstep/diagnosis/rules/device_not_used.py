@@ -39,7 +39,7 @@ def judge(m: Measurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="compute",
-        title=f"the model trains on the processor, {format_share(share)} of the time, and an accelerator is here ({names})",
+        title=f"the model trains on the CPU for {format_share(share)} of the time, and this machine has an accelerator ({names})",
         share=share,
         share_low=low,
         share_high=high,
@@ -49,7 +49,7 @@ def judge(m: Measurements) -> Answer:
             Evidence(name="parameters on", value=m.device, unit=""),
             Evidence(name="torch built for it", value={True: "yes", False: "no", None: None}[built], unit=""),
         ),
-        gain=unknown_gain("the training runs on it"),
+        gain=unknown_gain("the training ran on it"),
         fixes=(*((Fix(text=install),) if built is False else ()), Fix(text=move)),
     )
     return Judged(finding=finding, counterfactual=None)

@@ -59,9 +59,9 @@ def judge_trace(m: TraceMeasurements) -> Answer:
             *(_row(sites, row) for row in sites.head(3).iter_rows(named=True)),
             *traffic(m, sites),
             steps_seen(m),
-            Evidence(name="removed per step", value=removed_ms(m, NO_DEVICE_COPIES), unit="ms"),
+            Evidence(name="fix saves per step", value=removed_ms(m, NO_DEVICE_COPIES), unit="ms"),
         ),
-        gain=replayed_gain(m, NO_DEVICE_COPIES, "none of these copies is needed"),
+        gain=replayed_gain(m, NO_DEVICE_COPIES, "none of these copies were needed"),
         fixes=_fixes(m, with_stacks(m, sites["where"].to_list())),
         names_cause=worst is not None,
     )

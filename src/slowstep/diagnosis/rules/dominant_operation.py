@@ -72,7 +72,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
             Evidence(name="each", value=worst[own] / max(worst["count"], 1) / 1e6, unit="ms"),
             steps_seen(m),
         ),
-        gain=Gain(predicted=None, low=None, high=None, assumes="that operation takes less"),
+        gain=Gain(predicted=None, low=None, high=None, assumes="that operation took less time"),
         fixes=_fixes(m, worst, named),
         names_cause=True,
         advisory=True,

@@ -79,7 +79,7 @@ def judge(m: Measurements) -> Answer:
             Evidence(name="float64", value=double, unit="share of parameters", threshold=MOSTLY),
             Evidence(name="compute", value=share, unit="share of window", threshold=CLAIM),
             Evidence(name="convolutions", value=m.work.convolutions, unit="share of forward"),
-            Evidence(name="removed per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
+            Evidence(name="fix saves per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
         ),
         gain=predict(m, counterfactual),
         fixes=FIXES,
@@ -103,7 +103,7 @@ def _counterfactual(m: Measurements) -> Counterfactual:
         )
 
     return Counterfactual(
-        assumes="float32 takes what it took in slowstep's benchmark, against float64",
+        assumes="float32 were as much faster than float64 as in slowstep's benchmark",
         expected=case(0, 1.0),
         worse=case(1, WORSE_BESIDE),
         better=case(2, 1.0),
@@ -132,9 +132,9 @@ def judge_trace(m: TraceMeasurements) -> Answer:
             Evidence(name=f"float64 {what}", value=share, unit="share of window", threshold=CLAIM),
             *kernel_rows(m, found),
             steps_seen(m),
-            Evidence(name="removed per step", value=removed_ms(m, SINGLE_PRECISION), unit="ms"),
+            Evidence(name="fix saves per step", value=removed_ms(m, SINGLE_PRECISION), unit="ms"),
         ),
-        gain=replayed_gain(m, SINGLE_PRECISION, "the same work in float32"),
+        gain=replayed_gain(m, SINGLE_PRECISION, "the same work were done in float32"),
         fixes=FIXES,
     )
     return unless_beside(finding)

@@ -34,7 +34,7 @@ from slowstep.units import format_share
 NAME = "exposed-communication"
 # The Kineto TensorBoard plugin's mark for communication.
 SHARE = 0.10
-NOT_SEEN = "no other rank is late (not seen)"
+NOT_SEEN = "no other rank is late (which was not recorded)"
 COMPARE_RANKS = "compare the ranks: slowstep analyze on the folder of all ranks' traces; where one is late, its own cause comes first"
 # Exchanges that stand between the layers: accumulation and buckets of gradients do nothing for them.
 BETWEEN_LAYERS = {
@@ -68,12 +68,12 @@ def judge_trace(m: TraceMeasurements) -> Answer:
             *_rows(m, collectives),
             Evidence(name="ranks", value=ranks if isinstance(ranks, int) else None, unit="ranks"),
             steps_seen(m),
-            Evidence(name="removed per step", value=removed_ms(m, COMMUNICATION_OVERLAPPED), unit="ms"),
+            Evidence(name="fix saves per step", value=removed_ms(m, COMMUNICATION_OVERLAPPED), unit="ms"),
         ),
         gain=replayed_gain(
             m,
             COMMUNICATION_OVERLAPPED,
-            f"the collectives run beside the backward as far as it reaches, and {NOT_SEEN}",
+            f"the collectives ran during the backward pass as far as it reaches, and {NOT_SEEN}",
         ),
         fixes=_fixes(m, collectives["operation"][0] if collectives.height else None),
     )

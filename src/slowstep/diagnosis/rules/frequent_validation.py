@@ -73,7 +73,7 @@ def judge(m: Measurements) -> Answer:
     case = Case(removed_ns=removed, beside_ns=beside, delay_share=delay_share(m, event.part))
     worse = replace(case, beside_ns=WORSE_BESIDE * beside)
     every = round(event.every_steps)
-    words = f"validation every {2 * every} steps, each as long as now"
+    words = f"there were a validation every {2 * every} steps, each as long as now"
     counterfactual = Counterfactual(assumes=words, expected=case, worse=worse, better=case)
     finding = Finding(
         rule=NAME,
@@ -90,7 +90,7 @@ def judge(m: Measurements) -> Answer:
             *_batches(m),
             Evidence(name="one validation", value=event.each_ns / 1e6, unit="ms"),
             Evidence(name="validating", value=share, unit="share of window", threshold=threshold),
-            Evidence(name="removed per step", value=float(event.ns.mean()) / 2e6, unit="ms"),
+            Evidence(name="fix saves per step", value=float(event.ns.mean()) / 2e6, unit="ms"),
         ),
         gain=predict(m, counterfactual),
         fixes=(

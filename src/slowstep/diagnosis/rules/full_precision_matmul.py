@@ -64,9 +64,9 @@ def judge_trace(m: TraceMeasurements) -> Answer:
             Evidence(name="kernels in 16 bit", value=in_sixteen_bit, unit="share of kernel time", threshold=XPROF_SIXTEEN_BIT),
             *kernel_rows(m, found),
             steps_seen(m),
-            Evidence(name="removed per step", value=removed_ms(m, HALF_PRECISION), unit="ms"),
+            Evidence(name="fix saves per step", value=removed_ms(m, HALF_PRECISION), unit="ms"),
         ),
-        gain=replayed_gain(m, HALF_PRECISION, "these kernels take what they take in 16 bit on Tensor Cores"),
+        gain=replayed_gain(m, HALF_PRECISION, "these kernels took the time that they take in 16 bit on Tensor Cores"),
         fixes=_fixes(m, whose(worst["operator"], worst["where"], None) if (in_sixteen_bit or 0.0) >= XPROF_SIXTEEN_BIT else None),
         names_cause=worst["operator"] is not None,
     )

@@ -66,13 +66,13 @@ def judge_trace(m: TraceMeasurements) -> Answer:
         claims=(INPUT_WAIT,),
         evidence=(
             Evidence(name="waiting for input", value=share, unit="share of window", threshold=SHARE, where=name),
-            Evidence(name="requests that wait", value=late.height, unit=f"of {requests.height}"),
+            Evidence(name="requests that waited", value=late.height, unit=f"of {requests.height}"),
             Evidence(name="each of them", value=each_ns / 1e6, unit="ms", threshold=None if makes_them else RECEIVE_NS / 1e6),
             Evidence(name="longest request", value=_longest_ms(requests), unit="ms"),
             steps_seen(m),
-            Evidence(name="removed per step", value=removed_ms(m, NO_INPUT_WAIT), unit="ms"),
+            Evidence(name="fix saves per step", value=removed_ms(m, NO_INPUT_WAIT), unit="ms"),
         ),
-        gain=replayed_gain(m, NO_INPUT_WAIT, "every batch is ready when it is asked for"),
+        gain=replayed_gain(m, NO_INPUT_WAIT, "every batch were ready when it is asked for"),
         fixes=_fixes(m, makes_them),
     )
     return Judged(finding=finding, counterfactual=None)

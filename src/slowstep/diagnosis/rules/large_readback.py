@@ -58,9 +58,9 @@ def judge_trace(m: TraceMeasurements) -> Answer:
             *traffic(m, found.copies),
             Evidence(name="into pageable memory", value=_pageable(found), unit="share of copies"),
             steps_seen(m),
-            Evidence(name="removed per step", value=removed_ms(m, NO_READBACKS), unit="ms"),
+            Evidence(name="fix saves per step", value=removed_ms(m, NO_READBACKS), unit="ms"),
         ),
-        gain=replayed_gain(m, NO_READBACKS, "nothing is copied to the host in the step"),
+        gain=replayed_gain(m, NO_READBACKS, "nothing were copied to the host in the step"),
         fixes=_fixes(m, with_stacks(m, found.sites["where"].to_list())),
         names_cause=True,
     )

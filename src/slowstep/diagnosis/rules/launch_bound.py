@@ -81,11 +81,11 @@ def judge_trace(m: TraceMeasurements) -> Answer:
         evidence=(
             Evidence(name="idle before a launch", value=share, unit="share of window", threshold=HOST_SHARE),
             Evidence(name="most of it before", value=worst, unit=""),
-            Evidence(name="of it in stretches of 1 ms and more", value=long_share, unit="share", threshold=OWN_WORK),
+            Evidence(name="of it in gaps of 1 ms and more", value=long_share, unit="share", threshold=OWN_WORK),
             *_launches(m),
             *_readbacks(m),
             steps_seen(m),
-            Evidence(name="removed per step", value=removed_ms(m, LAUNCHES_FREE) if long_share < OWN_WORK else None, unit="ms"),
+            Evidence(name="fix saves per step", value=removed_ms(m, LAUNCHES_FREE) if long_share < OWN_WORK else None, unit="ms"),
         ),
         gain=_gain(m, long_share),
         fixes=_fixes(m, long_share >= OWN_WORK, worst),
@@ -94,7 +94,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
 
 
 def _gain(m: TraceMeasurements, long_share: float) -> Gain:
-    assumes = "all kernels of a step are launched at once"
+    assumes = "all kernels of a step were launched at once"
     if long_share < OWN_WORK:
         return replayed_gain(m, LAUNCHES_FREE, assumes)
     why = "most of the gaps are host work of 1 ms and more, which a graph does not take away"
@@ -128,7 +128,7 @@ def _launches(m: TraceMeasurements) -> tuple[Evidence, ...]:
         Evidence(name="kernels", value=round(total / launches.height), unit="per step"),
         Evidence(name="median kernel", value=_us(launches["median_kernel_ns"]), unit="us", threshold=LAUNCH_US),
         Evidence(name="kernels shorter than their launch", value=_short(launches), unit="share of kernels"),
-        Evidence(name="nothing in the queue", value=_mean(launches["queue_empty_share"]), unit="share of step"),
+        Evidence(name="queue empty", value=_mean(launches["queue_empty_share"]), unit="share of step"),
         Evidence(name="launches of whole graphs", value=int(launches["graph_launches"].sum()), unit="calls"),
     )
 

@@ -60,14 +60,14 @@ def judge_trace(m: TraceMeasurements) -> Answer:
         share_high=high,
         claims=_claims(m, reads),
         evidence=(
-            Evidence(name="run dry after the scaler's read-back", value=share, unit="share of window", threshold=CLAIM, where=where),
+            Evidence(name="device idle after the scaler's read-back", value=share, unit="share of window", threshold=CLAIM, where=where),
             Evidence(name="read-backs", value=reads.height / max(m.table("steps").height, 1), unit="per step"),
             Evidence(name="steps with it", value=steps, unit="steps"),
             Evidence(name="host waits in it", value=_wait_ms(m, reads), unit="ms per step"),
             steps_seen(m),
-            Evidence(name="removed per step", value=removed_ms(m, NO_LOSS_SCALING), unit="ms"),
+            Evidence(name="fix saves per step", value=removed_ms(m, NO_LOSS_SCALING), unit="ms"),
         ),
-        gain=replayed_gain(m, NO_LOSS_SCALING, "the optimizer is launched without waiting for the scaler's answer"),
+        gain=replayed_gain(m, NO_LOSS_SCALING, "the optimizer were launched without waiting for the scaler's answer"),
         fixes=_fixes(m, with_stacks(m, [where])),
         names_cause=True,
     )

@@ -45,9 +45,9 @@ def judge(m: Measurements) -> Answer:
         Evidence(name="link while it worked", value=link, unit=""),
         Evidence(name="readings", value=device.readings, unit="readings"),
     )
-    title = f"device {device.device} has nothing to do in {format_share(1 - busy)} of the time: it waits for the training thread"
-    fixes = ("see the other findings for what it waits for: input, copies, read-backs (.item(), .cpu()), or many small kernels",)
-    return advice(NAME, "compute", title, evidence, "the device always has work", fixes, share=1 - busy)
+    title = f"device {device.device} is idle for {format_share(1 - busy)} of the time: it waits for the training thread"
+    fixes = ("the other findings say what it waits for: input, copies, read-backs (.item(), .cpu()), or many small kernels",)
+    return advice(NAME, "compute", title, evidence, "the device always had work", fixes, share=1 - busy)
 
 
 RULE = Rule(name=NAME, stages=("compute",), judge=judge, advisory=True)

@@ -61,7 +61,7 @@ def judge(m: Measurements) -> Answer:
         "fewer loader workers or a smaller prefetch_factor; keep the dataset in arrays or mapped files, not in Python lists",
         "a smaller batch, or a larger limit",
     )
-    return advice(NAME, "compute", title, evidence, "memory is not short", fixes)
+    return advice(NAME, "compute", title, evidence, "there were enough memory", fixes)
 
 
 def _near(limit: Limit) -> bool:

@@ -88,7 +88,7 @@ def judge(m: Measurements) -> Answer:
         )
         return NotJudged(rule=NAME, reason=reason)
     counterfactual = Counterfactual(
-        assumes="the training thread makes a batch as fast as a worker, torch's own collating four times as fast",
+        assumes="the training thread made a batch as fast as a worker, and torch's own collating were four times as fast",
         expected=_case(m, side, waits, EXPECTED),
         worse=_case(m, side, waits, WORSE),
         better=_case(m, side, waits, BETTER),
@@ -96,10 +96,10 @@ def judge(m: Measurements) -> Answer:
     waited_ns, made_ns = float(waits.mean()), _made_here_ns(m, side, EXPECTED)
     evidence = (
         Evidence(name="waiting for a batch", value=waited_ns / 1e6, unit="ms per step", threshold=made_ns / 1e6),
-        Evidence(name="making it without workers", value=made_ns / 1e6, unit="ms per step", where=m.loader.dataset),
+        Evidence(name="making it without workers", value=made_ns / 1e6, unit="ms per step", where=m.loader.data_set),
         Evidence(name="making it in a worker", value=side.wall_ns / 1e6, unit="ms per step"),
         Evidence(name="num_workers", value=m.loader.num_workers, unit="workers"),
-        Evidence(name="removed per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
+        Evidence(name="fix saves per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
     )
     finding = Finding(
         rule=NAME,

@@ -50,13 +50,13 @@ def judge_trace(m: TraceMeasurements) -> Answer:
         share_high=high,
         claims=found.claims,
         evidence=(
-            Evidence(name="pageable copies and waits for them", value=share, unit="share of window", threshold=CLAIM),
+            Evidence(name="pageable copying, and waiting for copies", value=share, unit="share of window", threshold=CLAIM),
             *site_rows(m, found),
             *traffic(m, found.copies),
             steps_seen(m),
-            Evidence(name="removed per step", value=removed_ms(m, COPIES_PINNED), unit="ms"),
+            Evidence(name="fix saves per step", value=removed_ms(m, COPIES_PINNED), unit="ms"),
         ),
-        gain=replayed_gain(m, COPIES_PINNED, "the copies come from pinned memory, at the link's speed, and the host does not wait"),
+        gain=replayed_gain(m, COPIES_PINNED, "the copies came from pinned memory, at the link's speed, and the host did not wait"),
         fixes=_fixes(m, with_stacks(m, found.sites["where"].to_list())),
         names_cause=True,
     )

@@ -69,7 +69,7 @@ def _judge_logged(m: Measurements) -> Judged | None:
     share, low, high = share_interval(m, removed)
     if share < CLAIM:
         return None
-    assumes = f"metrics are logged once in {EVERY} steps"
+    assumes = f"metrics were logged once in {EVERY} steps"
     counterfactual = shortened(m, removed, EXACT, queued=delay_share(m, *named.parts), assumes=assumes)
     finding = Finding(
         rule=NAME,
@@ -82,7 +82,7 @@ def _judge_logged(m: Measurements) -> Judged | None:
         evidence=(
             Evidence(name="function", value=named.name, unit="", where=named.where),
             Evidence(name="on the training thread", value=share, unit="share of window", threshold=CLAIM),
-            Evidence(name="removed per step", value=float(removed.mean()) / 1e6, unit="ms"),
+            Evidence(name="fix saves per step", value=float(removed.mean()) / 1e6, unit="ms"),
         ),
         gain=predict(m, counterfactual),
         fixes=(

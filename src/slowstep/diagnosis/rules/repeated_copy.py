@@ -56,13 +56,13 @@ def judge_trace(m: TraceMeasurements) -> Answer:
         share_high=high,
         claims=found.claims,
         evidence=(
-            Evidence(name="repeated copies and waits for them", value=share, unit="share of window", threshold=CLAIM),
+            Evidence(name="repeated copying, and waiting for copies", value=share, unit="share of window", threshold=CLAIM),
             *site_rows(m, found),
             *traffic(m, found.copies),
             steps_seen(m),
-            Evidence(name="removed per step", value=removed_ms(m, NO_REPEATED_COPIES), unit="ms"),
+            Evidence(name="fix saves per step", value=removed_ms(m, NO_REPEATED_COPIES), unit="ms"),
         ),
-        gain=replayed_gain(m, NO_REPEATED_COPIES, "what is copied stays the same, and is copied once"),
+        gain=replayed_gain(m, NO_REPEATED_COPIES, "what is copied stays the same, and were copied once"),
         fixes=_fixes(m, unknown),
         names_cause=True,
     )

@@ -76,7 +76,7 @@ def judge(m: Measurements) -> Answer:
         m,
         side,
         spared,
-        f"the results of {decoder.name} are stored once and read in every pass",
+        f"the results of {decoder.name} were stored once and read in every pass",
         lost_ns=cores.lost_ns,
     )
     finding = Finding(
@@ -94,7 +94,7 @@ def judge(m: Measurements) -> Answer:
             Evidence(name="passes begun", value=len(m.input.passes), unit="passes", threshold=2),
             Evidence(name="all samples", value=_all_bytes(m), unit="bytes as batched", threshold=_room(m)),
             Evidence(name="waiting for batches and cores", value=share, unit="share of window", threshold=WAIT_SHARE),
-            Evidence(name="removed per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
+            Evidence(name="fix saves per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
         ),
         gain=predict(m, counterfactual),
         fixes=_fixes(m),

@@ -24,7 +24,7 @@ When it is wrong:
 What to try:
     Call it every k steps or give the work to a background thread or process, where nothing needs it after every step; or do less in it.
     What less is, its timed calls tell: of a loop in Python (which may be all that a function does that calls nothing) operations on whole
-    tensors or arrays (a thread would keep the interpreter's lock), of pictures fewer or smaller ones. One that mostly writes to a file:
+    tensors or arrays (a thread would hold the GIL), of pictures fewer or smaller ones. One that mostly writes to a file:
     gather, and write every k steps. One that prints or logs for a quarter of its time or more: print or log less.
 """
 
@@ -77,7 +77,7 @@ TEXT = re.compile(r"^(str\.|(format|repr)$)")
 IF_NOT_NEEDED = "where nothing needs it after every step"
 # From so much on that goes into printing and logging, the rest puts together what is printed: lines that format it count to neither.
 TELLS = 0.25
-# A thread gains nothing of what keeps the interpreter's lock.
+# A thread gains nothing of what keeps the GIL.
 LOCKED = (Kind.LOOP, Kind.INTERPRETER)
 # Less of what a function is busy with.
 LESS = {
@@ -100,7 +100,7 @@ def judge(m: Measurements) -> Answer:
     if not candidates:
         if m.ledger.share(UNATTRIBUTED) >= UNNAMED:
             tell = how_to_name(m) if m.has_stacks else "record longer, at --level 1 or more"
-            return NotJudged(rule=NAME, reason=f"no stacks were taken of the time after the updates; {tell}")
+            return NotJudged(rule=NAME, reason=f"no stack samples were taken after the updates; {tell}")
         return None
     # Where another rule says better what a function is, the next one is worth a line of its own.
     unsaid = [p for p in candidates if not better_named(m, p) and m.ledger.share(*p) >= CLAIM]
@@ -123,7 +123,7 @@ def _judge_part(m: Measurements, part: Part, named: dict[Part, int], following: 
     stacks, timed = named.get(part), m.ledger.timed.get(part)
     spread = _spread(m, part, named)
     what = f"what {_name(part)} does besides the update" if holds_update(m, part[1]) else _name(part)
-    assumes = f"{what} {_takes(part)} no time on the training thread"
+    assumes = f"{what} took no time on the training thread"
     counterfactual = shortened(m, own, spread, queued=delay_share(m, part), assumes=assumes, perhaps=made_for(m, part))
     held = in_both(m, part, own, spread)
     if held is not None:
@@ -137,11 +137,11 @@ def _judge_part(m: Measurements, part: Part, named: dict[Part, int], following: 
     entry = next((entry for entry in told(m) if part in entry.parts), None)
     evidence = (
         _named_as(part),
-        Evidence(name=where if where == AFTER else "its time" if where else ran, value=share, unit="share of window", threshold=CLAIM),
+        Evidence(name=where if where == AFTER else "time in it" if where else ran, value=share, unit="share of window", threshold=CLAIM),
         *_most_of_it(m, part, entry),
         *_known_by(timed, stacks, of_stacks),
         *_next(m, following),
-        Evidence(name="removed per step", value=float(removed.mean()) / 1e6, unit="ms"),
+        Evidence(name="fix saves per step", value=float(removed.mean()) / 1e6, unit="ms"),
     )
     finding = Finding(
         rule=NAME,
@@ -220,7 +220,7 @@ def _fixes(m: Measurements, part: Part, entry: Told | None) -> tuple[Fix, ...]:
         interval = f"log every k steps (the trainer's logging interval, or an if around the call), or {_aside(doing)}"
         return Fix(text=interval, lever=lever), Fix(text=_log_less(name, doing))
     every = next((event.every_steps for event in m.over_time.events if event.part == part), None)
-    often = f"more seldom than every {round(every)} steps" if every is not None and round(every) > 1 else "every k steps"
+    often = f"less often than every {round(every)} steps" if every is not None and round(every) > 1 else "every k steps"
     if lines_named(part[1]):
         return _fixes_of_lines(part, entry, often, holds_update=holds_update(m, part[1]))
     if _is_on_weights(m, part, entry):
@@ -255,9 +255,9 @@ def _print_less(name: str, entry: Told | None, whose: str) -> str | None:
 
 def _aside(doing: Doing | None, whose: str = "its") -> str:
     if doing is not None and doing.kind in LOCKED:
-        return f"hand {whose} work to a background process (a thread would keep the interpreter's lock)"
+        return f"hand {whose} work to a background process (a thread would hold the GIL)"
     if doing is not None and doing.kind is Kind.OWN_LINES:
-        return f"hand {whose} work to a background process (a thread would keep the interpreter's lock, where it is a loop in Python)"
+        return f"hand {whose} work to a background process (a thread would hold the GIL if it is a loop in Python)"
     return f"hand {whose} work to a background thread or process"
 
 
@@ -284,7 +284,7 @@ def _fixes_on_weights(part: Part, often: str, lever: str | None) -> tuple[Fix, .
         at_once = "torch.optim.swa_utils.get_ema_multi_avg_fn, which Lightning's WeightAveraging takes as multi_avg_fn"
         return (
             Fix(text=f"call {name} {often} (its update_every_n_steps, if it takes that)", lever=lever),
-            Fix(text=f"have it average all tensors at once ({at_once}) in place of one by one"),
+            Fix(text=f"let it average all tensors at once ({at_once}) in place of one by one"),
         )
     # Timed calls do not tell one from the other surely: operators on weights may do either.
     at_once = "torch._foreach_lerp_ where it averages weights, torch._foreach_copy_ into tensors that are kept where it copies them"
@@ -329,8 +329,8 @@ def _of_what(doing: Doing) -> str:
 
 def _known_by(timed: int | None, stacks: int | None, of: int) -> tuple[Evidence, ...]:
     if timed:
-        return (Evidence(name="timed in", value=timed, unit="gaps"),)
-    return (Evidence(name="stacks in it", value=stacks, unit="stacks", where=f"of {of} after updates"),) if stacks else ()
+        return (Evidence(name="timed in", value=timed, unit="gaps between steps"),)
+    return (Evidence(name="stack samples in it", value=stacks, unit="samples", where=f"of {of} after updates"),) if stacks else ()
 
 
 def _shown(part: Part) -> str:

@@ -205,7 +205,7 @@ def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
     slow = name if inner is None else inner.name
     spared, at_better = held * (1 - LEFT), np.minimum(held * spread.high, np.maximum(side.removable_ns, held))
     counterfactual = Counterfactual(
-        assumes=f"{name} takes a twentieth of its time",
+        assumes=f"{name} took a twentieth of its time",
         expected=Case(removed_ns=spared + warmed_ns(side, spared, WARMED_EXPECTED)),
         worse=Case(removed_ns=held * maker.python_share * (1 - LEFT_AT_WORSE) * spread.low),
         better=Case(removed_ns=at_better + warmed_ns(side, at_better, WARMED_AT_BETTER)),
@@ -225,7 +225,7 @@ def _judge_loop(m: Measurements, made: LoopInput) -> Answer:
             _loop_in_python(maker.python_share),
             known_by(made),
             Evidence(name="receiving a batch instead", value=RECEIVE_NS / 1e6, unit="ms per step"),
-            Evidence(name="removed per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
+            Evidence(name="fix saves per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
         ),
         gain=predict(m, counterfactual),
         fixes=(
@@ -256,7 +256,7 @@ def _evidence(m: Measurements, side: Side, function: Function, where: str, share
         *(() if function.python_share is None else (_loop_in_python(function.python_share),)),
         Evidence(name="waiting for batches", value=share, unit="share of window", threshold=WAIT_SHARE),
         _not_hidden(m, side, received=received),
-        Evidence(name="removed per step", value=float(side.removable_ns.mean()) / 1e6, unit="ms"),
+        Evidence(name="fix saves per step", value=float(side.removable_ns.mean()) / 1e6, unit="ms"),
     )
 
 
@@ -295,7 +295,7 @@ def _counterfactual(m: Measurements, side: Side, function: Function) -> Counterf
         beside = beside_ns(side, workers, spared_wall_ns=spared_wall, spared_cpu_ns=spared_cpu)
         return Case(removed_ns=removed, beside_ns=beside, delay_share=share_queued(freed, removed))
 
-    words = f"{function.name} takes a twentieth of its time" + (", and relieves the training beside it" if workers else "")
+    words = f"{function.name} took a twentieth of its time" + (", and relieves the training beside it" if workers else "")
     known = m.steps.samples[np.isfinite(m.steps.samples)]
     samples = float(known.mean()) if known.size else 0.0
     at_worse = max(LEFT_AT_WORSE, min(SAMPLE_AT_WORSE_NS * samples / max(held, 1.0), 1.0))
@@ -310,7 +310,7 @@ def _counterfactual(m: Measurements, side: Side, function: Function) -> Counterf
 def _late(m: Measurements) -> Floats:
     """What receiving takes per step beyond the usual, where busy workers are known to hand over late: ns.
 
-    More of it than is known may be their doing: one that waits for a core may hold the interpreter's lock.
+    More of it than is known may be their doing: one that waits for a core may hold the GIL.
     """
     if m.held_delivery_share < CAUSE_SHARE:
         return np.zeros(m.steps.count)

@@ -85,7 +85,7 @@ def judge(m: Measurements) -> Answer:
 def _reason(cost: FixedCost, step: float, *, busy: bool) -> str:
     if cost.high_ns is None:
         why = "the machine is busy" if busy else "they were not counted"
-        return f"{_sizes(cost)}, and what its operations cost is unknown: {why}"
+        return f"{_sizes(cost)}, and the cost of its operations is unknown: {why}"
     # The steps that it is known from may take longer than the usual one.
     low, high = (min(ns / step, 1.0) for ns in (cost.low_ns, cost.high_ns))
     known = f"the fixed cost is only known to be {format_share(low)} to {format_share(high)} of the step"
@@ -100,10 +100,16 @@ def _another_size(cost: FixedCost) -> str:
 
 def _sizes(cost: FixedCost) -> str:
     if cost.varied is not None:
-        return f"steps held {cost.varied[0]} to {cost.varied[1]} samples, and not just an epoch's last held fewer: that tells no fixed cost"
+        return (
+            f"steps held {cost.varied[0]} to {cost.varied[1]} samples, and not just an epoch's last held fewer: that does not show "
+            "the fixed cost"
+        )
     if not cost.smaller:
         return "all steps had the same size"
-    return f"only {cost.smaller} smaller step{'s were' if cost.smaller > 1 else ' was'} seen, and {FEWEST_SMALL} tell the fixed cost"
+    return (
+        f"only {cost.smaller} smaller step{'s were' if cost.smaller > 1 else ' was'} seen, and {FEWEST_SMALL} are needed to know "
+        "the fixed cost"
+    )
 
 
 def _telling(m: Measurements, cost: FixedCost) -> str | None:
@@ -130,12 +136,12 @@ def _judged(m: Measurements, cost: FixedCost, fixed: float, step: float) -> Judg
         Evidence(name="batch size", value=round(cost.samples or 0.0), unit="samples"),
         Evidence(name="batch size assumed", value=size, unit="samples"),
         Evidence(name="optimizer", value=optimizer_ns(m) / 1e6, unit="ms", threshold=LARGEST * fixed / 1e6),
-        Evidence(name="removed per step", value=fixed * (1 - 1 / factor) / 1e6, unit="ms"),
+        Evidence(name="fix saves per step", value=fixed * (1 - 1 / factor) / 1e6, unit="ms"),
     )
     finding = Finding(
         rule=NAME,
         stage="compute",
-        title=f"{format_share(fixed / step)} of a step is paid however small the batch is, and it holds only "
+        title=f"{format_share(fixed / step)} of a step is a fixed cost, however small the batch is, and a batch holds only "
         f"{round(cost.samples or 0.0)} samples",
         share=share,
         share_low=min(low, cost.low_ns / step),
@@ -184,7 +190,7 @@ def _counterfactual(m: Measurements, cost: FixedCost, fixed: float, factor: int,
         return Case(removed_ns=step - after, beside_ns=factor * producers_beside_ns(m, spared_cpu_ns=spared))
 
     return Counterfactual(
-        assumes=f"batch size {size}, and a tenth less time per sample beyond the fixed cost",
+        assumes=f"the batch size were {size}, with a tenth less time per sample beyond the fixed cost",
         expected=case(fixed, PER_SAMPLE_EXPECTED),
         worse=case(min(cost.low_ns, fixed), PER_SAMPLE_WORSE),
         better=case(max(cost.high_ns or fixed, fixed), PER_SAMPLE_BETTER),
@@ -220,9 +226,9 @@ def judge_trace(m: TraceMeasurements) -> Answer:
             Evidence(name="kernels", value=int(launches["kernels"].sum()) / max(launches.height, 1), unit="per step"),
             Evidence(name="batch size", value=m.batch_size, unit="samples", where=m.batch_size_from),
             steps_seen(m),
-            Evidence(name="removed per step", value=removed_ms(m, LARGER_BATCH), unit="ms"),
+            Evidence(name="fix saves per step", value=removed_ms(m, LARGER_BATCH), unit="ms"),
         ),
-        gain=replayed_gain(m, LARGER_BATCH, "twice the samples in a step take the launches and gaps of one"),
+        gain=replayed_gain(m, LARGER_BATCH, "twice the samples in a step took as many launches and gaps as now"),
         fixes=_trace_fixes(m),
     )
     return Judged(finding=finding, counterfactual=None)

@@ -71,9 +71,9 @@ def judge_trace(m: TraceMeasurements) -> Answer:
             Evidence(name="of all collectives", value=_share_of_all(m, found), unit="share of collectives"),
             Evidence(name="each", value=int(found["total_ns"].sum()) / max(int(found["count"].sum()), 1) / 1e3, unit="us"),
             steps_seen(m),
-            Evidence(name="removed per step", value=removed_ms(m, COLLECTIVES_MERGED), unit="ms"),
+            Evidence(name="fix saves per step", value=removed_ms(m, COLLECTIVES_MERGED), unit="ms"),
         ),
-        gain=replayed_gain(m, COLLECTIVES_MERGED, "the small collectives of a step are few large ones"),
+        gain=replayed_gain(m, COLLECTIVES_MERGED, "the small collectives of a step were merged into few large ones"),
         fixes=_fixes(m),
         names_cause=True,
     )

@@ -34,7 +34,7 @@ NAME = "storage-wait"
 # Later passes that read less than half of the first one's bytes are being served by the page cache more and more: see cold-cache.
 LASTING = 0.5
 LEFT_AT_WORSE = 0.2
-ASSUMES = "the data are in memory, and nothing else about making batches changes"
+ASSUMES = "the data were in memory, and nothing else about making batches changed"
 
 
 def judge(m: Measurements) -> Answer:
@@ -56,7 +56,7 @@ def judge(m: Measurements) -> Answer:
         Evidence(name="blocked on storage", value=share, unit="share of window", threshold=WAIT_SHARE),
         Evidence(name="read from storage", value=read_bytes / 1e6, unit="MB per step"),
         Evidence(name="rate", value=read_bytes * 1e3 / float(m.step_ns.mean()), unit="MB/s"),
-        Evidence(name="removed per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
+        Evidence(name="fix saves per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
     )
     finding = Finding(
         rule=NAME,

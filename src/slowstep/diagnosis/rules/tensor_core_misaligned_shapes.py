@@ -72,7 +72,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
             Evidence(name="sizes should be multiples of", value=worst["why_not"] or named, unit="", threshold=MULTIPLE[worst["precision"]]),
             *kernel_rows(m, found),
             steps_seen(m),
-            Evidence(name="removed per step", value=removed_ms(m, ALIGNED_SHAPES) if unknown is None else None, unit="ms"),
+            Evidence(name="fix saves per step", value=removed_ms(m, ALIGNED_SHAPES) if unknown is None else None, unit="ms"),
         ),
         gain=_gain(m, unknown),
         fixes=_fixes(m, worst["class"], named),
@@ -82,7 +82,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
 
 
 def _gain(m: TraceMeasurements, unknown: str | None) -> Gain:
-    assumes = "these kernels run at the rate of aligned ones; what padding adds is not counted"
+    assumes = "these kernels ran at the rate of aligned ones (what padding adds is not counted)"
     if unknown is None:
         return replayed_gain(m, ALIGNED_SHAPES, assumes)
     return Gain(predicted=None, low=None, high=None, assumes=assumes, unknown_because=unknown)

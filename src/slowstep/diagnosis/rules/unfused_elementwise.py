@@ -68,9 +68,9 @@ def judge_trace(m: TraceMeasurements) -> Answer:
             Evidence(name="fused already", value=fused_ns / max(int(elementwise["total_ns"].sum()), 1), unit="share of elementwise time"),
             *kernel_rows(m, found),
             steps_seen(m),
-            Evidence(name="removed per step", value=removed_ms(m, FUSED_ELEMENTWISE), unit="ms"),
+            Evidence(name="fix saves per step", value=removed_ms(m, FUSED_ELEMENTWISE), unit="ms"),
         ),
-        gain=replayed_gain(m, FUSED_ELEMENTWISE, "each run of elementwise kernels is one pass over memory"),
+        gain=replayed_gain(m, FUSED_ELEMENTWISE, "each run of elementwise kernels were one pass over memory"),
         fixes=_fixes(m, f" (most time: {named})" if named else ""),
     )
     return unless_beside(finding)

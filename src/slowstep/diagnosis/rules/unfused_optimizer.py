@@ -54,7 +54,7 @@ def judge(m: Measurements) -> Answer:
         evidence=(
             Evidence(name="optimizer", value=share, unit="share of window", threshold=WORTH, where=kind),
             Evidence(name="it takes", value=optimizer_ns(m) / 1e6, unit="ms per step"),
-            Evidence(name="removed per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
+            Evidence(name="fix saves per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
         ),
         gain=predict(m, counterfactual),
         fixes=(fuse(kind, share), *(() if flushed is None else (flushed,))),

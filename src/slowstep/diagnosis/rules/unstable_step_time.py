@@ -52,7 +52,7 @@ def judge(m: Measurements) -> Answer:
         Evidence(name="its share", value=found.part_share, unit="share of the variance", threshold=MOST_OF_IT),
     )
     title = f"steps vary by {format_share(found.variation)} of their median, mostly in: {found.part[1]}"
-    return advice(NAME, found.part[0], title, evidence, "every step takes the same time", (fix,))
+    return advice(NAME, found.part[0], title, evidence, "every step took the same time", (fix,))
 
 
 RULE = Rule(name=NAME, stages=("compute",), judge=judge)

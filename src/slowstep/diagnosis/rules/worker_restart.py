@@ -60,12 +60,13 @@ def judge(m: Measurements) -> Answer:
     case = Case(removed_ns=removed + copying_after_forks(m, own), beside_ns=beside)
     worse = Case(removed_ns=starting, beside_ns=WORSE_BESIDE * beside)
     better = Case(removed_ns=removed + copying_after_forks(m, own, AFTER_FORK_HIGH), beside_ns=beside)
-    counterfactual = Counterfactual(assumes="workers outlive the epoch", expected=case, worse=worse, better=better)
+    counterfactual = Counterfactual(assumes="workers were kept between epochs", expected=case, worse=worse, better=better)
     each = float(removed.sum()) / restarts.count
     finding = Finding(
         rule=NAME,
         stage="preprocess",
-        title=f"workers are started anew at each of {restarts.count} epochs: {each / 1e6:.0f} ms each, {format_share(share)} of the time",
+        title=f"the loader's workers are started again at each of {restarts.count} epochs: {each / 1e6:.0f} ms each, "
+        f"{format_share(share)} of the time",
         share=share,
         share_low=low,
         share_high=high,
@@ -76,12 +77,12 @@ def judge(m: Measurements) -> Answer:
             Evidence(name="one start and end", value=float(restarts.start_ns.sum()) / restarts.count / 1e6, unit="ms"),
             Evidence(name="first batch beyond a usual one", value=float(restarts.cold_ns.sum()) / restarts.count / 1e6, unit="ms"),
             Evidence(name="restarting", value=share, unit="share of window", threshold=CLAIM),
-            Evidence(name="removed per step", value=float(removed.mean()) / 1e6, unit="ms"),
+            Evidence(name="fix saves per step", value=float(removed.mean()) / 1e6, unit="ms"),
         ),
         gain=predict(m, counterfactual),
         fixes=(
             fix_of_its_loader(m, "DataLoader(..., persistent_workers=True)", PERSISTENT_WORKERS),
-            Fix(text="longer epochs: a sampler that goes over the data set several times"),
+            Fix(text="longer epochs: a sampler that passes over the data set several times"),
         ),
         names_cause=True,
     )

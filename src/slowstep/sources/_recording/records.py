@@ -119,7 +119,7 @@ def losses(lost: Lost) -> Iterable[Health]:
             name="malformed-records",
             severity="data_loss",
             count=lost.malformed,
-            remedy="they end before they begin: something else has written into the file; record again",
+            remedy="the recording is damaged: another program wrote into its file, and these records were left out. Record again",
         )
 
 
