@@ -41,12 +41,6 @@ class Loader:
     collate_is_default: bool | None
     read_together: int  # how many loaders each step reads, this one among them
     waited_share: float  # of the time in which those are waited for, its part; 1 where there is no other
-
-    @property
-    def data_set(self) -> str | None:
-        """What it reads, in words."""
-        return None if self.dataset is None else f"data set {self.dataset}"
-
     iterators: tuple[int, ...]  # all of its own in the recording
     beside: tuple[Beside, ...]  # the others that are read together with it
     is_named: bool  # its data set's name tells it from those
@@ -55,6 +49,11 @@ class Loader:
     def is_surely_most_waited_for(self) -> bool:
         """Whether an experiment, in which the training itself tells by other steps which loader it waits for most, means this one too."""
         return self.waited_share >= SURELY_MOST
+
+    @property
+    def data_set(self) -> str | None:
+        """What it reads, in words."""
+        return None if self.dataset is None else f"data set {self.dataset}"
 
 
 def find_loader(timeline: Timeline, trainer: Trainer) -> Loader | None:

@@ -160,10 +160,12 @@ def fitting(width: int) -> int:
 
 
 def _pieces(word: str, room: int) -> list[str]:
-    """A word that is wider than a row, in pieces."""
+    """A word that is wider than a row, in pieces: a path behind its slashes."""
     pieces = []
     while word:
-        pieces.append(_first_cells(word, room))
+        piece = _first_cells(word, room)
+        slash = piece.rfind("/", 1) + 1
+        pieces.append(piece[:slash] if slash and len(piece) < len(word) else piece)
         word = word[len(pieces[-1]) :]
     return pieces
 

@@ -164,18 +164,16 @@ def _unit_alone(unit: str) -> str:
 
 def _draw_gain(canvas: Canvas, gain: GainRow) -> None:
     predicted, low, high, measured = gain["predicted"], gain["low"], gain["high"], gain["measured"]
-    texts = (
-        []
-        if measured is None
-        else [f"measured {format_ratio_between(measured['value'], measured['low'], measured['high'], level=_MEASURED_LEVEL)}"]
-    )
+    texts = []
+    if measured is not None:
+        texts.append(f"measured {format_ratio_between(measured['value'], measured['low'], measured['high'], level=_MEASURED_LEVEL)}")
     if predicted is not None and low is not None:
         texts.append(f"predicted {format_ratio_between(predicted, low, high, level=_PREDICTED_LEVEL)} if {gain['assumes']}")
-    elif measured is not None:
-        texts.append("none was predicted")
-    else:
-        because = gain.get("unknown_because")
-        texts.append(f"not known: {because}" if because else f"not known, assuming that {gain['assumes']}")
+    elif because := gain.get("unknown_because"):
+        texts.append(f"not predicted: {because}")
+    if not texts:
+        # The title says that it is unknown.
+        return
     canvas.prose("; ".join(texts), label="Gain".ljust(_LABEL_CELLS), indent=_INDENT)
 
 

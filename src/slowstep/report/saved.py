@@ -22,8 +22,9 @@ def draw_saved(canvas: Canvas, run: Mapping[str, Any], left_out: LeftOut | None 
     recording = run.get("recording")
     is_trace = "trace" in run
     if missing := left_out.words():
-        whole = "--json FILE" if is_trace or recording is None else "report.json"
-        _labelled(canvas, "Not shown", f"{missing} (in {whole})" if not is_trace else f"{missing} (--verbose, or {whole})", "dim")
+        # `run` and `prove` keep report.json in the recording; nothing is kept of the report of a trace.
+        where = "--verbose, or --json FILE" if is_trace or recording is None else "in report.json"
+        _labelled(canvas, "Not shown", f"{missing} ({where})", "dim")
     if recording is None:
         return
     path = beside(recording)

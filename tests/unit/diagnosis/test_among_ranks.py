@@ -90,10 +90,10 @@ def test_a_late_rank_is_not_healthy_and_says_what_evening_out_would_gain() -> No
 
 
 def test_a_late_rank_of_which_something_else_is_not_known_says_both() -> None:
-    after = judged(diagnosis(state="undetermined", summary="undetermined, because 12% could not be attributed; name them"), LATE, 1)
+    after = judged(diagnosis(state="undetermined", summary="undetermined, because 12 % could not be attributed; name them"), LATE, 1)
 
     assert "at the pace of this rank" in after.verdict.summary
-    assert after.verdict.summary.endswith("; and 12% could not be attributed; name them")
+    assert after.verdict.summary.endswith("; and 12 % could not be attributed; name them")
 
 
 def test_a_late_rank_keeps_the_bottleneck_that_makes_it_late() -> None:
@@ -121,7 +121,7 @@ def test_collectives_count_for_what_remains_beside_the_waiting() -> None:
     assert round(found.share, 2) == 0.18
     assert found.gain.predicted is not None
     assert round(found.gain.predicted, 3) == round(1 / (1 - 0.18), 3)
-    assert "for 12% of it this rank waits" in after.verdict.summary
+    assert "for 12 % of it this rank waits" in after.verdict.summary
     assert found.evidence[-1].value == 12.0
 
 
@@ -145,7 +145,7 @@ def test_a_finding_that_is_smaller_than_what_nothing_explains_does_not_take_the_
 
     after = among_ranks(before, uneven, 0, shares={"compute": 0.4, "preprocess": 0.12, "unattributed": 0.28})
 
-    assert "28% of the time could not be attributed" in after.verdict.summary
+    assert "28 % of the time could not be attributed" in after.verdict.summary
 
 
 def test_ranks_that_are_late_in_turn_are_said_and_none_is_named() -> None:
@@ -185,7 +185,7 @@ def test_two_of_many_ranks_prove_nothing_about_the_others() -> None:
 
 
 def test_where_all_ranks_were_looked_at_nobody_is_sent_to_look_at_all_ranks() -> None:
-    before = diagnosis(state="undetermined", summary=f"12% of the time is gradient_sharing, and {LATE_ONE_NOT_SEEN}")
+    before = diagnosis(state="undetermined", summary=f"12 % of the time is gradient_sharing, and {LATE_ONE_NOT_SEEN}")
 
     even, few = ranks(standing(70, 10), standing(70, 10)), ranks(standing(70, 10), standing(70, 10), size=128)
 

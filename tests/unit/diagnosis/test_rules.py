@@ -397,7 +397,7 @@ def test_what_a_loop_calls_of_torch_before_its_forward_may_stand_for_python_code
         ({"after_ms": 15, "drop_training_frame": True}, "could not be attributed.*slowstep"),
         ({"workers": 2, "getitem_ms": 50, "missing_workers": (0,)}, "recorded.*unknown who made the batch"),
         ({"workers": 4, "getitem_ms": 110, "cores": 8, "missing_workers": (0, 1, 2, 3)}, "workers did was not recorded"),
-        ({"steps": 100, "saves": (60, 500)}, "blocking-checkpoint may concern 0%.*record more"),
+        ({"steps": 100, "saves": (60, 500)}, "blocking-checkpoint takes 0.3 %.*record more"),
         ({"getitem_ms": 15, "epoch_steps": 5}, "each epoch's first batch.*longer epochs"),
         ({"saves": (5, 10), "after_ms": 1.5}, r"all together predict 1\.1"),
     ],

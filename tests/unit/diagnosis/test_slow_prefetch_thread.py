@@ -57,7 +57,7 @@ def test_a_thread_that_waits_itself_is_not_blamed(tmp_path):
     report = report_of(tmp_path, {**WAITING, "beside_waits": 4})
 
     assert NAME not in named(report)
-    assert "read_ahead (data.py:70), in a thread, waits itself for 25% of its time" in not_judged(report)
+    assert "read_ahead (data.py:70), in a thread, waits itself for 25 % of its time" in not_judged(report)
     assert report["verdict"]["state"] == "undetermined"
 
 

@@ -98,7 +98,7 @@ def test_requests_without_a_length_are_not_judged():
 def test_few_launches_in_the_trace_leave_a_small_wait_unjudged_and_a_large_one_found():
     seen = {"coverage": {"kernels_with_launch": 0.85}}
 
-    assert "85%" in reason("input-wait", waiting(1.0, gaps=idle(5.1), **seen))
+    assert "85 %" in reason("input-wait", waiting(1.0, gaps=idle(5.1), **seen))
     assert judged("input-wait", waiting(1.0, gaps=idle(4.9), **seen)) is None
     assert finding("input-wait", waiting(30.0, **seen)).share == pytest.approx(0.30)
 

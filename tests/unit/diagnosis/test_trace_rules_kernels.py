@@ -305,7 +305,7 @@ def test_a_dominant_operation_is_advice_with_its_line():
     assert found.advisory
     assert found.claims == ()
     assert found.gain.predicted is None
-    assert found.title == "aten::mm [[64, 512], [512, 512]] in f (model.py:31) holds 25% of the time"
+    assert found.title == "aten::mm [[64, 512], [512, 512]] in f (model.py:31) holds 25 % of the time"
     assert found.names_cause
 
 
@@ -324,7 +324,7 @@ def test_without_a_device_the_hosts_time_counts():
 def test_where_a_trace_has_no_operators_the_kernels_stand_for_them():
     m = made_measured(recorded={"device"}, tables={"kernels": [kernel("loop_add_fusion", "elementwise", 600.0, operator=None, where=None)]})
 
-    assert finding("dominant_operation", m).title == "loop_add_fusion holds 60% of the time"
+    assert finding("dominant_operation", m).title == "loop_add_fusion holds 60 % of the time"
 
 
 def test_a_host_that_was_not_recorded_is_not_judged():
@@ -395,7 +395,7 @@ def test_on_a_cpu_many_short_operators_are_not_called_free_of_fixed_cost(each_us
     assert isinstance(answer, NotJudged) == unknown
     if unknown:
         assert "slowstep run" in answer.reason
-        assert f"{share:.0%}" in answer.reason
+        assert f"{share * 100:.0f} %" in answer.reason
 
 
 def test_gaps_of_less_than_half_of_the_step_are_launch_bounds_alone():

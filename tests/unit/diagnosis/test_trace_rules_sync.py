@@ -278,5 +278,5 @@ def test_without_calls_of_the_runtime_nothing_is_known_of_waits(rule):
     idle = {share: gaps_of(share, stage=UNATTRIBUTED, part=NO_LAUNCH) for share in (2.9, 3.1)}
 
     assert "runtime" in reason(rule, made_measured(tables={"gaps": idle[3.1]}, **unseen))
-    assert "80%" in reason(rule, made_measured(tables={"gaps": idle[3.1]}, coverage={"kernels_with_launch": 0.8}))
+    assert "80 %" in reason(rule, made_measured(tables={"gaps": idle[3.1]}, coverage={"kernels_with_launch": 0.8}))
     assert judged(rule, made_measured(tables={"gaps": idle[2.9]}, **unseen)) is None

@@ -142,7 +142,7 @@ def test_unknown_places_are_not_judged():
 
 
 def test_kernels_without_launches_leave_the_host_unknown():
-    assert "83%" in reason("operation-on-host", on_host(1.0, coverage={"kernels_with_launch": 0.83}))
+    assert "83 %" in reason("operation-on-host", on_host(1.0, coverage={"kernels_with_launch": 0.83}))
     assert judge("operation-on-host", made_measured(coverage={"kernels_with_launch": 0.83})) is None
 
 

@@ -167,7 +167,7 @@ def test_what_may_claim_less_than_3_percent_is_no_finding_and_forbids_a_healthy_
     assert one.findings == other.findings == ()
     assert one.verdict.state == "healthy"
     assert other.verdict.state == "undetermined"
-    assert "2% to 40%" in other.verdict.summary
+    assert "2 % to 40 %" in other.verdict.summary
 
 
 @pytest.mark.parametrize(("stages", "state"), [(("compute",), "undetermined"), (("store", "output"), "healthy")])

@@ -442,7 +442,7 @@ def test_a_training_that_had_to_be_ended_did_not_end_by_itself(tmp_path, ends_at
     ("asked", "kept"),
     [
         ({}, ()),
-        ({"precision": 0.025}, ("--precision", "2.5%")),
+        ({"precision": 0.025}, ("--precision", "2.5 %")),
         ({"allow_writes": True, "sandbox": "copy"}, ("--allow-writes", "--sandbox", "copy")),
         ({"out": "/data/my runs"}, ("--out", "/data/my runs")),
     ],

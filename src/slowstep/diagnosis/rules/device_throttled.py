@@ -48,8 +48,10 @@ def judge(m: Measurements) -> Answer:
         if reason is not None:
             title = f"device {device.device} runs below its full clock speed while it works: {reason}"
             fixes = (
-                "nvidia-smi -q -d PERFORMANCE,CLOCK,POWER says more: better cooling if it is heat, an administrator if it is a limit "
-                "or a fixed clock",
+                (
+                    "nvidia-smi -q -d PERFORMANCE,CLOCK,POWER says more: better cooling if it is heat, an administrator if it is a limit "
+                    "or a fixed clock"
+                ),
             )
             return advice(NAME, "compute", title, _evidence(device), "kernels were faster in proportion to the clock", fixes)
     return None
