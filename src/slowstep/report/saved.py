@@ -38,6 +38,12 @@ def draw_saved(canvas: Canvas, run: Mapping[str, Any], left_out: LeftOut | None 
     canvas.line(("More" if missing else "Again").ljust(_LABEL_CELLS), " ", (command, "cyan"))
 
 
+def draw_kept(canvas: Canvas, folder: str | None, name: str, *, cells: int = _LABEL_CELLS) -> None:
+    """Say where a report is kept as a file of its own, which no command shows again; labels are `cells` wide."""
+    if folder is not None:
+        canvas.prose(beside(os.path.join(folder, name)), label="Saved".ljust(cells), label_style="dim")
+
+
 def beside(path: str) -> str:
     """A path as one would type it here: relative to the current folder where it lies below that."""
     try:

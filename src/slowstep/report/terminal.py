@@ -152,7 +152,9 @@ def _draw_verdict(canvas: Canvas, report: Report) -> None:
 def _without_state(summary: str) -> str:
     """The sentence of a verdict below its state, which it need not say again."""
     reason = summary.removeprefix(_BECAUSE)
-    return summary if reason == summary else reason[:1].upper() + reason[1:]
+    # A name of a rule or of a function is left as it is.
+    starts_with_a_word = reason.partition(" ")[0].isalpha()
+    return reason[:1].upper() + reason[1:] if reason != summary and starts_with_a_word else reason
 
 
 def _mostly_unattributed(report: Report) -> bool:
@@ -183,6 +185,9 @@ def _draw_not_judged(canvas: Canvas, report: Report, left_out: LeftOut) -> None:
     rows = report["not_judged"]
     # Advice that could not be given leaves no doubt in the answer.
     doubts = [row for row in rows if not row.get("advisory")] if report["verdict"]["state"] == "undetermined" else []
+    if not left_out.verbose:
+        # A reason that is the answer's stands there.
+        rows = [row for row in rows if row["reason"] not in report["verdict"]["summary"]]
     shown = rows if left_out.verbose else [row for row in rows if row in doubts or row.get("pressing")]
     left_out.count(len(rows) - len(shown), "rule not judged", "rules not judged")
     if shown:

@@ -84,7 +84,7 @@ def test_a_late_rank_is_not_healthy_and_says_what_evening_out_would_gain() -> No
     after = judged(diagnosis(state="healthy"), LATE, 1)
 
     assert (after.verdict.state, after.verdict.healthy) == ("undetermined", None)
-    assert "at the pace of this rank: its own work takes 58.1 ms per step, that of rank 0 36.5 ms" in after.verdict.summary
+    assert "this rank sets the pace of the job: its own work takes 58.1 ms per step, that of rank 0 36.5 ms" in after.verdict.summary
     assert "would gain 1.56x at most" in after.verdict.summary
     assert look_at(LATE, 1) is None
 
@@ -92,7 +92,7 @@ def test_a_late_rank_is_not_healthy_and_says_what_evening_out_would_gain() -> No
 def test_a_late_rank_of_which_something_else_is_not_known_says_both() -> None:
     after = judged(diagnosis(state="undetermined", summary="undetermined, because 12 % could not be attributed; name them"), LATE, 1)
 
-    assert "at the pace of this rank" in after.verdict.summary
+    assert "this rank sets the pace of the job" in after.verdict.summary
     assert after.verdict.summary.endswith("; and 12 % could not be attributed; name them")
 
 
@@ -107,7 +107,7 @@ def test_a_rank_beside_a_late_one_is_not_healthy_either() -> None:
 
     summary = judged(diagnosis(state="healthy"), three, 2).verdict.summary
 
-    assert "at the pace of rank 1" in summary
+    assert "rank 1 sets the pace of the job" in summary
     assert summary.endswith("look at the report of that one")
 
 
@@ -196,7 +196,7 @@ def test_where_all_ranks_were_looked_at_nobody_is_sent_to_look_at_all_ranks() ->
 def test_a_rank_that_is_the_last_in_some_steps_only_is_said_to_be_so() -> None:
     often = ranks(standing(36.5, 23.6, 21.6, waits=True), standing(58.1, 2.0), gain=1.56, last_in=3)
 
-    assert "rank 1 (the last in 3 of 5 steps): its own work" in (pace(often) or "")
+    assert "rank 1 sets the pace of the job (the last in 3 of 5 steps): its own work" in (pace(often) or "")
 
 
 def test_a_little_waiting_takes_little_off_a_finding_and_leaves_it_where_it_is() -> None:

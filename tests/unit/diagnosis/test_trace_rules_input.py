@@ -122,7 +122,7 @@ def test_a_callback_between_steps_is_named_and_claims_its_part():
     assert "Confusion.on_train_batch_end in f (train.py:7)" in found.title
     assert "once in 10 steps" in found.fixes[0].text
     assert found.gain.predicted == pytest.approx(100 / 89)
-    assert evidence(found, "such a gap").value == pytest.approx(12.0)
+    assert evidence(found, "median gap").value == pytest.approx(12.0)
 
 
 def test_host_work_without_a_name_names_no_cause():
@@ -162,7 +162,7 @@ def test_a_gap_across_two_steps_is_one_gap():
 
     found = finding("gaps-between-steps", made_measured(tables={"gaps": [row | {"part": LAUNCH, "between_steps": True} for row in halves]}))
 
-    assert evidence(found, "such a gap").value == pytest.approx(17.0)
+    assert evidence(found, "median gap").value == pytest.approx(17.0)
 
 
 @pytest.mark.parametrize(("ms", "fires"), [(4.9, False), (5.1, True)])
@@ -255,7 +255,7 @@ def test_host_work_is_named_by_the_costliest_of_its_long_stretches():
 
     found = finding("launch-bound", made_measured(tables={"gaps": gaps}))
 
-    assert evidence(found, "of it in stretches").value == pytest.approx(17 / 27)
+    assert evidence(found, "of it in gaps").value == pytest.approx(17 / 27)
     assert "(a)" in found.title
 
 

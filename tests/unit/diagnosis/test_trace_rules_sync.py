@@ -194,7 +194,7 @@ def test_a_read_back_that_keeps_the_host_from_running_ahead_is_the_cause_of_the_
     assert (found.stage, found.claims) == ("compute", (f"{RUN_DRY}{SYNC} in f (train.py:41)", LAUNCH))
     assert found.share == pytest.approx(0.16)
     assert "the host then cannot launch ahead of the device" in found.title
-    assert evidence(found, "of it, run dry right after").value == pytest.approx(0.01)
+    assert evidence(found, "of it, idle right after").value == pytest.approx(0.01)
     diagnosis = diagnose_trace(late(84.0))
     assert [(one.rule, one.also) for one in diagnosis.findings] == [("readback-every-step", ("launch-bound",))]
 

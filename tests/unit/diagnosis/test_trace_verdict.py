@@ -168,7 +168,7 @@ def test_much_time_beside_the_model_is_not_healthy_though_no_finding_gains_enoug
 def test_much_time_beside_the_model_is_not_healthy_without_any_finding(answering):
     answering(None)
 
-    assert "no rule knows" in diagnose_trace(made_measured(ledger={("store", "checkpoint"): 30.0})).verdict.summary
+    assert "no fix for it is known" in diagnose_trace(made_measured(ledger={("store", "checkpoint"): 30.0})).verdict.summary
 
 
 def test_findings_of_an_inference_are_still_listed_and_where_there_are_none_none_are_spoken_of(answering):

@@ -460,7 +460,7 @@ def test_a_roll_out_is_not_called_the_models_work(monkeypatch, healthy):
 
     verdict = _diagnose(monkeypatch, m, None).verdict
     assert verdict.state == "undetermined"
-    assert "roll-out: lines 5-9 (train.py), where stacks do not tell its models from an environment" in verdict.summary
+    assert "roll-out: lines 5-9 (train.py), where stack samples cannot tell its models from an environment" in verdict.summary
     assert "slowstep.span('environment', stage='preprocess')" in verdict.summary
 
 

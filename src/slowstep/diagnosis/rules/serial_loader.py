@@ -73,7 +73,7 @@ def judge(m: Measurements) -> Answer:
         Evidence(name="making batches", value=share, unit="share of window", threshold=WAIT_SHARE),
         *_most_of_it(m),
         Evidence(name="fix saves per step", value=float(counterfactual.expected.removed_ns.mean()) / 1e6, unit="ms"),
-        Evidence(name="next limit", value=counterfactual.expected.beside_ns / 1e6, unit="ms per step"),
+        Evidence(name="limit after the fix", value=counterfactual.expected.beside_ns / 1e6, unit="ms per step"),
     )
     finding = Finding(
         rule=NAME,
