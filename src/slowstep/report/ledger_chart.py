@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from slowstep.report.canvas import NBSP
 from slowstep.stages import UNATTRIBUTED
 from slowstep.units import UNKNOWN, format_share
 
@@ -85,7 +86,7 @@ def _draw_parts(canvas: Canvas, row: LedgerRow, *, verbose: bool) -> None:
     room = canvas.width - _PART_INDENT - _SHARE_CELLS
     texts = [f"{canvas.cut(part['name'], room)} {format_share(part['share'])}" for part in sorted(shown, key=_smallest_last)]
     hidden = len(row["parts"]) - len(shown) if verbose else 0
-    texts += [f"{hidden} smaller"] if hidden else []
+    texts += [f"{hidden}{NBSP}smaller"] if hidden else []
     canvas.prose(", ".join(texts), indent=_PART_INDENT, style="dim", hang=_PART_INDENT)
 
 
