@@ -89,7 +89,7 @@ def test_few_unjudged_steps_leave_the_gain_of_the_others() -> None:
 def test_without_any_replay_the_gain_is_unknown() -> None:
     gain = replayed_gain(measured([100.0], []), LARGER_BATCH, "twice")
     assert gain.predicted is None
-    assert "no step was replayed" in gain.assumes
+    assert gain.unknown_because == "no step was replayed"
 
 
 def test_an_undeclared_scenario_is_refused() -> None:

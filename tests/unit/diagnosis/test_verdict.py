@@ -303,7 +303,7 @@ def test_a_gain_is_unknown_where_nothing_would_be_left_of_a_step(healthy, share)
     gain = predict(healthy, _counterfactual(Case(removed_ns=healthy.step_ns * share)))
 
     assert (gain.predicted, gain.low, gain.high) == (None, None, None)
-    assert "nothing would be left" in gain.assumes
+    assert gain.unknown_because == "nothing would be left of a step"
 
 
 def test_beside_others_a_time_without_delay_that_cannot_be_ends_no_interval(healthy):

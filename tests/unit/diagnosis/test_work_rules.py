@@ -350,7 +350,7 @@ def test_a_line_that_makes_the_update_too_is_not_to_be_run_more_seldom(tmp_path,
 
     finding = report["findings"][0]
     assert finding["fixes"][0]["text"].startswith("move what line 30 does besides the update" if apart else "run line 34 every k steps")
-    assert finding["gain"]["assumes"].startswith("what line 30 does besides the update takes" if apart else "line 34 takes")
+    assert finding["gain"]["assumes"].startswith("what line 30 does besides the update took" if apart else "line 34 took")
 
 
 def test_of_a_model_that_is_called_the_class_is_named(tmp_path):

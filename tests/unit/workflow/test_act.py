@@ -288,7 +288,7 @@ def test_a_script_that_ends_without_a_lever_on_has_a_fault_of_its_own(tmp_path):
     ended, staged, _ = acted_again(tmp_path / "r", dying(arm=1))
 
     assert (len(staged), ended.ended_by, ended.code) == (1, "script ended", 1)
-    assert ended.report["run"]["before_next"].startswith("mend the script's own error")
+    assert ended.report["run"]["before_next"].startswith("fix the script's own error")
 
 
 def test_nothing_is_started_again_for_levers_of_which_enough_is_known(tmp_path):
@@ -442,7 +442,7 @@ def test_a_training_that_had_to_be_ended_did_not_end_by_itself(tmp_path, ends_at
     ("asked", "kept"),
     [
         ({}, ()),
-        ({"precision": 0.025}, ("--precision", "2.5 %")),
+        ({"precision": 0.025}, ("--precision", "2.5%")),
         ({"allow_writes": True, "sandbox": "copy"}, ("--allow-writes", "--sandbox", "copy")),
         ({"out": "/data/my runs"}, ("--out", "/data/my runs")),
     ],

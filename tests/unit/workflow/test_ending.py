@@ -85,7 +85,7 @@ def test_who_catches_an_interrupt_and_leaves_as_after_an_error_has_none_to_mend(
     run = diagnose_recording(recording)["run"]
 
     assert any("was interrupted" in note for note in run["notes"]) == interrupted
-    assert ("mend the script's own error" in run.get("before_next", "")) != interrupted
+    assert ("fix the script's own error" in run.get("before_next", "")) != interrupted
 
 
 def _exit(ns: int, raised: str | None) -> dict[str, Any]:

@@ -51,7 +51,9 @@ def judge(m: Measurements) -> Answer:
     if (doubt := does_more(m, growth, NAME)) is not None:
         return doubt
     if (stacks := stacks_too_few(m, growth)) is not None:
-        reason = f"steps grow by {grown(m, growth)} by only {stacks} stack samples, too few to be sure; put slowstep.span() around it"
+        reason = (
+            f"steps grow by {grown(m, growth)}, according to only {stacks} stack samples, too few to be sure; put slowstep.span() around it"
+        )
         return NotJudged(rule=NAME, reason=reason)
     share, low, high = share_interval(m, growth.above_ns)
     if share < CLAIM:
