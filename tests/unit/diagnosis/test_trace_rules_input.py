@@ -63,7 +63,7 @@ def test_batches_that_lay_ready_are_not_late_though_receiving_them_takes_a_tenth
 def test_a_training_that_makes_its_own_batches_is_told_to_use_workers():
     found = finding("input-wait", waiting(30.0, name=ALONE, facts={"framework": "pytorch"}))
 
-    assert "makes it itself" in found.title
+    assert "makes itself" in found.title
     assert "num_workers=4" in found.fixes[0].text
 
 
@@ -175,7 +175,7 @@ def test_a_gap_below_five_percent_is_no_finding(ms, fires):
     [
         {"between_steps": False},
         {"part": INPUT_WAIT, "stage": "preprocess"},
-        {"part": "run dry after cudaStreamSynchronize", "stage": "d2h"},
+        {"part": "device idle after cudaStreamSynchronize", "stage": "d2h"},
     ],
 )
 def test_gaps_inside_steps_waits_for_input_and_run_dry_time_are_left_to_others(gap):

@@ -419,5 +419,5 @@ def test_without_runtime_calls_small_batches_are_not_judged():
 
 def test_a_claim_on_a_piece_leads_back_to_its_part():
     assert whole(piece(KERNELS, "matmul, float32")) == KERNELS
-    assert whole("run dry after cudaFree in f (train.py:3): loss scaling") == "run dry after cudaFree in f (train.py:3)"
+    assert whole("device idle after cudaFree in f (train.py:3): loss scaling") == "device idle after cudaFree in f (train.py:3)"
     assert whole("callback: on_train_batch_end") == "callback: on_train_batch_end"

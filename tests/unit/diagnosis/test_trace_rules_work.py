@@ -21,8 +21,8 @@ from slowstep.diagnosis.engine import rules
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged
 from slowstep.findings import Finding, NotJudged
 
-SYNC = "run dry after cudaStreamSynchronize in f (train.py:55)"
-FREE = "run dry after cudaFree"
+SYNC = "device idle after cudaStreamSynchronize in f (train.py:55)"
+FREE = "device idle after cudaFree"
 TORCH = {"framework": "torch"}
 
 
@@ -184,7 +184,7 @@ def test_compiling_in_the_steps_is_found():
 
 def test_compiling_stands_in_the_stage_that_was_charged():
     m = made_measured(
-        ledger={("d2h", "run dry after cudaFree"): 45.0}, tables={"compilations": compiled(40.0, part="run dry after cudaFree")}
+        ledger={("d2h", "device idle after cudaFree"): 45.0}, tables={"compilations": compiled(40.0, part="device idle after cudaFree")}
     )
 
     assert finding("recompilation", m).stage == "d2h"

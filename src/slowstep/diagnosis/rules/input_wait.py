@@ -59,7 +59,8 @@ def judge_trace(m: TraceMeasurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="preprocess",
-        title=f"the training waits for its next batch in {format_share(share)} of the time{' and makes it itself' if makes_them else ''}",
+        title=f"the training spends {format_share(share)} of the time waiting for its next "
+        f"batch{', which it makes itself' if makes_them else ''}",
         share=share,
         share_low=low,
         share_high=high,

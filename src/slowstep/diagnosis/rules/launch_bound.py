@@ -113,10 +113,12 @@ def _worst(gaps: pl.DataFrame) -> str | None:
 
 def _title(m: TraceMeasurements, share: float, long_share: float, worst: str | None) -> str:
     if long_share >= OWN_WORK:
-        return f"the device waits in {format_share(share)} of the time for the host's own work between launches ({worst or 'not named'})"
+        return (
+            f"the device spends {format_share(share)} of the time waiting for the host's own work between launches ({worst or 'not named'})"
+        )
     kernels = m.table("launches")["kernels"].median()
     many = f" of {kernels:,.0f} kernels{'' if m.is_window else ' a step'}" if isinstance(kernels, int | float) else ""
-    return f"the device waits in {format_share(share)} of the time for the launches{many}"
+    return f"the device spends {format_share(share)} of the time waiting for launches{many}"
 
 
 def _launches(m: TraceMeasurements) -> tuple[Evidence, ...]:
