@@ -87,7 +87,7 @@ def named(report: dict[str, Any]) -> list[str]:
 def test_the_time_in_which_a_training_was_stopped_is_left_out_and_said(work: Workplace) -> None:
     ended, report = run(work, STOPPED)
 
-    assert "stood still once" in ended.err
+    assert "suspended once" in ended.err
     # Steps take some ten milliseconds: with the four seconds in one of them, their mean would be three times that.
     assert 1e3 / report["throughput"]["steps_per_s"] < 2 * report["throughput"]["step_ms"]["median"]
 

@@ -78,7 +78,7 @@ def predict(m: Measurements, c: Counterfactual) -> Gain:
         low=least,
         high=None if math.isinf(high) else max(high * differ, expected),
         # Why it may be called a bottleneck all the same.
-        assumes=f"{c.assumes} (at an even pace {steady:.2f}x or more)" if least < 1.0 < steady else c.assumes,
+        assumes=f"{c.assumes} (at a steady pace {steady:.2f}x or more)" if least < 1.0 < steady else c.assumes,
         steady_low=steady,
     )
 

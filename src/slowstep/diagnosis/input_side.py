@@ -280,4 +280,4 @@ def crowded(m: Measurements, side: Side, *, freed: float = 0.0, by_others: bool 
     if side.cores - (used - freed) - foreign >= ENOUGH_LEFT * wanted:
         return None
     others = f", and other processes {foreign:.1f}" if m.load.busy and by_others else ""
-    return f"workers find cores of their own: the training's {threads} threads use {used - freed:.1f} of {side.cores:g} already{others}"
+    return f"workers found free cores (the training's {threads} threads already use {used - freed:.1f} of {side.cores:g}{others})"

@@ -6,6 +6,7 @@ import os
 import shlex
 from typing import TYPE_CHECKING, Any, Final
 
+from slowstep.record.folder import as_typed
 from slowstep.report.left_out import LeftOut
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def draw_saved(canvas: Canvas, run: Mapping[str, Any], left_out: LeftOut | None 
         _labelled(canvas, "Not shown", f"{missing} ({where})", "dim")
     if recording is None:
         return
-    path = beside(recording)
+    path = as_typed(recording)
     if is_trace:
         _labelled(canvas, "Report of", path, "")
         return
@@ -41,16 +42,7 @@ def draw_saved(canvas: Canvas, run: Mapping[str, Any], left_out: LeftOut | None 
 def draw_kept(canvas: Canvas, folder: str | None, name: str, *, cells: int = _LABEL_CELLS) -> None:
     """Say where a report is kept as a file of its own, which no command shows again; labels are `cells` wide."""
     if folder is not None:
-        canvas.prose(beside(os.path.join(folder, name)), label="Saved".ljust(cells), label_style="dim")
-
-
-def beside(path: str) -> str:
-    """A path as one would type it here: relative to the current folder where it lies below that."""
-    try:
-        relative = os.path.relpath(path)
-    except (OSError, ValueError):  # the current folder is gone
-        return path
-    return path if relative.startswith("..") else relative
+        canvas.prose(as_typed(os.path.join(folder, name)), label="Saved".ljust(cells), label_style="dim")
 
 
 def _rank(run: Mapping[str, Any]) -> str:

@@ -98,7 +98,7 @@ SAMPLE_AT_WORSE_NS = 15_000.0
 BY_CORES, BY_RECEIPT = "the cores are used up", "batches take about as long to receive from workers"
 BY_THREADS = "the training's own threads use the cores"
 BY_PART = "workers would hide only a part of it"
-NO_WORKERS = ", and workers would take little of that off it"
+NO_WORKERS = ", and workers would save little of it"
 
 
 def judge(m: Measurements) -> Answer:

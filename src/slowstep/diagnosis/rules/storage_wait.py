@@ -61,7 +61,7 @@ def judge(m: Measurements) -> Answer:
     finding = Finding(
         rule=NAME,
         stage="read",
-        title=f"making batches waits for storage {format_share(share)} of the time, {read_bytes / 1e6:.1f} MB per step",
+        title=f"making batches waits for storage for {format_share(share)} of the time, {read_bytes / 1e6:.1f} MB per step",
         share=share,
         share_low=low,
         share_high=high,
