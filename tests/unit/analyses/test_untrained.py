@@ -53,7 +53,7 @@ def test_a_command_that_failed_after_many_backward_passes_says_so_before_any_oth
     text = describe(events, code=3)
 
     assert "failed before any update (exit code 3)" in text
-    assert text.index("exit code 3") < text.index("Updates by hand")
+    assert text.index("exit code 3") < text.index("Updates without a torch.optim optimizer")
 
 
 @pytest.mark.parametrize(

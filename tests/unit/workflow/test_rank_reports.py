@@ -154,7 +154,7 @@ def test_many_ranks_stay_on_one_screen_with_the_slowest_among_them(tmp_path: Pat
     assert any(line.startswith("> 3") for line in rows)
     assert any(line.startswith("  19") for line in rows)
     assert "and 12 more in report.json" in lines
-    assert max(map(len, lines[:-1])) <= 80
+    assert max(len(line) for line in lines if not line.startswith(("Next", "More"))) <= 80
 
 
 def _launched(folder: Path, rank: int, of: int) -> Path:
