@@ -118,14 +118,14 @@ def _bench(asked: Asked, json: str | None) -> None:
 
 def _report(measured: Measured, asked: Asked, json: str | None) -> None:
     report = make_report(measured, asked)
-    _keep(report)
+    keep(report)
     if json == "-":
         sys.stdout.write(dumps(report))
     else:
         show_and_write(lambda: show(report, sys.stdout), report, json)
 
 
-def _keep(report: Any) -> None:
+def keep(report: Any) -> None:
     """Keep the report in its recording, whose own steps do not say what was measured. Where that fails, no place is named."""
     folder = report["run"]["recording"]
     try:
