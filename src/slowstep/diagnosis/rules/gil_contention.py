@@ -61,7 +61,7 @@ def judge(m: Measurements) -> Answer:
         share_high=high,
         claims=(HELD_UP,),
         evidence=(
-            Evidence(name="Python threads beside it", value=beside.cores, unit="cores", threshold=BUSY_FROM),
+            Evidence(name="other Python threads", value=beside.cores, unit="cores", threshold=BUSY_FROM),
             *(Evidence(name=f"thread {each.name}", value=each.cores, unit="cores") for each in beside.threads[:LISTED]),
             Evidence(name="steps blocked by them", value=share, unit="share of window", threshold=CLAIM),
             Evidence(name="blocked per step", value=float(held.mean()) / 1e6, unit="ms"),

@@ -144,7 +144,7 @@ def _counterfactual(m: Measurements, side: Side) -> Counterfactual:
         beside = beside_ns(side, workers, spared_wall_ns=spared, spared_cpu_ns=spared_cpu)
         return Case(removed_ns=removed, beside_ns=beside, delay_share=share_queued(freed, removed))
 
-    words = "collating took no longer than copying the batch" + (", and relieves the training beside it" if workers else "")
+    words = "collating took no longer than copying the batch" + (", and left more of the cores to the training" if workers else "")
     return Counterfactual(
         assumes=words,
         expected=case(floor, WARMED_EXPECTED, RELIEF_EXPECTED),

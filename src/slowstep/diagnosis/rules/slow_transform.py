@@ -295,7 +295,7 @@ def _counterfactual(m: Measurements, side: Side, function: Function) -> Counterf
         beside = beside_ns(side, workers, spared_wall_ns=spared_wall, spared_cpu_ns=spared_cpu)
         return Case(removed_ns=removed, beside_ns=beside, delay_share=share_queued(freed, removed))
 
-    words = f"{function.name} took a twentieth of its time" + (", and relieves the training beside it" if workers else "")
+    words = f"{function.name} took a twentieth of its time" + (", and left more of the cores to the training" if workers else "")
     known = m.steps.samples[np.isfinite(m.steps.samples)]
     samples = float(known.mean()) if known.size else 0.0
     at_worse = max(LEFT_AT_WORSE, min(SAMPLE_AT_WORSE_NS * samples / max(held, 1.0), 1.0))
