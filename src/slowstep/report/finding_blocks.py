@@ -9,6 +9,7 @@ from rich.cells import cell_len
 
 from slowstep.report.canvas import NARROW
 from slowstep.report.ledger_chart import STAGE_STYLE, in_words
+from slowstep.report.sentences import as_advice, as_title
 from slowstep.units import UNKNOWN, format_bytes, format_duration, format_number, format_ratio, format_ratio_between, format_share
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def draw_findings(canvas: Canvas, findings: list[FindingRow], left_out: LeftOut,
         canvas.blank()
         _draw_title(canvas, number, finding)
         if finding["title"] != said:
-            canvas.prose(finding["title"], indent=_INDENT)
+            canvas.prose(as_title(finding["title"]), indent=_INDENT)
         rows = _evidence_shown(finding["evidence"], number, left_out)
         if rows:
             _draw_evidence(canvas, rows, thresholds=left_out.verbose)
@@ -183,7 +184,7 @@ def _draw_fixes(canvas: Canvas, finding: FindingRow, number: int, left_out: Left
     for position, fix in enumerate(fixes[:shown]):
         warning = " (changes the numerics)" if fix["changes_numerics"] else ""
         label, style = ("or", "dim") if position else ("Fix", "bold")
-        canvas.prose(fix["text"] + warning, label=label.ljust(_LABEL_CELLS), indent=_INDENT, label_style=style)
+        canvas.prose(as_advice(fix["text"]) + warning, label=label.ljust(_LABEL_CELLS), indent=_INDENT, label_style=style)
     left_out.count(len(fixes[shown:]), "more fix", "more fixes")
     if finding["also"]:
         canvas.prose(_also(finding), label="Also".ljust(_LABEL_CELLS), indent=_INDENT, label_style="dim", style="dim")

@@ -13,6 +13,7 @@ from slowstep.report.left_out import LeftOut
 from slowstep.report.over_time_lines import over_time_lines
 from slowstep.report.rank_table import draw_ranks, rank_name
 from slowstep.report.saved import draw_saved
+from slowstep.report.sentences import as_title
 from slowstep.report.streams import takes_color, takes_unicode, width_of
 from slowstep.stages import UNATTRIBUTED
 from slowstep.units import UNKNOWN, format_duration, format_number, format_number_beside, format_rate, format_share
@@ -151,10 +152,7 @@ def _draw_verdict(canvas: Canvas, report: Report) -> None:
 
 def _without_state(summary: str) -> str:
     """The sentence of a verdict below its state, which it need not say again."""
-    reason = summary.removeprefix(_BECAUSE)
-    # A name of a rule or of a function is left as it is.
-    starts_with_a_word = reason.partition(" ")[0].isalpha()
-    return reason[:1].upper() + reason[1:] if reason != summary and starts_with_a_word else reason
+    return as_title(summary.removeprefix(_BECAUSE))
 
 
 def _mostly_unattributed(report: Report) -> bool:
