@@ -120,7 +120,7 @@ def _without_bottleneck(findings: list[Finding], unjudged: list[NotJudged]) -> s
     most = max((finding for finding in findings if finding.stage == STAGE), key=lambda finding: finding.share)
     return (
         f"what this rank waits for later ones leaves {most.rule} {format_share(most.share)} of the time, whose gain may be "
-        "nothing; trace more steps"
+        "none; trace more steps"
     )
 
 

@@ -79,7 +79,7 @@ def _fix(m: Measurements, mode: str) -> str:
     """What turns a mode off: who trains may have set it."""
     way = m.trainer.way_to_update
     trainers = LIGHTNINGS if is_lightnings(way) else HUGGING_FACES if is_hugging_faces(way) else {}
-    return trainers.get(mode) or FIXES.get(mode, f"the training ran without {mode}")
+    return trainers.get(mode) or FIXES.get(mode, f"run without {mode}")
 
 
 RULE = Rule(name=NAME, stages=("compute",), judge=judge)

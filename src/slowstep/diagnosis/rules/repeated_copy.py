@@ -62,7 +62,7 @@ def judge_trace(m: TraceMeasurements) -> Answer:
             steps_seen(m),
             Evidence(name="fix saves per step", value=removed_ms(m, NO_REPEATED_COPIES), unit="ms"),
         ),
-        gain=replayed_gain(m, NO_REPEATED_COPIES, "what is copied stays the same, and were copied once"),
+        gain=replayed_gain(m, NO_REPEATED_COPIES, "the same data were copied only once"),
         fixes=_fixes(m, unknown),
         names_cause=True,
     )

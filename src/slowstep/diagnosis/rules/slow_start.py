@@ -42,7 +42,7 @@ def judge(m: Measurements) -> Answer:
     stage = "compute" if longest.name == FIRST_STEP else "preprocess"
     title = f"{startup.ns / 1e9:.0f} s pass before the first update, {longest.ns / 1e9:.0f} s of them in: {longest.name}"
     fix = _IMPORTED_LATE if _is_import(longest.name) else _FIXES.get(longest.name, _STORED)
-    return advice(NAME, stage, title, _evidence(startup, share), "a shorter start were enough: no step gets faster", (fix,))
+    return advice(NAME, stage, title, _evidence(startup, share), "the start were shorter (no step gets faster)", (fix,))
 
 
 _STORED = "store what is computed there and load it at the next start"

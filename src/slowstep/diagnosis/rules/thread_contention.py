@@ -86,8 +86,8 @@ def _quota(m: Measurements) -> _Cause | None:
     more = threads is not None and threads * m.machine.ranks > quota
     fewer = max(int(quota // m.machine.ranks), 1)
     return _Cause(
-        title=f"the CPU quota of {quota:g} cores is used up in {format_share(throttling.share)} of its periods, and then everything "
-        "stands still",
+        title=f"the CPU quota of {quota:g} cores is used up in {format_share(throttling.share)} of its periods, and then every "
+        "thread is stopped",
         evidence=(
             Evidence(name="periods in which the quota was used up", value=throttling.share, unit="share", threshold=THROTTLED_SHARE),
             Evidence(name="cores held back", value=throttling.cores, unit="cores on average"),
