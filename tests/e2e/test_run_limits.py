@@ -84,7 +84,7 @@ def test_a_time_ends_a_training_that_updates_its_parameters_by_hand(work: Workpl
     said = " ".join(ended.err.split())
     if builds:
         assert re.search(
-            r"No training step was recorded in \d+ s: 1 process used PyTorch \(\d{2,} batches requested, \d{2,} backward passes\)", said
+            r"no training step was recorded in \d+ s: 1 process used PyTorch \(\d{2,} batches requested, \d{2,} backward passes\)", said
         )
         assert "ended by --stop" in said
     else:

@@ -30,7 +30,7 @@ def test_a_folder_with_only_the_launchers_files_says_that_no_training_was_seen(t
     for file in folder.glob("100-1.*"):
         file.unlink()
 
-    with pytest.raises(NothingRecorded, match=r"No training step was recorded.*import slowstep\.auto"):
+    with pytest.raises(NothingRecorded, match=r"no training step was recorded.*import slowstep\.auto"):
         diagnose_recording(folder)
 
 
