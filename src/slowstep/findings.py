@@ -31,7 +31,7 @@ class Measured:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gain:
     """What the first fix would gain: a factor of throughput (1.8 is 1.8 times), its 90 % interval and its assumption. None is unknown;
-    a gain that is known and has no `high` is `low` or more.
+    a gain that is known and has no `high` is `low` or more. `unknown_because` is why nothing was predicted, where that can be said.
 
     The interval is that of another run, which may meet a faster or slower machine. `steady_low` is its lower end at the pace of this run.
     """
@@ -42,6 +42,7 @@ class Gain:
     assumes: str
     measured: Measured | None = None
     steady_low: float | None = None
+    unknown_because: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from slowstep.analyses.trace.measure import Chosen
 from slowstep.cli.numbers import whole_number
 from slowstep.cli.progress import progress_on
 from slowstep.cli.user_command import check_json_target
+from slowstep.cli.verbose import Verbose
 from slowstep.errors import BadUsage, UnreadableInput
 from slowstep.report.bench_document import SCHEMA as BENCH_SCHEMA
 from slowstep.report.bench_terminal import show as show_bench
@@ -97,6 +98,7 @@ def analyze(
             f"TRACE{SUFFIX['parquet']} in the current folder.",
         ),
     ] = None,
+    verbose: Verbose = False,
 ) -> None:
     """Diagnose a recording or a trace: where the time goes, what the bottleneck is, what fixing it would gain.
 
@@ -107,7 +109,8 @@ def analyze(
     check_json_target(json)
     given = what_is_given(paths or [])
     if given.document is not None:
-        _show_document(given, json, changed=warmup is not None or rank is not None or asked != Asked() or kind is not None)
+        changed = warmup is not None or rank is not None or asked != Asked() or kind is not None
+        _show_document(given, json, changed=changed, verbose=verbose)
         return
     paths, rank = list(given.paths), given.rank if rank is None else rank
     with progress_on(sys.stderr) as progress:
@@ -119,26 +122,32 @@ def analyze(
     if json == "-":
         sys.stdout.write(dumps(report))
         return
-    show_and_write(lambda: _show(report, place), report, json)
+    show_and_write(lambda: _show(report, place, verbose=verbose), report, json)
 
 
-def _show(report: dict[str, Any], place: Path | None) -> None:
-    show(report, sys.stdout)
+def _show(report: dict[str, Any], place: Path | None, *, verbose: bool) -> None:
+    show(report, sys.stdout, verbose=verbose)
     if place is not None:
         print(f"Written     {place}")
 
 
-def _show_document(given: Given, json: str | None, *, changed: bool) -> None:
+def _show_document(given: Given, json: str | None, *, changed: bool, verbose: bool) -> None:
     """Show a report as it was written."""
     path, document = given.paths[0], given.document or {}
     if changed:
         raise BadUsage(f"{path} is a report, made already. Give the recording or the trace that it is of, with the same options.")
-    draw = show_bench if document["schema"] == BENCH_SCHEMA else show
+
+    def draw() -> None:
+        if document["schema"] == BENCH_SCHEMA:
+            show_bench(document, sys.stdout)
+        else:
+            show(document, sys.stdout, verbose=verbose)
+
     try:
         if json == "-":
             sys.stdout.write(dumps(document))
         else:
-            show_and_write(lambda: draw(document, sys.stdout), document, json)
+            show_and_write(draw, document, json)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise UnreadableInput(f"{path} is a report that lacks something, or was changed ({type(error).__name__}: {error}).") from error
 

@@ -15,6 +15,7 @@ from slowstep.cli.mistakes import WrongUse
 from slowstep.cli.numbers import whole_number
 from slowstep.cli.run_report import RunReport
 from slowstep.cli.user_command import Alone, UserCommand, check_json_target
+from slowstep.cli.verbose import Verbose
 from slowstep.errors import BadUsage, CommandNotStarted, SlowstepError
 from slowstep.experiments.known_levers import check, known_levers
 from slowstep.experiments.plan import parse_spec
@@ -107,6 +108,7 @@ def run(
             "--with", metavar="LEVER", help="Change the training, such as autocast=bf16: its results change too. May be repeated."
         ),
     ] = None,
+    verbose: Verbose = False,
 ) -> None:
     """Run a training command unchanged, record it, and say what makes it slow.
 
@@ -136,7 +138,7 @@ def run(
         place=place,
         levers=levers,
     )
-    report = RunReport(warmup=warmup, json_target=json, quiet=place is not None and not place.speaks)
+    report = RunReport(warmup=warmup, json_target=json, verbose=verbose, quiet=place is not None and not place.speaks)
     outcome = launch(resolved, options, os.environ, on_recorded=report.show)
     if not outcome.reported:
         report.show(outcome.folder, seen=outcome.seen)

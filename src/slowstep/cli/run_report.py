@@ -26,6 +26,7 @@ class RunReport:
     warmup: int | None
     json_target: str | None
     found_nothing: bool = False
+    verbose: bool = False
     quiet: bool = False  # another launcher of the same job speaks: only the files in the recording are written
 
     def show(self, folder: Path, seen: tuple[Seen, ...] = ()) -> None:
@@ -74,7 +75,7 @@ class RunReport:
         if sys.stderr is not None:
             # What the script wrote last may be a progress bar that ends no line.
             sys.stderr.write("\n")
-            show(report, sys.stderr)
+            show(report, sys.stderr, verbose=self.verbose)
 
     def _say(self, text: str) -> None:
         if self.quiet:

@@ -10,7 +10,7 @@ from slowstep.diagnosis.rule import Judged
 from slowstep.diagnosis.unnamed import how_to_name, name_by_hand
 from slowstep.findings import Finding, Verdict
 from slowstep.stages import STAGES, UNATTRIBUTED
-from slowstep.units import format_count
+from slowstep.units import format_count, format_share
 
 
 def diagnose(m: Measurements) -> Diagnosis:
@@ -41,15 +41,15 @@ def _verdict(m: Measurements, first: Finding | None, doubt: Doubt | None) -> Ver
     if first is not None:
         return Verdict(state="bottleneck", stage=first.stage, healthy=False, rule=first.rule, summary=first.title)
     share = m.ledger.share(largest)
-    summary = f"no rule found anything worth 10 %: {share:.0%} of the time is {largest}, the training's own work"
+    summary = f"no problem was found that costs 10 % or more: {format_share(share)} of the time is {largest}, the training's own work"
     return Verdict(state="healthy", stage=largest, healthy=True, rule=None, summary=summary)
 
 
 def _doubt(m: Measurements, first: Finding | None) -> Doubt | None:
     """Why nothing can be said for certain; `first` is the finding that would be the bottleneck."""
     if m.device != "cpu":
-        where = f"the model trains on {m.device}, whose work this version cannot see: it charges the training thread only"
-        return Doubt(f"{where}; look at the waits for input, which are right, and trace the rest with torch.profiler")
+        where = f"the model trains on {m.device}, whose work is not recorded: only the training thread is"
+        return Doubt(f"{where}; the waits for input are right; trace the rest with torch.profiler")
     if m.sharing.slower is not None:
         rank, own_ns = m.sharing.slower
         pace = f"{own_ns / 1e6:.1f} ms per step against {float(m.sharing.own_ns.mean()) / 1e6:.1f} here"

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
 from slowstep.findings import Finding, Folded, NotJudged, Verdict
 from slowstep.registry import discover
+from slowstep.units import format_share
 
 BOTTLENECK_PREDICTED = 1.10
 BOTTLENECK_LOW = 1.03
@@ -134,4 +135,7 @@ def larger_unknown(unattributed: float, first: Finding, stage: float) -> str | N
     found = max(first.share, stage)
     if unattributed < HEALTHY_UNATTRIBUTED or unattributed <= found:
         return None
-    return f"{unattributed:.0%} of the time could not be attributed, more than {first.stage} holds ({found:.0%})"
+    return (
+        f"{format_share(unattributed)} of the time could not be attributed to any stage, more than {first.stage} takes "
+        f"({format_share(found)})"
+    )

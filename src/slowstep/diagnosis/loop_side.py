@@ -38,5 +38,5 @@ def spread_of_loop_input(m: Measurements, made: LoopInput) -> Spread:
 def known_by(made: LoopInput) -> Evidence:
     """By how many timed gaps, or stacks, it is known."""
     if made.timed:
-        return Evidence(name="timed in", value=made.timed, unit="gaps")
-    return Evidence(name="stacks in it", value=made.stacks, unit="stacks", where=f"of {made.of_stacks} outside the steps' bodies")
+        return Evidence(name="timed in", value=made.timed, unit="gaps between steps")
+    return Evidence(name="stack samples in it", value=made.stacks, unit="samples", where=f"of {made.of_stacks} outside the steps' bodies")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 
 from slowstep.levers.workers import LEAST_ADDED
 from slowstep.report.canvas import ASCII, UNICODE, Canvas, fitting, printable
+from slowstep.report.saved import draw_kept
 from slowstep.report.streams import takes_color, takes_unicode, width_of
 from slowstep.units import UNKNOWN, format_count, format_duration, format_number, format_share
 
@@ -29,6 +30,8 @@ _STAGES_SHOWN: Final = 9
 _NEXT_TO_NOTHING: Final = 0.1
 # A tenth of what a disk gives that seeks for every 4 KiB (a hundred times a second, 0.4 MB/s) keeps no loader waiting.
 _LEAST_MB_PER_S: Final = 0.04
+# The name of the report in its recording.
+KEPT: Final = "bench.json"
 WORDS: Final = {
     "cpu": "CPU-BOUND",
     "storage": "DISK-BOUND",
@@ -50,6 +53,7 @@ def render(report: Mapping[str, Any], *, width: int, color: bool, unicode: bool 
     _draw_sweep(canvas, document)
     _draw_bound(canvas, document)
     _draw_whole(canvas, document)
+    draw_kept(canvas, document["run"].get("recording"), KEPT, cells=_LABEL_CELLS)
     return canvas.text(color=color)
 
 

@@ -26,7 +26,7 @@ _NO_LOADER: Final = (
     "slowstep run says where a step's time goes, with any loader or none"
 )
 
-_FAILED: Final = "mend the script's own error: it ended before this was done"
+_FAILED: Final = "fix the script's own error: it ended before this was done"
 _ELSE: Final[dict[EndedBy, str]] = {
     "never trained": "no training step was seen: this says what was",
     "stood still": "it stood still before its loader could be read: this says where its time goes",

@@ -14,7 +14,7 @@ from slowstep.diagnosis.trace_engine import diagnose_trace
 from slowstep.errors import SlowstepError
 from slowstep.report.document import EvidenceRow, HealthRow
 from slowstep.sources._source import PLAIN
-from slowstep.units import format_count
+from slowstep.units import format_count, format_share
 from slowstep.workflow.document import finding_row
 from slowstep.workflow.find import known
 
@@ -46,12 +46,15 @@ def add_capture(report: dict[str, Any], folder: Path, capture: Capture) -> None:
         _fill_ledger(report, m)
         _take_verdict(report, diagnosis, steps)
     if capture.lasts:
-        slower = f"steps are {(capture.slowdown or 1) - 1:.0%} longer since the capture of steps {steps}: figures after it are too high"
+        slower = (
+            f"steps are {format_share((capture.slowdown or 1) - 1)} longer since the capture of steps {steps}: figures after it "
+            "are too high"
+        )
         report["health"].append(_health("capture-slowed", "notice", slower))
 
 
 def _note(path: Path, steps: str, m: TraceMeasurements) -> str:
-    busy = "" if m.device_busy_share is None else f", the device busy {m.device_busy_share:.0%} of the time"
+    busy = "" if m.device_busy_share is None else f", the device busy {format_share(m.device_busy_share)} of the time"
     seen = format_count(m.facts.events, "event")
     return f"steps {steps} were captured by torch.profiler ({seen}{busy}): slowstep analyze {shlex.quote(str(path))}"
 

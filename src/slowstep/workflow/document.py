@@ -48,7 +48,7 @@ SMALLEST_SHARE = 1e-6
 _IN_TURNS = 1.5
 # `slowstep bench` posts plans, and writes no file of an experiment.
 _BENCHED = (
-    "slowstep bench held this training, read its loader and fed it cached batches: only the steps before that are looked at here; "
+    "slowstep bench stopped this training, read its loader and fed it cached batches: this report is of the steps before that; "
     "slowstep run records the training as it is"
 )
 
@@ -81,7 +81,7 @@ def fill(folder: Path, timeline: Timeline, m: Measurements, diagnosis: Diagnosis
 
 def _by_hand(m: Measurements) -> str | None:
     """How steps are told in a script without an optimizer."""
-    return "no torch.optim optimizer was seen: a step ends with its backward, the update is made by hand" if m.trainer.by_hand else None
+    return "no torch.optim optimizer was used, so a step is taken to end with its backward pass" if m.trainer.by_hand else None
 
 
 def _name(run: RunFacts, script: str | None) -> str:
@@ -146,7 +146,10 @@ def _stopped(m: Measurements) -> str | None:
     if not times:
         return None
     how_often = "once" if times == 1 else f"{times} times"
-    return f"the training stood still {how_often}, {format_duration(seconds * 1e9)} in all (stopped, or the machine asleep): left out"
+    return (
+        f"the training was suspended {how_often}, {format_duration(seconds * 1e9)} in total (stopped, or the machine was asleep); "
+        "that time is left out"
+    )
 
 
 def _session(timeline: Timeline, m: Measurements) -> str | None:
@@ -154,7 +157,7 @@ def _session(timeline: Timeline, m: Measurements) -> str | None:
     session = timeline.run.session
     if session is None:
         return None
-    text = f"recorded from within {session.kind} that was running already: its start-up is not in the report"
+    text = f"recorded from within {session.kind} that was running already: its start-up is not part of the report"
     if not m.trainer.other_cells:
         return text
     here, others = len(m.trainer.update_end_ns), m.trainer.other_cells
@@ -225,6 +228,8 @@ def finding_row(finding: Finding) -> FindingRow:
     if not finding.outside:
         del row["outside"]
     del row["gain"]["steady_low"]
+    if finding.gain.unknown_because is None:
+        del row["gain"]["unknown_because"]
     for name in ("claims", "also", "folded", "evidence", "fixes"):
         row[name] = list(row[name])
     for other in row["folded"]:

@@ -35,6 +35,7 @@ def read_options(line: str) -> dict[str, Any]:
     words.add_argument("--for", type=_duration, dest="seconds", metavar="TIME")
     words.add_argument("--out", metavar="DIR")
     words.add_argument("--warmup", type=int)
+    words.add_argument("--verbose", action="store_true")
     return vars(words.parse_args(shlex.split(line)))
 
 
@@ -42,7 +43,10 @@ def load_ipython_extension(shell: Any) -> None:
     """Called by `%load_ext slowstep`."""
 
     def slowstep(line: str, cell: str) -> None:
-        """Record this cell and show the report below it: %%slowstep [--level N] [--steps N] [--for TIME] [--out DIR] [--warmup N]."""
+        """Record this cell and show the report below it.
+
+        %%slowstep [--level N] [--steps N] [--for TIME] [--out DIR] [--warmup N] [--verbose]
+        """
         with record(**read_options(line)):
             # The line of the magic counts, so that lines are numbered as the notebook shows them.
             result = shell.run_cell("\n" + cell)

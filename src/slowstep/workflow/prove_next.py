@@ -155,7 +155,7 @@ def before_next(report: Report) -> str | None:
         return f"mend why it had to be ended: {facts.get('problem')}"
     if facts["ended_by"] in (NOT_TAKEN_UP, STOOD_STILL):
         return f"find out what the training waits for: it made no more steps before {missing} (slowstep run says where its time goes)"
-    return f"mend the script's own error: it ended with exit code {facts['exit_code']} before {missing}"
+    return f"fix the script's own error: it ended with exit code {facts['exit_code']} before {missing}"
 
 
 def _is_too_short(report: Report) -> bool:

@@ -103,7 +103,7 @@ def _coverage(m: TraceMeasurements) -> str:
         said.append(f"{format_share(coverage.kernels_with_launch)} of the kernels with their launch")
     if coverage.inside_steps is not None:
         said.append(f"{format_share(coverage.inside_steps)} of the trace's time {'in the window' if m.is_window else 'inside steps'}")
-    shown = "the trace shows " + ", ".join(said) + ("" if m.facts.complete else "; it is cut off")
+    shown = "the trace shows " + ", ".join(said) + ("" if m.facts.complete else "; the file was cut off")
     return shown + _recording(m)
 
 
@@ -112,7 +112,7 @@ def _recording(m: TraceMeasurements) -> str:
     share = m.recording_share
     if share is None or share[0] < RECORDING_MATTERS:
         return ""
-    return f"; recording it took some {share[0]:.0%} to {share[1]:.0%} of the host's time, which gains leave out"
+    return f"; recording it took some {format_share(share[0])} to {format_share(share[1])} of the host's time, which gains leave out"
 
 
 def _throughput(m: TraceMeasurements) -> Throughput:

@@ -127,7 +127,7 @@ def _absences(ranks: Mapping[int, Rank], size: int) -> list[HealthRow]:
     """What of the job is not known."""
     rows: list[HealthRow] = []
     if size > len(ranks):
-        remedy = f"of {size} ranks {len(ranks)} left a trace here: what the others did is not known"
+        remedy = f"only {len(ranks)} of {size} ranks have a trace here: what the others did is not known"
         rows.append({"name": "missing-ranks", "severity": "notice", "count": size - len(ranks), "remedy": remedy})
     unnamed = [rank for rank in ranks.values() if not rank.told]
     if len(ranks) > 1 and unnamed:

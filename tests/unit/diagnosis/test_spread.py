@@ -14,7 +14,7 @@ AFTER = {"steps": 300, "after_ms": 2.4}
 def _callback(folder, period_ms):
     report = report_of(folder, {**AFTER, "stack_period_ms": period_ms})
     (finding,) = (each for each in report["findings"] if each["rule"] == "slow-callback")
-    (stacks,) = (each for each in finding["evidence"] if each["name"] == "stacks in it")
+    (stacks,) = (each for each in finding["evidence"] if each["name"] == "stack samples in it")
     return report["verdict"]["state"], finding, stacks
 
 

@@ -244,7 +244,7 @@ def test_records_whose_notes_are_lost_do_not_stop_the_reading(folder):
 
 
 def test_a_folder_of_notes_alone_is_told_apart_from_none(tmp_path):
-    with pytest.raises(UnreadableInput, match="holds no recording"):
+    with pytest.raises(UnreadableInput, match="is not a recording"):
         read(tmp_path)
 
 

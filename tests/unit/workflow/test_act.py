@@ -288,7 +288,7 @@ def test_a_script_that_ends_without_a_lever_on_has_a_fault_of_its_own(tmp_path):
     ended, staged, _ = acted_again(tmp_path / "r", dying(arm=1))
 
     assert (len(staged), ended.ended_by, ended.code) == (1, "script ended", 1)
-    assert ended.report["run"]["before_next"].startswith("mend the script's own error")
+    assert ended.report["run"]["before_next"].startswith("fix the script's own error")
 
 
 def test_nothing_is_started_again_for_levers_of_which_enough_is_known(tmp_path):
@@ -412,7 +412,7 @@ def test_of_a_script_that_fails_before_it_trains_the_empty_standard_input_is_sai
     ended = act.run()
 
     assert (ended.report, ended.exit_code) == (None, exit_code)
-    assert "no training was seen" in ended.reason
+    assert "no training step was recorded" in ended.reason
     assert ("Its standard input is empty here." in ended.reason) is is_said
 
 

@@ -96,7 +96,7 @@ def test_a_healthy_training_with_a_proved_gain_is_not_said_to_have_nothing_worth
     verdict = report["verdict"]
     assert (verdict["state"], verdict["healthy"]) == ("healthy", True)
     assert (verdict["summary"] == "no rule predicted a gain of 10 %, but experiment proved that idle-cores has one") == is_said
-    assert verdict["summary"].startswith("no rule found anything worth 10 %") != is_said
+    assert verdict["summary"].startswith("no problem was found that costs 10 % or more") != is_said
 
 
 def test_a_lever_that_failed_before_it_changed_anything_has_failed(tmp_path):
@@ -245,14 +245,14 @@ def test_the_next_command_of_an_experiment_without_results_asks_for_the_same_lev
     ("exit_code", "expected"),
     [
         (0, "let the script train longer, 2.0 min or more (more epochs, more steps): it ended before a lever was tried"),
-        (3, "mend the script's own error: it ended with exit code 3 before a lever was tried"),
+        (3, "fix the script's own error: it ended with exit code 3 before a lever was tried"),
     ],
 )
 def test_a_script_that_ended_before_a_lever_was_tried_says_what_to_do_first(tmp_path, exit_code, expected):
     report = reported(tmp_path / "r", (choice("prefetch=4"),), {}, rounds=0, asked={"ended_by": "script ended", "exit_code": exit_code})
 
     assert report["run"]["before_next"] == expected
-    assert drawn(report).endswith(f"First {expected} Next slowstep {'prove train.py' if exit_code else 'explain slow-callback'}")
+    assert f"First {expected} Next slowstep {'prove train.py' if exit_code else 'explain slow-callback'}" in drawn(report)
 
 
 @pytest.mark.parametrize(

@@ -137,7 +137,7 @@ def losses(lost: Lost) -> Iterable[Health]:
             name="malformed-records",
             severity="data_loss",
             count=lost.malformed,
-            remedy="the recording is damaged: records of it make no sense, another program has written into the file; record again",
+            remedy="the recording is damaged: another program wrote into its file, and these records were left out. Record again",
         )
 
 
