@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Never, ParamSpec, Self, TypeVar, cast
 
@@ -70,19 +70,23 @@ class Attempts:
 
     def named(self, task: str, do: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """The same of a task that is known to readers by another name than its function's."""
+        return cast("T", self.outcome(task, do, *args, **kwargs))
+
+    def outcome(self, task: str, do: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T | Fault:
+        """The same, for who asks which of both it is."""
         needed = next((each for each in (*args, *kwargs.values()) if isinstance(each, Fault)), None)
         if needed is not None:
-            return cast("T", needed)
+            return needed
         try:
             return do(*args, **kwargs)
         except Faulty as missing:
-            return cast("T", missing.fault)
+            return missing.fault
         except BaseException as error:
             if not is_fault(error):
                 raise
             fault = Fault(task, error)
             self.faults.append(fault)
-            return cast("T", fault)
+            return fault
 
     def several(self, count: int, do: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """The `count` results of a task that returns a tuple of so many, for assignment to as many names."""
@@ -110,6 +114,25 @@ class MayLack:
         """The same with other values of some fields, whatever the others are; dataclasses.replace would read them."""
         own = {field.name: object.__getattribute__(self, field.name) for field in fields(cast("Any", self))}
         return type(self)(**(own | changes))
+
+
+class Results(Mapping[str, T]):
+    """Results by name, of which some may be faults: those are no items, and asking for one raises `Faulty`."""
+
+    def __init__(self, results: Mapping[str, T]) -> None:
+        self._results = results
+
+    def __getitem__(self, name: str) -> T:
+        result = self._results[name]
+        if isinstance(result, Fault):
+            raise Faulty(result)
+        return result
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name, result in self._results.items() if not isinstance(result, Fault))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
 
 
 def is_fault(error: BaseException) -> bool:

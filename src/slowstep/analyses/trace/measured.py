@@ -10,6 +10,7 @@ import polars as pl
 
 from slowstep.analyses.trace.recording_cost import LESS_MOST_COST, LESS_USUAL_COST
 from slowstep.analyses.trace.scenarios import UNCHANGED
+from slowstep.faults import Fault, MayLack
 from slowstep.timeline.trace import TraceFacts
 
 # The mark of a trace that shows no steps, and is taken as one.
@@ -31,12 +32,12 @@ class Coverage:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class TraceMeasurements:
+class TraceMeasurements(MayLack):
     """One rank's trace as measured. `tables` are by the names in `tables.py`, all of them there, empty where nothing was seen.
 
     `training` is False where there is no backward pass: inference, or a part of a training that shows none. `batch_size` is what the
     user said, else what the input's shapes tell, else None. `chosen_of` is the number of the trace's whole steps where the user chose one
-    of them: all tables then are of that one.
+    of them: all tables then are of that one. Reading what an analysis of `faults` should have found raises `Faulty`.
     """
 
     facts: TraceFacts
@@ -51,6 +52,7 @@ class TraceMeasurements:
     has_device: bool
     chosen_of: int | None = None
     notes: tuple[str, ...] = ()  # sentences that the reader must see, e.g. how the steps were made out
+    faults: tuple[Fault, ...] = ()  # errors of slowstep's own in its analyses
 
     def table(self, name: str) -> pl.DataFrame:
         """A table by name. Raises KeyError for one that is not declared."""
