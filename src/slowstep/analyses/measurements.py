@@ -148,7 +148,7 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
         loader=loader,
         loader_changes=attempt(find_loader_changes, timeline, trainer, steps),
         demand=demand,
-        ready=attempt.named("ready", lambda: waits.ready[asked]),
+        ready=attempt(_ready, waits, asked),
         wait_ns=wait_ns,
         unmatched_share=attempt(_unmatched_share, waits, asked, wait_ns, steps),
         filling_ns=filling,
@@ -156,7 +156,7 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
         fetch_function=fetch_function,
         collate_function=attempt(find_collate_function, timeline, producers, loader),
         timed_fetches=timed_fetches,
-        held_delivery_share=attempt.named("held_delivery_share", lambda: waits.held_ns / max(float(waits.parts.sum()), 1.0)),
+        held_delivery_share=attempt(_held_delivery_share, waits),
         drawing=drawing,
         saves=attempt(find_saves, trainer, steps, ledger),
         fixed_cost=attempt(_fixed_cost, trainer, steps, ledger, load),
@@ -166,7 +166,7 @@ def measure(timeline: Timeline, warmup: int | None = None, *, process: int | Non
         delay_ns=attempt(_delay_ns, ledger, steps),
         cores=attempt(_cores_of_one, timeline, trainer, steps),
         device=device,
-        has_stacks=attempt.named("has_stacks", lambda: len(stacks.time_ns) > 0),
+        has_stacks=attempt(_has_stacks, stacks),
         before_update=attempt(find_before_update, trainer, steps, stacks),
         in_backward=attempt(find_in_backward, trainer, steps, stacks),
         blocked=attempt(find_blocked, trainer, steps, ledger, stacks, demand, machine, load, trainer_cpu_ns),
@@ -225,6 +225,18 @@ def _asked(waits: WaitParts, steps: Steps) -> tuple[NDArray[np.bool_], Floats]:
     low, high = steps.bounds_ns
     asked = (waits.start_ns >= low) & (waits.start_ns < high)
     return asked, (waits.end_ns - waits.start_ns)[asked].astype(np.float64)
+
+
+def _ready(waits: WaitParts, asked: NDArray[np.bool_]) -> Floats:
+    return waits.ready[asked]
+
+
+def _held_delivery_share(waits: WaitParts) -> float:
+    return waits.held_ns / max(float(waits.parts.sum()), 1.0)
+
+
+def _has_stacks(stacks: Stacks) -> bool:
+    return len(stacks.time_ns) > 0
 
 
 def _unmatched_share(waits: WaitParts, asked: NDArray[np.bool_], wait_ns: Floats, steps: Steps) -> float:

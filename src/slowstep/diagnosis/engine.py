@@ -35,7 +35,8 @@ def diagnose(m: Measurements) -> Diagnosis:
     answers = sort_answers(ask(attempt, ((rule, rule.judge) for rule in rules().values()), m))
     concluded = attempt.outcome("the verdict", _conclude, m, answers)
     if isinstance(concluded, Fault):
-        concluded = _Conclusion(answers, open_by_fault(attempt.otherwise("", _largest_stage, m) or None, concluded), None)
+        verdict = open_by_fault(attempt.otherwise("", _largest_stage, m) or None, concluded)
+        concluded = _Conclusion(answers, verdict, Doubt(concluded.reason, by_fault=True))
     leading, doubt = concluded.answers.leading, concluded.doubt
     following = attempt.otherwise(None, _next, m, leading[0]) if leading else None
     return Diagnosis(
@@ -46,6 +47,7 @@ def diagnose(m: Measurements) -> Diagnosis:
         telling=doubt.levers if doubt is not None else None,
         change=doubt.change if doubt is not None else None,
         faults=tuple(attempt.faults),
+        by_fault=doubt is not None and doubt.by_fault,
     )
 
 
@@ -64,7 +66,7 @@ def _conclude(m: Measurements, answers: Answers) -> _Conclusion:
     answers = answers if doubt is None else answers.led_by(doubt.rule)
     verdict = _verdict(m, first, doubt)
     if verdict.state == "healthy" and m.faults:
-        verdict = open_by_fault(verdict.stage, m.faults[0])
+        return _Conclusion(answers, open_by_fault(verdict.stage, m.faults[0]), Doubt(m.faults[0].reason, by_fault=True))
     return _Conclusion(answers, verdict, doubt)
 
 

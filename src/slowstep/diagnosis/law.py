@@ -39,6 +39,7 @@ class Diagnosis:
     telling: str | None = None  # the lever that would tell what leaves the verdict undetermined
     change: str | None = None  # what has to be done by hand before another run of the same command can tell it
     faults: tuple[Fault, ...] = ()  # errors of slowstep's own in judging
+    by_fault: bool = False  # whether an error of slowstep's own is why the verdict is open
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,7 +74,7 @@ def ask(attempt: Attempts, judges: Iterable[tuple[Rule, Callable[[M], Answer] | 
     for rule, judge in judges:
         if judge is not None:
             answer = attempt.outcome(f"the rule {rule.name}", judge, m)
-            yield rule, NotJudged(rule=rule.name, reason=answer.reason) if isinstance(answer, Fault) else answer
+            yield rule, NotJudged(rule=rule.name, reason=answer.reason, by_fault=True) if isinstance(answer, Fault) else answer
 
 
 def open_by_fault(stage: str | None, fault: Fault) -> Verdict:

@@ -43,16 +43,17 @@ def diagnose_trace(m: TraceMeasurements) -> Diagnosis:
     gainless = [judged.finding for judged in answers.leading if not _gains(judged.finding)]
     answers.leading[:] = [judged for judged in answers.leading if _gains(judged.finding)]
     verdict = attempt.outcome("the verdict", _verdict, m, answers)
-    if isinstance(verdict, Fault):
-        verdict = open_by_fault(attempt.otherwise(None, _largest, m), verdict)
-    elif verdict.state == "healthy" and m.faults:
-        verdict = open_by_fault(verdict.stage, m.faults[0])
+    by_fault = isinstance(verdict, Fault) or (verdict.state == "healthy" and bool(m.faults))
+    if isinstance(verdict, Fault) or by_fault:
+        fault = verdict if isinstance(verdict, Fault) else m.faults[0]
+        verdict = open_by_fault(attempt.otherwise(None, _largest, m), fault)
     return Diagnosis(
         findings=answers.findings,
         not_judged=(*answers.unjudged, *_uneven(answers), *attempt.otherwise((), _by_recording, m, gainless)),
         verdict=verdict,
         next=attempt.otherwise(None, _next, m, answers.leading[0].finding) if answers.leading else None,
         faults=tuple(attempt.faults),
+        by_fault=by_fault,
     )
 
 
