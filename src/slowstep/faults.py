@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from typing import Any, Never, ParamSpec, Self, TypeVar, cast
 
@@ -147,3 +148,22 @@ def one_line(error: BaseException) -> str:
     message = " ".join(str(error).split())
     cut = message if len(message) <= _MOST_CHARACTERS else f"{message[:_MOST_CHARACTERS]}..."
     return f"{type(error).__name__}: {cut}" if cut else type(error).__name__
+
+
+class FaultOf(Exception):
+    """A fault while something was done with a recording, as its cause; what was recorded is in `folder`."""
+
+    def __init__(self, folder: str) -> None:
+        super().__init__(folder)
+        self.folder = folder
+
+
+@contextmanager
+def of_recording(folder: str) -> Iterator[None]:
+    """What is done inside belongs to the recording in `folder`: a fault there raises `FaultOf`."""
+    try:
+        yield
+    except BaseException as error:
+        if isinstance(error, FaultOf) or not is_fault(error):
+            raise
+        raise FaultOf(folder) from error

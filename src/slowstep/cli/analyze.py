@@ -19,6 +19,7 @@ from slowstep.errors import BadUsage, UnreadableInput
 from slowstep.report.bench_document import SCHEMA as BENCH_SCHEMA
 from slowstep.report.bench_terminal import show as show_bench
 from slowstep.report.json import dumps, show_and_write
+from slowstep.report.streams import print_line
 from slowstep.report.terminal import show
 from slowstep.sources._source import Reading
 from slowstep.workflow.analyze import analyze as analyze_paths
@@ -125,7 +126,7 @@ def analyze(
 def _show(report: dict[str, Any], place: Path | None) -> None:
     show(report, sys.stdout)
     if place is not None:
-        print(f"Written     {place}")
+        print_line(f"Written     {place}", sys.stdout)
 
 
 def _show_document(given: Given, json: str | None, *, changed: bool) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from slowstep.errors import NothingRecorded, SlowstepError
+from slowstep.harmless import harmless
 from slowstep.record.folder import analyze_words, holds_nothing, kept_words, remove_folder
 from slowstep.workflow.diagnose_apart import diagnose_apart
 
@@ -23,7 +24,8 @@ class SessionReport:
     def __init__(
         self, *, place: Place, document: dict[str, Any] | None = None, message: str | None = None, folder: Path | None = None
     ) -> None:
-        self.document, self.message, self.folder = document, message, folder
+        self.document, self.folder = document, folder
+        self.message = None if message is None else harmless(message, lines=True)
         self._place, self._was_shown = place, False
 
     @classmethod
@@ -42,11 +44,19 @@ class SessionReport:
             message = f"slowstep: {error} {later}"
         except KeyboardInterrupt:
             message = f"slowstep: the report was interrupted. {later}"
+        except Exception as error:  # noqa: BLE001 - the border: the training around it goes on
+            message = _of_fault(error, "the diagnosis", path)
         return cls(document=document, message=message, folder=path, place=place)
 
     def show(self) -> None:
         """Show the report here and now: as a cell's output in IPython, on standard error elsewhere."""
         self._was_shown = True
+        try:
+            self._show()
+        except Exception as error:  # noqa: BLE001 - the border: the training around it goes on
+            print(_of_fault(error, "showing the report", self.folder), file=sys.stderr)
+
+    def _show(self) -> None:
         shell = getattr(self._place, "shell", None)
         if shell is not None:
             sys.modules["IPython"].display.display(self)
@@ -85,3 +95,11 @@ class SessionReport:
         if not getattr(self._place, "is_notebook", False):
             return {"text/plain": repr(self)}
         return {"text/plain": render(self.document, width=100, color=False), "text/html": render_block(self.document, width=100)}
+
+
+def _of_fault(error: Exception, doing: str, folder: Path | None) -> str:
+    """A line on an error of slowstep's own. Raises nothing."""
+    from slowstep.report.fault_log import describe
+
+    kept = "" if folder is None else f" {kept_words(str(folder))}"
+    return harmless(f"slowstep: {describe(error, doing, folder)}{kept}")
