@@ -73,16 +73,18 @@ def load_ipython_extension(shell: Any) -> None:
 
 @contextmanager
 def _tracebacks_held_back(shell: Any) -> Iterator[list[list[str]]]:
-    """The tracebacks that would have been shown inside, in their order; of a shell that shows them in another way there are none."""
+    """The tracebacks that would have been shown inside, in their order."""
     held_back: list[list[str]] = []
-    if "_showtraceback" in vars(shell) or not hasattr(shell, "_showtraceback"):
-        yield held_back
-        return
+    # A kernel sets one of its own on its shell.
+    before = vars(shell).get("_showtraceback")
     shell._showtraceback = lambda _kind, _error, lines: held_back.append(lines)
     try:
         yield held_back
     finally:
-        del shell._showtraceback
+        if before is None:
+            del shell._showtraceback
+        else:
+            shell._showtraceback = before
 
 
 def _usage_error(error: SlowstepError) -> Exception:
