@@ -25,11 +25,6 @@ def fails(*_, **__):
 module.{name} = fails
 main()
 """
-COMMANDS = [
-    ("analyze", "analyze_paths", ["analyze", "made.json"]),
-    ("prove", "prove_training", ["prove", "true"]),
-    ("bench", "bench_training", ["bench", "data", "true"]),
-]
 
 
 @pytest.fixture
@@ -51,7 +46,14 @@ def ended(words, environment, **more):
     )
 
 
-@pytest.mark.parametrize(("module", "name", "words"), COMMANDS)
+@pytest.mark.parametrize(
+    ("module", "name", "words"),
+    [
+        ("analyze", "analyze_paths", ["analyze", "made.json"]),
+        ("prove", "prove_training", ["prove", "true"]),
+        ("bench", "bench_training", ["bench", "data", "true"]),
+    ],
+)
 def test_a_fault_in_a_command_is_one_line_and_a_private_log(trace, environment, tmp_path, module, name, words):
     done = ended([sys.executable, "-c", FAILING.format(module=module, name=name), *words], environment, cwd=tmp_path)
 
@@ -114,21 +116,19 @@ def test_a_reader_that_goes_away_leaves_nothing_to_read(trace, environment):
     assert done.stderr == ""
 
 
-@pytest.mark.parametrize(("module", "name", "words"), COMMANDS)
-def test_ctrl_c_in_a_command_is_told_by_the_exit_code_alone(trace, environment, tmp_path, module, name, words):
-    text = FAILING.format(module=module, name=name).replace('ZeroDivisionError("made to fail")', "KeyboardInterrupt")
+def test_ctrl_c_in_a_command_is_told_by_the_exit_code_alone(environment, tmp_path):
+    text = FAILING.format(module="analyze", name="analyze_paths").replace('ZeroDivisionError("made to fail")', "KeyboardInterrupt")
 
-    done = ended([sys.executable, "-c", text, *words], environment, cwd=tmp_path)
+    done = ended([sys.executable, "-c", text, "analyze", str(tmp_path)], environment, cwd=tmp_path)
 
     assert (done.returncode, done.stderr) == (130, "")
 
 
-@pytest.mark.parametrize("name", ["\x1b[31mq.json", "\u202eq.json", "\u2066q.json", "q\x07\x9b.json", "line\nbreak\u200e.json"])
-def test_a_name_that_a_terminal_would_obey_is_shown_as_text(environment, tmp_path, name):
-    done = ended([*COMMAND, "analyze", name], environment, cwd=tmp_path)
+def test_a_name_that_a_terminal_would_obey_is_shown_as_text(environment, tmp_path):
+    done = ended([*COMMAND, "analyze", "\x1b[31m\u202e\u2066\x07\x9b\nbreak\u200e.json"], environment, cwd=tmp_path)
     assert done.returncode == 2
     assert re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u202e\u2066]", done.stderr) is None
-    assert "q.json" in done.stderr or "\\x07\\x9b" in done.stderr or "break" in done.stderr
+    assert "\\x1b[31m\\u202e\\u2066\\x07\\x9b" in done.stderr
 
 
 def test_an_argument_that_a_terminal_would_obey_is_shown_as_text(environment, tmp_path):
