@@ -6,6 +6,7 @@ import shlex
 from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 
 from slowstep.report.canvas import ASCII, NBSP, UNICODE, Canvas, fitting, printable
+from slowstep.report.drawn_parts import draw_part
 from slowstep.report.experiment_table import draw_experiments, draw_proofs
 from slowstep.report.finding_blocks import draw_findings
 from slowstep.report.ledger_chart import STAGE_STYLE, draw_ledger, in_words
@@ -39,17 +40,17 @@ def draw(report: Mapping[str, Any], *, width: int, unicode: bool = True) -> Canv
     glyphs = UNICODE if unicode else ASCII
     canvas = Canvas(width=fitting(width), glyphs=glyphs)
     document = cast("Report", printable(dict(report), glyphs))
-    _draw_header(canvas, document)
+    draw_part(canvas, _draw_header, document)
     canvas.blank()
-    draw_ledger(canvas, document["ledger"])
+    draw_part(canvas, draw_ledger, document["ledger"])
     canvas.blank()
-    _draw_verdict(canvas, document)
-    draw_proofs(canvas, document)
-    draw_findings(canvas, document["findings"], said=document["verdict"]["summary"])
-    draw_ranks(canvas, document["run"])
-    draw_experiments(canvas, document)
+    draw_part(canvas, _draw_verdict, document)
+    draw_part(canvas, draw_proofs, document)
+    draw_part(canvas, draw_findings, document["findings"], said=document["verdict"]["summary"])
+    draw_part(canvas, draw_ranks, document["run"])
+    draw_part(canvas, draw_experiments, document)
     canvas.blank()
-    _draw_footer(canvas, document)
+    draw_part(canvas, _draw_footer, document)
     return canvas
 
 

@@ -16,6 +16,7 @@ from slowstep.analyses.trace import measure as trace_measure
 from slowstep.diagnosis import engine, law, trace_engine
 from slowstep.errors import NothingRecorded
 from slowstep.faults import Attempts, Fault, Faulty, Results
+from slowstep.report import terminal
 from slowstep.report.document import validate
 from slowstep.report.fault_log import LOG
 from slowstep.report.terminal import render
@@ -56,6 +57,11 @@ def internal_error(report):
     assert row["severity"] == "error"
     assert MESSAGE in row["remedy"]
     return row
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
 @pytest.fixture(scope="module")
@@ -132,6 +138,21 @@ def test_a_part_of_the_document_that_fails_leaves_the_others(report_of_measured,
 
     internal_error(report)
     assert len(report["ledger"]) == 9
+
+
+DRAWN = ("_draw_header", "draw_ledger", "_draw_verdict", "draw_proofs", "draw_findings", "draw_ranks", "draw_experiments", "_draw_footer")
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_a_part_of_the_page_that_fails_leaves_the_others(report_of_measured, monkeypatch, name):
+    report = report_of_measured()
+    whole = set(render(report, width=100, color=False).splitlines())
+    monkeypatch.setattr(terminal, name, failing())
+
+    shown = render(report, width=100, color=False)
+
+    assert shown.count(MESSAGE) == 1
+    assert len(whole & set(shown.splitlines())) > len(whole) / 3
 
 
 @pytest.mark.parametrize("name", ["_conclude", "_largest_stage"])
