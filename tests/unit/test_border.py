@@ -94,6 +94,17 @@ def test_what_is_raised_on_purpose_passes_a_recording_unchanged(tmp_path):
             raise error
 
 
+def test_an_export_that_fails_costs_nobody_the_report(trace, environment, tmp_path):
+    words = [sys.executable, "-c", FAILING.format(module="analyze", name="export_trace"), "analyze", str(trace), "--export", "parquet"]
+
+    done = ended(words, environment, cwd=tmp_path)
+
+    assert done.returncode == 2
+    assert "made.json" in done.stdout
+    assert "UNDETERMINED" in done.stdout
+    assert len(done.stderr.splitlines()) == 1
+
+
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
 @pytest.mark.parametrize("more", [[], ["--json", "-"]])
 def test_an_output_without_room_is_one_line(trace, environment, more):
