@@ -52,7 +52,7 @@ class Faulty(Exception):
 
     def __init__(self, fault: Fault) -> None:
         super().__init__(fault.reason)
-        self.fault = fault
+        self.fault, self.__cause__ = fault, fault.error
 
 
 class Attempts:

@@ -13,8 +13,11 @@ import pytest
 
 from kineto_files import event, kernel, launch, written
 from slowstep.cli.border import ended_by
+from slowstep.cli.run_report import RunReport
 from slowstep.errors import CommandNotStarted, UnreadableInput
 from slowstep.faults import FaultOf, of_recording
+from slowstep.workflow.place import Place
+from slowstep.workflow.session_report import SessionReport
 
 COMMAND = (sys.executable, "-m", "slowstep")
 FAILING = """
@@ -86,6 +89,29 @@ def test_a_fault_in_what_was_recorded_names_the_recording_and_keeps_its_log_ther
     assert "ZeroDivisionError: made to fail" in said
     assert "The recording is kept" in said
     assert "made to fail" in (tmp_path / "internal-error.log").read_text(encoding="utf-8")
+
+
+def test_a_diagnosis_that_fails_after_a_run_is_one_line_and_its_log_lies_in_the_recording(capsys, tmp_path, monkeypatch):
+    def fails(*_, **__):
+        raise ZeroDivisionError("made to fail")
+
+    monkeypatch.setattr("slowstep.workflow.diagnose.diagnose_all", fails)
+
+    RunReport(warmup=None, json_target=None).show(tmp_path)
+
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "ZeroDivisionError: made to fail" in line
+    assert f"slowstep analyze {tmp_path}" in line
+    assert (tmp_path / "internal-error.log").exists()
+
+
+def test_a_session_whose_report_cannot_be_shown_goes_on(capsys, environment, monkeypatch):
+    monkeypatch.setattr("slowstep.report.terminal.text_for", lambda *_, **__: 1 / 0)
+
+    SessionReport(place=Place(), document={}).show()
+
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "ZeroDivisionError" in line
 
 
 def test_what_is_raised_on_purpose_passes_a_recording_unchanged(tmp_path):

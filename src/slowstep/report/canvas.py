@@ -54,8 +54,10 @@ class Canvas:
     lines: list[Text] = field(default_factory=list)
 
     def line(self, *pieces: str | tuple[str, str]) -> None:
-        """Add a line of plain strings and (string, style) pairs, as it is."""
-        self.lines.append(Text.assemble(*pieces))
+        """Add a line of plain strings and (string, style) pairs, as it is but for what a terminal would obey."""
+        self.lines.append(
+            Text.assemble(*(harmless(piece) if isinstance(piece, str) else (harmless(piece[0]), piece[1]) for piece in pieces))
+        )
 
     def blank(self) -> None:
         """Add an empty line."""

@@ -297,3 +297,18 @@ def test_what_ends_the_process_is_no_fault():
     for error in (KeyboardInterrupt, SystemExit):
         with pytest.raises(error):
             Attempts()(failing(error))
+
+
+def test_a_panic_of_polars_is_a_fault_though_it_is_no_exception():
+    class PanicException(BaseException):
+        pass
+
+    assert isinstance(Attempts()(failing(PanicException)), Fault)
+
+
+def test_what_needs_a_fault_tells_its_cause():
+    attempt = Attempts()
+    fault = attempt(failing())
+    with pytest.raises(Faulty) as raised:
+        fault.anything()
+    assert raised.value.__cause__ is fault.error
