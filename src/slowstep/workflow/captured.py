@@ -50,7 +50,8 @@ def add_capture(report: dict[str, Any], folder: Path, capture: Capture, attempt:
     _add_findings(report, diagnosis, steps)
     if m.has_device and m.window_ns:
         _fill_ledger(report, m)
-        _take_verdict(report, diagnosis, steps)
+        if diagnosis.verdict.state != "healthy" or not attempt.faults:
+            _take_verdict(report, diagnosis, steps)
     if capture.lasts:
         slower = f"steps are {(capture.slowdown or 1) - 1:.0%} longer since the capture of steps {steps}: figures after it are too high"
         report["health"].append(_health("capture-slowed", "notice", slower))
