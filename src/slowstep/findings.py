@@ -116,7 +116,8 @@ class NotJudged:
 
     `advisory` where it leaves no verdict in doubt: all that the rule could have found is advice (the engine says so, rules need not), or
     what it looks for is very unlikely. `lever` is the change that would tell, as `slowstep prove --levers` takes it, `change` one by hand.
-    `pressing` where it is to be read nevertheless, on the screen too: what was seen so far may soon end the training.
+    `pressing` where it is to be read nevertheless, on the screen too: what was seen so far may soon end the training. `by_fault` where
+    an error of slowstep's own is why.
     """
 
     rule: str
@@ -125,6 +126,7 @@ class NotJudged:
     lever: str | None = None
     change: str | None = None
     pressing: bool = False
+    by_fault: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -365,7 +365,7 @@ def test_control_characters_of_a_name_never_reach_the_terminal(bottleneck):
 
     assert "\x1b" not in text
     text.encode("utf-8")
-    assert "a?[31m? b.py" in text
+    assert "a\\x1b[31m\\xe9 b.py" in text
 
 
 def test_wide_characters_do_not_push_the_lines_out(bottleneck):

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final
 import typer
 from typer.core import TyperGroup
 
+from slowstep.cli.border import say
 from slowstep.cli.durations import parse_duration
 from slowstep.cli.prove_progress import tell_on
 from slowstep.cli.terminated import cleaning_up
@@ -111,7 +112,7 @@ def _bench(asked: Asked, json: str | None) -> None:
         _report(measured, asked, json)
     except KeyboardInterrupt:
         # The recording has no steps as they are: only this report tells what was measured.
-        print("slowstep: the report was interrupted, and what was measured is lost: measure again.", file=sys.stderr)
+        say("slowstep: the report was interrupted, and what was measured is lost: measure again.")
         raise typer.Exit(INTERRUPTED_CODE) from None
     raise typer.Exit(measured.code)
 
@@ -139,8 +140,8 @@ def _say_failure(measured: Measured) -> None:
     """What went wrong with the training itself, and the end of what it printed then."""
     ending = measured.ending
     if ending is not None and ending.exit_code:
-        print(f"slowstep: the command ended with exit code {ending.exit_code}. The last that it printed:", file=sys.stderr)
+        say(f"slowstep: the command ended with exit code {ending.exit_code}. The last that it printed:")
         for line in ending.output.splitlines():
-            print(f"    {line}", file=sys.stderr)
+            say(f"    {line}")
     if not measured.notes:
-        print(f"slowstep: {measured.reason or 'nothing was measured'}.", file=sys.stderr)
+        say(f"slowstep: {measured.reason or 'nothing was measured'}.")

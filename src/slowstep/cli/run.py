@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Final
 
 import typer
 
+from slowstep.cli.border import say
 from slowstep.cli.durations import parse_duration
 from slowstep.cli.mistakes import WrongUse
 from slowstep.cli.numbers import whole_number
@@ -123,7 +123,7 @@ def run(
     if os.environ.get(contract.ENV_DISABLE):
         code = run_plainly(resolved, os.environ)
         if place is None or place.speaks:
-            _say(f"slowstep: {contract.ENV_DISABLE} is set, so nothing was recorded. Unset it to record.")
+            say(f"slowstep: {contract.ENV_DISABLE} is set, so nothing was recorded. Unset it to record.")
         raise typer.Exit(code)
     options = RunOptions(
         steps=steps,
@@ -196,10 +196,3 @@ def _captured(text: str) -> tuple[int, int]:
     if match is None or not 1 <= int(match[1]) <= int(match[2]) < int(match[1]) + MOST_CAPTURED:
         raise CommandNotStarted(f"--capture={text}: give the first and the last step, at most {MOST_CAPTURED} of them, as {USUAL_CAPTURE}.")
     return int(match[1]), int(match[2])
-
-
-def _say(text: str) -> None:
-    try:
-        print(text, file=sys.stderr, flush=True)
-    except (OSError, ValueError):
-        pass

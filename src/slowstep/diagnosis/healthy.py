@@ -55,13 +55,14 @@ class Doubt:
     """Why it is not known whether a training is healthy, as a clause, and the levers that would tell (None: none would).
 
     `change` is what has to be done by hand before another run of the same command can tell more, `rule` that of the finding that leaves
-    the doubt, if one does.
+    the doubt, if one does, `by_fault` whether an error of slowstep's own does.
     """
 
     why: str
     levers: str | None = None
     change: str | None = None
     rule: str | None = None
+    by_fault: bool = False
 
 
 def by_hand(what: str, change: str) -> Doubt:
@@ -221,7 +222,7 @@ def _of_unjudged(m: Measurements, answers: Answers) -> Doubt | None:
         if lever is None and unclaimed is not None and m.loader is not None and not unclaimed[1].startswith(ROLL_OUT):
             lever = MOCK_LOADER
         change = first.change if lever is None else None
-        return Doubt(f"{first.rule} could not be judged{_beside_others(m)}: {first.reason}", lever, change)
+        return Doubt(f"{first.rule} could not be judged{_beside_others(m)}: {first.reason}", lever, change, by_fault=first.by_fault)
     queued = _unclaimed_queue(m, judged)
     if unclaimed is not None and m.ledger.share(*unclaimed) >= queued:
         stage, name = unclaimed

@@ -15,8 +15,10 @@ from slowstep.diagnosis.law import (
     Answers,
     Diagnosis,
     Next,
+    ask,
     is_bottleneck,
     larger_unknown,
+    open_by_fault,
     rules,
     sort_answers,
     what_is_left,
@@ -24,6 +26,7 @@ from slowstep.diagnosis.law import (
 from slowstep.diagnosis.rule import Judged
 from slowstep.diagnosis.trace_doubts import doubt
 from slowstep.diagnosis.trace_side import ALL_STEPS, for_framework
+from slowstep.faults import Attempts, Fault
 from slowstep.findings import Finding, NotJudged, Verdict
 from slowstep.stages import STAGES, UNATTRIBUTED
 from slowstep.units import format_share
@@ -36,14 +39,22 @@ LATE_ONE_NOT_SEEN = "whether this rank waits for a late one is not seen: analyze
 
 def diagnose_trace(m: TraceMeasurements) -> Diagnosis:
     """Judge one rank's trace by every rule that judges traces."""
-    answers = sort_answers((rule, rule.judge_trace(m)) for rule in rules().values() if rule.judge_trace is not None)
+    attempt = Attempts()
+    answers = sort_answers(ask(attempt, ((rule, rule.judge_trace) for rule in rules().values()), m))
     gainless = [judged.finding for judged in answers.leading if not _gains(judged.finding)]
     answers.leading[:] = [judged for judged in answers.leading if _gains(judged.finding)]
+    verdict = attempt.outcome("the verdict", _verdict, m, answers)
+    by_fault = isinstance(verdict, Fault) or (verdict.state == "healthy" and bool(m.faults))
+    if isinstance(verdict, Fault) or by_fault:
+        fault = verdict if isinstance(verdict, Fault) else m.faults[0]
+        verdict = open_by_fault(attempt.otherwise(None, _largest, m), fault)
     return Diagnosis(
         findings=answers.findings,
-        not_judged=(*answers.unjudged, *_uneven(answers), *_by_recording(m, gainless)),
-        verdict=_verdict(m, answers),
-        next=_next(m, answers.leading[0].finding) if answers.leading else None,
+        not_judged=(*answers.unjudged, *_uneven(answers), *attempt.otherwise((), _by_recording, m, gainless)),
+        verdict=verdict,
+        next=attempt.otherwise(None, _next, m, answers.leading[0].finding) if answers.leading else None,
+        faults=tuple(attempt.faults),
+        by_fault=by_fault,
     )
 
 
@@ -55,9 +66,10 @@ def _uneven(answers: Answers) -> Iterator[NotJudged]:
             yield NotJudged(rule=finding.rule, reason=f"{finding.title}, but steps differ: it may be {spread}; trace more steps")
 
 
-def _by_recording(m: TraceMeasurements, gainless: list[Finding]) -> Iterator[NotJudged]:
+def _by_recording(m: TraceMeasurements, gainless: list[Finding]) -> tuple[NotJudged, ...]:
     """What would gain in the trace and nothing without a profiler, as far as its cost is known: it is not claimed, but said."""
     share = m.recording_share
+    unclaimed = []
     for finding in gainless:
         if share is not None and _at_better(finding) >= BOTTLENECK_PREDICTED:
             cost = (
@@ -65,7 +77,8 @@ def _by_recording(m: TraceMeasurements, gainless: list[Finding]) -> Iterator[Not
                 "nothing would come of the fix"
             )
             remedy = "to see, trace again with record_shapes=False and with_stack=False"
-            yield NotJudged(rule=finding.rule, reason=f"{finding.title}, but {cost}; {remedy}")
+            unclaimed.append(NotJudged(rule=finding.rule, reason=f"{finding.title}, but {cost}; {remedy}"))
+    return tuple(unclaimed)
 
 
 def _at_better(finding: Finding) -> float:

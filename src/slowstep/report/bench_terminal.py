@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 
 from slowstep.levers.workers import LEAST_ADDED
 from slowstep.report.canvas import ASCII, UNICODE, Canvas, fitting, printable
+from slowstep.report.drawn_parts import draw_part
 from slowstep.report.saved import draw_kept
 from slowstep.report.streams import takes_color, takes_unicode, width_of
 from slowstep.units import UNKNOWN, format_count, format_duration, format_number, format_share
@@ -48,11 +49,8 @@ def render(report: Mapping[str, Any], *, width: int, color: bool, unicode: bool 
     glyphs = UNICODE if unicode else ASCII
     canvas = Canvas(width=fitting(width), glyphs=glyphs)
     document = cast("BenchReport", printable(dict(report), glyphs))
-    _draw_header(canvas, document)
-    _draw_stages(canvas, document)
-    _draw_sweep(canvas, document)
-    _draw_bound(canvas, document)
-    _draw_whole(canvas, document)
+    for draw in (_draw_header, _draw_stages, _draw_sweep, _draw_bound, _draw_whole):
+        draw_part(canvas, draw, document)
     draw_kept(canvas, document["run"].get("recording"), KEPT, cells=_LABEL_CELLS)
     return canvas.text(color=color)
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 import re
-import unicodedata
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
+
+from slowstep.harmless import harmless
 
 # A page is never narrower or wider than this: there is no reading it.
 _NARROWEST: Final = 40
@@ -58,8 +59,10 @@ class Canvas:
     lines: list[Text] = field(default_factory=list)
 
     def line(self, *pieces: str | tuple[str, str]) -> None:
-        """Add a line of plain strings and (string, style) pairs, as it is."""
-        self.lines.append(Text.assemble(*pieces))
+        """Add a line of plain strings and (string, style) pairs, as it is but for what a terminal would obey."""
+        self.lines.append(
+            Text.assemble(*(harmless(piece) if isinstance(piece, str) else (harmless(piece[0]), piece[1]) for piece in pieces))
+        )
 
     def blank(self) -> None:
         """Add an empty line."""
@@ -180,7 +183,7 @@ def _first_cells(text: str, room: int) -> str:
 
 
 def printable(value: Any, glyphs: Glyphs) -> Any:
-    """The document with every string safe to print: no control characters or lone surrogates, plain ASCII where asked for."""
+    """The document with every string safe to print: nothing that a terminal or a page obeys, plain ASCII where asked for."""
     if isinstance(value, str):
         return _printable_text(value, ascii_only=glyphs is ASCII)
     if isinstance(value, dict):
@@ -191,6 +194,5 @@ def printable(value: Any, glyphs: Glyphs) -> Any:
 
 
 def _printable_text(text: str, *, ascii_only: bool) -> str:
-    spaced = " ".join(text.split())
-    safe = "".join("?" if unicodedata.category(character) in ("Cc", "Cs") else character for character in spaced)
+    safe = harmless(" ".join(text.split()))
     return safe.translate(_ASCII_FOR).encode("ascii", "replace").decode() if ascii_only else safe

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 
 from slowstep.report.canvas import ASCII, NBSP, UNICODE, Canvas, fitting, printable
+from slowstep.report.drawn_parts import draw_part
 from slowstep.report.experiment_table import draw_experiments, draw_proofs
 from slowstep.report.finding_blocks import draw_findings
 from slowstep.report.ledger_chart import STAGE_STYLE, draw_ledger, in_words
@@ -50,18 +51,18 @@ def draw(report: Mapping[str, Any], *, width: int, unicode: bool = True, verbose
     canvas = Canvas(width=fitting(width), glyphs=glyphs)
     document = cast("Report", printable(dict(report), glyphs))
     left_out = LeftOut(verbose=verbose)
-    _draw_header(canvas, document, verbose=verbose)
+    draw_part(canvas, _draw_header, document, verbose=verbose)
     canvas.blank()
     provisional = document["run"].get("provisional", False)
-    draw_ledger(canvas, document["ledger"], verbose=verbose, provisional=provisional)
+    draw_part(canvas, draw_ledger, document["ledger"], verbose=verbose, provisional=provisional)
     canvas.blank()
-    _draw_verdict(canvas, document)
-    draw_proofs(canvas, document)
-    draw_findings(canvas, document["findings"], left_out, said=document["verdict"]["summary"], provisional=provisional)
-    draw_ranks(canvas, document["run"])
-    draw_experiments(canvas, document)
+    draw_part(canvas, _draw_verdict, document)
+    draw_part(canvas, draw_proofs, document)
+    draw_part(canvas, draw_findings, document["findings"], left_out, said=document["verdict"]["summary"], provisional=provisional)
+    draw_part(canvas, draw_ranks, document["run"])
+    draw_part(canvas, draw_experiments, document)
     canvas.blank()
-    _draw_footer(canvas, document, left_out, prompt)
+    draw_part(canvas, _draw_footer, document, left_out, prompt)
     return canvas
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from slowstep.errors import NothingRecorded, SlowstepError
-from slowstep.record.folder import analyze_words, holds_nothing, kept_words, remove_folder
+from slowstep.harmless import harmless
+from slowstep.record.folder import analyze_words, kept_words
 from slowstep.workflow.diagnose_apart import diagnose_apart
 
 if TYPE_CHECKING:
@@ -30,7 +31,8 @@ class SessionReport:
         folder: Path | None = None,
         verbose: bool = False,
     ) -> None:
-        self.document, self.message, self.folder, self.verbose = document, message, folder, verbose
+        self.document, self.folder, self.verbose = document, folder, verbose
+        self.message = None if message is None else harmless(message, lines=True)
         self._place, self._was_shown = place, False
 
     @classmethod
@@ -42,19 +44,24 @@ class SessionReport:
             document = diagnose_apart(path, warmup=warmup)
         except NothingRecorded as error:
             message = f"slowstep: {error}"
-            if holds_nothing(folder):
-                remove_folder(folder)
-                return cls(message=message, place=place)
         except SlowstepError as error:
             message = f"slowstep: {error} {later}"
         except KeyboardInterrupt:
             message = f"slowstep: the report was interrupted. {later}"
+        except Exception as error:  # noqa: BLE001 - the border: the training around it goes on
+            message = _of_fault(error, "the diagnosis", path)
         return cls(document=document, message=message, folder=path, place=place, verbose=verbose)
 
     def show(self, *, verbose: bool | None = None) -> None:
         """Show the report here and now: as a cell's output in IPython, on standard error elsewhere; `verbose` shows all of it."""
         self._was_shown = True
         self.verbose = self.verbose if verbose is None else verbose
+        try:
+            self._show()
+        except Exception as error:  # noqa: BLE001 - the border: the training around it goes on
+            print(_of_fault(error, "showing the report", self.folder), file=sys.stderr)
+
+    def _show(self) -> None:
         shell = getattr(self._place, "shell", None)
         if shell is not None:
             sys.modules["IPython"].display.display(self)
@@ -99,3 +106,11 @@ class SessionReport:
     def _prompt(self) -> str:
         """What stands before a command of a shell: in IPython a cell is Python."""
         return "" if getattr(self._place, "shell", None) is None else "!"
+
+
+def _of_fault(error: Exception, doing: str, folder: Path | None) -> str:
+    """A line on an error of slowstep's own. Raises nothing."""
+    from slowstep.report.fault_log import describe
+
+    kept = "" if folder is None else f" {kept_words(str(folder))}"
+    return harmless(f"slowstep: {describe(error, doing, folder)}{kept}")

@@ -9,6 +9,7 @@ from typing import Any
 
 from slowstep.analyses.trace.ranks import Pace
 from slowstep.diagnosis.law import Diagnosis
+from slowstep.faults import Fault
 from slowstep.report.document import HealthRow, RankRow
 from slowstep.timeline.trace import TraceFacts
 
@@ -33,6 +34,7 @@ class Rank:
     pid: int  # of the training process; 0 where the trace does not say
     marked: frozenset[int] = frozenset()  # the numbers of the steps that it marks
     is_one_of_several: bool = False  # whether its file holds other ranks, too
+    faults: Sequence[Fault] = ()  # errors of slowstep's own with this trace
 
     @property
     def name(self) -> str:

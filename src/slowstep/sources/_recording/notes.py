@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from slowstep.harmless import without_surrogates
 from slowstep.health import SEVERITIES, Health
 from slowstep.record.format import FORMAT_VERSION
 from slowstep.sources._recording.fit import Note, fits
@@ -104,6 +105,9 @@ def _parsed(raw: bytes) -> Note | None:
         note = json.loads(raw)
     except ValueError:
         return None
+    # As the recorder writes what Python makes of names that are not UTF-8.
+    if b"\\ud" in raw:
+        note = without_surrogates(note)
     return note if isinstance(note, dict) else None
 
 
