@@ -1,0 +1,80 @@
+"""What is wrong with what slowstep makes of an input: everything that `slowstep analyze` does, in this process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from rich.cells import cell_len
+
+from slowstep.analyses.trace.measure import measure_trace
+from slowstep.analyses.trace.measured import TraceMeasurements
+from slowstep.errors import SlowstepError
+from slowstep.report.document import faults
+from slowstep.report.json import dumps
+from slowstep.report.terminal import render
+from slowstep.sources._source import PLAIN, Reading
+from slowstep.timeline.timeline import Timeline
+from slowstep.workflow.analyze import analyze
+from slowstep.workflow.export import SUFFIX, export
+from slowstep.workflow.find import Found
+from slowstep.workflow.trace_cache import read_cached
+from slowstep.workflow.traces import Asked
+
+WIDTH = 80
+
+
+class Refused(Exception):
+    """It is said in a sentence that, and why, there is no report."""
+
+
+def faults_of_answer(path: Path, folder: Path) -> list[str]:
+    """What is wrong with the report of an input, and with what is exported of it into `folder`.
+
+    Raises Refused for a refusal, which is an answer too. Whatever else is raised is a fault of slowstep's.
+    """
+    with measured_once():
+        try:
+            report = analyze([path])
+        except SlowstepError as error:
+            if str(error).strip():
+                raise Refused(str(error)) from None
+            return [f"a {type(error).__name__} that says nothing"]
+        if "trace" in report["run"]:
+            for kind, suffix in SUFFIX.items():
+                export(kind, [path], report, folder / f"exported{suffix}", asked=Asked(), how=PLAIN)
+    found = faults(report)
+    # An exception in a rule or an analysis costs that rule only, so that the report stands; here it must not be hidden.
+    found += [f"health: {row['name']}: {row['remedy']}" for row in report["health"] if "internal" in row["name"]]
+    found += [f"{row['rule']} is not judged: {row['reason']}" for row in report["not_judged"] if "internal error" in row["reason"]]
+    json.loads(dumps(report))
+    too_wide = [line for line in render(report, width=WIDTH, color=False).splitlines() if cell_len(line) > WIDTH]
+    found += [f"a line of the terminal is wider than {WIDTH}: {line!r}" for line in too_wide]
+    return found
+
+
+@contextmanager
+def measured_once() -> Iterator[None]:
+    """Read and measure each trace once, for its report and for all that is exported: by themselves they do it anew, and take thrice as long."""
+    read: dict[tuple[Path, int | None], Timeline] = {}
+    measured: dict[int, TraceMeasurements] = {}
+
+    def read_one(found: Found, how: Reading) -> Timeline:
+        if (found.path, found.pid) not in read:
+            read[found.path, found.pid] = read_cached(found, how)
+        return read[found.path, found.pid]
+
+    def measure_one(timeline: Timeline, **asked: Any) -> TraceMeasurements:
+        if id(timeline) not in measured:
+            measured[id(timeline)] = measure_trace(timeline, **asked)
+        return measured[id(timeline)]
+
+    with ExitStack() as stack:
+        for module in ("slowstep.workflow.traces", "slowstep.workflow.export"):
+            stack.enter_context(patch(f"{module}.read_cached", read_one))
+            stack.enter_context(patch(f"{module}.measure_trace", measure_one))
+        yield
