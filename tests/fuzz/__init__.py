@@ -1,4 +1,4 @@
-"""Damages traces and recordings in every way that their structure allows, and has each diagnosed: a report or a refusal, never anything else.
+"""Damages traces and recordings in every way that their structure allows, and diagnoses each: a report or a refusal, nothing else.
 
     PYTHONPATH=tests python -m fuzz                        a hundred of each
     PYTHONPATH=tests python -m fuzz kineto --count 10000   more of one

@@ -12,6 +12,7 @@ from fuzz.many import run
 from fuzz.targets import TARGETS
 from fuzz.trial import tried
 
+
 def _replay(line: str) -> int:
     case = Case.parse(line)
     failure = tried(TARGETS[case.target], case).failure

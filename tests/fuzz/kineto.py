@@ -74,7 +74,12 @@ def _made() -> bytes:
         events += [
             event(f"ProfilerStep#{step}", at, 9_900, "user_annotation"),
             event("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", at + 10, 3_000, "user_annotation"),
-            event("aten::linear", at + 3_200, 400, args={"External id": number + 1, "Input Dims": [[8, 16], [16, 16]], "Sequence number": step}),
+            event(
+                "aten::linear",
+                at + 3_200,
+                400,
+                args={"External id": number + 1, "Input Dims": [[8, 16], [16, 16]], "Sequence number": step},
+            ),
             event("train.py(12): forward", at + 3_100, 900, "python_function", args={"Python id": number, "Python parent id": None}),
             launch(at + 3_300, number + 1),
             kernel(at + 3_400, 1_500, number + 1),

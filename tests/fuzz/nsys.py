@@ -52,8 +52,14 @@ def _made() -> bytes:
     names = strings("gemm", "cudaLaunchKernel_v7000", "cudaMemcpyAsync_v3020", "main thread", "step", "ncclDevKernel_AllReduce")
     for step in range(6):
         at = 1_000_000 * step + 1000
-        ranges += [named(at, at + 950_000, f"step {step}"), named(at + 10, at + 200_000, "aten::linear, seq = 3, op_id = 7")]
-        calls += [call(at + 300, at + 900, correlationId=10 * step + 1), call(at + 1_000, at + 1_500, correlationId=10 * step + 2, nameId=3)]
+        ranges += [
+            named(at, at + 950_000, f"step {step}"),
+            named(at + 10, at + 200_000, "aten::linear, seq = 3, op_id = 7, sizes = [[8, 16]]"),
+        ]
+        calls += [
+            call(at + 300, at + 900, correlationId=10 * step + 1),
+            call(at + 1_000, at + 1_500, correlationId=10 * step + 2, nameId=3),
+        ]
         kernels += [kernel(at + 2_000, at + 400_000, correlationId=10 * step + 1)]
         kernels += [kernel(at + 450_000, at + 600_000, correlationId=10 * step + 3, demangledName=6, streamId=9)]
         copies += [copy(at + 610_000, at + 700_000, correlationId=10 * step + 2)]

@@ -9,7 +9,26 @@ from typing import Any
 SCALARS: tuple[Any, ...] = (
     *(None, True, False),
     *("", "text", "12", "-3", "1e400", "0x10", "NaN", " 7 ", "\u202eevil\u2066", "\ud800", "\x1b[31m", "nul\x00", "a" * 5000, "line\nline"),
-    *(0, 1, -1, 2, 255, 2**31 - 1, 2**31, -(2**31), 2**32, 2**53 + 1, 2**62, 2**63 - 1, 2**63, -(2**63), -(2**63) - 1, 2**64, 10**30, 10**400),
+    *(
+        0,
+        1,
+        -1,
+        2,
+        255,
+        2**31 - 1,
+        2**31,
+        -(2**31),
+        2**32,
+        2**53 + 1,
+        2**62,
+        2**63 - 1,
+        2**63,
+        -(2**63),
+        -(2**63) - 1,
+        2**64,
+        10**30,
+        10**400,
+    ),
     *(0.0, -0.0, 0.5, -1.5, 1e-320, 1e18, 1e19, 1e308, float("nan"), float("inf"), float("-inf")),
 )
 NESTED: tuple[Any, ...] = (
@@ -29,7 +48,7 @@ def odd(rng: random.Random, instead_of: Any = None) -> Any:
     elif isinstance(instead_of, list):
         near = [instead_of[:-1], instead_of + instead_of, instead_of[::-1], dict.fromkeys(map(str, instead_of)), [instead_of]]
     elif isinstance(instead_of, dict):
-        near = [list(instead_of), list(instead_of.values()), {}, {name: None for name in instead_of}]
+        near = [list(instead_of), list(instead_of.values()), {}, dict.fromkeys(instead_of)]
     kind = rng.random()
     if near and kind < 0.3:
         return rng.choice(near)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 import time
 import traceback
@@ -41,8 +42,8 @@ class Outcome:
 
 def tried(target: Target, case: Case) -> Outcome:
     """What becomes of a case."""
-    with tempfile.TemporaryDirectory(prefix="slowstep-fuzz-") as name, warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with tempfile.TemporaryDirectory(prefix="slowstep-fuzz-") as name, warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
         folder = Path(name)
         path, changes = made(target, case, folder)
         began = time.process_time()
@@ -54,9 +55,11 @@ def tried(target: Target, case: Case) -> Outcome:
             failure = Failure(case=case, kind=_kind(error), changes=tuple(changes), details=traceback.format_exc())
             return Outcome(failure=failure, reported=False)
     took = time.process_time() - began
+    # The user would see them, and does not know what to do.
+    found += [f"{each.category.__name__} in {Path(each.filename).name}:{each.lineno}: {each.message}" for each in warned]
     if took > MOST_CPU_S:
         found.append(f"it took {took:.0f} s of CPU time")
-    failed = Failure(case=case, kind=found[0].split(":")[0], changes=tuple(changes), details="\n".join(found)) if found else None
+    failed = Failure(case=case, kind=_kind_of(found[0]), changes=tuple(changes), details="\n".join(found)) if found else None
     return Outcome(failure=failed, reported=True)
 
 
@@ -67,6 +70,11 @@ def minimised(failure: Failure, again: Callable[[Case], Outcome]) -> Failure:
         other = again(replace(failure.case, changes=changes)).failure
         failure = other if other is not None and other.kind == failure.kind else failure
     return failure
+
+
+def _kind_of(fault: str) -> str:
+    """What a fault has in common with the same of other inputs: their numbers differ."""
+    return re.sub(r"\d[\d.e+-]*", "N", fault)[:100]
 
 
 def _kind(error: Exception) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -44,7 +45,7 @@ def _shortened(path: Path) -> bytes:
 
 
 @cache
-def _made(folder: Path) -> bytes:
+def _made() -> bytes:
     """A training of six steps on one GPU."""
     hosts, devices = [], []
     for step in range(6):
@@ -58,13 +59,19 @@ def _made(folder: Path) -> bytes:
             ("TransferToDevice", at + 410, at + 500, {"bytes": 4096}),
         ]
         devices += [
-            ("fusion.1", at + 350, at + 700, {"correlation_id": step + 1, "hlo_op": "fusion.1", "hlo_module": b"jit_train", "program_id": 7}),
+            (
+                "fusion.1",
+                at + 350,
+                at + 700,
+                {"correlation_id": step + 1, "hlo_op": "fusion.1", "hlo_module": b"jit_train", "program_id": 7},
+            ),
             ("MemcpyH2D", at + 720, at + 800, {"memcpy_details": b"kind_src:pageable kind_dst:device size:4096 dest:0 async:1"}),
             ("ncclDevKernel_AllReduce", at + 810, at + 900, {"correlation_id": step + 100}),
         ]
     facts = {"device_vendor": b"Nvidia", "compute_cap_major": 8, "core_count": 108}
-    path = made_xplane(folder / "made.xplane.pb", host(sorted(hosts, key=lambda event: (event[1], -event[2]))), gpu(devices, facts=facts), hosts=["node1"])
-    return path.read_bytes()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "made.xplane.pb"
+        return made_xplane(path, host(hosts), gpu(devices, facts=facts), hosts=["node1"]).read_bytes()
 
 
 def _opened(load: Callable[[], bytes]) -> Document:
@@ -225,7 +232,12 @@ def _wire(raw: bytes, rng: random.Random) -> bytes:
     tag = rng.choice((1, 2, 3, 4, 5, 6, 15, 16, 2047, 2**28)) << 3 | rng.randrange(8)
     pieces = (
         *(b"\xff" * rng.choice((9, 10, 11, 30)), b"\x80" * 5 + b"\x00", _varint(tag), _varint(tag) + _varint(2**63 + 5)),
-        *(_varint(tag & ~7 | 2) + _varint(rng.choice((0, 1, 5, 100, 2**31, 2**64 - 1))), b"\x0b\x0c", b"\x00", _varint(tag) + rng.randbytes(12)),
+        *(
+            _varint(tag & ~7 | 2) + _varint(rng.choice((0, 1, 5, 100, 2**31, 2**64 - 1))),
+            b"\x0b\x0c",
+            b"\x00",
+            _varint(tag) + rng.randbytes(12),
+        ),
     )
     at = rng.choice((0, len(raw), rng.randrange(len(raw) + 1)))
     return raw[:at] + rng.choice(pieces) + raw[at:]
@@ -246,16 +258,9 @@ def _write(document: Document, folder: Path) -> Path:
     return path
 
 
-def _made_anew() -> bytes:
-    import tempfile
-
-    with tempfile.TemporaryDirectory() as folder:
-        return _made(Path(folder))
-
-
 TARGET = Target(
     name="xplane",
-    bases={"made": partial(_opened, cache(_made_anew))} | {path.parent.name: partial(_opened, partial(_shortened, path)) for path in REAL},
+    bases={"made": partial(_opened, _made)} | {path.parent.name: partial(_opened, partial(_shortened, path)) for path in REAL},
     changes={
         "value": _value,
         "value-too": _value,
