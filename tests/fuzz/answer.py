@@ -59,7 +59,7 @@ def faults_of_answer(path: Path, folder: Path) -> list[str]:
 
 @contextmanager
 def measured_once() -> Iterator[None]:
-    """Read and measure each trace once, for its report and for all that is exported: by themselves these do so again, in thrice the time."""
+    """Read and measure each trace once, for its report and for all that is exported: by themselves these do so again, which takes long."""
     read: dict[tuple[Path, int | None], Timeline] = {}
     measured: dict[int, TraceMeasurements] = {}
 

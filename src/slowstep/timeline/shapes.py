@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+import math
+from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
+
+T = TypeVar("T")
 
 # A side that does not fit into 64 bits is no side. Profilers write -1 where one is not known.
 Side = Annotated[int, msgspec.Meta(ge=-1, le=2**63 - 1)]
@@ -36,12 +39,13 @@ def spelled_types(text: str | bytes) -> str | None:
     return _spelled(read_types(text))
 
 
-def is_of_tensor(shape: Shape) -> bool:
-    """Whether a shape is a single tensor's, of which every side is known: not that of a list of tensors."""
-    return all(isinstance(side, int) and side >= 0 for side in shape)
+def elements_of(shape: Shape) -> int | None:
+    """How many elements a tensor of this shape has; None for a list of tensors, or where a side is not known."""
+    sides = [side for side in shape if isinstance(side, int) and side >= 0]
+    return math.prod(sides) if len(sides) == len(shape) else None
 
 
-def _read(decoder: Any, text: str | bytes | None) -> Any:
+def _read(decoder: msgspec.json.Decoder[T], text: str | bytes | None) -> T | None:
     try:
         return decoder.decode(text) if text else None
     except _WRONG:

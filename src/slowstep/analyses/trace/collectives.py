@@ -6,7 +6,6 @@ against the link's speed whatever the number of ranks. The time holds the waitin
 
 from __future__ import annotations
 
-import math
 from typing import Final
 
 import numpy as np
@@ -22,7 +21,7 @@ from slowstep.analyses.trace.unions import Union
 from slowstep.analyses.trace.window import in_window
 from slowstep.timeline.element_types import element_bytes
 from slowstep.timeline.intervals import Ints
-from slowstep.timeline.shapes import is_of_tensor, read_shapes, read_types
+from slowstep.timeline.shapes import elements_of, read_shapes, read_types
 from slowstep.timeline.timeline import Timeline
 
 # Of PyTorch's names (`nccl:_all_gather_base`), of NCCL's kernels (`ncclDevKernel_AllGather_RING_LL`) and of XLA's (`all-gather`). DeepEP
@@ -156,8 +155,8 @@ def input_bytes(shapes: str | None, types: str | None) -> int | None:
     sides, kinds = read_shapes(shapes), read_types(types)
     if sides is None or kinds is None or len(sides) != len(kinds):
         return None
-    tensors = [(shape, element_bytes(kind)) for shape, kind in zip(sides, kinds, strict=True) if shape]
-    known = [math.prod(shape) * size for shape, size in tensors if size is not None and is_of_tensor(shape)]  # type: ignore[arg-type]
+    tensors = [(elements_of(shape), element_bytes(kind)) for shape, kind in zip(sides, kinds, strict=True) if shape]
+    known = [elements * size for elements, size in tensors if elements is not None and size is not None]
     return sum(known) if tensors and len(known) == len(tensors) and sum(known) <= MOST_BYTES else None
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import polars as pl
 
-from slowstep.timeline.shapes import is_of_tensor, read_shapes
+from slowstep.timeline.shapes import elements_of, read_shapes
 
 FULL_PRECISION: Final = "float32 without TF32"
 NO_TF32: Final = "float32, which the Tensor Cores of this device do not take"
@@ -58,7 +58,7 @@ def has_tensor_cores(vendor: str | None, name: str | None, capability: float | N
 
 def sizes_of(operator: str, shapes: str | None) -> dict[str, int] | None:
     """The sizes that matter: `M`, `K`, `N` of a product, `in` and `out` channels of a convolution. None where they are not known."""
-    inputs: list[Any] = [shape if is_of_tensor(shape) else [] for shape in read_shapes(shapes) or ()]
+    inputs: list[Any] = [shape if elements_of(shape) is not None else [] for shape in read_shapes(shapes) or ()]
     try:
         if operator in FACTORS:
             left, right = (inputs[index] for index in FACTORS[operator])
