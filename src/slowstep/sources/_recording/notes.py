@@ -89,7 +89,7 @@ def read_notes(path: Path, *, until: tuple[str, ...] = (), kept: tuple[str, ...]
 def _parsed(raw: bytes) -> Note | None:
     try:
         note = json.loads(raw)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return note if isinstance(note, dict) else None
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from slowstep.health import Health
 from slowstep.record import format as fmt
+from slowstep.sources._recording.sane import is_sane
 from slowstep.timeline.schema import TABLE
 
 Records = NDArray[Any]
@@ -64,7 +65,7 @@ def read_records(path: Path) -> Written:
     used = int(np.flatnonzero(finished)[-1]) + 1 if finished.any() else 0
     tail = records[used : used + 1]
     torn = int((~finished[:used]).sum()) + int(len(tail) and tail.tobytes() != bytes(fmt.RECORD_BYTES))
-    sane = (records["t0"] <= records["t1"]) & (records["t1"] <= np.iinfo(np.int64).max) & ~_is_broken_step(records)
+    sane = is_sane(records) & ~_is_broken_step(records)
     usable = records[finished & sane]
     parts = taken_apart(usable)
     lost = Lost(torn=torn, malformed=int((finished & ~sane).sum()))
@@ -119,7 +120,7 @@ def losses(lost: Lost) -> Iterable[Health]:
             name="malformed-records",
             severity="data_loss",
             count=lost.malformed,
-            remedy="they end before they begin: something else has written into the file; record again",
+            remedy="they end before they begin, or count what cannot be: something else has written into the file; record again",
         )
 
 
