@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -18,6 +19,8 @@ from slowstep.report.document import faults
 from slowstep.report.json import dumps
 from slowstep.report.terminal import render
 from slowstep.sources._source import PLAIN, Reading
+from slowstep.sources.recording import SOURCE as RECORDING
+from slowstep.timeline.schema import TABLE
 from slowstep.timeline.timeline import Timeline
 from slowstep.workflow.analyze import analyze
 from slowstep.workflow.export import SUFFIX, export
@@ -57,6 +60,21 @@ def faults_of_answer(path: Path, folder: Path) -> list[str]:
     return found
 
 
+class Unsound(Exception):
+    """A table is not as it is declared: analyses rely on that, and are not to check it again."""
+
+
+def _sound(timeline: Timeline) -> Timeline:
+    for name in (table for table in TABLE if table in timeline.tables):
+        read, declared = timeline.table(name), TABLE[name]
+        if dict(read.schema) != declared.schema:
+            raise Unsound(f"{name} has the columns {read.schema}")
+        for column in declared.columns:
+            if not column.nullable and read[column.name].null_count():
+                raise Unsound(f"{name}.{column.name} is unknown in a row")
+    return timeline
+
+
 @contextmanager
 def measured_once() -> Iterator[None]:
     """Read and measure each trace once, for its report and for all that is exported: by themselves these do so again, which takes long."""
@@ -65,7 +83,7 @@ def measured_once() -> Iterator[None]:
 
     def read_one(found: Found, how: Reading) -> Timeline:
         if (found.path, found.pid) not in read:
-            read[found.path, found.pid] = read_cached(found, how)
+            read[found.path, found.pid] = _sound(read_cached(found, how))
         return read[found.path, found.pid]
 
     def measure_one(timeline: Timeline, **asked: Any) -> TraceMeasurements:
@@ -73,7 +91,11 @@ def measured_once() -> Iterator[None]:
             measured[id(timeline)] = measure_trace(timeline, **asked)
         return measured[id(timeline)]
 
+    def read_recording(path: Path, how: Reading = PLAIN) -> Timeline:
+        return _sound(RECORDING.read(path, how))
+
     with ExitStack() as stack:
+        stack.enter_context(patch("slowstep.workflow.diagnose.RECORDING", replace(RECORDING, read=read_recording)))
         for module in ("slowstep.workflow.traces", "slowstep.workflow.export"):
             stack.enter_context(patch(f"{module}.read_cached", read_one))
             stack.enter_context(patch(f"{module}.measure_trace", measure_one))
