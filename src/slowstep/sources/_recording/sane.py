@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 
 from slowstep.record import format as fmt
 
-# 36 years in ns, and an exabyte. What is beyond was never measured, and sums of it would not fit into 64 bits.
-MOST: Final = 2**60
+# 36 years in ns of a clock that counts from the machine's start: what is later was never measured, and sums would not fit into 64 bits.
+LATEST_NS: Final = 2**60
+# Of anything, exabytes or the ns of the clock of the day among them, until 2116.
+MOST: Final = 2**62
 # Times in parts of a step, and the bits of a loss: numbers of another form.
 _OF_OTHER_FORM: Final = (fmt.STEP, fmt.LOSS)
 # What is no size at all, by field; -1 stands for "unknown" or "no limit" wherever that may be so.
@@ -26,7 +28,7 @@ _NEVER_ZERO: Final[Mapping[int, tuple[str, ...]]] = {
 def is_sane(records: Any) -> NDArray[np.bool_]:
     """Which records end no earlier than they begin, and count what can be counted."""
     kinds = records["kind"]
-    sane = (records["t0"] <= records["t1"]) & (records["t1"] < MOST)
+    sane = (records["t0"] <= records["t1"]) & (records["t1"] < LATEST_NS)
     for field in ("a", "b", "c"):
         values = records[field]
         sane &= ((values >= -1) & (values < MOST)) | np.isin(kinds, _OF_OTHER_FORM)
