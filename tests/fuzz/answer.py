@@ -72,6 +72,8 @@ def _sound(timeline: Timeline) -> Timeline:
         for column in declared.columns:
             if not column.nullable and read[column.name].null_count():
                 raise Unsound(f"{name}.{column.name} is unknown in a row")
+        if {"start_ns", "end_ns"} <= read.schema.keys() and (read["end_ns"] < read["start_ns"]).any():
+            raise Unsound(f"{name} has a row that ends before it starts")
     return timeline
 
 

@@ -6,6 +6,7 @@ import concurrent.futures
 import multiprocessing
 import os
 import resource
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from fuzz.trial import Failure, minimised, tried
 
 # Cases tried in one go of a process.
 CHUNK = 20
+SAY_EVERY_S = 60.0
 # What asks for more has counted what a damaged number says; the machine is not to suffer for it.
 MOST_BYTES = 12 << 30
 
@@ -45,6 +47,14 @@ def _chunks(names: list[str], start: int, count: int | None) -> Iterator[tuple[s
         at += CHUNK
 
 
+def _say(done: Counter[str], said_at: float) -> float:
+    """Once a minute how far it is; gives when it was said last."""
+    if time.monotonic() - said_at < SAY_EVERY_S:
+        return said_at
+    print(", ".join(f"{count} {name}" for name, count in sorted(done.items())), file=sys.stderr, flush=True)
+    return time.monotonic()
+
+
 def run(names: list[str], start: int, count: int | None, seconds: float | None, processes: int) -> int:
     """Try them, print each kind of failure once; gives how many kinds there were."""
     until = None if seconds is None else time.monotonic() + seconds
@@ -52,6 +62,7 @@ def run(names: list[str], start: int, count: int | None, seconds: float | None, 
     done: Counter[str] = Counter()
     reports: Counter[str] = Counter()
     chunks = _chunks(names, start, count)
+    said_at = time.monotonic()
     context = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(processes, context, _quietly) as pool:
         running: dict[concurrent.futures.Future[tuple[int, list[Failure]]], tuple[str, range]] = {}
@@ -64,6 +75,7 @@ def run(names: list[str], start: int, count: int | None, seconds: float | None, 
                 name, seeds = running.pop(future)
                 reported, failures = future.result()
                 done[name] += len(seeds)
+                said_at = _say(done, said_at)
                 reports[name] += reported
                 for failure in failures:
                     known[f"{name}: {failure.kind}"] += 1

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from made_recordings import Training, make_recording
@@ -20,6 +20,10 @@ from slowstep.workflow.diagnose import diagnose_recording
 ENOUGH_STEPS = 10
 lengths = st.sampled_from([0.0, 0.001, 1.0, 40.0])
 rarely = st.sampled_from([None, None, (1, 3.0), (7, 50.0), (1, 0.0)])
+
+WORK = ("fixed_ms", "per_sample_ms", "optimizer_ms", "getitem_ms", "collate_ms", "after_ms", "input_ms")
+# Everything in one instant.
+INSTANT = {"epoch_steps": None, "loader": True} | dict.fromkeys((*WORK, "receive_ms", "start_ms", "order_ms", "startup_ms"), 0.0)
 
 trainings = st.fixed_dictionaries(
     {
@@ -37,7 +41,7 @@ trainings = st.fixed_dictionaries(
         "collects": rarely,
         "nodes": st.sampled_from([None, 0, 20]),
         "cores": st.sampled_from([1, 4]),
-        **dict.fromkeys(("fixed_ms", "per_sample_ms", "optimizer_ms", "getitem_ms", "collate_ms", "after_ms", "input_ms"), lengths),
+        **dict.fromkeys(WORK, lengths),
         **dict.fromkeys(("receive_ms", "start_ms", "order_ms", "startup_ms"), st.sampled_from([0.0, 1.0])),
     }
 )
@@ -63,6 +67,9 @@ def as_it_is(folder: Path) -> None:
 @pytest.mark.slow
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(trainings, st.sampled_from([as_it_is, as_it_is, without_stacks, without_lengths]))
+@example({**INSTANT, "steps": 2}, as_it_is)
+@example({**INSTANT, "steps": 3}, as_it_is)
+@example({**INSTANT, "steps": 60, "fixed_ms": 1.0}, as_it_is)
 def test_whatever_a_training_does_it_has_a_report(changes: dict[str, Any], change: Any) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = make_recording(Path(name) / "recording", Training(**changes))

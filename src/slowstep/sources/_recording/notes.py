@@ -91,7 +91,8 @@ def _parsed(raw: bytes) -> Note | None:
         note = json.loads(raw)
     except (ValueError, RecursionError):
         return None
-    return note if isinstance(note, dict) else None
+    # What is null is not known, as if it were not there.
+    return {key: value for key, value in note.items() if value is not None} if isinstance(note, dict) else None
 
 
 def _health(row: Note) -> Health:
