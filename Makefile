@@ -17,12 +17,12 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help venv lint test check nightly demo bench clean
 
 help:
-	@echo 'make test   everything: lint, types, import contracts, all tests'
-	@echo 'make check  the quick everyday suite: the same without the slow tests'
+	@echo 'make test     everything: lint, types, import contracts, all tests'
+	@echo 'make check    the quick everyday suite: the same without the slow tests'
 	@echo 'make nightly  damaged traces and recordings for an hour, and tests that take too long for every change'
-	@echo 'make demo   record and diagnose a training with a known bottleneck'
-	@echo 'make bench  accuracy and overhead, measured on this machine (long)'
-	@echo 'make clean  remove the virtual environment and all caches'
+	@echo 'make demo     record and diagnose a training with a known bottleneck'
+	@echo 'make bench    accuracy and overhead, measured on this machine (long)'
+	@echo 'make clean    remove the virtual environment and all caches'
 
 venv: $(STAMP)
 
