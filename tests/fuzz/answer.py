@@ -52,8 +52,8 @@ def faults_of_answer(path: Path, folder: Path) -> list[str]:
                 export(kind, [path], report, folder / f"exported{suffix}", asked=Asked(), how=PLAIN)
     found = faults(report)
     # An exception in a rule or an analysis costs that rule only, so that the report stands; here it must not be hidden.
-    found += [f"health: {row['name']}: {row['remedy']}" for row in report["health"] if "internal" in row["name"]]
     found += [f"{row['rule']} is not judged: {row['reason']}" for row in report["not_judged"] if "internal error" in row["reason"]]
+    found += [f"health: {row['name']}: {row['remedy']}" for row in report["health"] if "internal" in row["name"]]
     json.loads(dumps(report))
     too_wide = [line for line in render(report, width=WIDTH, color=False).splitlines() if cell_len(line) > WIDTH]
     found += [f"a line of the terminal is wider than {WIDTH}: {line!r}" for line in too_wide]
