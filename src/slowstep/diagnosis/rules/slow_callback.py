@@ -59,7 +59,7 @@ from slowstep.diagnosis.in_both import InBoth, in_both, of_both
 from slowstep.diagnosis.lever_specs import CALLBACKS_OFF, LOGGING_OFF, stub_of
 from slowstep.diagnosis.named_ranges import CALLBACKS, judge_ranges
 from slowstep.diagnosis.rule import CLAIM, Answer, Judged, Rule
-from slowstep.diagnosis.spread import EXACT, Spread, stack_spread
+from slowstep.diagnosis.spread import Spread, stack_spread
 from slowstep.diagnosis.trainer_side import delay_share, with_core_delay
 from slowstep.diagnosis.unnamed import how_to_name
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
@@ -178,8 +178,7 @@ def _share(m: Measurements, part: Part) -> float:
 
 
 def _spread(m: Measurements, part: Part, named: dict[Part, int]) -> Spread:
-    stacks = named.get(part)
-    return timed_spread(m, part) if m.ledger.timed.get(part) else stack_spread(stacks, sum(named.values())) if stacks else EXACT
+    return timed_spread(m, part) if m.ledger.timed.get(part) else stack_spread(named.get(part, 0), sum(named.values()))
 
 
 def _where(m: Measurements, held: InBoth | None) -> str:

@@ -31,7 +31,7 @@ from slowstep.diagnosis.gain import predict, share_interval, unknown_gain
 from slowstep.diagnosis.input_side import WAIT_SHARE, Side, crowded, side_of_threads, workers_needed
 from slowstep.diagnosis.loop_side import workers_unknown
 from slowstep.diagnosis.rule import Answer, Judged, Rule
-from slowstep.diagnosis.spread import EXACT, stack_spread
+from slowstep.diagnosis.spread import stack_spread
 from slowstep.findings import Evidence, Finding, Fix, NotJudged
 from slowstep.frameworks._words import Change
 from slowstep.units import format_share
@@ -71,7 +71,7 @@ def _judged(
 ) -> Judged:
     stacks = sum(m.ledger.gap_stacks.get(("preprocess", name), 0) for name in parts)
     of_stacks = max(sum(m.ledger.gap_stacks.values()), 1)
-    spread = stack_spread(stacks, of_stacks) if stacks else EXACT
+    spread = stack_spread(stacks, of_stacks)
     workers, taken = workers_needed(side, 0), crowded(m, side, freed=threads.cpu_ns / float(m.step_ns.mean()))
     counterfactual = made_by_workers(side, workers, spread)
     who = "a background thread makes" if threads.threads == 1 else f"{threads.threads} background threads make"

@@ -78,6 +78,11 @@ _ROWS: dict[str, tuple[str, Severity, str]] = {
     ),
     "registers": ("garbage-registers", "notice", "register counts that no device has (AMD profilers write such); they are unknown here"),
     "occupancy": ("garbage-occupancy", "notice", "occupancies outside of 0 to 100 %; they are unknown here"),
+    "shapes": (
+        "shapes-that-are-no-shapes",
+        "notice",
+        "`Input Dims` that are no lists of whole numbers, or `Input type` that are no words; what operators took is unknown here",
+    ),
     "copy-direction": (
         "copies-without-direction",
         "notice",

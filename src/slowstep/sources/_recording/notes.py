@@ -103,12 +103,13 @@ def _bad_lines(bad: int, *, is_torn: bool, is_full: bool) -> Iterator[Health]:
 def _parsed(raw: bytes) -> Note | None:
     try:
         note = json.loads(raw)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     # As the recorder writes what Python makes of names that are not UTF-8.
     if b"\\ud" in raw:
         note = without_surrogates(note)
-    return note if isinstance(note, dict) else None
+    # What is null is not known, as if it were not there.
+    return {key: value for key, value in note.items() if value is not None} if isinstance(note, dict) else None
 
 
 def _health(row: Note) -> Health:
