@@ -179,6 +179,8 @@ class Updates:
             return
         if self._number == 1:
             recorder.note(torch_facts())
+            # What was spent before, while a model was compiled, is no step's.
+            recorder.write_cost()
             for callback in recorder.when_training:
                 callback()
             if self._capture is not None:
