@@ -731,7 +731,8 @@ for epoch in range(6):
         optimizer.step()
         digest(history)
         losses.append(loss.item())
-print(losses, dict(counters["frames"]), counters["stats"]["unique_graphs"], dict(counters["graph_break"]), dict(counters["recompiles"]))
+print(sum(losses))
+print(dict(counters["frames"]), counters["stats"]["unique_graphs"], sum(counters["graph_break"].values()), dict(counters["recompiles"]))
 """
 FORMS = {
     "module": "net = torch.compile(model, backend='{backend}')\ncompute = lambda inputs: net(inputs).mean()",
@@ -741,7 +742,9 @@ FORMS = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("form", "backend"), [("module", "aot_eager"), ("in place", "eager"), ("function", "eager"), ("module", "inductor")])
+@pytest.mark.parametrize(
+    ("form", "backend"), [("module", "aot_eager"), ("in place", "eager"), ("function", "eager"), ("module", "inductor")]
+)
 def test_a_compiled_training_is_compiled_as_often_and_its_gaps_are_timed(run: Run, form: str, backend: str) -> None:
     if backend == "inductor" and shutil.which("g++") is None and shutil.which("clang++") is None:
         pytest.skip("inductor needs a C++ compiler on the processor")
@@ -749,7 +752,8 @@ def test_a_compiled_training_is_compiled_as_often_and_its_gaps_are_timed(run: Ru
 
     plain, ran = run(main, recorded=False), run(main)
 
-    assert (ran.code, plain.code, ran.out) == (0, 0, plain.out)
+    assert (ran.code, plain.code) == (0, 0)
+    assert ran.out.splitlines() == plain.out.splitlines()
     gap = [note for note in ran.trainer.noted("calls") if note["of"] == "gap"][-1]
     assert "digest" in {function["function"] for function in gap["functions"]}
     texts = {note["id"]: note["text"] for note in ran.trainer.noted("text")}

@@ -55,10 +55,10 @@ class Startup:
 
 
 def find_startup(timeline: Timeline, trainer: Trainer, usual_step_ns: float) -> Startup | None:
-    """The start-up of a run; None where the launcher's start is not known."""
+    """The start-up of a run; None where the launcher's start is not known, or another training came before this one."""
     began = timeline.run.started_ns
     first_update = int(trainer.update_end_ns[0])
-    if not began or began >= first_update:
+    if not began or began >= first_update or (trainer.elsewhere is not None and trainer.elsewhere.before):
         return None
     note = trainer.facts.notes.get("startup") or {}
     activated = _between(note.get("activated_ns"), began, first_update)

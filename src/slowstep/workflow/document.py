@@ -12,6 +12,7 @@ import numpy as np
 from slowstep.analyses.ledger import Ledger
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.own_cost import MOST_SHARE, OwnCost
+from slowstep.analyses.phases import Training
 from slowstep.diagnosis.few_steps import is_provisional
 from slowstep.diagnosis.gain import speed_interval
 from slowstep.diagnosis.law import Diagnosis
@@ -24,6 +25,7 @@ from slowstep.report.document import (
     SCHEMA,
     FindingRow,
     HealthRow,
+    InTurn,
     LedgerRow,
     NotJudgedRow,
     Overhead,
@@ -93,6 +95,7 @@ def _name(run: RunFacts, script: str | None) -> str:
 def _run(folder: Path, timeline: Timeline, m: Measurements) -> Run:
     run, facts, steps = timeline.run, m.trainer.facts, m.steps
     first = int(m.trainer.update_end_ns[0])
+    follows = m.trainer.elsewhere is not None and m.trainer.elsewhere.before > 0
     notes = [note for note in (_by_hand(m), _stopped(m), ending_note(timeline), _session(timeline, m)) if note]
     if run.experiment_ns is not None and not (folder / EXPERIMENT_FILE).exists():
         notes.append(_BENCHED)
@@ -111,7 +114,7 @@ def _run(folder: Path, timeline: Timeline, m: Measurements) -> Run:
         "device": m.device,
         "started": run.started,
         "duration_s": (run.ended_ns - began_ns) / 1e9 if run.ended_ns and began_ns else None,
-        "startup_s": (first - run.started_ns) / 1e9 if run.started_ns else None,
+        "startup_s": (first - run.started_ns) / 1e9 if run.started_ns and not follows else None,
         "warmup_steps": steps.warmup,
         "provisional": is_provisional(m),
         "recording": str(folder),
@@ -125,6 +128,8 @@ def _run(folder: Path, timeline: Timeline, m: Measurements) -> Run:
         "startup": _startup(m),
         "periodic": _periodic(m),
     }
+    if m.trainer.elsewhere is not None and m.trainer.elsewhere.trainings:
+        row["in_turn"] = [_in_turn(training) for training in m.trainer.elsewhere.trainings]
     if notes:
         row["notes"] = notes
     if m.trainer.steps_per_batch >= _IN_TURNS:
@@ -134,6 +139,11 @@ def _run(folder: Path, timeline: Timeline, m: Measurements) -> Run:
     return cast(Run, row)
 
 
+def _in_turn(training: Training) -> InTurn:
+    seconds = training.length_ns / 1e9
+    known = training.samples is not None and seconds > 0
+    rate = cast(int, training.samples) / seconds if known else None
+    return {"steps": training.steps, "s": seconds, "samples_per_s": rate, "judged": training.is_judged}
 def _framework(torch: str | None, words: Words) -> str:
     """PyTorch's version, and whose loop trains where it is not the script's."""
     version = f"torch {torch}" if torch else "torch"

@@ -143,7 +143,7 @@ _OPTIONAL: dict[str, dict[str, type]] = {
     "rank": {"rank": int, "world_size": int},
     "capture": {"file": str, "reason": str, "first": int, "last": int},
     "startup": {"import_began_ns": int, "activated_ns": int},
-    "optimizer": {"id": int, "params": int, "dtypes": dict, "device": str, "type": str, "fused": bool},
+    "optimizer": {"id": int, "params": int, "dtypes": dict, "device": str, "type": str, "fused": bool, "shares": int},
     "calls": {"wall_ns": int, "slowdown": float, "began_ns": list},
     "graph": {"nodes": int, "elements": int},
     "cost": {"at_ns": int, "event_ns": float, "events": int, "records": int, "sampler_cpu_ns": int, "once_cpu_ns": int},
