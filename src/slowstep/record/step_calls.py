@@ -114,7 +114,7 @@ class StepCalls:
 
     def _may_time(self, *, only_calls_of_a_gap: bool) -> bool:
         """Whether that can be done now; what forbids it is noted once: what was never timed is not known to be nothing."""
-        # Compiled code does not notice the profiler, which is in C, but what counts lines: a function in Python runs at each of its own. And
+        # Compiled code does not notice the profiler, which is in C, but what counts lines: a function in Python runs at each of them. And
         # without lines the calls in a body say little: a loop in Python is not told from an operation.
         is_withheld = self._compiles() and not only_calls_of_a_gap
         why = UNTIMED_COMPILED if is_withheld else UNTIMED_THREADS if mixes_threads() else None
