@@ -82,8 +82,8 @@ def _of_others(timeline: Timeline, trainer: Trainer) -> set[int]:
 
 
 def _of_process(facts: ProcessFacts, own: float, first_ns: int, last_ns: int) -> tuple[float, float]:
-    """What its hooks cost, of which a part is the training's `own`, and its stacks between two times: those taken while a model was compiled
-    at the start are no part of the training.
+    """What its hooks cost, of which a part is the training's `own`, and its stacks between two times: those taken while a model was
+    compiled at the start are no part of the training.
     """
     hooks = own * (facts.events or 0) * (facts.event_cost_ns or 0.0)
     if len(facts.sampling) < 2 or last_ns <= first_ns:
