@@ -144,6 +144,8 @@ def _in_turn(training: Training) -> InTurn:
     known = training.samples is not None and seconds > 0
     rate = cast(int, training.samples) / seconds if known else None
     return {"steps": training.steps, "s": seconds, "samples_per_s": rate, "judged": training.is_judged}
+
+
 def _framework(torch: str | None, words: Words) -> str:
     """PyTorch's version, and whose loop trains where it is not the script's."""
     version = f"torch {torch}" if torch else "torch"
