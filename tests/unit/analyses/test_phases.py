@@ -105,7 +105,7 @@ def test_a_training_of_the_same_line_with_other_steps_leaves_no_training_healthy
     m = measure(events.timeline())
 
     assert m.trainer.optimizer == 2
-    assert "20% of the training time belongs to other trainings" in diagnose(m).verdict.summary
+    assert "20 % of the training time belongs to other trainings" in diagnose(m).verdict.summary
 
 
 def test_optimizers_that_are_called_in_turns_are_not_one_though_the_same_line_calls_them(tmp_path):
