@@ -33,3 +33,5 @@ CHECKPOINT: Final = "checkpoint: "
 # Work on the whole batch on the training thread, between its receipt and the forward.
 TRANSFORM: Final = "transform: "
 VALIDATION: Final = "validation"
+# What torch.compile takes while the training runs, for new code or new shapes.
+COMPILING: Final = "torch.compile at work"

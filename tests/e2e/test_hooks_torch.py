@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from slowstep.record.format import END as EXHAUSTED
 from slowstep.record.format import ENV_DISABLE, ENV_LEVEL, ENV_SECONDS, ENV_STEPS, EVALUATING, NO_GRADIENT, RECORD_BYTES, SKIPPED
 from slowstep.record.format import FAILED as RAISED
 from slowstep.record.tracebacks import PACKAGE
+from slowstep.stages import COMPILING
 
 pytest.importorskip("torch")
 
@@ -696,6 +698,70 @@ print(explained.graph_count, explained.graph_break_count)
     ran = run(main, **{ENV_LEVEL: "2"})
 
     assert (ran.code, ran.out) == (0, "1 0\n")
+
+
+COMPILED = """
+import gc
+from torch._dynamo.utils import counters
+def digest(history):
+    history.append(sum(number * number % 7 for number in range(3000)))
+
+torch.manual_seed(1)
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = torch.nn.Linear(8, 8), torch.nn.Linear(8, 1)
+    def forward(self, inputs):
+        # Whatever a collection calls runs beside what is compiled.
+        torch._dynamo.graph_break() if {breaks} else None
+        return self.last(torch.tanh(self.first(collected(inputs) if {breaks} else inputs)))
+@torch._dynamo.disable(recursive=False)
+def collected(inputs):
+    gc.collect(0)
+    return inputs
+model, history, losses = Net(), [], []
+optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+{compiled}
+for epoch in range(6):
+    # The last batch is of another size.
+    for inputs, targets in DataLoader(Numbers(), batch_size=5):
+        optimizer.zero_grad()
+        loss = compute(inputs)
+        loss.backward()
+        optimizer.step()
+        digest(history)
+        losses.append(loss.item())
+print(sum(losses))
+print(dict(counters["frames"]), counters["stats"]["unique_graphs"], sum(counters["graph_break"].values()), dict(counters["recompiles"]))
+"""
+FORMS = {
+    "module": "net = torch.compile(model, backend='{backend}')\ncompute = lambda inputs: net(inputs).mean()",
+    "in place": "model.compile(backend='{backend}')\ncompute = lambda inputs: model(inputs).mean()",
+    "function": "compute = torch.compile(lambda inputs: model(inputs).mean(), backend='{backend}')",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("form", "backend"), [("module", "aot_eager"), ("in place", "eager"), ("function", "eager"), ("module", "inductor")]
+)
+def test_a_compiled_training_is_compiled_as_often_and_its_gaps_are_timed(run: Run, form: str, backend: str) -> None:
+    if backend == "inductor" and shutil.which("g++") is None and shutil.which("clang++") is None:
+        pytest.skip("inductor needs a C++ compiler on the processor")
+    main = COMPILED.format(compiled=FORMS[form].format(backend=backend), breaks=form == "in place")
+
+    plain, ran = run(main, recorded=False), run(main)
+
+    assert (ran.code, plain.code) == (0, 0)
+    assert ran.out.splitlines() == plain.out.splitlines()
+    gap = [note for note in ran.trainer.noted("calls") if note["of"] == "gap"][-1]
+    assert "digest" in {function["function"] for function in gap["functions"]}
+    texts = {note["id"]: note["text"] for note in ran.trainer.noted("text")}
+    compilations = [record for record in ran.trainer.of("SPAN") if texts[record.a] == COMPILING]
+    # The first call, and the first batch of another size.
+    assert len(compilations) >= 2
+    assert len(ran.trainer.of("BACKWARD")) == len(ran.trainer.of("UPDATE")) == 30
+    assert ran.trainer.faults == {}
 
 
 def test_a_batch_that_raises_when_it_is_looked_at_reaches_the_training(run: Run) -> None:

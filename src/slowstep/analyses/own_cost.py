@@ -51,17 +51,17 @@ def find_own_cost(timeline: Timeline, trainer: Trainer, steps: int, capture: Cap
     ]
     if not known or steps == 0:
         return None
-    # Of a session, what was spent while other cells trained belongs to them; so it does of trainings before and after.
+    # Of a session, what was recorded while other cells trained belongs to them; so it does of trainings before and after.
     elsewhere = trainer.other_cells + (0 if trainer.elsewhere is None else trainer.elsewhere.updates)
     own = len(trainer.update_end_ns) / (len(trainer.update_end_ns) + elsewhere)
-    inside = own * sum(map(sum, (_of_process(facts) for facts in known if facts.pid == trainer.facts.pid)))
+    first, last = int(trainer.update_end_ns[0]), int(trainer.update_end_ns[-1])
+    inside = sum(sum(_of_process(facts, own, first, last)) for facts in known if facts.pid == trainer.facts.pid)
     captured = (capture.extra_ns or 0.0) if capture is not None else 0.0
     inside += captured
     once = float(trainer.facts.once_cpu_ns or 0)
-    first, last = int(trainer.update_end_ns[0]), int(trainer.update_end_ns[-1])
     if last <= first:
         return OwnCost(ns_per_step=inside / steps, share=None, once_ns=once)
-    hooks, stacks = (own * sum(each) for each in zip(*map(_of_process, known), strict=True))
+    hooks, stacks = (sum(each) for each in zip(*(_of_process(facts, own, first, last) for facts in known), strict=True))
     monitors = _of_launcher(timeline.table("launcher_costs"), first, last)
     used = {HOOKS: hooks, STACKS: stacks, MONITORS: monitors, PROFILER: captured}
     return OwnCost(
@@ -81,11 +81,17 @@ def _of_others(timeline: Timeline, trainer: Trainer) -> set[int]:
     return others | set(workers["process"].to_list())
 
 
-def _of_process(facts: ProcessFacts) -> tuple[float, float]:
-    """What its hooks and its stacks cost."""
-    # What was spent once is told at once, the sampler's time with its next reading.
-    sampling = max((facts.sampler_cpu_ns or 0) - (facts.once_cpu_ns or 0), 0)
-    return (facts.events or 0) * (facts.event_cost_ns or 0.0), float(sampling)
+def _of_process(facts: ProcessFacts, own: float, first_ns: int, last_ns: int) -> tuple[float, float]:
+    """What its hooks cost, of which a part is the training's `own`, and its stacks between two times: those taken while a model was
+    compiled at the start are no part of the training.
+    """
+    hooks = own * (facts.events or 0) * (facts.event_cost_ns or 0.0)
+    if len(facts.sampling) < 2 or last_ns <= first_ns:
+        # Not told, as in older recordings. What was spent once is told at once, the sampler's time with its next reading.
+        return hooks, own * max((facts.sampler_cpu_ns or 0) - (facts.once_cpu_ns or 0), 0)
+    time_ns, used_ns = zip(*facts.sampling, strict=True)
+    begin, end = np.interp([first_ns, last_ns], time_ns, used_ns)
+    return hooks, max(float(end - begin), 0.0)
 
 
 def _of_timing(calls: pl.DataFrame, trainer: Trainer) -> float:

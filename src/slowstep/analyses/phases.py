@@ -1,13 +1,18 @@
 """Trainings that follow one another on a thread, each with an optimizer of its own: folds, clients, a pretraining and what comes after it.
 
-Optimizers of which each makes its first call after the last one of the one before. Where the same line calls them they are one training's:
-its optimizer is only made anew. From different lines they are phases, each with a loop of its own: one is looked at.
+Optimizers of which each makes its first call after the last one of the one before. From different lines they are phases, each with a loop
+of its own: one is looked at. Where the same line calls them they are one training's, whose optimizer is only made anew, for as long as
+it is the same model's, by the parameters that it holds. Models in turn are trainings of their own, but for those that take turns
+(populations), and for many short ones (clients): these are one training's too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import reduce
+from itertools import groupby
+from typing import Any
 
 import polars as pl
 
@@ -15,6 +20,10 @@ from slowstep.timeline.timeline import Frame
 
 # A verdict needs so many steps, and some before them to warm up (the design's): of a shorter phase nothing could be said.
 ENOUGH_CALLS = 40
+# The longest of the trainings that one line makes in turn holds as much of their time at least, else it would say little of them.
+LONGEST_SHARE = 0.05
+# Trainings whose steps take as long, within this factor, are alike.
+ALIKE = 1.5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,16 +50,32 @@ class Phase:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Training:
+    """One of several trainings in turn."""
+
+    steps: int
+    length_ns: int
+    samples: int | None  # from its first update to its last; None where that is not known
+    is_judged: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Elsewhere:
     """The phases of a thread that are not looked at: their updates, the anchors of each, and their share of the time of all phases."""
 
     updates: int
     anchors: tuple[int, ...]
     share: float
+    unlike_share: float  # of those that another line makes, or whose steps take another time than those that are looked at
+    before: int  # how many of them come before the one that is looked at
+    trainings: tuple[Training, ...] = ()  # all, that which is looked at too, in their order
 
 
-def find_phases(updates: pl.DataFrame, ways: Mapping[int, tuple[Frame, ...]], *, apart: bool = True) -> list[Phase]:
-    """The phases of one thread's updates, in their order; `ways` are the frames that lead to each optimizer's call, where known.
+def find_phases(
+    updates: pl.DataFrame, ways: Mapping[int, tuple[Frame, ...]], models: Mapping[int, int] | None = None, *, apart: bool = True
+) -> list[Phase]:
+    """The phases of one thread's updates, in their order; `ways` are the frames that lead to each optimizer's call, where known, and
+    `models` number what each trains.
 
     All are one where they are not to be told `apart`.
     """
@@ -71,7 +96,19 @@ def find_phases(updates: pl.DataFrame, ways: Mapping[int, tuple[Frame, ...]], *,
             together[-1] = _sum_of(together[-1], own, anchor, calls=anchor.calls)
         else:
             together.append(own)
-    return _joined(together, ways)
+    return [phase for row in _rows(together, ways) for phase in _of_row(row, models or {})]
+
+
+def find_models(optimizers: Iterable[Mapping[str, Any]]) -> dict[int, int]:
+    """A number for what each optimizer trains, by the notes of them: the same for those that had one of their parameters in common.
+    Of an optimizer that is not in it that is not known.
+    """
+    models: dict[int, int] = {}
+    for note in optimizers:
+        number, shares = note.get("id"), note.get("shares")
+        if number is not None and shares is not None:
+            models[number] = models.get(shares, number)
+    return models
 
 
 def longest(phases: list[Phase]) -> Phase:
@@ -80,31 +117,60 @@ def longest(phases: list[Phase]) -> Phase:
     return max(enough, key=lambda phase: phase.length_ns) if enough else max(phases, key=lambda phase: phase.calls)
 
 
-def elsewhere(phases: list[Phase], looked_at: Phase) -> Elsewhere | None:
+def elsewhere(
+    phases: list[Phase], looked_at: Phase, ways: Mapping[int, tuple[Frame, ...]], trainings: tuple[Training, ...] = ()
+) -> Elsewhere | None:
     """What the other phases hold; None where there are none."""
     others = [phase for phase in phases if phase is not looked_at]
     if not others:
         return None
     length_ns = sum(phase.length_ns for phase in others)
+    whole_ns = max(length_ns + looked_at.length_ns, 1)
+    unlike = [phase for phase in others if not _are_alike(phase, looked_at, ways)]
     return Elsewhere(
         updates=sum(phase.updates for phase in others),
         anchors=tuple(phase.anchor for phase in others),
-        share=length_ns / max(length_ns + looked_at.length_ns, 1),
+        share=length_ns / whole_ns,
+        unlike_share=sum(phase.length_ns for phase in unlike) / whole_ns,
+        before=phases.index(looked_at),
+        trainings=trainings,
     )
 
 
-def _joined(phases: list[Phase], ways: Mapping[int, tuple[Frame, ...]]) -> list[Phase]:
-    """Phases of one optimizer each that the same line calls are one."""
-    joined: list[Phase] = []
-    was_single = False
+def _are_alike(one: Phase, other: Phase, ways: Mapping[int, tuple[Frame, ...]]) -> bool:
+    way = ways.get(one.anchor)
+    if not way or way != ways.get(other.anchor):
+        return False
+    each, usual = (phase.length_ns / max(phase.calls - 1, 1) for phase in (one, other))
+    return usual / ALIKE <= each <= usual * ALIKE
+
+
+def _rows(phases: list[Phase], ways: Mapping[int, tuple[Frame, ...]]) -> list[list[Phase]]:
+    """Phases of one optimizer each that the same line calls, one after the other, in rows."""
+    rows: list[list[Phase]] = []
     for phase in phases:
-        is_single, way = len(phase.optimizers) == 1, ways.get(phase.anchor)
-        if was_single and is_single and way and way == ways.get(joined[-1].anchor):
-            joined[-1] = _sum_of(joined[-1], phase, joined[-1], calls=joined[-1].calls + phase.calls)
+        last, way = rows[-1][-1] if rows else None, ways.get(phase.anchor)
+        if last and len(last.optimizers) == len(phase.optimizers) == 1 and way and way == ways.get(last.anchor):
+            rows[-1].append(phase)
         else:
-            joined.append(phase)
-        was_single = is_single
-    return joined
+            rows.append([phase])
+    return rows
+
+
+def _of_row(row: list[Phase], models: Mapping[int, int]) -> list[Phase]:
+    """The trainings of a row: one for each model, where they follow one another and are few enough to be looked at singly."""
+    if not all(phase.anchor in models for phase in row):
+        return [_one(row)]
+    trainings = [_one(list(phases)) for _, phases in groupby(row, key=lambda phase: models[phase.anchor])]
+    take_turns = len(trainings) > len({models[phase.anchor] for phase in row})
+    most_ns, whole_ns = (of(phase.length_ns for phase in trainings) for of in (max, sum))
+    if take_turns or longest(trainings).calls < ENOUGH_CALLS or most_ns < LONGEST_SHARE * whole_ns:
+        return [_one(row)]
+    return trainings
+
+
+def _one(phases: list[Phase]) -> Phase:
+    return reduce(lambda before, after: _sum_of(before, after, before, calls=before.calls + after.calls), phases)
 
 
 def _sum_of(before: Phase, after: Phase, anchor: Phase, *, calls: int) -> Phase:

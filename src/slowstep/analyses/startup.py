@@ -11,6 +11,7 @@ import polars as pl
 from slowstep.analyses.functions import read_stacks
 from slowstep.analyses.startup_functions import divide_startup
 from slowstep.analyses.trainer import Trainer
+from slowstep.stages import COMPILING
 from slowstep.timeline.intervals import Ints
 from slowstep.timeline.timeline import Timeline
 
@@ -23,6 +24,7 @@ LOADER = "loader start-up"
 FIRST_BATCH = "first batches"
 VALIDATION = "validation before training"
 FIRST_STEP = "first step"
+COMPILE = "torch.compile"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,10 +55,10 @@ class Startup:
 
 
 def find_startup(timeline: Timeline, trainer: Trainer, usual_step_ns: float) -> Startup | None:
-    """The start-up of a run; None where the launcher's start is not known."""
+    """The start-up of a run; None where the launcher's start is not known, or another training came before this one."""
     began = timeline.run.started_ns
     first_update = int(trainer.update_end_ns[0])
-    if not began or began >= first_update:
+    if not began or began >= first_update or (trainer.elsewhere is not None and trainer.elsewhere.before):
         return None
     note = trainer.facts.notes.get("startup") or {}
     activated = _between(note.get("activated_ns"), began, first_update)
@@ -101,8 +103,9 @@ def _of_training(trainer: Trainer, begin: int, end: int) -> list[StartupPart]:
     """The stretch from the first thing recorded to the first update's end: loaders, batches, a first validation, and the step itself."""
     validation = _validating(trainer, begin, end)
     loader, batches = _covered(trainer.starts, begin, end), _covered(trainer.waits, begin, end)
-    rest = max(end - begin - validation - loader - batches, 0)
-    named = ((LOADER, loader), (VALIDATION, validation), (FIRST_BATCH, batches), (FIRST_STEP, rest))
+    compiling = _covered(trainer.spans.filter(pl.col("name") == COMPILING), begin, end)
+    rest = max(end - begin - validation - loader - batches - compiling, 0)
+    named = ((LOADER, loader), (VALIDATION, validation), (FIRST_BATCH, batches), (COMPILE, compiling), (FIRST_STEP, rest))
     return [StartupPart(name=name, ns=ns) for name, ns in named if ns > 0]
 
 

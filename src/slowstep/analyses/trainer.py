@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import polars as pl
 
-from slowstep.analyses.phases import Elsewhere, Phase, elsewhere, find_phases, longest
+from slowstep.analyses.phases import Elsewhere, Phase, Training, elsewhere, find_models, find_phases, longest
 from slowstep.analyses.prompts import Run, find_run, within
 from slowstep.analyses.training_passes import MOST_FOR_A_BATCH, NEVER, TrainingPasses, find_training_passes
 from slowstep.analyses.typed import without_shell
@@ -21,6 +21,8 @@ LEADING = "leading dimension of the batch (assumed)"
 SEVERAL = 1.5
 # The design's: of so many updates a request for input must follow, for it to be the boundary of steps.
 BOUNDARY_SHARE = 0.95
+# Trainings in turn that are told one by one.
+MOST_IN_TURN = 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -124,7 +126,7 @@ def find_trainer(timeline: Timeline, process: int | None = None) -> Trainer:
     if updates.is_empty():
         raise NothingRecorded(describe_untrained(timeline))
     process, thread, phases = _busiest(timeline, updates)
-    phase = longest(phases)
+    phase, ways = longest(phases), _ways(timeline, process)
 
     def mine(name: str) -> pl.DataFrame:
         table = timeline.table(name).filter(pl.col("process") == process, pl.col("thread") == thread).sort("start_ns")
@@ -161,7 +163,7 @@ def find_trainer(timeline: Timeline, process: int | None = None) -> Trainer:
         all_updates=own,
         collections=within(run, mine("collections")),
         other_cells=other_cells,
-        elsewhere=elsewhere(phases, phase),
+        elsewhere=elsewhere(phases, phase, ways, _in_turn(timeline, (process, thread), phases, phase)),
         takes_turns=takes_turns,
         steps_per_batch=passes.steps_per_batch(waits.filter(feeds), anchor["end_ns"].to_numpy()),
     )
@@ -175,12 +177,35 @@ def _busiest(timeline: Timeline, updates: pl.DataFrame) -> tuple[int, int, list[
         session = timeline.run.session
         # Of cells and commands the one with most updates is looked at, and told below.
         is_in_cells = session is not None and thread == session.thread and bool(session.prompts_ns)
-        facts = timeline.processes[process]
-        ways = {number: way for number, way in facts.training_paths.items() if number not in facts.by_hand}
-        found[process, thread] = find_phases(own, ways, apart=not is_in_cells)
+        models = find_models(timeline.processes[process].notes["optimizers"])
+        found[process, thread] = find_phases(own, _ways(timeline, process), models, apart=not is_in_cells)
     most = {key: max(phases, key=lambda phase: (phase.calls, -phase.anchor_start_ns)) for key, phases in found.items()}
     process, thread = max(most, key=lambda key: (most[key].calls, -most[key].anchor_start_ns))
     return process, thread, found[process, thread]
+
+
+def _ways(timeline: Timeline, process: int) -> dict[int, tuple[Frame, ...]]:
+    """The frames that lead to each optimizer's calls."""
+    facts = timeline.processes[process]
+    return {number: way for number, way in facts.training_paths.items() if number not in facts.by_hand}
+
+
+def _in_turn(timeline: Timeline, where: tuple[int, int], phases: list[Phase], judged: Phase) -> tuple[Training, ...]:
+    """All trainings of a thread, if they are few enough to be told one by one."""
+    if not 1 < len(phases) <= MOST_IN_TURN:
+        return ()
+    mine, loader_of = (pl.col("process") == where[0], pl.col("thread") == where[1]), _loader_of(timeline, where[0])
+    waits, spans = (timeline.table(name).filter(*mine).sort("start_ns") for name in ("waits", "spans"))
+    found = []
+    for phase in phases:
+        run = _bounds(phase, phases)
+        own = within(run, waits)
+        feeds = find_training_passes(own, within(run, spans), loader_of, phase.calls).feed(own["iterator"])
+        # The first batch is that of the first update, which the length leaves out.
+        got = own.filter(feeds, ~pl.col("validation"), ~pl.col("exhausted"), ~pl.col("failed"), pl.col("start_ns") > phase.start_ns)
+        samples = int(got["samples"].sum()) if got.height and got["samples"].null_count() == 0 else None
+        found.append(Training(steps=phase.calls, length_ns=phase.length_ns, samples=samples, is_judged=phase is judged))
+    return tuple(found)
 
 
 def _bounds(phase: Phase, phases: list[Phase]) -> Run | None:

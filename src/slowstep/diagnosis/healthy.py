@@ -85,8 +85,8 @@ def more_blocked(m: Measurements, first: Finding) -> Doubt | None:
 def _unseen(m: Measurements) -> Doubt | None:
     """Time of which it is not known what it is, or whether it is needed."""
     elsewhere = m.trainer.elsewhere
-    if elsewhere is not None and elsewhere.share >= HEALTHY_UNATTRIBUTED:
-        what = f"{format_share(elsewhere.share)} of the training time belongs to trainings with other optimizers, before or after this one"
+    if elsewhere is not None and elsewhere.unlike_share >= HEALTHY_UNATTRIBUTED:
+        what = f"{format_share(elsewhere.unlike_share)} of the training time belongs to other trainings, before or after this one"
         return Doubt(f"{what}, which were not looked at: {RECORD_ALONE}", change=RECORD_ALONE)
     unattributed = m.ledger.share(UNATTRIBUTED)
     if unattributed >= HEALTHY_UNATTRIBUTED:

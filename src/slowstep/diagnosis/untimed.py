@@ -25,6 +25,6 @@ def unseen_python(m: Measurements) -> str | None:
     compiled = UNTIMED_COMPILED in untimed.why
     # A loop in Python that keeps the GIL is over when a stack is taken: it stands in who called it then.
     most = f", most of them in {untimed.most} or right behind a function that it calls" if untimed.most else ""
-    seen = f"{untimed.stacks} of {untimed.of} stacks stand in the script's own code inside the steps{most}"
+    seen = f"{untimed.stacks} of {untimed.of} stacks stand there in the script's own code{most}"
     allowed = f"it may hold up to {format_share(untimed.at_most)} of the time"
-    return f"beside {BESIDE[compiled]} no calls are timed; {seen}: {allowed}; {REMEDY[compiled]}"
+    return f"beside {BESIDE[compiled]} no calls are timed inside the steps; {seen}: {allowed}; {REMEDY[compiled]}"

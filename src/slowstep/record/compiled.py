@@ -11,3 +11,12 @@ def has_compiled() -> bool:
         return False
     frames = getattr(sys.modules.get("torch._dynamo.convert_frame"), "FRAME_COUNTER", None)
     return frames != 0
+
+
+def compilations() -> int | None:
+    """How often torch.compile has compiled so far, again for other shapes included; None where it does not say."""
+    counts = getattr(sys.modules.get("torch._dynamo.convert_frame"), "FRAME_COMPILE_COUNTER", None)
+    try:
+        return 0 if counts is None else sum(list(counts.values()))
+    except Exception:  # debugging interfaces of torch, which change between versions: not known is an answer
+        return None

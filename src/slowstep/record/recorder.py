@@ -227,7 +227,7 @@ class Recorder:
             for updater in list(self.updaters.values()):
                 self.write_ended(updater)
             self.release(self.local.me)
-            self._write_cost()
+            self.write_cost()
             self._writer.close()
             if self._notes is not None:
                 self._notes.flush_health()
@@ -330,7 +330,7 @@ class Recorder:
             self.clock()
         if self._is_due("cost", COST_EVERY_NS, at_ns):
             self._calibrate_again()
-            self._write_cost()
+            self.write_cost()
             if self._notes is not None:
                 self._notes.flush_health()
         self._look_beside(at_ns)
@@ -361,11 +361,13 @@ class Recorder:
             self._sampler.once_ns += time.thread_time_ns() - begun_ns
         self._calibrations += 1
 
-    def _write_cost(self) -> None:
+    def write_cost(self) -> None:
+        """Write down what recording has cost so far."""
         if self._notes is not None:
             sampler = self._sampler
             used = {} if sampler is None else {"sampler_cpu_ns": sampler.cpu_ns, "once_cpu_ns": sampler.once_ns}
             line = {
+                "at_ns": now(),
                 "event_ns": self._event_cost_ns,
                 "sampler_cpu_ns": 0,
                 "events": self._writer.events,

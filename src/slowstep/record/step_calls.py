@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from slowstep.record.call_times import CallTimes, others_profile
+from slowstep.record.compiled import compilations
 from slowstep.record.format import MODES, UNTIMED_COMPILED, UNTIMED_THREADS
 from slowstep.record.line_counts import LineCounts
 from slowstep.record.line_times import LineTimes
@@ -64,6 +65,7 @@ class StepCalls:
 
     def _clear(self) -> None:
         self._thread = self._look_ns = self._left = self._waits = self._batches = self._delay_ns = 0
+        self._compilations: int | None = None
         self._turns: Turns | None = None
         self._is_apart = False
         self._withheld: set[str] = set()
@@ -101,8 +103,8 @@ class StepCalls:
         if self._turns is not None and not self._turns.updated(me):
             return self._turns.is_asking
         # In a loop that is not fed what is after the update and what makes the next input are one gap, told apart by its lines.
-        gap, body = self._turns is None and self._is_gap_due(me, at_ns), self._body.is_due(at_ns)
-        if (gap or body or self._wants_lines()) and self._may_time():
+        gap, body = self._turns is None and self._is_gap_due(me, at_ns), self._body.is_due(at_ns) or self._wants_lines()
+        if (gap or body) and self._may_time(only_calls_of_a_gap=gap and self._are_calls_timed(me) and not self._wants_gap_counts(me)):
             self._thread, self._waits, me.when_received = me.thread, me.waits, self._received
             # The very next receipt is to be noticed, however short batches take.
             me.quick = None
@@ -110,10 +112,12 @@ class StepCalls:
                 self._release(me)
         return self._thread == me.thread
 
-    def _may_time(self) -> bool:
-        """Whether calls can be timed now; what forbids it is noted once: what was never timed is not known to be nothing."""
-        # What is compiled must not notice that the interpreter's frames are looked at.
-        why = UNTIMED_COMPILED if self._compiles() else UNTIMED_THREADS if mixes_threads() else None
+    def _may_time(self, *, only_calls_of_a_gap: bool) -> bool:
+        """Whether that can be done now; what forbids it is noted once: what was never timed is not known to be nothing."""
+        # Compiled code does not notice the profiler, which is in C, but what counts lines: a function in Python runs at each of them. And
+        # without lines the calls in a body say little: a loop in Python is not told from an operation.
+        is_withheld = self._compiles() and not only_calls_of_a_gap
+        why = UNTIMED_COMPILED if is_withheld else UNTIMED_THREADS if mixes_threads() else None
         if why is not None and why not in self._withheld:
             self._withheld.add(why)
             self._recorder.note({"kind": "untimed", "why": why})
@@ -124,6 +128,7 @@ class StepCalls:
             self._delay_ns = me.delay_ns() or 0
             return self._gap_lines.begin(sys._getframe(2))
         if not self._wants_gap_counts(me):
+            self._compilations = compilations()
             return self._gap.enable(now())
         self._gap_counts.begin(self._gap.entries(), self._gap.wall_s)
         return True
@@ -168,7 +173,8 @@ class StepCalls:
     def _turn_to_body(self, me: ThreadState, at_ns: int) -> None:
         self._batches = 0
         if self._gap.running:
-            self._gap.end(at_ns)
+            # Compiling is done once, and by no function of the script's.
+            self._gap.end(at_ns, keep=self._compilations == compilations())
             self._thread = 0
         elif self._gap_lines.running:
             self._gap_lines.end(at_ns, waited_ns=(me.delay_ns() or 0) - self._delay_ns)

@@ -15,7 +15,7 @@ from slowstep.record.cpu_marks import SPARSE_NS, build_marks
 from slowstep.record.facts import torch_facts
 from slowstep.record.format import SKIPPED, UPDATE
 from slowstep.record.inner_loops import loops_around, loops_beside
-from slowstep.record.parameters import describe_parameters
+from slowstep.record.parameters import HeldParameters, describe_parameters
 from slowstep.record.recorder import now
 from slowstep.record.step_calls import StepCalls
 from slowstep.record.turns import Place, place_of
@@ -68,6 +68,7 @@ class Updates:
         self._number = self._most = self._stepped = 0
         self._is_by_hand = False
         self._optimizers_called = 0
+        self._held = HeldParameters()
         # That of the last bookkeeping, and whether one was called again after another one had been.
         self._due = _NOBODY
         self._in_turns = False
@@ -83,6 +84,7 @@ class Updates:
         self._is_by_hand = self._in_turns = False
         self._due = _NOBODY
         self._optimizers_called = 0
+        self._held = HeldParameters()
 
     def build_hooks(self) -> tuple[StepHook, StepHook]:
         """The hooks to be called before and after any optimizer's `step`."""
@@ -179,12 +181,15 @@ class Updates:
             return
         if self._number == 1:
             recorder.note(torch_facts())
+            # What was spent before, while a model was compiled, is no step's.
+            recorder.write_cost()
             for callback in recorder.when_training:
                 callback()
             if self._capture is not None:
                 self._capture.ask()
         described = optimizer.describe() if isinstance(optimizer, ByHand) else describe_parameters(optimizer)
-        recorder.note({"kind": "optimizer", "id": self._number, "type": type(optimizer).__name__, **described})
+        held = {} if isinstance(optimizer, ByHand) else self._held.describe(optimizer, self._number)
+        recorder.note({"kind": "optimizer", "id": self._number, "type": type(optimizer).__name__, **described, **held})
         frame = training_frame(sys._getframe(1))
         if frame is not None:
             recorder.note({"kind": "training_frame", "optimizer": self._number, **frame})

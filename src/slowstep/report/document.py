@@ -94,6 +94,15 @@ class ExperimentFacts(TypedDict):
     sandbox: SandboxRow
 
 
+class InTurn(TypedDict):
+    """One of several trainings that follow one another in a script: its updates, and the time from the first to the last of them."""
+
+    steps: int
+    s: float
+    samples_per_s: float | None
+    judged: bool
+
+
 class Run(TypedDict):
     """What ran. An open dict: further keys may follow. None is unknown."""
 
@@ -122,6 +131,8 @@ class Run(TypedDict):
     """Batches between two updates, in the usual step: more than one where gradients are accumulated."""
     steps_per_batch: NotRequired[float]
     """Of loaders that take turns, the steps from one batch to the next of the one that is read least; absent where each step has one."""
+    in_turn: NotRequired[list[InTurn]]
+    """Of trainings that follow one another in a script, each with an optimizer of its own, all of them in their order."""
     notes: NotRequired[list[str]]
     """Sentences that the reader must see beside the numbers, e.g. that the machine was busy."""
     rank: NotRequired[int | None]

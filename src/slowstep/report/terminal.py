@@ -8,6 +8,7 @@ from slowstep.report.canvas import ASCII, NBSP, UNICODE, Canvas, fitting, printa
 from slowstep.report.drawn_parts import draw_part
 from slowstep.report.experiment_table import draw_experiments, draw_proofs
 from slowstep.report.finding_blocks import draw_findings
+from slowstep.report.in_turn_line import in_turn_line
 from slowstep.report.ledger_chart import STAGE_STYLE, draw_ledger, in_words
 from slowstep.report.left_out import LeftOut
 from slowstep.report.over_time_lines import over_time_lines
@@ -111,6 +112,8 @@ def _draw_header(canvas: Canvas, report: Report, *, verbose: bool) -> None:
     canvas.prose(separator.join(_speed(report)), hang=2)
     for label, text in over_time_lines(run):
         canvas.prose(text, label=label, hang=2)
+    if (in_turn := in_turn_line(run.get("in_turn", []))) is not None:
+        canvas.prose(in_turn, label="Trainings:", label_style="yellow", hang=2)
     for note in run.get("notes", []):
         canvas.prose(note, label="Note:", label_style="yellow", hang=2)
 

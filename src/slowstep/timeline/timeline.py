@@ -58,6 +58,7 @@ class ProcessFacts:
     sampler_cpu_ns: int | None
     notes: Mapping[str, Any]
     once_cpu_ns: int | None = None  # of the sampler's, what was spent once: on code that it met for the first time, on calibration
+    sampling: tuple[tuple[int, int], ...] = ()  # when the sampler's cost was read, and what it was by then without what was spent once (ns)
     memory_available_bytes: int | None = None  # when recording began
     rank: int | None = None  # in the job of several ranks that it is one of
     world_size: int | None = None

@@ -12,6 +12,7 @@ import numpy as np
 from slowstep.analyses.ledger import Ledger
 from slowstep.analyses.measurements import Measurements
 from slowstep.analyses.own_cost import MOST_SHARE, OwnCost
+from slowstep.analyses.phases import Training
 from slowstep.diagnosis.few_steps import is_provisional
 from slowstep.diagnosis.gain import speed_interval
 from slowstep.diagnosis.law import Diagnosis
@@ -25,6 +26,7 @@ from slowstep.report.document import (
     SCHEMA,
     FindingRow,
     HealthRow,
+    InTurn,
     LedgerRow,
     NotJudgedRow,
     Overhead,
@@ -117,6 +119,7 @@ def _bare_run(folder: Path, timeline: Timeline) -> Run:
 def _run(folder: Path, timeline: Timeline, m: Measurements, attempt: Attempts) -> Run:
     run, facts, steps = timeline.run, m.trainer.facts, m.steps
     first = int(m.trainer.update_end_ns[0])
+    follows = m.trainer.elsewhere is not None and m.trainer.elsewhere.before > 0
     said = [attempt.otherwise(None, note, m) for note in (_by_hand, _stopped)]
     said += [attempt.otherwise(None, ending_note, timeline), attempt.otherwise(None, _session, timeline, m)]
     notes = [note for note in said if note]
@@ -137,7 +140,7 @@ def _run(folder: Path, timeline: Timeline, m: Measurements, attempt: Attempts) -
         "device": attempt.otherwise(None, lambda: m.device),
         "started": run.started,
         "duration_s": (run.ended_ns - began_ns) / 1e9 if run.ended_ns and began_ns else None,
-        "startup_s": (first - run.started_ns) / 1e9 if run.started_ns else None,
+        "startup_s": (first - run.started_ns) / 1e9 if run.started_ns and not follows else None,
         "warmup_steps": steps.warmup,
         "provisional": is_provisional(m),
         "recording": str(folder),
@@ -151,6 +154,8 @@ def _run(folder: Path, timeline: Timeline, m: Measurements, attempt: Attempts) -
         "startup": attempt.otherwise(None, _startup, m),
         "periodic": attempt.otherwise([], _periodic, m),
     }
+    if m.trainer.elsewhere is not None and m.trainer.elsewhere.trainings:
+        row["in_turn"] = [_in_turn(training) for training in m.trainer.elsewhere.trainings]
     if notes:
         row["notes"] = notes
     if m.trainer.steps_per_batch >= _IN_TURNS:
@@ -158,6 +163,13 @@ def _run(folder: Path, timeline: Timeline, m: Measurements, attempt: Attempts) -
     if steps.batch_sizes is not None:
         row["batch_sizes"] = list(steps.batch_sizes)
     return cast(Run, row)
+
+
+def _in_turn(training: Training) -> InTurn:
+    seconds = training.length_ns / 1e9
+    known = training.samples is not None and seconds > 0
+    rate = cast(int, training.samples) / seconds if known else None
+    return {"steps": training.steps, "s": seconds, "samples_per_s": rate, "judged": training.is_judged}
 
 
 def _framework(torch: str | None, words: Words) -> str:

@@ -56,6 +56,22 @@ def test_what_is_spent_once_is_no_part_of_the_cost_of_a_step(tmp_path):
     assert cost.share == pytest.approx(5 / 1000)
 
 
+def test_what_the_sampler_used_before_the_first_update_is_no_part_of_the_cost_of_a_step(tmp_path):
+    """A model that is compiled takes a minute, of stacks that are deep."""
+    events = Events(tmp_path)
+    a_second_of_training(events)
+    first, last = events.trainer.lines.pop(), at(1010)
+    cost_line(events.trainer, at_ns=at(-100), events=0, event_ns=2000, sampler_cpu_ns=90 * MS, once_cpu_ns=20 * MS)
+    cost_line(events.trainer, at_ns=at(10), events=10, event_ns=2000, sampler_cpu_ns=100 * MS, once_cpu_ns=20 * MS)
+    events.trainer.lines.append(first | {"at_ns": last, "sampler_cpu_ns": 123 * MS, "once_cpu_ns": 40 * MS})
+
+    cost = found(events)
+
+    assert cost is not None
+    assert cost.ns_per_step == pytest.approx(0.5 * MS)
+    assert cost.share == pytest.approx(5 / 1000)
+
+
 def test_of_a_killed_process_the_records_count_and_not_what_it_last_said(tmp_path):
     events = Events(tmp_path)
     a_second_of_training(events)

@@ -67,7 +67,9 @@ def test_a_compiled_model_is_healthy_where_stacks_stand_in_it(tmp_path, inner, a
 def test_few_stacks_leave_open_what_runs_there(tmp_path):
     report = _report(tmp_path, GRAPH, COMPILED, stack_period_ms=900.0)
 
-    assert all(reason.startswith("beside compiled code no calls are timed; 0 of ") for reason in _unjudged(report).values())
+    assert all(
+        reason.startswith("beside compiled code no calls are timed inside the steps; 0 of ") for reason in _unjudged(report).values()
+    )
     assert report["verdict"]["state"] == "undetermined"
 
 

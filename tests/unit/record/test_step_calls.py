@@ -399,18 +399,51 @@ def test_a_body_that_is_timed_asks_for_the_very_next_update() -> None:
     assert {function["calls"] for function in body["functions"] if function["function"] == "loop_over_pixels"} == {body["stretches"]}
 
 
-@pytest.mark.parametrize(
-    ("loop", "noted"),
-    [({"compiles": True}, [{"kind": "untimed", "why": "compiled"}]), ({"level": 0}, [])],
-    ids=["compiled code, which is noted once", "level 0"],
-)
-def test_nothing_is_timed_where_it_could_be_noticed_or_is_not_wanted(loop: dict[str, Any], noted: Notes) -> None:
-    training = Loop(**loop)
+def test_nothing_is_timed_at_level_0() -> None:
+    loop = Loop(level=0)
 
     for _ in range(FIRST + 20):
-        training.step()
+        loop.step()
 
-    assert [note for note in training.notes if note["kind"] != "modes"] == noted
+    assert [note for note in loop.notes if note["kind"] != "modes"] == []
+
+
+def test_beside_compiled_code_calls_are_timed_in_gaps_and_no_lines_are_counted() -> None:
+    loop = Loop(compiles=True)
+
+    for _ in range(FIRST + 20):
+        loop.step()
+
+    assert "log_results" in names(loop.of("gap")[-1])
+    assert loop.of("body") == loop.lines() == []
+    assert [note["why"] for note in loop.notes if note["kind"] == "untimed"] == ["compiled"]
+
+
+def test_beside_compiled_code_nothing_is_timed_in_a_loop_without_a_loader_which_needs_its_lines() -> None:
+    loop = Loop(compiles=True)
+
+    unfed(loop, FIRST + 5, updates=4)
+
+    assert {note["kind"] for note in loop.notes} - {"modes"} == {"untimed"}
+
+
+def test_a_gap_in_which_something_was_compiled_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    loop, counts = Loop(compiles=True), {0: 1}
+    module = SimpleNamespace(FRAME_COMPILE_COUNTER=counts)
+    monkeypatch.setitem(sys.modules, "torch._dynamo.convert_frame", module)
+
+    def validate() -> None:
+        counts[0] += loop.calls._thread != 0 and counts[0] < 2
+        log_results()
+
+    for _ in range(FIRST):
+        loop.step(gap=validate)
+    after_one = counts[0], loop.of("gap")
+    for _ in range(10):
+        loop.step(gap=validate)
+
+    assert after_one == (2, [])
+    assert loop.of("gap")[-1]["stretches"] == 3
 
 
 def test_the_user_profiler_and_debugger_are_left_alone_and_recorded() -> None:

@@ -16,7 +16,7 @@ How the gain is predicted:
 When it is wrong:
     Timing calls slows Python code on Python 3.11, one loop more than another: what it added to the timed steps is measured against the
     others, at the pace of their backward, and is taken to be the loop's. A loop whose iterations depend on each other cannot be vectorised,
-    only compiled. Beside compiled code no calls are timed: then stacks in the script's own code say how much may be unseen, but not with
+    only compiled. In steps of compiled code none are timed: then stacks in the script's own code say how much may be unseen, but not with
     an accelerator, for which such a line may only wait. Of a loop without a DataLoader, what runs above its forward is input and not
     looked at here. What the line of a comprehension in the training loop itself does beside it is taken to be all that no timed call holds,
     in proportion to the loop's lines that were seen; at worse it is nothing. Steps with several optimizers' updates are timed

@@ -40,6 +40,7 @@ def process_facts(notes: Notes, written: Written | None = None, kept: Kept | Non
         events=_events(cost.get("events"), written, share),
         sampler_cpu_ns=None if (sampler_ns := cost.get("sampler_cpu_ns")) is None else int(sampler_ns * share),
         once_cpu_ns=cost.get("once_cpu_ns"),
+        sampling=tuple(point for note in notes.of("cost") if (point := _sampling(note)) is not None),
         notes={
             "facts": facts,
             "optimizers": notes.of("optimizer"),
@@ -63,6 +64,11 @@ def process_facts(notes: Notes, written: Written | None = None, kept: Kept | Non
 def _left_ns(notes: Notes) -> int | None:
     end = notes.last("end")
     return end.get("ended_ns") if end.get("reason") == "exit" else None
+
+
+def _sampling(note: Note) -> tuple[int, int] | None:
+    at_ns, cpu_ns = note.get("at_ns"), note.get("sampler_cpu_ns")
+    return None if at_ns is None or cpu_ns is None else (at_ns, max(cpu_ns - (note.get("once_cpu_ns") or 0), 0))
 
 
 def _events(counted: int | None, written: Written | None, kept_share: float) -> int | None:

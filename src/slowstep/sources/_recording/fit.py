@@ -171,10 +171,10 @@ _OPTIONAL: dict[str, dict[str, type]] = {
     "rank": {"rank": int, "world_size": int},
     "capture": {"file": str, "reason": str, "first": int, "last": int},
     "startup": {"import_began_ns": int, "activated_ns": int},
-    "optimizer": {"id": int, "params": int, "dtypes": dict, "device": str, "type": str, "fused": bool} | {"by_hand": bool},
+    "optimizer": {"id": int, "params": int, "dtypes": dict, "device": str, "type": str, "fused": bool, "shares": int} | {"by_hand": bool},
     "calls": {"wall_ns": int, "slowdown": float, "began_ns": list},
     "graph": {"nodes": int, "elements": int},
-    "cost": {"event_ns": float, "events": int, "records": int, "sampler_cpu_ns": int, "once_cpu_ns": int},
+    "cost": {"at_ns": int, "event_ns": float, "events": int, "records": int, "sampler_cpu_ns": int, "once_cpu_ns": int},
     "health": {"name": str, "severity": str, "count": int, "remedy": str},
     "run": {"name": str, "command": list, "started": str, "started_ns": int, "warmup": int}
     | {"started_in": str, "recorded_from_ns": int, "thread": int}

@@ -1,0 +1,33 @@
+"""The trainings that follow one another in a script, in a sentence: which of them is judged, and what the others are."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from slowstep.report.document import InTurn
+from slowstep.units import format_count, format_duration, format_rate
+
+_ORDINALS: Final = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+# Others that are told one by one; report.json has all.
+_TOLD: Final = 4
+
+
+def in_turn_line(trainings: list[InTurn]) -> str | None:
+    """`5 trainings in turn; the third, the longest, is judged. Others: ...`; None where there is one, or they are not told one by one."""
+    at = next((number for number, each in enumerate(trainings) if each["judged"]), None)
+    if at is None or len(trainings) < 2:
+        return None
+    longest = max(each["s"] for each in trainings) == trainings[at]["s"]
+    why = "the longest" if longest else "the longest of those with enough steps"
+    others = [f"the {_ordinal(number)}, {_told(each)}" for number, each in enumerate(trainings) if number != at]
+    more = f"; and {len(others) - _TOLD} more" if len(others) > _TOLD else ""
+    return f"{len(trainings)} in turn; {why}, the {_ordinal(at)}, is judged. Not judged: {'; '.join(others[:_TOLD])}{more}"
+
+
+def _told(training: InTurn) -> str:
+    rate = "" if training["samples_per_s"] is None else f" ({format_rate(training['samples_per_s'], 'samples')})"
+    return f"{format_count(training['steps'], 'step')} in {format_duration(training['s'] * 1e9)}{rate}"
+
+
+def _ordinal(number: int) -> str:
+    return _ORDINALS[number] if number < len(_ORDINALS) else f"{number + 1}th"
