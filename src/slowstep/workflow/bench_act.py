@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from slowstep.errors import INTERRUPTED_CODE, NothingRecorded
+from slowstep.analyses.load import Load
+from slowstep.errors import INTERRUPTED_CODE, NothingRecorded, UnreadableInput
 from slowstep.experiments.design import draw_seed, make_plan
 from slowstep.experiments.executor import Ending, Executor, Progress, surely_ended
 from slowstep.experiments.plan import Arm, Plan
@@ -18,6 +19,7 @@ from slowstep.record import format as contract
 from slowstep.record.command import Command
 from slowstep.record.lever import Spec
 from slowstep.workflow.asked_again import USUAL_BUDGET_S
+from slowstep.workflow.experiment_readings import load_since
 from slowstep.workflow.start_up import EMPTY_INPUT, START_S, NeverTrained, start_up
 
 What = Literal["data", "compute"]
@@ -64,7 +66,7 @@ class Limits:
 
 @dataclass(slots=True)
 class Measured:
-    """All that was measured, as far as it came; `reason` says what stopped it."""
+    """All that was measured, as far as it came; `reason` says what stopped it. `load`: of the machine meanwhile, None if not read."""
 
     command: Command
     ended_by: EndedBy = "done"
@@ -79,6 +81,7 @@ class Measured:
     duration_s: float = 0.0
     ending: Ending | None = None
     place: dict[str, Any] = field(default_factory=dict)
+    load: Load | None = None
 
     @property
     def left_nothing(self) -> bool:
@@ -122,6 +125,7 @@ class Bench:
         self._executor, self._asked, self._measured, self._phase, self._limits = executor, asked, measured, phase, limits
         self._clock, self._sleep = clock, sleep
         self._loader_s = asked.budget_s * LOADER_SHARE[asked.what]
+        self._measuring_from_ns: int | None = None
 
     def run(self) -> Measured:
         """All phases. Ctrl-C ends it: what was measured until then is told."""
@@ -145,6 +149,7 @@ class Bench:
         finally:
             self._collect()
             measured.ending = surely_ended(self._executor)
+        measured.load = self._load()
         measured.duration_s = self._clock() - began_s
         return measured
 
@@ -169,6 +174,7 @@ class Bench:
     def _read_loader(self) -> None:
         is_data = self._asked.what == "data"
         arguments = {"seconds": self._loader_s, "parts": is_data, "sweep": is_data}
+        self._measuring_from_ns = int(self._clock() * 1e9)
         self._executor.post(Plan(seed=0, steps=0, arms=(), blocks=(), task=TASK, arguments=arguments))
         began_s = self._clock()
         while not (ends := [note for note in self._tell_task(began_s) if note["part"] == "end"]):
@@ -239,6 +245,16 @@ class Bench:
         if not progress.updates:
             return Stopped("never trained", f"the script ended{how} and made no update{f'; {EMPTY_INPUT}' if how else ''}")
         return Stopped("script ended", f"the script ended{how} after {progress.updates} updates")
+
+    def _load(self) -> Load | None:
+        """What others used of the machine while it was measured."""
+        if self._measuring_from_ns is None:
+            return None
+        cores = next((note.get("cores") for note in self._measured.notes if note["part"] == "loader"), None)
+        try:
+            return load_since(self._executor.folder, self._measuring_from_ns, cores)
+        except (OSError, UnreadableInput):
+            return None
 
     def _collect(self) -> None:
         """What the training has written until now, whatever came between."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -47,12 +48,14 @@ def next_command(
     whole: Whole | None,
     wholes: Mapping[int, Whole],
     unsure: Mapping[int, Whole] | None = None,
+    is_busy: bool = False,
     ended_by: EndedBy = "done",
     failed: bool = False,
 ) -> NextRow:
     """The command that helps most now. `wholes`: the whole with each number of workers that is known, the loader's own among them.
 
-    `unsure`: the same with all in their intervals that is not known of the compute, where `wholes` may take it as known for sure.
+    `unsure`: the same with all in their intervals that is not known, the next start of the script among it; `wholes` have this start.
+    `is_busy`: whether others used the machine: how much workers gain is not said then.
     `failed`: whether the script ended with an error of its own.
     """
     command = to_paste(words)
@@ -76,7 +79,7 @@ def next_command(
         return {"command": f"slowstep run --capture {command}", "why": "the compute decides: this shows what is in it"}
     if better is not None:
         workers, known = better[0], unsure or wholes
-        most = most_gain(known[workers], known[point.workers])
+        most = None if is_busy else most_gain(known[workers], replace(known[point.workers], real=whole.real))
         gain = "" if most is None else f": up to {format_ratio(most)} the throughput"
         why = f"{_with(workers, point.workers)}{gain}, by these figures"
         return {"command": prove_command(asked, command, f"workers={workers}"), "why": why}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Final
 
+from slowstep.analyses.load import Load
 from slowstep.experiments.loader_speed import FEW
 from slowstep.experiments.overlap import CLOSE, Whole
 from slowstep.units import format_number, format_share
@@ -38,6 +39,16 @@ def whole_sentence(whole: Whole) -> str:
     if predicted > real:
         return f"{off}: something else takes time, or both hinder each other"
     return f"{off}: a half of it was slower alone than in the training, as on a busy machine: measure again"
+
+
+def busy_sentence(load: Load) -> str | None:
+    """That others used so much of the machine that speeds are doubtful; None where they did not."""
+    if not load.busy or load.foreign_cores is None or load.cores is None:
+        return None
+    return (
+        f"busy machine: other processes used {load.foreign_cores:.1f} of {load.cores:g} core{'' if load.cores == 1 else 's'}. Intervals "
+        "reach up to the speed expected on a quiet machine; for reliable figures, measure again on one"
+    )
 
 
 def cache_sentences(before: float | None, first: float | None, change: tuple[float, float] | None) -> list[str]:

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from slowstep.calibration import BETWEEN_STARTS
 from slowstep.experiments.figures import Figure
 from slowstep.experiments.loader_speed import Point
+from slowstep.experiments.over_starts import over_starts
 from slowstep.experiments.overlap import Whole, put_together
 from slowstep.workflow.bench_act import Asked
 from slowstep.workflow.bench_next import better_workers, kept_workers_gain, most_gain, next_command
@@ -104,6 +106,40 @@ def test_the_most_that_is_gained_holds_what_is_not_known_of_the_compute():
     found = next_command(asked, ["t.py"], point=point, whole=unsure[0], wholes=sure, unsure=unsure)
 
     assert found["why"] == "with 4 workers loading and computing overlap: up to 3.8x the throughput, by these figures"
+
+
+@pytest.mark.parametrize(("rates", "own", "workers"), [((1600.0, 1400.0), 0, 1), ((500.0, 1400.0), 0, 1), ((900.0, 2000.0), 1, 2)])
+def test_no_gain_of_another_start_is_over_the_most_that_is_said(rates: tuple[float, float], own: int, workers: int):
+    # Whatever the spread between starts does to either half, where they hinder each other in nothing.
+    draw = np.random.default_rng(5)
+
+    def a_start() -> dict[int, Whole]:
+        loader, compute = np.array(rates) * np.exp(draw.normal(0, BETWEEN_STARTS.value, 2))
+        speeds = {own: loader, workers: loader * max(workers, 1) / max(own, 1)}
+        halves = {n: (over_starts(about(speed), of_next=True), over_starts(about(compute), of_next=True)) for n, speed in speeds.items()}
+        return {n: put_together(*each, None, workers=n) for n, each in halves.items()}
+
+    exceeded = 0
+    for _ in range(200):
+        said, later = a_start(), a_start()
+        most = most_gain(said[workers], said[own])
+        assert most is not None
+        # By more than is printed: halves that take about as long gain twice at most, and the bound comes close to that.
+        exceeded += later[workers].predicted.value / later[own].predicted.value > 1.02 * most
+
+    # 2.5 % are meant.
+    assert exceeded / 200 < 0.05
+
+
+def test_on_a_busy_machine_no_gain_is_said():
+    wholes, asked = wholes_of({0: 100, 1: 100}, compute=100), Asked(what="data", words=("t.py",))
+
+    found = next_command(asked, ["t.py"], point=a_point(0, 100), whole=wholes[0], wholes=wholes, is_busy=True)
+
+    assert found == {
+        "command": "slowstep prove --levers workers=1 t.py",
+        "why": "with 1 worker loading and computing overlap, by these figures",
+    }
 
 
 def test_a_gain_whose_upper_end_too_few_blocks_tell_is_not_said():
