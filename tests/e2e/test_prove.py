@@ -297,7 +297,7 @@ def test_ctrl_c_in_the_middle_shows_a_partial_table(place: Workplace) -> None:
     ended = place.finish(process, 60)
 
     assert ended.code == 130, ended.err
-    assert "what was tried" in ended.out
+    assert "what was tested" in ended.out
     assert "ended by: interrupted" in ended.out
 
 

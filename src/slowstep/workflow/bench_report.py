@@ -58,11 +58,11 @@ def make_report(measured: Measured, asked: Asked) -> BenchReport:
 
 def _next(found: _Found, measured: Measured, asked: Asked, whole: Whole | None) -> NextRow:
     if found.lacks_others:
-        why = "the training reads several loaders: this says how long it waits for them"
+        why = "the training reads several loaders: this measures what waiting for them costs"
         return {"command": prove_command(asked, to_paste(words_of(measured)), "mock-loader"), "why": why}
     if found.lacks_samples and measured.ended_by == "done":
         # The other half's command walks the same blocks.
-        why = "samples/s of its steps cannot be told: this says where a step's time goes"
+        why = "how many samples a step trains on is unknown: this shows where a step's time goes"
         return {"command": f"slowstep run {to_paste(words_of(measured))}", "why": why}
     return next_command(
         asked,
@@ -195,28 +195,29 @@ class _Found:
         """What the reader must know beside the numbers."""
         found = []
         if self.together > 1:
-            alone = f"measured alone is the one that is waited for most{self._which()}; the compute has cached batches of all"
+            alone = f"the one that the training waits for most was measured alone{self._which()}; compute alone has cached batches of all"
             found.append(f"the training reads {self.together} loaders: {alone}")
             if self.lacks_others:
-                found.append("that one and the compute do not explain the training: the other loaders, which are in neither half, may")
+                found.append("that loader and the compute do not explain the training: the other loaders, which are in neither half, may")
         elif self._measured.loaders > 1:
-            which = f"measured is the one that feeds the training{self._which()}"
+            which = f"the one that feeds the training was measured{self._which()}"
             found.append(f"the script reads {self._measured.loaders} loaders: {which}")
         if self.load is not None and (busy := busy_sentence(self.load)) is not None:
             found.append(busy)
         elif self.point is not None and is_crowded(self.point, self.cores):
             found.append(
-                "the loader queued for a core, behind others on this machine or behind itself in bursts: on a quiet one it may be faster"
+                "the loader waited for cores, because of other processes or of bursts of its own: on a quiet machine it may be faster"
             )
         found += self._cache_notes()
         if self.description.get("stream") and len(self.points) > 1:
-            found.append("each worker reads a stream as a whole, unless the data set divides it: more may give the same samples again")
+            found.append("each worker reads the whole stream unless the data set divides it: more workers may repeat samples")
         if self.description.get("stream") and self.point is not None and (self.point.starting or 0.0) >= LEAST_SAID:
-            found.append("of a stream the compute alone holds the start of workers at each epoch as well: it is faster without")
+            found.append("of a stream, compute alone includes the start of workers at each epoch: without it, it is faster")
         if self._factor != 1.0:
-            found.append("batches are counted by the indices that were asked for: the first dimension of a batch is not its samples")
+            found.append("samples are counted by the loader's indices, because the first dimension of a batch is not its number of samples")
         if self.cached is not None and (left_out := self._silent_blocks()):
-            found.append(f"blocks of steps left out of the compute: {left_out}, in which the samples of a step are not known")
+            blocks = format_count(left_out, "block of steps", "blocks of steps")
+            found.append(f"left out of compute alone: {blocks} in which the number of samples is unknown")
         bad = [note for note in self._measured.lever_notes if note["state"] in ("failed", "not applicable", "not undone")]
         return [*found, *(f"{note['name']}: {note['state']}, because {note['reason']}" for note in bad)]
 
@@ -281,7 +282,7 @@ class _Found:
 
     def _why_no_compute(self) -> str:
         said = next((n["reason"] for n in self._measured.lever_notes if n["state"] in ("failed", "not applicable")), None)
-        return str(said or self._why_no_samples() or self._measured.reason or "too few blocks of steps in the time")
+        return str(said or self._why_no_samples() or self._measured.reason or "too few steps in the time; give it a larger --budget")
 
     def _why_no_samples(self) -> str | None:
         steps = self._measured.steps
@@ -289,7 +290,7 @@ class _Found:
         if not counted.any() or known_steps(steps, counted).any():
             return None
         if (counted & are_silent(steps)).any() or not received(steps)[counted].any():
-            return "the samples of a step are not known"
+            return "the number of samples in a step is unknown"
         return "each batch is trained on in several steps, and no block of steps holds a whole one"
 
     def _silent_blocks(self) -> int:

@@ -45,7 +45,7 @@ def test_no_workers_are_named_where_they_are_the_fastest():
 
     assert found == {
         "command": "slowstep prove --levers workers=0 train.py",
-        "why": "without workers no batch is carried over: up to 29x the throughput, by these figures",
+        "why": "without workers no batch is moved between processes: up to 29x the throughput by these figures",
     }
 
 
@@ -61,7 +61,7 @@ def test_the_fewest_workers_that_are_nearly_as_fast_as_any():
 
     assert found == {
         "command": "slowstep prove --levers workers=2 train.py",
-        "why": "with 2 workers the loader is faster: up to 2.0x the throughput, by these figures",
+        "why": "with 2 workers the loader is faster: up to 2.0x the throughput by these figures",
     }
 
 
@@ -75,7 +75,7 @@ def test_where_loading_is_little_of_the_sum_the_compute_decides():
 
     assert found == {
         "command": "slowstep run --capture train.py",
-        "why": "computing is 98 % of the time, and more workers would gain little: this shows what is in it",
+        "why": "computing takes 98 % of the time, so more workers would gain little: this shows what it consists of",
     }
 
 
@@ -93,7 +93,7 @@ def test_what_other_workers_gain_is_said_as_the_most_that_halves_which_may_hinde
 
     found = next_command(Asked(what="data", words=("t.py",)), ["t.py"], point=a_point(1, 581), whole=here, wholes=wholes)
 
-    assert found["why"] == "with 2 workers the loader is faster: up to 3.2x the throughput, by these figures"
+    assert found["why"] == "with 2 workers the loader is faster: up to 3.2x the throughput by these figures"
     assert most_gain(there, here) == pytest.approx(949 / 300, rel=0.05)
     # A training that is faster than its own prediction has halves that were slower alone: no less can be gained for it.
     assert most_gain(there, replace(here, real=about(900))) == pytest.approx(949 / 581, rel=0.05)
@@ -105,7 +105,7 @@ def test_the_most_that_is_gained_holds_what_is_not_known_of_the_compute():
 
     found = next_command(asked, ["t.py"], point=point, whole=unsure[0], wholes=sure, unsure=unsure)
 
-    assert found["why"] == "with 4 workers loading and computing overlap: up to 3.8x the throughput, by these figures"
+    assert found["why"] == "with 4 workers loading and computing overlap: up to 3.8x the throughput by these figures"
 
 
 @pytest.mark.parametrize(("rates", "own", "workers"), [((1600.0, 1400.0), 0, 1), ((500.0, 1400.0), 0, 1), ((900.0, 2000.0), 1, 2)])
@@ -138,7 +138,7 @@ def test_on_a_busy_machine_no_gain_is_said():
 
     assert found == {
         "command": "slowstep prove --levers workers=1 t.py",
-        "why": "with 1 worker loading and computing overlap, by these figures",
+        "why": "with 1 worker loading and computing overlap",
     }
 
 
@@ -148,7 +148,7 @@ def test_a_gain_whose_upper_end_too_few_blocks_tell_is_not_said():
 
     found = next_command(Asked(what="data", words=("t.py",)), ["t.py"], point=a_point(1, 100), whole=here, wholes={1: here, 2: there})
 
-    assert found["why"] == "with 2 workers the loader is faster, by these figures"
+    assert found["why"] == "with 2 workers the loader is faster"
 
 
 def test_where_loading_counts_workers_are_advised():
@@ -156,7 +156,7 @@ def test_where_loading_counts_workers_are_advised():
 
     assert found == {
         "command": "slowstep prove --levers workers=4 train.py",
-        "why": "with 4 workers loading and computing overlap: up to 4.9x the throughput, by these figures",
+        "why": "with 4 workers loading and computing overlap: up to 4.9x the throughput by these figures",
     }
 
 
@@ -169,7 +169,7 @@ def test_workers_that_are_started_anew_most_of_the_time_are_to_be_kept():
     found = next_command(Asked(what="data", words=("t.py",)), ["t.py"], point=point, whole=whole, wholes={2: whole})
 
     assert found["command"] == "slowstep prove --levers persistent-workers t.py"
-    assert found["why"].startswith("workers that are kept through epochs: about 3.7x")
+    assert found["why"].startswith("with workers that are kept between epochs: about 3.7x")
     # Nothing to keep where the starts are a small part of it, or there are no workers.
     assert kept_workers_gain(replace(point, edge_s=0.01), whole) < 1.1
     assert kept_workers_gain(replace(point, workers=0), whole) == 1
@@ -184,7 +184,7 @@ def test_halves_that_take_about_as_long_are_said_to():
 
     found = next_command(asked, ["t.py"], point=a_point(2, rates[2]), whole=wholes[2], wholes=wholes)
 
-    assert found["why"] == "both take about as long: this tries what answers it"
+    assert found["why"] == "loading and computing take about as long: this tests what helps"
 
 
 @pytest.mark.parametrize(("what", "command"), [("data", "slowstep prove train.py"), ("compute", "slowstep bench data train.py")])
@@ -193,7 +193,7 @@ def test_a_loader_that_decides_and_that_workers_do_not_help(what, command):
     found = following(0, {0: 100, 1: 100, 2: 100, 4: 100}, compute=400, what=what, core_ms=about(12.4))
 
     assert found["command"] == command
-    assert found["why"].startswith("the loader decides")
+    assert found["why"].startswith("the loader is the limit")
 
 
 def test_of_a_curve_without_the_loaders_own_number_nothing_is_compared():
