@@ -129,7 +129,7 @@ def test_after_a_bound_by_leaving_a_function_out_its_faster_code_is_to_be_writte
     assert "First write a faster version as pad_faster, beside pad" in drawn(bounded)
     for other in (proved, by_input):
         assert "swap" not in other["run"]["next_command"]
-        assert "before_next" not in other["run"]
+        assert "_faster" not in other["run"].get("before_next", "")
 
 
 def test_the_faster_form_of_a_method_of_pythons_own_has_an_ordinary_name(tmp_path):
@@ -395,7 +395,7 @@ def test_an_experiment_with_a_lever_that_was_not_undone_is_not_trusted(tmp_path)
     assert "experiment-not-trustworthy" not in doubts
     assert doubts["lever-not-undone"]["severity"] == "error"
     assert "ValueError: gone" in doubts["lever-not-undone"]["remedy"]
-    assert f"Trust NO: {STUB.name} could not be undone" in drawn(report)
+    assert f"Trust none: {STUB.name} could not be undone" in drawn(report)
 
 
 def test_an_experiment_that_ends_before_its_control_was_measured_is_not_trusted_either(tmp_path):
@@ -441,7 +441,7 @@ def test_a_lever_that_needs_cores_is_not_refuted_where_others_have_them_and_says
     assert "too few blocks" not in page
     # More rounds would not help.
     assert busy["run"]["next_command"] == "slowstep prove train.py"
-    assert "First end what else runs on this machine" in page
+    assert "First wait until nothing else runs on this machine" in page
 
 
 @pytest.mark.parametrize(("stolen_cores", "held_back"), [(0.1, None), (0.5, "load")])
