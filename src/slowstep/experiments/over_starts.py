@@ -28,8 +28,10 @@ def over_starts(figure: Figure, *, waiting: float = 1.0, of_next: bool = False) 
     """
     draw = np.random.default_rng(_SEED)
     count = len(figure.draws)
+    # Where the pace moved more within this start than it does between starts of a quiet machine, others meet other moments of it.
+    spread = max(BETWEEN_STARTS.value, figure.pace)
     # The next start is off as far as the one that was measured was.
-    start = np.exp(draw.normal(0.0, BETWEEN_STARTS.value * (math.sqrt(2.0) if of_next else 1.0), count))
+    start = np.exp(draw.normal(0.0, spread * (math.sqrt(2.0) if of_next else 1.0), count))
     return Figure(value=figure.value, draws=figure.draws * start * max(waiting, 1.0) ** draw.integers(0, 2, count))
 
 

@@ -16,7 +16,7 @@ from slowstep.analyses.periods import log_binomial_tail
 from slowstep.calibration import BETWEEN_STARTS
 from slowstep.experiments import core_waits
 from slowstep.experiments.design import AS_IS, CONTROL, schedule
-from slowstep.experiments.figures import Figure
+from slowstep.experiments.figures import Figure, inverse, ratio, scaled
 from slowstep.experiments.loader_speed import Point
 from slowstep.experiments.over_starts import over_starts, point_over_starts
 from slowstep.experiments.overlap import arm_rate
@@ -50,6 +50,23 @@ def test_on_a_busy_machine_the_interval_holds_its_own_speed_and_that_of_a_quiet_
     assert quiet.high < 1200
     # Nothing that was waited for makes it slower.
     assert over_starts(exactly(1000.0), waiting=0.5).high == quiet.high
+
+
+def test_a_pace_that_moved_more_than_starts_do_is_the_spread():
+    steady, moving = (Figure(value=1000.0, draws=np.full(2000, 1000.0), pace=pace) for pace in (0.01, 0.2))
+
+    assert over_starts(steady).high == over_starts(exactly(1000.0)).high
+    assert math.log(over_starts(moving).high / 1000) == pytest.approx(1.96 * 0.2, rel=0.1)
+
+
+def test_the_pace_is_that_of_eighths():
+    ns = np.repeat([1.0, 2.0], 40)
+    found, same = ratio(np.ones(80), ns), ratio(np.ones(80), np.ones(80))
+
+    assert found is not None
+    assert same is not None
+    assert found.pace == pytest.approx(math.log(2) / 2, rel=0.1)
+    assert (same.pace, scaled(found, 2.0).pace, inverse(found).pace) == (0.0, found.pace, found.pace)
 
 
 def a_point(workers: int, **slices: Any) -> Point:
